@@ -1,0 +1,190 @@
+//! Closed and open enumerations of the wire format.
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// Kind of a span. An open enumeration: the server keeps other strings as they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(value_type = String, example = "llm"))]
+pub enum SpanType {
+    /// A call of a language model.
+    Llm,
+    /// A call of a tool or function.
+    Tool,
+    /// A look-up of documents.
+    Retrieval,
+    /// Anything else; also what an absent type means.
+    #[default]
+    Other,
+    /// A value that this version does not know, kept as given.
+    Custom(String),
+}
+
+impl SpanType {
+    /// The word on the wire and in the database.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Llm => "llm",
+            Self::Tool => "tool",
+            Self::Retrieval => "retrieval",
+            Self::Other => "other",
+            Self::Custom(word) => word,
+        }
+    }
+}
+
+impl From<Cow<'_, str>> for SpanType {
+    fn from(word: Cow<'_, str>) -> Self {
+        match word.as_ref() {
+            "llm" => Self::Llm,
+            "tool" => Self::Tool,
+            "retrieval" => Self::Retrieval,
+            "other" | "" => Self::Other,
+            _ => Self::Custom(word.into_owned()),
+        }
+    }
+}
+
+impl From<String> for SpanType {
+    fn from(word: String) -> Self {
+        Cow::<str>::Owned(word).into()
+    }
+}
+
+impl From<SpanType> for String {
+    fn from(kind: SpanType) -> Self {
+        match kind {
+            SpanType::Custom(word) => word,
+            known => known.as_str().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for SpanType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that is not one of an enumeration's values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not one of {expected}")]
+pub struct UnknownWord {
+    /// What was given.
+    pub given: String,
+    /// The allowed words, separated by commas.
+    pub expected: String,
+}
+
+/// Declares a closed enumeration whose variants are single words on the wire.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant),+ }
+
+        impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word on the wire and in the database.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord { given: word.to_owned(), expected: [$($word),+].join(", ") }),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// Why a span failed, as far as its error tells.
+    FailureType {
+        /// The call took longer than its caller would wait.
+        Timeout = "timeout",
+        /// The provider refused because of too many requests.
+        RateLimit = "rate_limit",
+        /// The answer could not be read as what was asked for.
+        InvalidResponse = "invalid_response",
+        /// The prompt did not fit the model's context.
+        ContextLength = "context_length",
+        /// Failed for a reason that is none of these. Not a value of the `failure_type` filter.
+        Other = "other",
+    }
+}
+
+words! {
+    /// What a dashboard session may do.
+    Role {
+        /// Reads.
+        Viewer = "viewer",
+        /// Reads, creates and changes.
+        Member = "member",
+        /// Everything, deleting and settings included.
+        Owner = "owner",
+    }
+}
+
+words! {
+    /// What a tenant pays for. Ordered: a later plan includes the earlier ones.
+    Plan {
+        /// The free plan.
+        Starter = "starter",
+        /// Webhooks and search.
+        Pro = "pro",
+        /// The control loop.
+        Team = "team",
+        /// Larger limits.
+        Business = "business",
+        /// No hard limits.
+        Enterprise = "enterprise",
+    }
+}
+
+words! {
+    /// A restriction of an API key. A key without scopes has full access.
+    Scope {
+        /// Read-only access.
+        Query = "query",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn unknown_span_types_are_kept() {
+        let kind: SpanType = serde_json::from_str("\"guardrail\"").unwrap();
+        assert_eq!(kind, SpanType::Custom("guardrail".into()));
+        assert_eq!(serde_json::to_string(&kind).unwrap(), "\"guardrail\"");
+    }
+
+    #[test]
+    fn words_round_trip() {
+        for plan in Plan::ALL {
+            assert_eq!(plan.as_str().parse::<Plan>().unwrap(), *plan);
+            assert_eq!(serde_json::to_string(plan).unwrap(), format!("\"{plan}\""));
+        }
+        assert!("gold".parse::<Plan>().is_err());
+        assert!(Plan::Starter < Plan::Pro);
+    }
+}

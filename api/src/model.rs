@@ -1,0 +1,49 @@
+//! Model prices as the server takes and answers them.
+
+use serde::{Deserialize, Serialize};
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelPrice {
+    /// Prompt tokens.
+    pub input_per_million: f64,
+    /// Completion tokens.
+    pub output_per_million: f64,
+    /// Prompt tokens read from the provider's cache; default: as input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input_per_million: Option<f64>,
+    /// Prompt tokens written to the provider's cache; default: as input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_per_million: Option<f64>,
+    /// Reasoning tokens; default: as output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_per_million: Option<f64>,
+}
+
+/// A model and its price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Model {
+    /// Base name, without provider prefix and date.
+    pub name: String,
+    /// Its price.
+    #[serde(flatten)]
+    pub price: ModelPrice,
+    /// `tenant`, `file` or `builtin`.
+    pub source: String,
+}
+
+/// Answer to `GET /v1/models`, by name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelList {
+    /// The models.
+    pub models: Vec<Model>,
+    /// Always false: the list is whole.
+    pub has_more: bool,
+    /// Always null.
+    pub next_cursor: Option<String>,
+    /// Day of the built-in table.
+    pub builtin_updated: String,
+}

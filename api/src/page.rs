@@ -1,0 +1,18 @@
+//! What every list answers beside its rows.
+
+use serde::{Deserialize, Serialize};
+
+/// Largest `limit` of a list.
+pub const MAX_LIMIT: u32 = 200;
+/// `limit` of a list when none is given.
+pub const DEFAULT_LIMIT: u32 = 50;
+
+/// Whether and how to read on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PageInfo {
+    /// More rows exist beyond this page.
+    pub has_more: bool,
+    /// Opaque position of the next page; null on the last one.
+    pub next_cursor: Option<String>,
+}
