@@ -1,0 +1,230 @@
+//! Why a call failed, as far as its error says.
+//!
+//! **Invariant:** only what an error itself says is looked at, never prompts or answers: a
+//! prompt about "error 429" is no rate limit.
+
+use api::FailureType;
+
+/// What is known about an error. Empty parts are fine.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// Names of error classes or the provider's error types.
+    pub kinds: &'a [&'a str],
+    /// Messages.
+    pub messages: &'a [&'a str],
+    /// Status of the provider's HTTP answer.
+    pub http_status: Option<i64>,
+}
+
+/// The failure type that the evidence tells, [`FailureType::Other`] when it tells none.
+///
+/// Names of error classes are asked first, for they are chosen and not written in prose; then
+/// a status that has one meaning; then the messages. A prompt that is too long comes before a
+/// rate limit, because a refusal of the first kind often names limits too.
+pub fn classify(evidence: &Evidence<'_>) -> FailureType {
+    let by_kind = ORDER.into_iter().find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
+    if let Some((failure, _, _)) = by_kind {
+        return failure;
+    }
+    match evidence.http_status {
+        Some(429) => return FailureType::RateLimit,
+        Some(408 | 504) => return FailureType::Timeout,
+        _ => {}
+    }
+    ORDER
+        .into_iter()
+        .find(|(_, kinds, phrases)| {
+            evidence.messages.iter().any(|it| contains_any(it, kinds) || contains_any(it, phrases))
+        })
+        .map_or(FailureType::Other, |(failure, _, _)| failure)
+}
+
+/// [`classify`] for an error of which only the text is known.
+pub fn classify_message(message: &str) -> FailureType {
+    classify(&Evidence { messages: &[message], ..Evidence::default() })
+}
+
+/// Failure, names of error classes, phrases of messages; in the order asked, all in lower case.
+const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
+    (
+        FailureType::ContextLength,
+        &["contextwindowexceeded", "contextlengthexceeded", "context_length_exceeded", "contextoverflow"],
+        &[
+            "maximum context length",
+            "context length exceeded",
+            "exceeds the context",
+            "exceed context limit",
+            "exceeds the model's context",
+            "context window",
+            "prompt is too long",
+            "input is too long",
+            "prompt too long",
+            "input token count exceeds",
+            "exceeds the maximum number of tokens allowed",
+            "maximum number of input tokens",
+        ],
+    ),
+    (
+        FailureType::RateLimit,
+        &[
+            "ratelimit",
+            "rate_limit",
+            "toomanyrequests",
+            "too_many_requests",
+            "throttlingexception",
+            "throttlederror",
+            "resourceexhausted",
+            "resource_exhausted",
+            "insufficient_quota",
+        ],
+        &[
+            "rate limit",
+            "too many requests",
+            "error code: 429",
+            "status code: 429",
+            "status_code: 429",
+            "status code 429",
+            "status=429",
+            "http 429",
+            "exceeded your current quota",
+            "quota exceeded",
+        ],
+    ),
+    (
+        FailureType::Timeout,
+        &[
+            "timeouterror",
+            "timeout_error",
+            "timeoutexception",
+            "timeouterr",
+            "apitimeout",
+            "readtimeout",
+            "connecttimeout",
+            "writetimeout",
+            "pooltimeout",
+            "timedout",
+            "deadlineexceeded",
+            "deadline_exceeded",
+            "litellm.timeout",
+            "exceptions.timeout",
+            "=timeout=",
+        ],
+        &[
+            "timed out",
+            "timed-out",
+            "due to timeout",
+            "deadline exceeded",
+            "request timeout",
+            "read timeout",
+            "connect timeout",
+            "connection timeout",
+            "gateway timeout",
+            "gateway time-out",
+            "timeout exceeded",
+            "timeout of ",
+            "timeout after",
+            "timeout while",
+            "timeout waiting",
+            "error code: 408",
+            "error code: 504",
+        ],
+    ),
+    (
+        FailureType::InvalidResponse,
+        &[
+            "jsondecodeerror",
+            "jsonparseerror",
+            "ai_noobjectgenerated",
+            "ai_jsonparse",
+            "ai_typevalidation",
+            "noobjectgenerated",
+            "outputparser",
+            "unexpectedmodelbehavior",
+            "modelbehaviorerror",
+            "apiresponsevalidationerror",
+            "lengthfinishreasonerror",
+        ],
+        &[
+            "unterminated string",
+            "invalid json",
+            "could not parse",
+            "failed to parse",
+            "exceeded maximum output retries",
+            "exceeded maximum retries",
+            "expecting value: line",
+            "expecting property name",
+            "expecting ',' delimiter",
+            "unexpected end of json",
+            "unexpected token",
+            "no object generated",
+            "response did not match schema",
+            "output validation",
+        ],
+    ),
+];
+
+/// Case does not matter. `=word=` means that the text is just this word.
+fn contains_any(text: &str, words: &[&str]) -> bool {
+    if text.is_empty() {
+        return false;
+    }
+    let text = text.to_ascii_lowercase();
+    words.iter().any(|word| match word.strip_prefix('=').and_then(|it| it.strip_suffix('=')) {
+        Some(whole) => text == whole,
+        None => text.contains(word),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &str, message: &str, http_status: Option<i64>, expected: FailureType) {
+        let found = classify(&Evidence { kinds: &[kind], messages: &[message], http_status });
+        assert_eq!(found, expected, "{kind}: {message} ({http_status:?})");
+    }
+
+    #[test]
+    fn kinds_decide_first() {
+        for (kind, expected) in [
+            ("openai.APITimeoutError", FailureType::Timeout),
+            ("client_timeout_error", FailureType::Timeout),
+            ("Timeout", FailureType::Timeout),
+            ("OpenAIRateLimitError", FailureType::RateLimit),
+            ("rate_limit_error", FailureType::RateLimit),
+            ("litellm.exceptions.ContextWindowExceededError", FailureType::ContextLength),
+            ("json.decoder.JSONDecodeError", FailureType::InvalidResponse),
+            ("AI_NoObjectGeneratedError", FailureType::InvalidResponse),
+            ("ValueError", FailureType::Other),
+        ] {
+            check(kind, "", None, expected);
+        }
+        check("RateLimitError", "the call before timed out", Some(504), FailureType::RateLimit);
+    }
+
+    #[test]
+    fn a_status_decides_before_prose() {
+        check("APIStatusError", "please wait", Some(429), FailureType::RateLimit);
+        check("APIStatusError", "", Some(504), FailureType::Timeout);
+        check("invalid_request_error", "", Some(400), FailureType::Other);
+    }
+
+    #[test]
+    fn messages_decide_last() {
+        for (message, expected) in [
+            ("Error code: 400 - This model's maximum context length is 128000 tokens", FailureType::ContextLength),
+            ("prompt is too long: 210000 tokens > 200000 maximum", FailureType::ContextLength),
+            ("Error code: 429 - Rate limit reached for gpt-4o", FailureType::RateLimit),
+            ("status_code: 429, model_name: gpt-4o", FailureType::RateLimit),
+            ("The operation was aborted due to timeout", FailureType::Timeout),
+            ("Request timed out.", FailureType::Timeout),
+            ("Unterminated string starting at: line 1 column 10", FailureType::InvalidResponse),
+            ("Invalid JSON response", FailureType::InvalidResponse),
+            ("timeout must be a positive number", FailureType::Other),
+            ("got 429 documents", FailureType::Other),
+            ("", FailureType::Other),
+        ] {
+            assert_eq!(classify_message(message), expected, "{message}");
+        }
+    }
+}

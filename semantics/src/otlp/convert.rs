@@ -1,0 +1,354 @@
+//! One span of any convention to one draft.
+//!
+//! Conventions meet on one span: the Vercel SDK adds GenAI keys, Langfuse receives foreign
+//! spans, traceloop wraps what others emit. So each field has its own order of preference,
+//! written out here, field by field; what a convention's keys mean is in its own file. What
+//! loses to another convention and says the same is dropped, not stored twice.
+
+use api::SpanType;
+use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+
+use super::{
+    attributes::Attributes,
+    events::{self, Observed},
+    genai, hints,
+    keys::{Group, Key},
+    langfuse, litellm, logfire,
+    metadata::{self, Extra},
+    openinference, openlit, openllmetry, text, time, tokens, value, vercel,
+};
+use crate::{
+    draft::{EvaluationDraft, SpanDraft},
+    failure::{Evidence, classify},
+};
+
+/// `STATUS_CODE_ERROR`.
+const STATUS_ERROR: i32 = 2;
+
+/// What a tool was called with, and what the same is called elsewhere.
+const TOOL_INPUTS: &[Key] =
+    &[Key::ToolCallArguments, Key::InputValue, Key::AiToolArgs, Key::TraceloopInput, Key::ToolArguments, Key::PlainInput];
+const TOOL_OUTPUTS: &[Key] =
+    &[Key::ToolCallResult, Key::OutputValue, Key::AiToolResult, Key::TraceloopOutput, Key::ToolResponse, Key::PlainOutput];
+/// Say the same as the input chosen, where one was.
+const INPUTS: &[Key] = &[
+    Key::LangfuseInput,
+    Key::InputMessages,
+    Key::AiPrompt,
+    Key::AiPromptMessages,
+    Key::AiValue,
+    Key::AiValues,
+    Key::TraceloopInput,
+    Key::TaskInput,
+    Key::InputValue,
+    Key::OpenlitPrompt,
+    Key::RawInput,
+    Key::RequestData,
+    Key::Events,
+];
+const OUTPUTS: &[Key] = &[
+    Key::LangfuseOutput,
+    Key::OutputMessages,
+    Key::AiText,
+    Key::TraceloopOutput,
+    Key::TaskOutput,
+    Key::OutputValue,
+    Key::OpenlitCompletion,
+    Key::Response,
+];
+/// Ways in which a vector database's spans name it.
+const VECTOR_STORES: &[&str] =
+    &["pinecone", "chroma", "chromadb", "qdrant", "weaviate", "milvus", "lancedb", "marqo", "pgvector"];
+
+/// Why a span was refused.
+pub(super) type Refusal = &'static str;
+
+/// Maps one span; `scope` is the instrumentation's name, `shared` the metadata of its scope.
+pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, Refusal> {
+    let Span {
+        trace_id, span_id, parent_span_id, name, start_time_unix_nano, end_time_unix_nano, attributes, events, status, ..
+    } = span;
+    let trace_id = id(&trace_id).ok_or("trace_id must be 16 bytes that are not all zero")?;
+    let span_id = id(&span_id).ok_or("span_id must be 8 bytes that are not all zero")?;
+    let parent_span_id = match parent_span_id.as_slice() {
+        [] => None,
+        sent if sent.iter().all(|byte| *byte == 0) => None,
+        sent => Some(id(sent).ok_or("parent_span_id must be 8 bytes")?),
+    };
+    let start_us = time(start_time_unix_nano);
+    let end_us = time(end_time_unix_nano).map(|end| end.max(start_us.unwrap_or(end)));
+
+    let mut attributes = Attributes::new(attributes);
+    let mut observed = events::read(events);
+    let name = logfire::name(&mut attributes, text::clean(name));
+    let span_type = kind(&attributes, &observed, scope, &name);
+
+    let model = model(&mut attributes, &span_type, scope, &name);
+    let usage = tokens::usage(&mut attributes, scope);
+    let failed = error(&mut attributes, status, &observed);
+    let (error, failure) = failed.unzip();
+    let sent_cost = if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
+    let hints = hints::read(&mut attributes);
+    let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, ..Extra::default() };
+    if span_type == SpanType::Tool {
+        extra.tool_name = tool_name(&mut attributes, &name);
+        extra.tool_call_id =
+            attributes.take_first(&[Key::ToolCallId, Key::AiToolId, Key::OpeninferenceToolCallId]);
+    }
+    let documents = documents(&mut attributes, &mut observed);
+    let input = input(&mut attributes, &span_type, &mut observed);
+    let mut output = output(&mut attributes, &span_type, &mut observed);
+    match (&output, documents) {
+        (None, Some(documents)) => output = Some(documents),
+        (Some(_), documents) => extra.documents = documents,
+        (None, None) => {}
+    }
+    let mut evaluations = observed.evaluations;
+    evaluations.extend(evaluation(&mut attributes));
+    drop_repeated(&mut attributes, input.is_some(), output.is_some());
+
+    Ok(SpanDraft {
+        trace_id,
+        span_id,
+        parent_span_id,
+        name,
+        span_type,
+        start_us,
+        end_us,
+        input,
+        output,
+        error,
+        failure,
+        model: model.name,
+        response_id: response_id(&mut attributes),
+        usage,
+        sent_cost,
+        hints,
+        trace_input: attributes.take_text(Key::LangfuseTraceInput).map(text::unquoted),
+        trace_output: attributes.take_text(Key::LangfuseTraceOutput).map(text::unquoted),
+        metadata: metadata::write(attributes, extra, shared),
+        events: observed.drafts,
+        evaluations,
+    })
+}
+
+fn id<const N: usize>(sent: &[u8]) -> Option<[u8; N]> {
+    sent.try_into().ok().filter(|id: &[u8; N]| id.iter().any(|byte| *byte != 0))
+}
+
+/// The SDK's own word, then the convention's, then what older conventions and bare names hint at.
+fn kind(attributes: &Attributes, observed: &Observed, scope: &str, name: &str) -> SpanType {
+    openinference::kind(attributes)
+        .or_else(|| langfuse::kind(attributes))
+        .or_else(|| vercel::kind(attributes))
+        .or_else(|| genai::kind(attributes))
+        .or_else(|| openllmetry::kind(attributes))
+        .or_else(|| openllmetry::request_kind(attributes))
+        .or_else(|| openlit::kind(scope, name))
+        .or_else(|| guessed(attributes, observed))
+        .or_else(|| logfire::kind(attributes))
+        .unwrap_or_default()
+}
+
+/// What the attributes of a span without any kind suggest.
+fn guessed(attributes: &Attributes, observed: &Observed) -> Option<SpanType> {
+    let stores_vectors = [Key::DbSystem, Key::DbSystemName]
+        .into_iter()
+        .filter_map(|key| attributes.str(key))
+        .any(|system| VECTOR_STORES.contains(&system));
+    if observed.is_query || stores_vectors || attributes.has_group(Group::Documents) {
+        return Some(SpanType::Retrieval);
+    }
+    let calls_model = attributes.has(Key::RequestModel);
+    if !calls_model && attributes.has(Key::ToolName) {
+        return Some(SpanType::Tool);
+    }
+    let talks = [Key::UsageInput, Key::UsagePrompt, Key::InputMessages, Key::OutputMessages, Key::OpenlitPrompt]
+        .into_iter()
+        .any(|key| attributes.has(key))
+        || attributes.has_group(Group::Prompt)
+        || attributes.has_group(Group::Completion);
+    (calls_model && talks).then_some(SpanType::Llm)
+}
+
+struct Model {
+    /// The one that answered, else the one asked.
+    name: Option<String>,
+    /// The one asked, where it is another.
+    asked: Option<String>,
+}
+
+fn model(attributes: &mut Attributes, span_type: &SpanType, scope: &str, name: &str) -> Model {
+    let answered = attributes.take_first(&[
+        Key::LangfuseModel,
+        Key::LlmResponseModel,
+        Key::LlmModel,
+        Key::ResponseModel,
+        Key::AiResponseModel,
+        Key::EmbeddingModel,
+        Key::RerankerModel,
+    ]);
+    let asked = attributes.take_first(&[Key::LlmRequestModel, Key::RequestModel, Key::AiModel]);
+    if answered.is_some() {
+        let name = answered;
+        // These repeat the winner or the model asked.
+        attributes.drop_keys(&[Key::LlmModel, Key::ResponseModel, Key::AiResponseModel, Key::RequestModel, Key::AiModel]);
+        return Model { asked: asked.filter(|asked| Some(asked) != name.as_ref()), name };
+    }
+    let guessed = || {
+        if *span_type == SpanType::Llm {
+            openinference::model_in_parameters(attributes).or_else(|| openlit::model(scope, name))
+        } else {
+            None
+        }
+    };
+    let name = asked.or_else(guessed);
+    Model { name: name.or_else(|| attributes.take_text(Key::ModelName)), asked: None }
+}
+
+fn response_id(attributes: &mut Attributes) -> Option<String> {
+    let id = attributes.take_first(&[Key::ResponseId, Key::AiResponseId, Key::PlainResponseId])?;
+    attributes.drop_keys(&[Key::AiResponseId]);
+    (!text::says_nothing(&id)).then_some(id)
+}
+
+/// The message and type of the failure, if the span failed.
+fn error(
+    attributes: &mut Attributes,
+    status: Option<Status>,
+    observed: &Observed,
+) -> Option<(String, api::FailureType)> {
+    let status = status.unwrap_or_default();
+    let noted = langfuse::error(attributes);
+    if status.code != STATUS_ERROR && noted.is_none() {
+        return None;
+    }
+    let status_message = text::clean(status.message);
+    let (exception_kind, exception_message) =
+        observed.exception.as_ref().map(|(kind, message)| (kind.as_str(), message.as_str())).unwrap_or_default();
+    let error_kind = attributes.str(Key::ErrorType).unwrap_or_default();
+    let error_message = attributes.str(Key::ErrorMessage).unwrap_or_default();
+    let logged = logfire::error(attributes);
+    let failure = classify(&Evidence {
+        kinds: &[error_kind, exception_kind],
+        messages: &[
+            &status_message,
+            exception_message,
+            error_message,
+            noted.as_deref().unwrap_or_default(),
+            logged.as_deref().unwrap_or_default(),
+        ],
+        http_status: attributes.get(Key::HttpStatus).and_then(value::tokens),
+    });
+    let message = [status_message.as_str(), exception_message, error_message]
+        .into_iter()
+        .find(|it| !it.is_empty())
+        .map(str::to_owned)
+        .or(noted)
+        .or(logged)
+        .or_else(|| [error_kind, exception_kind].into_iter().find(|it| !it.is_empty()).map(str::to_owned))
+        .unwrap_or_else(|| "error".to_owned());
+    if attributes.str(Key::ErrorMessage) == Some(&message) {
+        attributes.drop_key(Key::ErrorMessage);
+    }
+    Some((text::clean(message), failure))
+}
+
+fn tool_name(attributes: &mut Attributes, name: &str) -> Option<String> {
+    attributes
+        .take_first(&[
+            Key::ToolName,
+            Key::OpeninferenceToolName,
+            Key::AiToolName,
+            Key::TraceloopName,
+            Key::PlainName,
+        ])
+        .or_else(|| Some(name.to_owned()))
+}
+
+fn documents(attributes: &mut Attributes, observed: &mut Observed) -> Option<String> {
+    openinference::documents(attributes)
+        .or_else(|| attributes.take_text(Key::RetrievalDocuments).map(text::readable))
+        .or_else(|| observed.documents.take())
+}
+
+fn input(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Observed) -> Option<String> {
+    if *span_type == SpanType::Tool
+        && let Some(arguments) = langfuse::input(attributes).or_else(|| first_said(attributes, TOOL_INPUTS))
+    {
+        return Some(text::unquoted(arguments));
+    }
+    langfuse::input(attributes)
+        .or_else(|| genai::input(attributes))
+        .or_else(|| openllmetry::prompts(attributes))
+        .or_else(|| openinference::messages_in(attributes))
+        .or_else(|| vercel::input(attributes))
+        .or_else(|| openllmetry::entity_input(attributes))
+        .or_else(|| attributes.take_text(Key::InputValue).map(text::readable))
+        .or_else(|| attributes.take_text(Key::RetrievalQuery))
+        .or_else(|| openlit::input(attributes))
+        .or_else(|| litellm::input(attributes))
+        .or_else(|| logfire::input(attributes))
+        .or_else(|| observed.input.take().map(text::readable))
+}
+
+fn output(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Observed) -> Option<String> {
+    if *span_type == SpanType::Tool
+        && let Some(result) = langfuse::output(attributes).or_else(|| first_said(attributes, TOOL_OUTPUTS))
+    {
+        return Some(text::unquoted(result));
+    }
+    if openinference::is_embedding(attributes) {
+        // Nothing but the vectors, as numbers in text.
+        attributes.drop_key(Key::OutputValue);
+    }
+    langfuse::output(attributes)
+        .or_else(|| genai::output(attributes))
+        .or_else(|| openllmetry::completions(attributes))
+        .or_else(|| openinference::messages_out(attributes))
+        .or_else(|| vercel::output(attributes))
+        .or_else(|| openllmetry::entity_output(attributes))
+        .or_else(|| attributes.take_text(Key::OutputValue).map(text::readable))
+        .or_else(|| openlit::output(attributes))
+        .or_else(|| litellm::output(attributes))
+        .or_else(|| logfire::output(attributes))
+        .or_else(|| {
+            let sent = observed.output.take()?;
+            Some(text::plain_answer(&sent).unwrap_or_else(|| text::readable(sent)))
+        })
+}
+
+/// Takes the first of these keys that says something.
+fn first_said(attributes: &mut Attributes, keys: &[Key]) -> Option<String> {
+    keys.iter().find_map(|key| attributes.take_text(*key).filter(|it| !text::says_nothing(it)))
+}
+
+/// An evaluation that is attributes of the span itself rather than an event.
+fn evaluation(attributes: &mut Attributes) -> Option<EvaluationDraft> {
+    let name = attributes.take_text(Key::EvaluationName)?;
+    let score = attributes.number(Key::EvaluationScore);
+    attributes.drop_key(Key::EvaluationScore);
+    Some(EvaluationDraft {
+        name,
+        score,
+        label: attributes.take_text(Key::EvaluationLabel),
+        explanation: attributes.take_text(Key::EvaluationExplanation),
+    })
+}
+
+/// Leaves out of the metadata what is stored already, and vectors, which nobody reads.
+fn drop_repeated(attributes: &mut Attributes, has_input: bool, has_output: bool) {
+    if has_input {
+        attributes.drop_keys(INPUTS);
+        attributes.drop_group(Group::LlmInput);
+        attributes.drop_group(Group::Prompt);
+    }
+    if has_output {
+        attributes.drop_keys(OUTPUTS);
+        attributes.drop_group(Group::LlmOutput);
+        attributes.drop_group(Group::Completion);
+    }
+    attributes.drop_keys(&[Key::InputMime, Key::OutputMime, Key::AiEmbedding, Key::AiEmbeddings]);
+    attributes.drop_group(Group::Embeddings);
+    logfire::drop_display(attributes);
+}

@@ -1,0 +1,157 @@
+//! What a span says about its trace: session, user, tags, name.
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+
+use super::{
+    attributes::Attributes,
+    keys::{Group, Key},
+    text, value,
+};
+use crate::draft::TraceHints;
+
+/// Names under which applications put the session where the convention leaves the key free.
+const SESSION_NAMES: &[&str] = &["session_id", "sessionId", "session.id", "conversation_id", "thread_id"];
+const USER_NAMES: &[&str] = &["user_id", "userId", "user.id"];
+/// More tags than any sender means; a trace's tags are rows of their own.
+const MOST_TAGS: usize = 100;
+
+/// Takes what the span says about its trace.
+pub(super) fn read(attributes: &mut Attributes) -> TraceHints {
+    TraceHints {
+        name: attributes.take_text(Key::LangfuseTraceName),
+        session_id: session(attributes),
+        user_id: user(attributes),
+        external_id: attributes.take_text(Key::TraceExternalId),
+        tags: tags(attributes),
+        complete: complete(attributes),
+    }
+}
+
+fn session(attributes: &mut Attributes) -> Option<String> {
+    id_in(attributes, Key::SessionId)
+        .or_else(|| id_in(attributes, Key::LangfuseSession))
+        .or_else(|| id_in_group(attributes, Group::Association, SESSION_NAMES))
+        .or_else(|| id_in_group(attributes, Group::AiMetadata, SESSION_NAMES))
+        .or_else(|| id_in(attributes, Key::ConversationId))
+        .or_else(|| id_in(attributes, Key::ThreadId))
+        .or_else(|| id_in(attributes, Key::GroupId))
+}
+
+fn user(attributes: &mut Attributes) -> Option<String> {
+    id_in(attributes, Key::UserId)
+        .or_else(|| id_in(attributes, Key::LangfuseUser))
+        .or_else(|| id_in_group(attributes, Group::Association, USER_NAMES))
+        .or_else(|| id_in_group(attributes, Group::AiMetadata, USER_NAMES))
+        .or_else(|| id_in(attributes, Key::EndUserId))
+        .or_else(|| id_in(attributes, Key::LitellmUser))
+}
+
+fn id_in(attributes: &mut Attributes, key: Key) -> Option<String> {
+    attributes.take_text(key).filter(|it| is_id(it))
+}
+
+fn id_in_group(attributes: &mut Attributes, group: Group, names: &[&str]) -> Option<String> {
+    value::into_text(attributes.take_from_group(group, names)?).filter(|it| is_id(it))
+}
+
+/// A scrubber's note in place of the id is none.
+fn is_id(text: &str) -> bool {
+    !text::says_nothing(text) && !text.starts_with("[Scrubbed due to")
+}
+
+fn complete(attributes: &mut Attributes) -> bool {
+    match attributes.take(Key::TraceComplete) {
+        Some(Value::BoolValue(complete)) => complete,
+        Some(Value::StringValue(word)) => word.eq_ignore_ascii_case("true"),
+        _ => false,
+    }
+}
+
+fn tags(attributes: &mut Attributes) -> Vec<(String, String)> {
+    let mut tags = Vec::new();
+    for key in [Key::TagTags, Key::LangfuseTraceTags, Key::Tags, Key::LogfireTags] {
+        if let Some(value) = attributes.take(key) {
+            add(&mut tags, value);
+        }
+    }
+    for group in [Group::Association, Group::AiMetadata] {
+        if let Some(value) = attributes.take_from_group(group, &["tags"]) {
+            add(&mut tags, value);
+        }
+    }
+    tags
+}
+
+/// Adds the tags of a list, a map, a JSON list, or text separated by commas.
+fn add(tags: &mut Vec<(String, String)>, value: Value) {
+    match value {
+        Value::ArrayValue(list) => {
+            for text in list.values.into_iter().filter_map(|it| value::into_text(it.value?)) {
+                push(tags, split(&text));
+            }
+        }
+        Value::KvlistValue(map) => {
+            for pair in map.values {
+                let text = pair.value.and_then(|it| value::into_text(it.value?)).unwrap_or_default();
+                push(tags, (text::clean(pair.key), text));
+            }
+        }
+        Value::StringValue(sent) => match serde_json::from_str::<Vec<String>>(&sent) {
+            Ok(list) => list.into_iter().for_each(|text| push(tags, split(&text::clean(text)))),
+            Err(_) => sent.split(',').for_each(|text| push(tags, split(&text::clean(text.to_owned())))),
+        },
+        _ => {}
+    }
+}
+
+/// Key and value on both sides of the first colon; without one the value is empty.
+fn split(tag: &str) -> (String, String) {
+    let (key, value) = tag.split_once(':').unwrap_or((tag, ""));
+    (key.trim().to_owned(), value.trim().to_owned())
+}
+
+fn push(tags: &mut Vec<(String, String)>, tag: (String, String)) {
+    if !tag.0.is_empty() && tags.len() < MOST_TAGS && !tags.contains(&tag) {
+        tags.push(tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    fn check_tags(key: &str, sent: &str, expected: &[(&str, &str)]) {
+        let tags = read(&mut attributes(&[(key, sent)])).tags;
+        let tags: Vec<_> = tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(tags, expected, "{key}={sent}");
+    }
+
+    #[test]
+    fn tags_come_in_many_forms() {
+        check_tags("tag.tags", r#"["env:prod:eu","beta"]"#, &[("env", "prod:eu"), ("beta", "")]);
+        check_tags("traceloop.association.properties.tags", "beta, checkout", &[("beta", ""), ("checkout", "")]);
+        check_tags("ai.telemetry.metadata.tags", "beta", &[("beta", "")]);
+        check_tags("tags", "[]", &[]);
+        check_tags("tags", "a,a,:x,", &[("a", "")]);
+    }
+
+    #[test]
+    fn the_first_name_of_a_session_counts() {
+        let hints = read(&mut attributes(&[
+            ("gen_ai.conversation.id", "c"),
+            ("traceloop.association.properties.session_id", "t"),
+            ("ai.telemetry.metadata.userId", "u"),
+            ("trace.complete", "true"),
+        ]));
+        assert_eq!(hints.session_id.as_deref(), Some("t"));
+        assert_eq!(hints.user_id.as_deref(), Some("u"));
+        assert!(hints.complete);
+    }
+
+    #[test]
+    fn a_scrubbed_session_is_none() {
+        let scrubbed = [("session.id", "[Scrubbed due to 'session']"), ("gen_ai.conversation.id", "c")];
+        assert_eq!(read(&mut attributes(&scrubbed)).session_id.as_deref(), Some("c"));
+        assert_eq!(read(&mut attributes(&[("group_id", "null")])).session_id, None);
+    }
+}

@@ -1,0 +1,133 @@
+//! Lists that conventions spread over attributes: `…0.message.role`, `…0.message.content`.
+//!
+//! [`assemble`] puts them together again as JSON. Which words of a path are mere wrapping is
+//! the same in every convention that does this.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+
+use super::{text::push_json_str, value::write_json};
+
+/// Paths are cut here; no convention goes deeper than eight.
+const DEEPEST: usize = 16;
+/// Fields of one object kept: looking one up is a walk, and no message has a tenth of these.
+const MOST_FIELDS: usize = 256;
+
+enum Node {
+    Leaf(Value),
+    Object(Vec<(String, Node)>),
+    List(BTreeMap<u32, Node>),
+}
+
+/// The JSON list that the paths and values spell out; `None` without any.
+pub(super) fn assemble(attributes: Vec<(String, Value)>) -> Option<String> {
+    let mut root = Node::List(BTreeMap::new());
+    for (path, value) in attributes {
+        let words: Vec<&str> = path.splitn(DEEPEST, '.').filter(|word| !is_wrapping(word)).collect();
+        insert(&mut root, &words, value);
+    }
+    if matches!(&root, Node::List(items) if items.is_empty()) {
+        return None;
+    }
+    let mut out = String::new();
+    write(&mut out, root);
+    Some(out)
+}
+
+fn is_wrapping(word: &str) -> bool {
+    matches!(word, "message" | "message_content" | "tool_call" | "document")
+}
+
+/// What does not fit the shape seen first is left out.
+fn insert(node: &mut Node, path: &[&str], value: Value) {
+    let Some((word, rest)) = path.split_first() else { return };
+    let next = match (node, word.parse::<u32>()) {
+        (Node::List(items), Ok(index)) => match items.entry(index) {
+            Entry::Occupied(item) => item.into_mut(),
+            Entry::Vacant(item) => {
+                item.insert(made_for(rest, value));
+                return;
+            }
+        },
+        (Node::Object(fields), _) => match fields.iter().position(|(name, _)| name == word) {
+            Some(at) => &mut fields[at].1,
+            None if fields.len() == MOST_FIELDS => return,
+            None => {
+                fields.push(((*word).to_owned(), made_for(rest, value)));
+                return;
+            }
+        },
+        _ => return,
+    };
+    insert(next, rest, value);
+}
+
+/// A new node that holds the value under the path.
+fn made_for(path: &[&str], value: Value) -> Node {
+    let Some(word) = path.first() else { return Node::Leaf(value) };
+    let mut node = if word.parse::<u32>().is_ok() { Node::List(BTreeMap::new()) } else { Node::Object(Vec::new()) };
+    insert(&mut node, path, value);
+    node
+}
+
+fn write(out: &mut String, node: Node) {
+    match node {
+        Node::Leaf(value) => write_json(out, &value),
+        Node::Object(fields) => {
+            out.push('{');
+            for (at, (name, node)) in fields.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                push_json_str(out, &name);
+                out.push(':');
+                write(out, node);
+            }
+            out.push('}');
+        }
+        Node::List(items) => {
+            out.push('[');
+            for (at, node) in items.into_values().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write(out, node);
+            }
+            out.push(']');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pairs: &[(&str, &str)], expected: Option<&str>) {
+        let given = pairs.iter().map(|(path, text)| ((*path).to_owned(), Value::StringValue((*text).to_owned()))).collect();
+        assert_eq!(assemble(given).as_deref(), expected);
+    }
+
+    #[test]
+    fn messages_are_put_together_in_their_order() {
+        check(
+            &[("1.message.role", "assistant"), ("0.message.role", "user"), ("0.message.content", "Hi")],
+            Some(r#"[{"role":"user","content":"Hi"},{"role":"assistant"}]"#),
+        );
+        check(
+            &[
+                ("0.message.tool_calls.0.tool_call.id", "c1"),
+                ("0.message.tool_calls.0.tool_call.function.name", "f"),
+                ("0.message.contents.0.message_content.text", "a"),
+            ],
+            Some(r#"[{"tool_calls":[{"id":"c1","function":{"name":"f"}}],"contents":[{"text":"a"}]}]"#),
+        );
+    }
+
+    #[test]
+    fn odd_paths_are_left_out() {
+        check(&[], None);
+        check(&[("x.role", "user")], None);
+        check(&[("0.a", "1"), ("0.a.b", "2"), ("0", "3"), ("4294967295.a", "4")], Some(r#"[{"a":"1"},{"a":"4"}]"#));
+    }
+}

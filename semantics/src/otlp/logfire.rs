@@ -1,0 +1,139 @@
+//! Logfire and what reports through it: Pydantic AI, and the OpenAI Agents SDK.
+//!
+//! Names may be unfilled templates (`Function: {name}`), and absent values the text `null`.
+
+use api::SpanType;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{attributes::Attributes, keys::Key, text};
+
+/// What the template of the name says, for spans of the Agents SDK.
+pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
+    let template = attributes.str(Key::LogfireTemplate)?;
+    Some(if template.starts_with("Responses API") || template.starts_with("Chat completion") {
+        SpanType::Llm
+    } else if template.starts_with("Function: ") {
+        SpanType::Tool
+    } else {
+        SpanType::Other
+    })
+}
+
+/// The name with its template filled in.
+pub(super) fn name(attributes: &mut Attributes, name: String) -> String {
+    if name.contains('{') && attributes.has(Key::LogfireMessage) {
+        attributes.take_text(Key::LogfireMessage).unwrap_or(name)
+    } else {
+        if attributes.str(Key::LogfireMessage) == Some(&name) {
+            attributes.drop_key(Key::LogfireMessage);
+        }
+        name
+    }
+}
+
+/// Leaves out what describes the sender's own display and repeats the rest.
+pub(super) fn drop_display(attributes: &mut Attributes) {
+    attributes.drop_keys(&[Key::LogfireSchema, Key::LogfireTemplate]);
+}
+
+/// Input of an agent or a model call.
+pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
+    if let Some(messages) = attributes.take_text(Key::AllMessages) {
+        return Some(text::readable(messages));
+    }
+    attributes.take_first(&[Key::RawInput, Key::PlainInput]).filter(|it| !text::says_nothing(it)).map(text::readable)
+}
+
+/// Output of an agent or a model call.
+pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
+    if let Some(result) = attributes.take_text(Key::FinalResult) {
+        return Some(text::readable(result));
+    }
+    if attributes.has(Key::LogfireTemplate)
+        && let Some(answer) = attributes.str(Key::Response).and_then(answer_of_response)
+    {
+        attributes.drop_keys(&[Key::Response, Key::Events]);
+        return Some(answer);
+    }
+    let output = attributes.take_text(Key::PlainOutput).filter(|it| !text::says_nothing(it))?;
+    Some(text::plain_answer(&output).unwrap_or_else(|| text::readable(output)))
+}
+
+/// The error that the Agents SDK notes as JSON: `{"message", "data": {"error"}}`.
+pub(super) fn error(attributes: &Attributes) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Noted {
+        message: Option<String>,
+        data: Option<Data>,
+    }
+    #[derive(Deserialize)]
+    struct Data {
+        error: Option<String>,
+    }
+    let sent = attributes.str(Key::PlainError)?;
+    let Ok(Noted { message, data }) = serde_json::from_str::<Noted>(sent) else {
+        return (!text::says_nothing(sent)).then(|| text::clean(sent.to_owned()));
+    };
+    match (message, data.and_then(|it| it.error)) {
+        (Some(message), Some(detail)) => Some(text::clean(format!("{message}: {detail}"))),
+        (message, detail) => message.or(detail).map(text::clean),
+    }
+}
+
+/// Text of a Responses API answer, or its list of items where it holds more than text.
+fn answer_of_response(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow)]
+        output: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Item<'a> {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    let output = serde_json::from_str::<Response<'_>>(json).ok()?.output.get();
+    let items = serde_json::from_str::<Vec<Item<'_>>>(output).ok()?;
+    if let [Item { kind, content: Some(content) }] = items.as_slice()
+        && kind == "message"
+        && let Some(text) = text::plain_parts(content.get())
+    {
+        return Some(text);
+    }
+    Some(text::readable(text::clean(output.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    #[test]
+    fn templates_tell_the_kind_and_are_filled() {
+        let mut given = attributes(&[("logfire.msg_template", "Function: {name}"), ("logfire.msg", "Function: weather")]);
+        assert_eq!(kind(&given), Some(SpanType::Tool));
+        assert_eq!(name(&mut given, "Function: {name}".to_owned()), "Function: weather");
+        let mut plain = attributes(&[("logfire.msg", "chat gpt-4o")]);
+        assert_eq!(name(&mut plain, "chat gpt-4o".to_owned()), "chat gpt-4o");
+        assert!(!plain.has(Key::LogfireMessage));
+    }
+
+    #[test]
+    fn a_response_of_one_text_is_that_text() {
+        let response = r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}"#;
+        assert_eq!(answer_of_response(response).as_deref(), Some("Hi"));
+        let call = r#"{"output":[{"type":"function_call","name":"f"}]}"#;
+        assert_eq!(answer_of_response(call).as_deref(), Some(r#"[{"type":"function_call","name":"f"}]"#));
+    }
+
+    #[test]
+    fn noted_errors_are_read() {
+        let note = |json| error(&attributes(&[("error", json)]));
+        assert_eq!(note(r#"{"message":"Error in run","data":{"error":"late"}}"#).as_deref(), Some("Error in run: late"));
+        assert_eq!(note(r#"{"message":"m","data":null}"#).as_deref(), Some("m"));
+        assert_eq!(note("boom").as_deref(), Some("boom"));
+        assert_eq!(note("null"), None);
+    }
+}

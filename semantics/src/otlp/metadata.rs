@@ -1,0 +1,271 @@
+//! The metadata of a span: everything that no field of the draft holds.
+//!
+//! What applications attach as *their* metadata, in whatever convention, comes under its bare
+//! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`,
+//! `request_model` and `stream_chunks` are ours. Written straight to text, in one pass.
+
+use opentelemetry_proto::tonic::{
+    common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
+    resource::v1::Resource,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    attributes::Attributes,
+    keys::{Group, Key},
+    text::push_json_str,
+    value::{is_blank, write_json, write_object},
+};
+
+/// Keys that are ours; an attribute of that name gets a prefix.
+const OURS: &[&str] =
+    &["resource", "scope", "tool", "documents", "request_model", "stream_chunks", "usage", "cost_details"];
+/// A span of typical size fits without growing.
+const TYPICAL: usize = 1024;
+
+/// The part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
+pub(super) fn shared(resource: Option<&Resource>, scope: Option<&InstrumentationScope>) -> String {
+    let mut out = String::new();
+    if let Some(resource) = resource.filter(|it| !it.attributes.is_empty()) {
+        out.push_str("\"resource\":");
+        write_object(&mut out, &resource.attributes);
+    }
+    if let Some(scope) = scope.filter(|it| !it.name.is_empty() || !it.version.is_empty()) {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push_str("\"scope\":{\"name\":");
+        push_json_str(&mut out, &scope.name);
+        if !scope.version.is_empty() {
+            out.push_str(",\"version\":");
+            push_json_str(&mut out, &scope.version);
+        }
+        if !scope.attributes.is_empty() {
+            out.push_str(",\"attributes\":");
+            write_object(&mut out, &scope.attributes);
+        }
+        out.push('}');
+    }
+    out
+}
+
+/// What the mapping found that has no field of its own.
+#[derive(Default)]
+pub(super) struct Extra {
+    /// The model asked, where another one answered.
+    pub(super) request_model: Option<String>,
+    /// Name of the tool called.
+    pub(super) tool_name: Option<String>,
+    /// The model's id of the tool call.
+    pub(super) tool_call_id: Option<String>,
+    /// Documents found, as JSON text, where they are not the output.
+    pub(super) documents: Option<String>,
+    /// Chunks of a stream that were noted one by one.
+    pub(super) chunks: usize,
+}
+
+/// Writes the metadata of a span.
+pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> String {
+    let mut out = Object::new(shared.len());
+    let Extra { request_model, tool_name, tool_call_id, documents, chunks } = extra;
+    if let Some(model) = request_model {
+        push_json_str(out.key("request_model"), &model);
+    }
+    if tool_name.is_some() || tool_call_id.is_some() {
+        let tool = out.key("tool");
+        tool.push('{');
+        if let Some(name) = &tool_name {
+            tool.push_str("\"name\":");
+            push_json_str(tool, name);
+        }
+        if let Some(id) = &tool_call_id {
+            tool.push_str(if tool_name.is_some() { ",\"call_id\":" } else { "\"call_id\":" });
+            push_json_str(tool, id);
+        }
+        tool.push('}');
+    }
+    if let Some(documents) = documents {
+        out.json_or_text("documents", &documents);
+    }
+    if chunks > 0 {
+        out.key("stream_chunks").push_str(&chunks.to_string());
+    }
+    let own = users_own(&mut attributes, &mut out);
+    for KeyValue { key, value, .. } in attributes.into_rest() {
+        if let Some(AnyValue { value: Some(value) }) = value
+            && !is_blank(&value)
+            && own.binary_search(&key).is_err()
+        {
+            write_json(out.attribute(&key), &value);
+        }
+    }
+    out.finish(shared)
+}
+
+/// Writes the application's own metadata under its bare keys; of a key that repeats, the first
+/// counts. Returns the keys, sorted: an attribute of the same name would be a second one.
+fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
+    let mut own: Vec<(String, Own)> = Vec::new();
+    for key in [Key::Metadata, Key::LangfuseObservationMetadata, Key::LangfuseTraceMetadata] {
+        let Some(sent) = attributes.str(key) else { continue };
+        if let Ok(fields) = serde_json::from_str::<Fields>(sent) {
+            own.extend(fields.0.into_iter().map(|(key, value)| (key, Own::Json(value))));
+            attributes.drop_key(key);
+        }
+    }
+    for group in [Group::LangfuseObservation, Group::LangfuseTrace] {
+        // This sender encodes every value as JSON, strings included.
+        own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::decoded(value))));
+    }
+    for group in [Group::Association, Group::AiMetadata, Group::Metadata] {
+        own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::Value(value))));
+    }
+    // Stable, so that the first of equal keys stays first.
+    own.sort_by(|(left, _), (right, _)| left.cmp(right));
+    own.dedup_by(|(later, _), (earlier, _)| later == earlier);
+    own.into_iter()
+        .map(|(key, value)| {
+            match value {
+                Own::Json(json) if matches!(json.get(), "null" | "\"\"") => {}
+                Own::Json(json) => out.attribute(&key).push_str(&json.get().replace("\\u0000", "\\ufffd")),
+                Own::Value(value) => write_json(out.attribute(&key), &value),
+            }
+            key
+        })
+        .collect()
+}
+
+enum Own {
+    Json(Box<RawValue>),
+    Value(Value),
+}
+
+impl Own {
+    fn decoded(value: Value) -> Self {
+        match &value {
+            Value::StringValue(text) => match serde_json::from_str(text) {
+                Ok(json) => Self::Json(json),
+                Err(_) => Self::Value(value),
+            },
+            _ => Self::Value(value),
+        }
+    }
+}
+
+/// The fields of a JSON object in their order, values unread.
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Fields;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+/// A JSON object being written.
+struct Object {
+    out: String,
+}
+
+impl Object {
+    fn new(extra: usize) -> Self {
+        let mut out = String::with_capacity(TYPICAL + extra);
+        out.push('{');
+        Self { out }
+    }
+
+    /// Writes a key; the value is to follow.
+    fn key(&mut self, key: &str) -> &mut String {
+        if self.out.len() > 1 {
+            self.out.push(',');
+        }
+        push_json_str(&mut self.out, key);
+        self.out.push(':');
+        &mut self.out
+    }
+
+    /// Writes an attribute's key; the value is to follow.
+    fn attribute(&mut self, key: &str) -> &mut String {
+        if OURS.contains(&key) { self.key(&format!("attributes.{key}")) } else { self.key(key) }
+    }
+
+    fn json_or_text(&mut self, key: &str, text: &str) {
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        let out = self.key(key);
+        if is_json {
+            out.push_str(text);
+        } else {
+            push_json_str(out, text);
+        }
+    }
+
+    fn finish(mut self, shared: &str) -> String {
+        if !shared.is_empty() {
+            if self.out.len() > 1 {
+                self.out.push(',');
+            }
+            self.out.push_str(shared);
+        }
+        self.out.push('}');
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    fn check(pairs: &[(&str, &str)], expected: &str) {
+        let written = write(attributes(pairs), Extra::default(), "");
+        assert_eq!(written, expected);
+        assert!(serde_json::from_str::<serde_json::Value>(&written).is_ok());
+    }
+
+    #[test]
+    fn the_applications_own_metadata_has_bare_keys() {
+        check(
+            &[
+                ("metadata", r#"{"tier":"gold","n":1,"none":null}"#),
+                ("traceloop.association.properties.tier", "silver"),
+                ("langfuse.observation.metadata.step", "\"chain\""),
+                ("langfuse.trace.metadata.note", "plain"),
+                ("metadata.cost_usd", "3"),
+                ("gen_ai.request.temperature", "0"),
+                ("empty", ""),
+            ],
+            r#"{"cost_usd":3,"n":1,"note":"plain","step":"chain","tier":"gold","gen_ai.request.temperature":0}"#,
+        );
+    }
+
+    #[test]
+    fn odd_metadata_stays_an_attribute() {
+        check(&[("metadata", "[1]"), ("resource", "mine")], r#"{"metadata":"[1]","attributes.resource":"mine"}"#);
+        check(&[], "{}");
+    }
+
+    #[test]
+    fn what_spans_share_is_spliced_in() {
+        let scope = InstrumentationScope { name: "a\"b".to_owned(), version: "1".to_owned(), ..Default::default() };
+        let shared = shared(None, Some(&scope));
+        let extra = Extra { tool_name: Some("f".to_owned()), documents: Some("[1]".to_owned()), ..Extra::default() };
+        assert_eq!(
+            write(attributes(&[]), extra, &shared),
+            r#"{"tool":{"name":"f"},"documents":[1],"scope":{"name":"a\"b","version":"1"}}"#
+        );
+        assert_eq!(write(attributes(&[]), Extra::default(), &shared), format!("{{{shared}}}"));
+    }
+}

@@ -1,0 +1,145 @@
+//! OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
+//!
+//! Reading is [`from_protobuf`] and [`from_json`]; [`convert`] maps a span; each attribute
+//! convention has a file of its own. A span that makes no sense is refused alone, a body that
+//! cannot be read at all is [`Malformed`].
+//!
+//! **Invariants:** no I/O, no clock, and no input makes it panic or recurse without bound: both
+//! decoders limit depth, and everything after them walks what they built.
+
+mod attributes;
+mod convert;
+mod events;
+mod genai;
+mod hints;
+mod indexed;
+mod json;
+mod keys;
+mod langfuse;
+mod litellm;
+mod logfire;
+mod metadata;
+mod openinference;
+mod openlit;
+mod openllmetry;
+mod text;
+mod tokens;
+mod value;
+mod vercel;
+
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1::{ResourceSpans, ScopeSpans},
+};
+use prost::Message as _;
+
+use crate::draft::{ResourceGroup, SpanDraft};
+
+/// What one export request holds.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// The spans by resource; resources without a readable span are left out.
+    pub groups: Vec<ResourceGroup>,
+    /// Number of spans in `groups`.
+    pub accepted: usize,
+    /// Number of spans refused.
+    pub rejected: usize,
+    /// Why the first of them was.
+    pub rejection: Option<String>,
+}
+
+impl Decoded {
+    /// Notes a refused span.
+    fn reject(&mut self, why: impl Into<String>) {
+        self.rejected += 1;
+        self.rejection.get_or_insert_with(|| why.into());
+    }
+}
+
+/// A body that is no OTLP trace export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// What is wrong, for the sender.
+    pub message: String,
+}
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Reads an `ExportTraceServiceRequest` in protobuf, already decompressed.
+///
+/// # Errors
+///
+/// [`Malformed`] when the bytes are no such message.
+pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
+    let request = ExportTraceServiceRequest::decode(body)
+        .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
+    let mut decoded = Decoded::default();
+    add_all(&mut decoded, request.resource_spans);
+    Ok(decoded)
+}
+
+/// Reads an `ExportTraceServiceRequest` in OTLP's JSON encoding, already decompressed.
+///
+/// Accepts what the strict mapping allows and the harmless deviations of known senders.
+///
+/// # Errors
+///
+/// [`Malformed`] when the text is no JSON or no such message.
+pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
+    let mut decoded = Decoded::default();
+    match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
+        Ok(request) => add_all(&mut decoded, request.resource_spans),
+        Err(_) => {
+            let resources = json::lenient(body, &mut decoded)?;
+            add_all(&mut decoded, resources);
+        }
+    }
+    Ok(decoded)
+}
+
+fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>) {
+    for ResourceSpans { resource, scope_spans, .. } in resources {
+        let mut spans = Vec::with_capacity(scope_spans.iter().map(|scope| scope.spans.len()).sum());
+        for ScopeSpans { scope, spans: sent, .. } in scope_spans {
+            let shared = metadata::shared(resource.as_ref(), scope.as_ref());
+            let scope_name = scope.as_ref().map(|it| it.name.as_str()).unwrap_or_default();
+            for span in sent {
+                match convert::span(span, scope_name, &shared) {
+                    Ok(draft) => spans.push(draft),
+                    Err(why) => decoded.reject(why),
+                }
+            }
+        }
+        add_group(decoded, resource.map(|it| it.attributes).unwrap_or_default(), spans);
+    }
+}
+
+fn add_group(decoded: &mut Decoded, resource: Vec<KeyValue>, spans: Vec<SpanDraft>) {
+    if spans.is_empty() {
+        return;
+    }
+    let project_name = resource
+        .into_iter()
+        .find(|it| it.key == "openinference.project.name")
+        .and_then(|it| match it.value?.value? {
+            Value::StringValue(name) => Some(text::clean(name)),
+            _ => None,
+        })
+        .filter(|name| !name.trim().is_empty());
+    decoded.accepted += spans.len();
+    decoded.groups.push(ResourceGroup { project_name, spans });
+}
+
+/// Unix nanoseconds as microseconds; 0 means that the sender left the time out.
+///
+/// No 64-bit count of nanoseconds reaches beyond the year 2554, so the result is always a date.
+fn time(nanos: u64) -> Option<i64> {
+    (nanos > 0).then(|| i64::try_from(nanos / 1_000).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,108 @@
+//! OpenInference: `openinference.span.kind`, `llm.*`, `input.value`, `output.value`.
+
+use std::borrow::Cow;
+
+use api::SpanType;
+use serde::Deserialize;
+
+use super::{
+    attributes::Attributes,
+    indexed,
+    keys::{Group, Key},
+    text,
+};
+
+/// The kind it names itself.
+pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
+    let kind = attributes.str(Key::OpeninferenceKind)?;
+    Some(match_kind(kind))
+}
+
+fn match_kind(kind: &str) -> SpanType {
+    if kind.eq_ignore_ascii_case("LLM") {
+        SpanType::Llm
+    } else if kind.eq_ignore_ascii_case("TOOL") {
+        SpanType::Tool
+    } else if kind.eq_ignore_ascii_case("RETRIEVER") || kind.eq_ignore_ascii_case("RERANKER") {
+        SpanType::Retrieval
+    } else {
+        SpanType::Other
+    }
+}
+
+/// True for a span that turns texts into vectors.
+pub(super) fn is_embedding(attributes: &Attributes) -> bool {
+    attributes.str(Key::OpeninferenceKind).is_some_and(|kind| kind.eq_ignore_ascii_case("EMBEDDING"))
+}
+
+/// The messages that went in, put together from their attributes.
+pub(super) fn messages_in(attributes: &mut Attributes) -> Option<String> {
+    indexed::assemble(attributes.take_group(Group::LlmInput))
+}
+
+/// The messages that came out; plain text where they are one answer of text.
+pub(super) fn messages_out(attributes: &mut Attributes) -> Option<String> {
+    let messages = indexed::assemble(attributes.take_group(Group::LlmOutput))?;
+    Some(text::plain_answer(&messages).unwrap_or(messages))
+}
+
+/// The documents that a look-up or a reranking found, as a JSON list.
+pub(super) fn documents(attributes: &mut Attributes) -> Option<String> {
+    indexed::assemble(attributes.take_group(Group::Documents))
+        .or_else(|| indexed::assemble(attributes.take_group(Group::Reranked)))
+}
+
+/// The model asked, out of the call's parameters: failed calls name it nowhere else.
+pub(super) fn model_in_parameters(attributes: &Attributes) -> Option<String> {
+    [Key::LlmInvocation, Key::InputValue]
+        .into_iter()
+        .filter_map(|key| attributes.str(key))
+        .filter(|json| json.starts_with('{') && json.contains("\"model\""))
+        .find_map(|json| serde_json::from_str::<Parameters<'_>>(json).ok()?.model)
+        .filter(|model| !model.is_empty())
+        .map(|model| text::clean(model.into_owned()))
+}
+
+#[derive(Deserialize)]
+struct Parameters<'a> {
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    #[test]
+    fn kinds() {
+        for (kind, expected) in [
+            ("LLM", SpanType::Llm),
+            ("tool", SpanType::Tool),
+            ("RERANKER", SpanType::Retrieval),
+            ("GUARDRAIL", SpanType::Other),
+        ] {
+            assert_eq!(super::kind(&attributes(&[("openinference.span.kind", kind)])), Some(expected));
+        }
+    }
+
+    #[test]
+    fn messages_and_documents_are_assembled() {
+        let mut given = attributes(&[
+            ("llm.input_messages.0.message.role", "user"),
+            ("llm.input_messages.0.message.content", "Hi"),
+            ("llm.output_messages.0.message.role", "assistant"),
+            ("llm.output_messages.0.message.content", "Hello"),
+            ("retrieval.documents.0.document.id", "doc-a"),
+        ]);
+        assert_eq!(messages_in(&mut given).as_deref(), Some(r#"[{"role":"user","content":"Hi"}]"#));
+        assert_eq!(messages_out(&mut given).as_deref(), Some("Hello"));
+        assert_eq!(documents(&mut given).as_deref(), Some(r#"[{"id":"doc-a"}]"#));
+    }
+
+    #[test]
+    fn a_failed_call_names_its_model_in_the_request() {
+        let given = attributes(&[("input.value", r#"{"messages":[],"model":"gpt-4o"}"#)]);
+        assert_eq!(model_in_parameters(&given).as_deref(), Some("gpt-4o"));
+        assert_eq!(model_in_parameters(&attributes(&[("input.value", "the \"model\" is")])), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! OpenLIT: one text each for prompt and completion before version 1.40, GenAI messages since.
+
+use api::SpanType;
+
+use super::{attributes::Attributes, keys::Key};
+
+/// Failed calls carry nothing but their name, `chat <model>`.
+pub(super) fn kind(scope: &str, name: &str) -> Option<SpanType> {
+    (is_sender(scope) && name.starts_with("chat ")).then_some(SpanType::Llm)
+}
+
+/// True for the scopes of this SDK.
+pub(super) fn is_sender(scope: &str) -> bool {
+    scope.starts_with("openlit")
+}
+
+/// The model in the name of a failed call.
+pub(super) fn model(scope: &str, name: &str) -> Option<String> {
+    if !is_sender(scope) {
+        return None;
+    }
+    name.strip_prefix("chat ").filter(|model| !model.is_empty() && !model.contains(' ')).map(str::to_owned)
+}
+
+/// True if token counts leave out what came from the provider's cache: they are passed on as Anthropic sends them.
+pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
+    is_sender(scope)
+        && [Key::ProviderName, Key::System].into_iter().any(|key| attributes.str(key) == Some("anthropic"))
+}
+
+/// `role: text` lines.
+pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
+    attributes.take_text(Key::OpenlitPrompt)
+}
+
+/// The completion's text.
+pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
+    attributes.take_text(Key::OpenlitCompletion)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_call_is_known_by_its_name() {
+        assert_eq!(kind("openlit.otel.openai", "chat gpt-4o"), Some(SpanType::Llm));
+        assert_eq!(kind("my-app", "chat gpt-4o"), None);
+        assert_eq!(model("openlit.instrumentation.openai", "chat gpt-4o").as_deref(), Some("gpt-4o"));
+        assert_eq!(model("openlit", "chat with the user"), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! Text as it is stored: without NUL characters, and JSON readable rather than escaped.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Databases refuse NUL in text; the replacement character keeps its place visible.
+pub(super) fn clean(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+/// Writes a JSON string literal, NUL characters replaced.
+pub(super) fn push_json_str(out: &mut String, text: &str) {
+    out.push('"');
+    let mut rest = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escaped = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0 => "\u{fffd}",
+            1..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[rest..at]);
+        if escaped.is_empty() {
+            out.push_str("\\u00");
+            out.push(if byte < 0x10 { '0' } else { '1' });
+            out.push(char::from(b"0123456789abcdef"[usize::from(byte & 0xf)]));
+        } else {
+            out.push_str(escaped);
+        }
+        rest = at + 1;
+    }
+    out.push_str(&text[rest..]);
+    out.push('"');
+}
+
+/// Replaces `\uXXXX` in JSON text by the characters they stand for, so that people and search
+/// can read them. Escapes that JSON needs, and halves of a surrogate pair, stay. Text that is
+/// no JSON stays as it is.
+pub(super) fn readable(json: String) -> String {
+    if !json.contains("\\u") || !matches!(json.trim_start().as_bytes().first(), Some(b'{' | b'[' | b'"')) {
+        return json;
+    }
+    let bytes = json.as_bytes();
+    let mut out = String::with_capacity(json.len());
+    let mut rest = 0;
+    let mut at = 0;
+    while at + 1 < bytes.len() {
+        if bytes[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match escaped_char(bytes, at) {
+            Some((character, len)) => {
+                out.push_str(&json[rest..at]);
+                out.push(character);
+                at += len;
+                rest = at;
+            }
+            // Skips the escaped character too, so that `\\u00fc` is no escape of ü.
+            None => at += 2,
+        }
+    }
+    out.push_str(&json[rest..]);
+    out
+}
+
+/// The character of the escape that begins here and its length, if it may stand unescaped.
+fn escaped_char(bytes: &[u8], at: usize) -> Option<(char, usize)> {
+    let unit = unit(bytes, at)?;
+    let (code, len) = match unit {
+        0 => (0xfffd, 6),
+        0xd800..=0xdbff => {
+            let low = unit_in(self::unit(bytes, at + 6)?, 0xdc00..=0xdfff)?;
+            (0x1_0000 + ((u32::from(unit) - 0xd800) << 10) + (u32::from(low) - 0xdc00), 12)
+        }
+        unit => (u32::from(unit), 6),
+    };
+    let character = char::from_u32(code)?;
+    (!character.is_control() && character != '"' && character != '\\').then_some((character, len))
+}
+
+fn unit_in(unit: u16, range: std::ops::RangeInclusive<u16>) -> Option<u16> {
+    range.contains(&unit).then_some(unit)
+}
+
+/// The UTF-16 unit of a `\uXXXX` that begins here.
+fn unit(bytes: &[u8], at: usize) -> Option<u16> {
+    let escape = bytes.get(at..at + 6)?;
+    if !escape.starts_with(b"\\u") {
+        return None;
+    }
+    escape[2..].iter().try_fold(0u16, |unit, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some((unit << 4) | digit as u16)
+    })
+}
+
+/// A JSON string literal becomes its text; anything else stays, made [`readable`].
+pub(super) fn unquoted(text: String) -> String {
+    if text.len() >= 2 && text.starts_with('"') && text.ends_with('"') {
+        match serde_json::from_str::<String>(&text) {
+            Ok(inner) => clean(inner),
+            Err(_) => text,
+        }
+    } else {
+        readable(text)
+    }
+}
+
+/// The model's answer as plain text, when the JSON is one message of text and nothing else.
+///
+/// Understands the shapes of OpenAI, Anthropic and the GenAI conventions, as a list of one
+/// message or the message itself.
+pub(super) fn plain_answer(json: &str) -> Option<String> {
+    let message = match json.as_bytes().first()? {
+        b'[' => {
+            let [message] = serde_json::from_str::<[Message<'_>; 1]>(json).ok()?;
+            message
+        }
+        b'{' => serde_json::from_str::<Message<'_>>(json).ok()?,
+        _ => return None,
+    };
+    let Message { role, parts, contents, content, tool_calls, function_call } = message;
+    // Without a role it is some other object that happens to have content.
+    role?;
+    if present(tool_calls) || present(function_call) {
+        return None;
+    }
+    let text = match (parts.or(contents), content) {
+        (Some(parts), None) => joined(parts)?,
+        (None, Some(content)) => match content.get().as_bytes().first()? {
+            b'"' => serde_json::from_str::<String>(content.get()).ok()?,
+            b'[' => joined(serde_json::from_str(content.get()).ok()?)?,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    (!text.is_empty()).then(|| clean(text))
+}
+
+/// The text of a JSON list of parts that are nothing but text.
+pub(super) fn plain_parts(json: &str) -> Option<String> {
+    joined(serde_json::from_str(json).ok()?).map(clean)
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow)]
+    parts: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    contents: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, alias = "text")]
+    content: Option<&'a RawValue>,
+}
+
+fn joined(parts: Vec<Part<'_>>) -> Option<String> {
+    let mut text = String::new();
+    for Part { kind, content } in parts {
+        if !matches!(kind.as_deref(), Some("text" | "output_text") | None) {
+            return None;
+        }
+        let part: String = serde_json::from_str(content?.get()).ok()?;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&part);
+    }
+    Some(text)
+}
+
+fn present(value: Option<&RawValue>) -> bool {
+    value.is_some_and(|it| !matches!(it.get(), "null" | "[]" | "{}"))
+}
+
+/// True for what some SDKs write instead of leaving an attribute out.
+pub(super) fn says_nothing(text: &str) -> bool {
+    matches!(text, "" | "null" | "None" | "undefined")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn escapes_become_characters_where_json_allows() {
+        let cases = [
+            (r#"["Z\u00fcrich"]"#, r#"["Zürich"]"#),
+            (r#"["\ud83d\ude00"]"#, r#"["😀"]"#),
+            (r#"["\ud83d x"]"#, r#"["\ud83d x"]"#),
+            (r#"["\ude00"]"#, r#"["\ude00"]"#),
+            (r#"["\\u00fc"]"#, r#"["\\u00fc"]"#),
+            (r#"["\u0022\u005c\u000a"]"#, r#"["\u0022\u005c\u000a"]"#),
+            (r#"["\u0000"]"#, "[\"\u{fffd}\"]"),
+            (r#"["\u00"#, r#"["\u00"#),
+            (r#"["\u00zz"]"#, r#"["\u00zz"]"#),
+            (r"C:\u00fc", r"C:\u00fc"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(readable(given.to_owned()), expected);
+        }
+    }
+
+    #[test]
+    fn literals_lose_their_quotes() {
+        for (given, expected) in [
+            (r#""Hello \u00fc""#, "Hello ü"),
+            (r#""a" and "b""#, r#""a" and "b""#),
+            ("plain", "plain"),
+            (r#"{"a":"\u00fc"}"#, r#"{"a":"ü"}"#),
+            ("\"", "\""),
+            (r#""\ud800""#, r#""\ud800""#),
+        ] {
+            assert_eq!(unquoted(given.to_owned()), expected);
+        }
+    }
+
+    #[test]
+    fn answers_of_nothing_but_text_are_plain() {
+        let cases = [
+            (r#"[{"role":"assistant","parts":[{"type":"text","content":"Hi"}],"finish_reason":"stop"}]"#, Some("Hi")),
+            (r#"[{"role":"assistant","content":"Hi"}]"#, Some("Hi")),
+            (r#"{"role":"assistant","content":"Hi","tool_calls":null}"#, Some("Hi")),
+            (r#"{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, Some("a\nb")),
+            (r#"[{"role":"assistant","contents":[{"type":"text","text":"Hi"}]}]"#, Some("Hi")),
+            (r#"[{"role":"assistant","parts":[{"type":"tool_call","name":"f"}]}]"#, None),
+            (r#"{"role":"assistant","content":"Hi","tool_calls":[{"id":"1"}]}"#, None),
+            (r#"[{"role":"a","content":"1"},{"role":"b","content":"2"}]"#, None),
+            (r#"{"content":"no role"}"#, None),
+            (r#"[{"role":"assistant","parts":[]}]"#, None),
+            ("plain", None),
+            ("[", None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(plain_answer(given).as_deref(), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn literals_read_back() {
+        let text = "tab\t quote\" back\\ bell\u{7} é 😀";
+        let mut out = String::new();
+        push_json_str(&mut out, text);
+        assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
+    }
+}

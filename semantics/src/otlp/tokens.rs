@@ -1,0 +1,120 @@
+//! Token counts and the sender's own cost, whatever the convention calls them.
+
+use super::{
+    attributes::Attributes,
+    keys::Key,
+    langfuse, openlit, vercel,
+};
+use crate::usage::Usage;
+
+const PROMPT: &[Key] =
+    &[Key::LlmPrompt, Key::UsageInput, Key::UsagePrompt, Key::AiInputTokens, Key::AiPromptTokens, Key::AiTokens];
+const COMPLETION: &[Key] =
+    &[Key::LlmCompletion, Key::UsageOutput, Key::UsageCompletion, Key::AiOutputTokens, Key::AiCompletionTokens];
+const CACHED: &[Key] = &[
+    Key::LlmCacheRead,
+    Key::UsageCacheRead,
+    Key::UsageCacheReadOld,
+    Key::DetailsCacheRead,
+    Key::DetailsCacheReadNew,
+    Key::AiCachedTokens,
+];
+const CACHE_WRITE: &[Key] = &[
+    Key::LlmCacheWrite,
+    Key::UsageCacheCreation,
+    Key::UsageCacheWrite,
+    Key::UsageCacheCreationOld,
+    Key::DetailsCacheWrite,
+    Key::DetailsCacheWriteNew,
+];
+const REASONING: &[Key] = &[
+    Key::LlmReasoning,
+    Key::UsageReasoning,
+    Key::UsageReasoningOutput,
+    Key::DetailsReasoning,
+    Key::AiReasoningTokens,
+];
+/// Each is a total; in the order of trust.
+const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
+
+/// Takes the usage as sent. Of what two conventions repeat on one span, the first counts.
+pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
+    let apart = openlit::leaves_out_cached(attributes, scope) || vercel::leaves_out_cached(attributes);
+    let flat = Usage {
+        prompt: attributes.first_tokens(PROMPT),
+        completion: attributes.first_tokens(COMPLETION),
+        cached: attributes.first_tokens(CACHED),
+        cache_write: attributes.first_tokens(CACHE_WRITE),
+        reasoning: attributes.first_tokens(REASONING),
+        cached_in_prompt: !apart,
+    };
+    match langfuse::usage(attributes).or_else(|| raw(attributes)) {
+        Some(detailed) => Usage {
+            prompt: detailed.prompt.or(flat.prompt),
+            completion: detailed.completion.or(flat.completion),
+            cached: detailed.cached.or(flat.cached),
+            cache_write: detailed.cache_write.or(flat.cache_write),
+            reasoning: detailed.reasoning.or(flat.reasoning),
+            cached_in_prompt: holds_cached(&detailed),
+        },
+        None => Usage { cached_in_prompt: holds_cached(&flat), ..flat },
+    }
+}
+
+/// The provider's usage object beside flat counts (Logfire).
+fn raw(attributes: &Attributes) -> Option<Usage> {
+    langfuse::usage_of(attributes.str(Key::UsageRaw)?)
+}
+
+/// A part cannot be larger than the whole, whatever the convention says.
+fn holds_cached(usage: &Usage) -> bool {
+    let parts = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+    usage.cached_in_prompt && usage.prompt.is_none_or(|prompt| parts <= prompt)
+}
+
+/// The sender's own cost in US dollars. Zero is what SDKs write for models they have no price of.
+pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
+    COSTS
+        .iter()
+        .find_map(|key| attributes.number(*key))
+        .or_else(|| langfuse::cost(attributes))
+        .filter(|cost| cost.is_finite() && *cost > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    #[test]
+    fn repeated_counts_are_taken_once() {
+        let mut given = attributes(&[
+            ("gen_ai.usage.input_tokens", "25"),
+            ("gen_ai.usage.output_tokens", "7"),
+            ("ai.usage.promptTokens", "25"),
+            ("ai.usage.completionTokens", "7"),
+        ]);
+        let usage = usage(&mut given, "ai");
+        assert_eq!((usage.prompt, usage.completion), (Some(25), Some(7)));
+        assert!(given.into_rest().iter().all(|it| it.value.is_none()));
+    }
+
+    #[test]
+    fn cached_tokens_are_within_or_apart() {
+        let anthropic = [
+            ("gen_ai.usage.input_tokens", "612"),
+            ("gen_ai.usage.cache_read.input_tokens", "2048"),
+            ("gen_ai.provider.name", "anthropic"),
+        ];
+        assert!(!usage(&mut attributes(&anthropic), "openlit.instrumentation.anthropic").cached_in_prompt);
+        assert!(!usage(&mut attributes(&anthropic), "unknown").cached_in_prompt, "more cached than sent");
+        let whole = [("gen_ai.usage.input_tokens", "2916"), ("gen_ai.usage.cache_read.input_tokens", "2048")];
+        assert!(usage(&mut attributes(&whole), "unknown").cached_in_prompt);
+    }
+
+    #[test]
+    fn a_cost_of_nothing_is_no_cost() {
+        assert_eq!(cost(&attributes(&[("gen_ai.usage.cost", "0.5")])), Some(0.5));
+        assert_eq!(cost(&attributes(&[("gen_ai.usage.cost", "0")])), None);
+        assert_eq!(cost(&attributes(&[("langfuse.observation.cost_details", r#"{"total":0.25}"#)])), Some(0.25));
+    }
+}

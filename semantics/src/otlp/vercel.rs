@@ -1,0 +1,80 @@
+//! Vercel AI SDK up to version 6: `ai.*`. From version 7 it speaks [`super::genai`].
+
+use api::SpanType;
+use serde::Deserialize;
+
+use super::{attributes::Attributes, keys::Key, text};
+
+/// What the operation says. The calls proper are the inner `do…` spans; the outer ones wrap steps and tools.
+pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
+    let operation = attributes.str(Key::AiOperation)?;
+    Some(if operation.starts_with("ai.embed") {
+        SpanType::Other
+    } else if operation.ends_with(".doGenerate") || operation.ends_with(".doStream") {
+        SpanType::Llm
+    } else if operation == "ai.toolCall" {
+        SpanType::Tool
+    } else if operation.starts_with("ai.rerank") {
+        SpanType::Retrieval
+    } else {
+        SpanType::Other
+    })
+}
+
+/// True if the provider's own token counts leave out what came from its cache.
+pub(super) fn leaves_out_cached(attributes: &Attributes) -> bool {
+    attributes.has(Key::AiOperation) && attributes.str(Key::AiProvider).is_some_and(|it| it.contains("anthropic"))
+}
+
+/// The prompt, as messages on the inner spans.
+pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
+    if let Some(messages) = attributes.take_text(Key::AiPromptMessages) {
+        return Some(text::readable(messages));
+    }
+    if let Some(prompt) = attributes.take_text(Key::AiPrompt) {
+        return Some(match serde_json::from_str::<BarePrompt>(&prompt) {
+            Ok(BarePrompt { prompt }) => text::clean(prompt),
+            Err(_) => text::readable(prompt),
+        });
+    }
+    attributes.take_first(&[Key::AiValue, Key::AiValues]).map(text::unquoted)
+}
+
+/// Text, object or tool calls, whichever the call made.
+pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
+    attributes
+        .take_text(Key::AiText)
+        .or_else(|| attributes.take_first(&[Key::AiObject, Key::AiToolCalls]).map(text::readable))
+}
+
+/// A prompt that is one text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BarePrompt {
+    prompt: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    #[test]
+    fn operations_tell_the_kind() {
+        for (operation, expected) in [
+            ("ai.generateText", SpanType::Other),
+            ("ai.generateText.doGenerate", SpanType::Llm),
+            ("ai.streamObject.doStream", SpanType::Llm),
+            ("ai.toolCall", SpanType::Tool),
+            ("ai.embedMany.doEmbed", SpanType::Other),
+        ] {
+            assert_eq!(kind(&attributes(&[("ai.operationId", operation)])), Some(expected), "{operation}");
+        }
+    }
+
+    #[test]
+    fn a_bare_prompt_is_its_text() {
+        let prompt = |json| input(&mut attributes(&[("ai.prompt", json)]));
+        assert_eq!(prompt(r#"{"prompt":"Gr\u00fcezi"}"#).as_deref(), Some("Grüezi"));
+        assert_eq!(prompt(r#"{"system":"s","prompt":"p"}"#).as_deref(), Some(r#"{"system":"s","prompt":"p"}"#));
+    }
+}
