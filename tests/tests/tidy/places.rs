@@ -1,0 +1,137 @@
+//! Which library may be used where.
+
+use crate::report;
+use crate::source::{has_word, product_files};
+
+/// A library, and the only places that know it.
+struct Home {
+    names: &'static [&'static str],
+    /// Files, or folders with a `/` at the end.
+    places: &'static [&'static str],
+    instead: &'static str,
+}
+
+const HOMES: &[Home] = &[
+    Home {
+        names: &["axum", "tower_http"],
+        places: &["server/src/http/", "server/src/error.rs", "server/src/app.rs", "server/src/main.rs"],
+        instead: "take plain arguments and return a Result; the handler in server/src/http turns it into a response",
+    },
+    Home {
+        names: &["sea_orm", "sea_query", "sqlx"],
+        places: &[
+            "entities/",
+            "migrations/",
+            "server/src/store/",
+            "server/src/queue/",
+            "server/src/error.rs",
+        ],
+        instead: "write the query as a function of server/src/store and call that",
+    },
+    Home {
+        names: &["sea_orm_migration"],
+        places: &["migrations/", "server/src/store/"],
+        instead: "change the schema in a migration",
+    },
+    Home {
+        names: &["DbBackend", "DatabaseBackend"],
+        places: &["entities/src/dialect.rs"],
+        instead: "ask entities::dialect::Dialect for the piece of SQL that differs",
+    },
+    Home {
+        names: &["Dialect::Sqlite", "Dialect::Postgres"],
+        places: &["entities/src/dialect.rs", "server/src/store/", "server/src/queue/"],
+        instead: "ask entities::dialect::Dialect, or put both ways beside each other in server/src/store",
+    },
+    Home {
+        names: &["reqwest"],
+        places: &["server/src/providers/", "api/src/client/"],
+        instead: "the server calls out in server/src/providers only, the programs through api::client",
+    },
+    Home {
+        names: &["clap"],
+        places: &[
+            "cli/",
+            "server/src/main.rs",
+            "server/src/config.rs",
+            "server/src/config/",
+            "server/src/admin/",
+            "server/src/admin.rs",
+        ],
+        instead: "parse arguments in config and pass values on",
+    },
+    Home { names: &["ratatui", "crossterm"], places: &["tui/", "cli/src/"], instead: "draw in tui" },
+];
+
+/// What a crate does not do at all.
+const ABSENCES: &[(&str, &[&str], &str)] = &[
+    (
+        "semantics/src/",
+        &[
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::process",
+            "std::thread",
+            "SystemTime",
+            "tokio",
+            "reqwest",
+            "sea_orm",
+            "axum",
+        ],
+        "semantics is pure: pass in what it needs and act on what it returns",
+    ),
+    (
+        "api/src/",
+        &["axum", "sqlx", "std::net"],
+        "api is the contract: types, and with feature `client` the client",
+    ),
+    (
+        "entities/src/",
+        &["tokio", "std::fs", "std::net", "reqwest", "axum"],
+        "entities are rows; queries are in server/src/store",
+    ),
+];
+
+#[test]
+fn a_library_is_used_only_where_it_lives() {
+    let mut found = Vec::new();
+    for file in product_files() {
+        for home in HOMES.iter().filter(|home| !home.places.iter().any(|it| file.is_in(it))) {
+            for (number, line) in file.product_code().filter(|(_, line)| !derives_for_storage(line)) {
+                for name in home.names.iter().filter(|it| has_word(line, it)) {
+                    let places = home.places.join(", ");
+                    found.push(
+                        file.at(number, &format!("`{name}` belongs to {places} only: {}", home.instead)),
+                    );
+                }
+            }
+        }
+    }
+    report(found);
+}
+
+#[test]
+fn pure_crates_do_no_input_or_output() {
+    let mut found = Vec::new();
+    for file in product_files() {
+        for (place, names, instead) in ABSENCES.iter().filter(|(place, _, _)| file.is_in(place)) {
+            // The client is the part of `api` that does talk.
+            if file.is_in("api/src/client/") {
+                continue;
+            }
+            for (number, line) in file.product_code() {
+                for name in names.iter().filter(|it| has_word(line, it)) {
+                    found.push(file.at(number, &format!("`{name}` in {place}: {instead}")));
+                }
+            }
+        }
+    }
+    report(found);
+}
+
+/// Words on the wire are stored as they are, so their enums carry the storage's derive behind
+/// feature `db`; that is all of sea-orm that `api` knows.
+fn derives_for_storage(line: &str) -> bool {
+    line.contains("cfg_attr(feature =") || line.trim_start().starts_with("#[sea_orm(")
+}

@@ -1,0 +1,194 @@
+//! The workspace's Rust files, with comments and text literals told apart from code.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crates, in the order of their arrows.
+pub const CRATES: [&str; 8] = ["api", "semantics", "entities", "migrations", "server", "tui", "cli", "tests"];
+
+/// One Rust file.
+pub struct Source {
+    /// From the repository's root, with `/`.
+    pub path: String,
+    /// The lines as they are.
+    pub lines: Vec<String>,
+    /// The same lines with comments and the insides of literals blanked.
+    pub code: Vec<String>,
+    /// Index of the first line of a trailing `#[cfg(test)] mod`; the number of lines without one.
+    pub tests_from: usize,
+}
+
+impl Source {
+    /// The lines of code that are not unit tests, with their numbers counted from 1.
+    pub fn product_code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.code[..self.tests_from].iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
+    }
+
+    /// A violation at a line: where, what, and what to do instead.
+    pub fn at(&self, line: usize, what: &str) -> String {
+        format!("{}:{line}: {what}", self.path)
+    }
+
+    /// Whether the file is `place`, or lies below it when it ends with `/`.
+    pub fn is_in(&self, place: &str) -> bool {
+        if place.ends_with('/') { self.path.starts_with(place) } else { self.path == place }
+    }
+
+    fn read(root: &Path, file: &Path) -> Self {
+        let text = fs::read_to_string(file).unwrap();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let code: Vec<String> = blank(&text).lines().map(str::to_owned).collect();
+        let tests_from = (0..code.len())
+            .find(|&it| code[it].starts_with("#[cfg(test)]") && opens_module(&code[it + 1..]))
+            .unwrap_or(lines.len());
+        Self { path: relative(root, file), lines, code, tests_from }
+    }
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+/// All Rust files of all crates.
+pub fn rust_files() -> Vec<Source> {
+    let root = root();
+    let mut found = Vec::new();
+    for name in CRATES {
+        collect(&root.join(name), "rs", &mut found);
+    }
+    assert!(found.len() > 30, "only {} Rust files found: is this the repository?", found.len());
+    found.iter().map(|it| Source::read(&root, it)).collect()
+}
+
+/// The Rust files that make up the product: everything but the crate of tests.
+pub fn product_files() -> impl Iterator<Item = Source> {
+    rust_files().into_iter().filter(|it| !it.is_in("tests/") && !it.path.contains("/tests/"))
+}
+
+/// Every file below `folder` whose extension is `extension`, sorted.
+pub fn collect(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut entries: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
+    entries.sort();
+    for it in entries {
+        if it.is_dir() {
+            if it.file_name().is_some_and(|name| name != "target" && name != "node_modules") {
+                collect(&it, extension, found);
+            }
+        } else if it.extension().is_some_and(|have| have == extension) {
+            found.push(it);
+        }
+    }
+}
+
+/// `file` seen from `root`, with `/`.
+pub fn relative(root: &Path, file: &Path) -> String {
+    file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/")
+}
+
+/// Whether `word` stands in `line` on its own, not as a part of a longer name.
+pub fn has_word(line: &str, word: &str) -> bool {
+    let part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
+    line.match_indices(word)
+        .any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
+}
+
+/// Only attributes may stand between `#[cfg(test)]` and a module with a body.
+fn opens_module(rest: &[String]) -> bool {
+    rest.iter()
+        .find(|it| !it.starts_with("#["))
+        .is_some_and(|it| (it.starts_with("mod ") || it.starts_with("pub mod ")) && it.ends_with('{'))
+}
+
+/// Replaces comments and the insides of text and character literals by spaces, line by line.
+fn blank(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < chars.len() {
+        let end = skipped(&chars, at);
+        if end > at {
+            out.extend(chars[at..end].iter().map(|&it| if it == '\n' { '\n' } else { ' ' }));
+            at = end;
+        } else {
+            out.push(chars[at]);
+            at += 1;
+        }
+    }
+    out
+}
+
+/// The end of the comment or literal that begins at `at`; `at` itself when none does.
+fn skipped(chars: &[char], at: usize) -> usize {
+    let next = |offset: usize| chars.get(at + offset).copied().unwrap_or('\0');
+    match chars[at] {
+        '/' if next(1) == '/' => (at..chars.len()).find(|&it| chars[it] == '\n').unwrap_or(chars.len()),
+        '/' if next(1) == '*' => comment_end(chars, at),
+        '"' => text_end(chars, at + 1),
+        'r' if next(1) == '"' || next(1) == '#' => raw_text_end(chars, at).unwrap_or(at),
+        '\'' if next(1) == '\\' => {
+            (at + 3..chars.len()).find(|&it| chars[it] == '\'').map_or(chars.len(), |it| it + 1)
+        }
+        '\'' if next(2) == '\'' => at + 3,
+        _ => at,
+    }
+}
+
+fn comment_end(chars: &[char], from: usize) -> usize {
+    let mut depth = 0;
+    let mut at = from;
+    while at < chars.len() {
+        match (chars[at], chars.get(at + 1)) {
+            ('/', Some('*')) => (depth, at) = (depth + 1, at + 2),
+            ('*', Some('/')) => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+fn text_end(chars: &[char], mut at: usize) -> usize {
+    while at < chars.len() && chars[at] != '"' {
+        at += if chars[at] == '\\' { 2 } else { 1 };
+    }
+    (at + 1).min(chars.len())
+}
+
+/// `r"…"`, `r#"…"#` and so on; None when this `r` is the end of a name, or begins `r#name`.
+fn raw_text_end(chars: &[char], from: usize) -> Option<usize> {
+    if from > 0 && (chars[from - 1].is_alphanumeric() || chars[from - 1] == '_') && chars[from - 1] != 'b' {
+        return None;
+    }
+    let marks = chars[from + 1..].iter().take_while(|&&it| it == '#').count();
+    let open = from + 1 + marks;
+    if chars.get(open) != Some(&'"') {
+        return None;
+    }
+    (open + 1..chars.len())
+        .find(|&it| chars[it] == '"' && chars[it + 1..].iter().take_while(|&&it| it == '#').count() >= marks)
+        .map(|it| it + 1 + marks)
+}
+
+#[test]
+fn comments_and_literals_are_no_code() {
+    let check = |text: &str, code: &str| {
+        assert_eq!(blank(text).split_whitespace().collect::<Vec<_>>().join(" "), code)
+    };
+    check("a // axum", "a");
+    check("a /* axum /* deep */ still */ b", "a b");
+    check(r#"f("axum \" axum", 'x', '\'', x)"#, "f( , , , x)");
+    check(r##"f(r#"axum " axum"#, br"axum")"##, "f( , b )");
+    check("fn f<'a>(it: &'a str) {} // 'a", "fn f<'a>(it: &'a str) {}");
+    check("r#type + for_r", "r#type + for_r");
+}
+
+#[test]
+fn words_are_whole() {
+    assert!(has_word("use axum::Router;", "axum"));
+    assert!(!has_word("use axum_extra::Form;", "axum"));
+    assert!(!has_word("let maxum = 1;", "axum"));
+}
