@@ -1,0 +1,127 @@
+//! A PostgreSQL database for one test, cloned from a template that was migrated once.
+//!
+//! The server is the test runner's, or the one that LOUPE_TEST_POSTGRES_URL names; starting
+//! one is not done here. A test without a server fails, because half of the tests passing
+//! would look like all of them.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests get their server from the environment, and need ids of their own"
+)]
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use server::store::db::Db;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use url::Url;
+use uuid::Uuid;
+
+/// The variable with the URL of a server, as a user who may create databases and extensions.
+pub const VARIABLE: &str = "LOUPE_TEST_POSTGRES_URL";
+
+/// Held while the template is made. Test processes start together, and one has to do it.
+const TEMPLATE_LOCK: i64 = 4_600_001;
+
+/// A migrated, empty database that is dropped with this value.
+#[derive(Debug)]
+pub struct Database {
+    server: Url,
+    name: String,
+}
+
+impl Database {
+    /// Clones the template, which the first caller makes.
+    ///
+    /// # Errors
+    /// When no server is named or it can't be used.
+    pub async fn create() -> Result<Self> {
+        let server = std::env::var(VARIABLE).with_context(|| {
+            format!("{VARIABLE} is not set: run `python3 tests/run.py`, or with `--exec` one command")
+        })?;
+        let server = Url::parse(&server).with_context(|| format!("{VARIABLE} is not a URL"))?;
+        let template = template(&server).await?;
+        let name = format!("loupe_test_{}", Uuid::new_v4().simple());
+        execute(&server, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await?;
+        Ok(Self { server, name })
+    }
+
+    /// What `LOUPE_DATABASE_URL` has to be to use it.
+    pub fn url(&self) -> String {
+        of(&self.server, &self.name).into()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        // A thread, because a value can be dropped inside a runtime, which must not block.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(execute(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
+        });
+        // A server that is gone took the database with it.
+        _ = dropped.join();
+    }
+}
+
+/// The name of the migrated template for the schema of this checkout, made if need be.
+async fn template(server: &Url) -> Result<String> {
+    let name = format!("loupe_template_{:016x}", schema_fingerprint()?);
+    let mut connection =
+        PgConnection::connect(server.as_str()).await.context("PostgreSQL does not answer")?;
+    // The lock ends with the connection, also when a test is killed.
+    sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
+    let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)")
+        .bind(&name)
+        .fetch_one(&mut connection)
+        .await?;
+    if !known {
+        // Named last: a migration that was cut short must not be taken for a template.
+        let draft = format!("{name}_draft");
+        execute(server, &format!("DROP DATABASE IF EXISTS {draft} WITH (FORCE)")).await?;
+        execute(server, &format!("CREATE DATABASE {draft}")).await?;
+        let db = Db::open(of(server, &draft).as_str(), None, 2).await?;
+        let migrated = db.migrate().await;
+        db.close().await;
+        migrated?;
+        execute(server, &format!("ALTER DATABASE {draft} RENAME TO {name}")).await?;
+    }
+    connection.close().await?;
+    Ok(name)
+}
+
+/// Differs for another schema, so that a server that outlives a run gets a new template.
+fn schema_fingerprint() -> Result<u64> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut hasher = DefaultHasher::new();
+    for folder in ["migrations/src", "entities/src"] {
+        let entries = std::fs::read_dir(root.join(folder))?.collect::<Result<Vec<_>, _>>()?;
+        let mut files: Vec<_> = entries.into_iter().map(|it| it.path()).filter(|it| it.is_file()).collect();
+        files.sort();
+        for file in files {
+            std::fs::read(file)?.hash(&mut hasher);
+        }
+    }
+    Ok(hasher.finish())
+}
+
+/// The URL of another database on the same server.
+fn of(server: &Url, database: &str) -> Url {
+    let mut url = server.clone();
+    url.set_path(database);
+    url
+}
+
+/// Runs one statement that can't be inside a transaction and takes no parameters.
+async fn execute(server: &Url, statement: &str) -> Result<()> {
+    let mut connection =
+        PgConnection::connect(server.as_str()).await.context("PostgreSQL does not answer")?;
+    sqlx::raw_sql(AssertSqlSafe(statement))
+        .execute(&mut connection)
+        .await
+        .with_context(|| statement.to_owned())?;
+    connection.close().await?;
+    Ok(())
+}
