@@ -2,19 +2,24 @@
 //!
 //! The server, the command line and the console all depend on this crate, so a word that
 //! two of them must agree on is written here once. Feature `client` adds the typed REST
-//! client, `db` the sea-orm derives of enums that are stored as they are sent, `schema`
-//! the schemas of the OpenAPI document.
+//! client and the filter grammar, `profile` the files with contexts and credentials,
+//! `schema` the schemas of the OpenAPI document.
 
 #[cfg(feature = "client")]
 pub mod client;
 pub mod enums;
 pub mod error;
+#[cfg(feature = "client")]
+pub mod filter;
 pub mod ingest;
 pub mod key;
 pub mod model;
 pub mod page;
+#[cfg(feature = "profile")]
+pub mod profile;
 pub mod project;
 pub mod tenant;
+pub mod text;
 pub mod time;
 pub mod trace;
 

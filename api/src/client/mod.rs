@@ -1,1 +1,329 @@
-//! The typed REST client.
+//! The REST client of the command line and the console.
+//!
+//! Endpoints are described once, in [`calls`], each with the type of its answer. A [`Client`]
+//! performs them either typed or as the JSON that the server sent, so that output can pass on
+//! fields that this version does not know. Retries are in [`retry`], the live stream of traces
+//! in [`stream`]. Nothing here reads the environment (reqwest does, for proxies) or prints.
+
+pub mod call;
+pub mod calls;
+pub mod error;
+pub mod retry;
+pub mod stream;
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use url::Url;
+
+pub use call::{Auth, Body, Call};
+pub use error::{ApiError, Error};
+pub use retry::Retry;
+pub use stream::{StreamEvent, TraceStream};
+
+/// What a client is made of.
+#[derive(Clone)]
+pub struct Options {
+    /// Base address of the server.
+    pub url: String,
+    /// API key, if there is one.
+    pub api_key: Option<String>,
+    /// Session token, if there is one.
+    pub session_token: Option<String>,
+    /// Longest time for one request, body included. The stream ignores it.
+    pub timeout: Duration,
+    /// How often a request is repeated.
+    pub retry: Retry,
+    /// Told about every request and every wait.
+    pub observer: Option<Observer>,
+}
+
+impl Options {
+    /// A server without credentials, 30 s for a request, three tries.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            api_key: None,
+            session_token: None,
+            timeout: Duration::from_secs(30),
+            retry: Retry::default(),
+            observer: None,
+        }
+    }
+}
+
+/// Hears what the client does.
+pub type Observer = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Something that the client did, without secrets.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// A request ended.
+    Requested {
+        /// `GET` and the like.
+        method: String,
+        /// Path and query.
+        path: String,
+        /// Status, or why there is none.
+        outcome: Result<u16, String>,
+        /// How long it took.
+        elapsed: Duration,
+        /// The server's identifier of it.
+        request_id: Option<String>,
+        /// Headers of the answer.
+        headers: Vec<(String, String)>,
+    },
+    /// A wait before the request is repeated.
+    Waiting {
+        /// Why the last try failed.
+        why: String,
+        /// How long.
+        delay: Duration,
+        /// Number of the try that follows, from 2.
+        attempt: u32,
+        /// Number of tries in all.
+        attempts: u32,
+    },
+}
+
+/// The answer to a request that succeeded.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// 200 to 299.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body; empty on 204.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body, read as JSON; an empty body reads as null.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let body = if self.body.is_empty() { b"null".as_slice() } else { &self.body };
+        serde_json::from_slice(body).map_err(|source| Error::Unreadable { source })
+    }
+
+    /// `X-RateLimit-Limit` and `X-RateLimit-Remaining`, where the server sent both.
+    pub fn rate_limit(&self) -> Option<(u64, u64)> {
+        let number = |name| self.headers.get(name)?.to_str().ok()?.parse().ok();
+        Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?))
+    }
+}
+
+/// A server and the credentials for it. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    options: Arc<Options>,
+}
+
+impl Client {
+    /// Makes a client. Fails on an address that is not http or https, or a credential that
+    /// can't be a header.
+    pub fn new(options: Options) -> Result<Self, Error> {
+        let bad = |why: &str| Error::Address { url: options.url.clone(), why: why.to_owned() };
+        let mut base = Url::parse(&options.url).map_err(|error| bad(&error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(bad("it must begin with http:// or https://"));
+        }
+        base.set_query(None);
+        base.set_fragment(None);
+        if !base.path().ends_with('/') {
+            let path = format!("{}/", base.path());
+            base.set_path(&path);
+        }
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("loupe/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(10).min(options.timeout))
+            // Followed redirects lose the body of a POST and may leave the server meant.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| bad(&error::sentence(&error)))?;
+        Ok(Self { http, base, options: Arc::new(options) })
+    }
+
+    /// Base address, with a slash at its end.
+    pub fn url(&self) -> &Url {
+        &self.base
+    }
+
+    /// Whether there is an API key.
+    pub fn has_api_key(&self) -> bool {
+        self.options.api_key.is_some()
+    }
+
+    /// Whether there is a session token.
+    pub fn has_session(&self) -> bool {
+        self.options.session_token.is_some()
+    }
+
+    /// Performs a call and reads its answer.
+    pub async fn call<T: DeserializeOwned>(&self, call: &Call<T>) -> Result<T, Error> {
+        self.send(call).await?.json()
+    }
+
+    /// Performs a call and hands on the JSON as the server sent it.
+    pub async fn value<T>(&self, call: &Call<T>) -> Result<serde_json::Value, Error> {
+        self.send(call).await?.json()
+    }
+
+    /// Performs a call; repeats it where that is safe and can help.
+    pub async fn send<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(call).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(delay) = self.options.retry.after(&error, call.repeatable, attempt) else {
+                return Err(error);
+            };
+            attempt += 1;
+            self.notify(|| Notice::Waiting {
+                why: error.cause(),
+                delay,
+                attempt,
+                attempts: self.options.retry.attempts,
+            });
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Opens the live stream of the traces that a filter selects, after the event
+    /// `last_event_id` if given.
+    pub async fn stream(
+        &self,
+        call: &Call<stream::Traces>,
+        last_event_id: Option<&str>,
+    ) -> Result<TraceStream, Error> {
+        let mut request = self.request(call)?;
+        request = request.header("Accept", "text/event-stream");
+        if let Some(id) = last_event_id {
+            request = request.header("Last-Event-ID", id);
+        }
+        let answer = self.started(call, request, self.options.timeout).await?;
+        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            return Err(Error::NotAStream);
+        }
+        Ok(TraceStream::new(answer))
+    }
+
+    async fn attempt<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
+        let request = self.request(call)?;
+        let limit = self.options.timeout;
+        let deadline = Instant::now() + limit;
+        let answer = self.started(call, request, limit).await?;
+        let status = answer.status().as_u16();
+        let headers = answer.headers().clone();
+        let body = tokio::time::timeout_at(deadline, answer.bytes())
+            .await
+            .map_err(|_| self.timed_out())?
+            .map_err(|error| self.unreachable(&error))?;
+        Ok(Answer { status, headers, body: body.to_vec() })
+    }
+
+    /// Sends a request and waits for the head of a successful answer, at most `limit`.
+    async fn started<T>(
+        &self,
+        call: &Call<T>,
+        request: reqwest::RequestBuilder,
+        limit: Duration,
+    ) -> Result<reqwest::Response, Error> {
+        let start = Instant::now();
+        let sent = tokio::time::timeout(limit, request.send()).await;
+        let sent = sent.map_err(|_| self.timed_out()).and_then(|sent| sent.map_err(|error| self.unreachable(&error)));
+        self.notify(|| requested(call, sent.as_ref(), start.elapsed()));
+        let answer = sent?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status().as_u16();
+        let headers = answer.headers().clone();
+        let left = limit.saturating_sub(start.elapsed());
+        // A body that can't be read leaves the status, which says enough.
+        let body = tokio::time::timeout(left, answer.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
+        Err(Error::Answer(Box::new(ApiError::new(status, &headers, &body))))
+    }
+
+    fn request<T>(&self, call: &Call<T>) -> Result<reqwest::RequestBuilder, Error> {
+        let relative = call.path.trim_start_matches('/');
+        let mut url = self.base.join(relative).map_err(|error| Error::Address {
+            url: format!("{}{relative}", self.base),
+            why: error.to_string(),
+        })?;
+        // `join` would follow an absolute address elsewhere, and the credential with it.
+        if url.origin() != self.base.origin() {
+            return Err(Error::Address { url: url.into(), why: "it leaves the server".to_owned() });
+        }
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
+        let mut request = self.http.request(call.method.clone(), url);
+        if let Some(secret) = self.credential(call.auth)? {
+            let mut value = HeaderValue::try_from(format!("Bearer {secret}")).map_err(|_| Error::BadCredential)?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        for (name, value) in &call.headers {
+            request = request.header(name, value);
+        }
+        Ok(match &call.body {
+            Body::Empty => request,
+            Body::Json(value) => request.json(value),
+            Body::Bytes { content_type, bytes } => request.header(CONTENT_TYPE, *content_type).body(bytes.clone()),
+        })
+    }
+
+    /// The credential that a call goes with.
+    fn credential(&self, auth: Auth) -> Result<Option<&str>, Error> {
+        let key = self.options.api_key.as_deref();
+        let session = self.options.session_token.as_deref();
+        match auth {
+            Auth::None => Ok(None),
+            Auth::Key => key.or(session).map(Some).ok_or(Error::NoCredential { session: false }),
+            Auth::Session => session.or(key).map(Some).ok_or(Error::NoCredential { session: false }),
+            Auth::SessionOnly => session.map(Some).ok_or(Error::NoCredential { session: true }),
+        }
+    }
+
+    fn notify(&self, notice: impl FnOnce() -> Notice) {
+        if let Some(observer) = &self.options.observer {
+            observer(&notice());
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Error {
+        Error::Unreachable {
+            url: self.base.to_string(),
+            why: error::sentence(error),
+            sent: !(error.is_connect() || error.is_builder()),
+        }
+    }
+
+    fn timed_out(&self) -> Error {
+        let why = format!("no answer within {:?}", self.options.timeout);
+        Error::Unreachable { url: self.base.to_string(), why, sent: true }
+    }
+}
+
+fn requested<T>(call: &Call<T>, sent: Result<&reqwest::Response, &Error>, elapsed: Duration) -> Notice {
+    let header = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    Notice::Requested {
+        method: call.method.to_string(),
+        path: call.target(),
+        outcome: sent.map(|answer| answer.status().as_u16()).map_err(|error| error.to_string()),
+        elapsed,
+        request_id: sent.ok().and_then(|answer| answer.headers().get("x-request-id")).map(header),
+        headers: sent
+            .map(|answer| answer.headers().iter().map(|(name, value)| (name.to_string(), header(value))).collect())
+            .unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The live stream of traces: server-sent events.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Error, error::sentence};
+
+/// Answer type of the stream's call; [`super::Client::stream`] opens it.
+#[derive(Debug)]
+pub enum Traces {}
+
+/// A silent connection is given up after this long; the server comments every 15 s.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// The largest event taken, in bytes.
+const LARGEST_EVENT: usize = 64 << 20;
+
+/// What the stream brings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamEvent {
+    /// A trace was stored or changed. It may come more than once.
+    Trace {
+        /// Where to resume.
+        id: Option<String>,
+        /// The trace as in the list, as the server sent it.
+        trace: Value,
+    },
+    /// The connection is alive.
+    Alive,
+}
+
+/// An open stream.
+pub struct TraceStream {
+    answer: reqwest::Response,
+    parser: Parser,
+}
+
+impl TraceStream {
+    pub(super) fn new(answer: reqwest::Response) -> Self {
+        Self { answer, parser: Parser::default() }
+    }
+
+    /// The next event; `None` when the server ended the stream. An error ends it too.
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<StreamEvent, Error>> {
+        loop {
+            if let Some(event) = self.parser.next() {
+                return Some(event);
+            }
+            let lost = |why: String, url: &url::Url| Error::Unreachable { url: url.to_string(), why, sent: true };
+            match tokio::time::timeout(SILENCE, self.answer.chunk()).await {
+                Ok(Ok(Some(bytes))) => self.parser.push(&bytes),
+                Ok(Ok(None)) => return None,
+                Ok(Err(error)) => return Some(Err(lost(sentence(&error), self.answer.url()))),
+                Err(_) => return Some(Err(lost("the stream fell silent".to_owned(), self.answer.url()))),
+            }
+        }
+    }
+}
+
+/// Cuts bytes into events as <https://html.spec.whatwg.org/multipage/server-sent-events.html>
+/// says, as far as one kind of event needs it.
+#[derive(Default)]
+struct Parser {
+    buffer: Vec<u8>,
+    /// Bytes at the start of the buffer that are used up.
+    used: usize,
+    event: String,
+    data: String,
+    id: Option<String>,
+}
+
+impl Parser {
+    fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    fn next(&mut self) -> Option<Result<StreamEvent, Error>> {
+        while let Some(length) = self.buffer[self.used..].iter().position(|byte| *byte == b'\n') {
+            let raw = &self.buffer[self.used..self.used + length];
+            let line = String::from_utf8_lossy(raw.strip_suffix(b"\r").unwrap_or(raw)).into_owned();
+            self.used += length + 1;
+            if let Some(event) = self.line(&line) {
+                return Some(event);
+            }
+        }
+        if self.buffer.len() - self.used > LARGEST_EVENT {
+            self.buffer.clear();
+            self.used = 0;
+            return Some(Err(Error::NotAStream));
+        }
+        None
+    }
+
+    fn line(&mut self, line: &str) -> Option<Result<StreamEvent, Error>> {
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        if line.starts_with(':') {
+            return Some(Ok(StreamEvent::Alive));
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.event),
+            "data" => {
+                if !self.data.is_empty() {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+            }
+            "id" => self.id = Some(value.to_owned()),
+            _ => {}
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Result<StreamEvent, Error>> {
+        let (event, data) = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
+        if data.is_empty() || !matches!(event.as_str(), "trace" | "" | "message") {
+            return None;
+        }
+        let trace = serde_json::from_str(&data).map_err(|source| Error::Unreadable { source });
+        Some(trace.map(|trace| StreamEvent::Trace { id: self.id.clone(), trace }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn events(chunks: &[&str]) -> Vec<StreamEvent> {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            parser.push(chunk.as_bytes());
+            while let Some(event) = parser.next() {
+                events.push(event.unwrap());
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn events_are_cut_wherever_the_network_cuts() {
+        let text = ": hello\n\nid: 7\r\nevent: trace\r\ndata: {\"id\":\r\ndata: \"ä\"}\r\n\r\nevent: other\ndata: 1\n\n";
+        let expected =
+            [StreamEvent::Alive, StreamEvent::Trace { id: Some("7".to_owned()), trace: json!({ "id": "ä" }) }];
+        assert_eq!(events(&[text]), expected);
+        let mut parser = Parser::default();
+        let mut bytewise = Vec::new();
+        for byte in text.bytes() {
+            parser.push(&[byte]);
+            while let Some(event) = parser.next() {
+                bytewise.push(event.unwrap());
+            }
+        }
+        assert_eq!(bytewise, expected);
+    }
+
+    #[test]
+    fn an_event_that_is_not_json_is_an_error() {
+        let mut parser = Parser::default();
+        parser.push(b"data: nonsense\n\n");
+        assert!(matches!(parser.next(), Some(Err(Error::Unreadable { .. }))));
+    }
+}

@@ -1,0 +1,256 @@
+//! The filter grammar of trace lists: `error:true latency:>=2s from:-1h`.
+//!
+//! One parser serves `--filter`, the single flags of the command line and the filter line of
+//! the console, so the three can't disagree. A filter is a list of query parameters; nothing
+//! here sends them. Times and durations are read in [`when`].
+
+pub mod fields;
+pub mod when;
+
+use std::{collections::BTreeMap, fmt};
+
+use chrono::{DateTime, TimeZone};
+
+pub use fields::{FIELDS, Field};
+
+/// Saved filters by name.
+pub type Saved = BTreeMap<String, String>;
+
+/// Terms joined by AND, as query parameters of `GET /v1/traces`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    params: Vec<(&'static str, String)>,
+}
+
+/// A term that is not understood, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct FilterError {
+    /// The filter as given.
+    pub text: String,
+    /// Byte offset of the wrong part.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write in its place.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl FilterError {
+    /// Number of characters before the wrong part, for a caret under the text.
+    pub fn column(&self) -> usize {
+        self.text.get(..self.at).map_or(0, |before| before.chars().count())
+    }
+}
+
+impl Filter {
+    /// Reads a filter. `saved` resolves `@name`, `now` anchors times such as `-15m` and its
+    /// zone those such as `yesterday`.
+    pub fn parse<Tz: TimeZone + 'static>(text: &str, saved: &Saved, now: &DateTime<Tz>) -> Result<Self, FilterError> {
+        let mut filter = Self::default();
+        filter.add_all(text, Some(saved), now)?;
+        filter.check().map_err(|message| FilterError { text: text.to_owned(), at: 0, message, hint: None })?;
+        Ok(filter)
+    }
+
+    /// Adds one term, for a flag that stands for a field. The error is a sentence.
+    pub fn set<Tz: TimeZone + 'static>(&mut self, field: &str, value: &str, now: &DateTime<Tz>) -> Result<(), String> {
+        let known = Field::named(field).ok_or_else(|| format!("there is no filter `{field}`"))?;
+        let added = (known.read)(value, &when::Clock::of(now))?;
+        self.add(added)?;
+        self.check()
+    }
+
+    /// The query parameters, in the order given.
+    pub fn params(&self) -> &[(&'static str, String)] {
+        &self.params
+    }
+
+    /// The value of a query parameter.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.params.is_empty()
+    }
+
+    /// What a reader may not expect of this filter.
+    pub fn note(&self) -> Option<&'static str> {
+        let minimum = self.param("token_count_min").is_some_and(|min| min != "0");
+        minimum.then_some("a minimum of tokens leaves out traces that report none")
+    }
+
+    fn add_all<Tz: TimeZone + 'static>(
+        &mut self,
+        text: &str,
+        saved: Option<&Saved>,
+        now: &DateTime<Tz>,
+    ) -> Result<(), FilterError> {
+        let fail = |at: usize, message: String, hint: Option<String>| FilterError {
+            text: text.to_owned(),
+            at,
+            message,
+            hint,
+        };
+        for term in split(text).map_err(|at| fail(at, "this quote is not closed".to_owned(), None))? {
+            if let Some(name) = term.text.strip_prefix('@') {
+                let Some(saved) = saved else {
+                    return Err(fail(term.at, format!("a saved filter can't use another, here `@{name}`"), None));
+                };
+                let Some(stored) = saved.get(name) else {
+                    let names: Vec<_> = saved.keys().map(|name| format!("@{name}")).collect();
+                    let known = (!names.is_empty()).then(|| format!("saved filters: {}", names.join(", ")));
+                    return Err(fail(term.at, format!("there is no saved filter `{name}`"), known));
+                };
+                self.add_all(stored, None, now).map_err(|error| {
+                    fail(term.at, format!("in the saved filter `{name}`: {error}"), error.hint)
+                })?;
+                continue;
+            }
+            let (field, value) = term.parts().map_err(|(message, hint)| fail(term.at, message, hint))?;
+            let value_at = term.at + term.colon.map_or(0, |colon| colon + 1);
+            let added = (field.read)(value, &when::Clock::of(now))
+                .map_err(|message| fail(value_at, message, Some(format!("for example {}", field.example))))?;
+            self.add(added).map_err(|message| fail(term.at, message, None))?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, params: Vec<(&'static str, String)>) -> Result<(), String> {
+        for (name, value) in params {
+            if self.param(name).is_some() {
+                return Err(match name {
+                    "tag_key" => "only one tag can be asked for".to_owned(),
+                    _ => format!("`{name}` is given twice; terms are joined by AND"),
+                });
+            }
+            self.params.push((name, value));
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (min, max) in [("latency_min", "latency_max"), ("token_count_min", "token_count_max")] {
+            let number = |name| self.param(name).and_then(|value| value.parse::<u64>().ok());
+            if let (Some(low), Some(high)) = (number(min), number(max))
+                && low > high
+            {
+                return Err(format!("nothing can match: {min} {low} is above {max} {high}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One blank-separated word of a filter.
+struct Term {
+    /// Byte offset in the filter.
+    at: usize,
+    /// The word without its quotes.
+    text: String,
+    /// Offset of the first colon outside quotes.
+    colon: Option<usize>,
+}
+
+impl Term {
+    fn parts(&self) -> Result<(&'static Field, &str), (String, Option<String>)> {
+        let Some(colon) = self.colon else {
+            return Err(match self.text.as_str() {
+                "OR" | "AND" | "NOT" | "|" | "||" | "&&" => {
+                    (format!("`{}` is not supported: terms are joined by AND", self.text), None)
+                }
+                text if text.starts_with('-') => (
+                    "terms can't be negated".to_owned(),
+                    Some("error:false is the opposite of error:true".to_owned()),
+                ),
+                text => (
+                    format!("`{text}` is free text; a filter is made of field:value terms"),
+                    Some(nearest(text).map_or_else(known_fields, |field| format!("did you mean {}", field.example))),
+                ),
+            });
+        };
+        let (name, value) = (&self.text[..colon], &self.text[colon + 1..]);
+        if name.starts_with('-') {
+            return Err(("terms can't be negated".to_owned(), None));
+        }
+        match Field::named(name) {
+            Some(_) if value.is_empty() => Err((format!("`{name}:` has no value"), None)),
+            Some(field) => Ok((field, value)),
+            None => Err((
+                format!("there is no field `{name}`"),
+                Some(nearest(name).map_or_else(known_fields, |field| format!("did you mean `{}:`?", field.name))),
+            )),
+        }
+    }
+}
+
+/// The words of a filter; the error is the offset of a quote without an end.
+fn split(text: &str) -> Result<Vec<Term>, usize> {
+    let mut terms: Vec<Term> = Vec::new();
+    let mut open = false;
+    let mut quote: Option<usize> = None;
+    for (at, c) in text.char_indices() {
+        if c == '"' {
+            quote = if quote.is_some() { None } else { Some(at) };
+        }
+        if quote.is_none() && c.is_whitespace() {
+            open = false;
+            continue;
+        }
+        if !open {
+            terms.push(Term { at, text: String::new(), colon: None });
+            open = true;
+        }
+        if let Some(term) = terms.last_mut() {
+            if c == ':' && quote.is_none() && term.colon.is_none() {
+                term.colon = Some(term.text.len());
+            }
+            if c != '"' {
+                term.text.push(c);
+            }
+        }
+    }
+    quote.map_or(Ok(terms), Err)
+}
+
+fn known_fields() -> String {
+    let names: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
+    format!("fields: {}", names.join(", "))
+}
+
+/// The field whose name is at most two edits away, or begins with the word.
+fn nearest(word: &str) -> Option<&'static Field> {
+    let word = word.to_lowercase();
+    let prefixed = FIELDS.iter().find(|field| word.len() >= 2 && field.name.starts_with(&word));
+    prefixed.or_else(|| {
+        let distances = FIELDS.iter().map(|field| (edits(&word, field.name), field));
+        distances.filter(|(edits, _)| *edits <= 2).min_by_key(|(edits, _)| *edits).map(|(_, field)| field)
+    })
+}
+
+/// Levenshtein distance between two words.
+fn edits(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        for (j, b) in other.chars().enumerate() {
+            let substituted = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

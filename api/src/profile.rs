@@ -1,0 +1,293 @@
+//! The files that hold where a person's servers are and how to sign in to them.
+//!
+//! `config.toml` names contexts (address, project, level of protection) and holds no secret;
+//! `credentials.toml` beside it holds the secrets and is readable by its owner only. The
+//! command line reads and writes both; the server writes a context at its first start. What
+//! overrides them (flags, environment) is the command line's business.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// Name of the file without secrets.
+pub const CONFIG_FILE: &str = "config.toml";
+/// Name of the file with secrets.
+pub const CREDENTIALS_FILE: &str = "credentials.toml";
+
+/// `config.toml`. Sections that this version does not know are kept when it is written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// Name of the context in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
+    /// Defaults of the output.
+    #[serde(default, skip_serializing_if = "OutputConfig::is_default")]
+    pub output: OutputConfig,
+    /// Saved filters by name, used as `@name`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub filters: BTreeMap<String, String>,
+    /// Contexts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub contexts: BTreeMap<String, Context>,
+    /// Everything else, `[console]` and `[keys]` among it.
+    #[serde(flatten)]
+    pub rest: toml::Table,
+}
+
+/// A server, and how to treat it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Context {
+    /// Base address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Project by name or id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Dangerous changes ask for a name to be typed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub protected: bool,
+    /// The console offers no writes, the command line refuses them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub read_only: bool,
+}
+
+/// `[output]` of `config.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutputConfig {
+    /// Format where none is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// `local` or `utc`, for tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+}
+
+impl OutputConfig {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// `credentials.toml`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credentials {
+    /// Secrets by the name of their context.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub contexts: BTreeMap<String, Secrets>,
+}
+
+/// The secrets of one context.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Secrets {
+    /// An API key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// A session token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_token: Option<String>,
+}
+
+/// A file of the profile that can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// It can't be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not TOML of the right shape. The message quotes no line, so that no secret is shown.
+    #[error("{path}: {message}", path = path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// The folder of the profile: `LOUPE_CONFIG_DIR`, else `loupe` in `XDG_CONFIG_HOME` or in
+/// `~/.config`. `None` where none of these is known. `env` looks up a variable.
+pub fn config_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("LOUPE_CONFIG_DIR").or_else(|| {
+        let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".config"));
+        Some(set("XDG_CONFIG_HOME").or_else(home)?.join("loupe"))
+    })
+}
+
+impl Config {
+    /// Reads `config.toml` of a folder; a missing file is an empty configuration.
+    pub fn load(dir: &Path) -> Result<Self, ProfileError> {
+        load(&dir.join(CONFIG_FILE))
+    }
+
+    /// Writes `config.toml`, making the folder if needed. Comments in it are lost.
+    pub fn save(&self, dir: &Path) -> Result<(), ProfileError> {
+        save(dir, CONFIG_FILE, self)
+    }
+}
+
+impl Credentials {
+    /// Reads `credentials.toml` of a folder; a missing file holds no secrets.
+    pub fn load(dir: &Path) -> Result<Self, ProfileError> {
+        load(&dir.join(CREDENTIALS_FILE))
+    }
+
+    /// Writes `credentials.toml` with mode 0600, making the folder with mode 0700 if needed.
+    pub fn save(&self, dir: &Path) -> Result<(), ProfileError> {
+        save(dir, CREDENTIALS_FILE, self)
+    }
+}
+
+/// Adds or replaces a context and its secrets, and makes it the current one if there is none.
+/// A secret that is `None` leaves the stored one as it is.
+pub fn write_context(
+    dir: &Path,
+    name: &str,
+    url: &str,
+    api_key: Option<&str>,
+    session_token: Option<&str>,
+) -> Result<(), ProfileError> {
+    let mut credentials = Credentials::load(dir)?;
+    let secrets = credentials.contexts.entry(name.to_owned()).or_default();
+    if let Some(key) = api_key {
+        secrets.api_key = Some(key.to_owned());
+    }
+    if let Some(token) = session_token {
+        secrets.session_token = Some(token.to_owned());
+    }
+    let mut config = Config::load(dir)?;
+    config.contexts.entry(name.to_owned()).or_default().url = Some(url.to_owned());
+    config.current.get_or_insert_with(|| name.to_owned());
+    credentials.save(dir)?;
+    config.save(dir)
+}
+
+/// Replaces a file as a whole, readable by its owner only: a reader sees the old content or
+/// the new one, and a crash leaves no half of it.
+pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
+    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let written = create_private(&temporary)
+        .and_then(|mut file| {
+            io::Write::write_all(&mut file, content)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // The first error is the one to report.
+        _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Creates a file that did not exist, with mode 0600; an existing one, a link included, is an error.
+pub fn create_private(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, ProfileError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
+        Err(source) => return Err(ProfileError::Io { path: path.to_owned(), source }),
+    };
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        ProfileError::Syntax { path: path.to_owned(), message: format!("{place}{}", error.message()) }
+    })
+}
+
+fn save<T: Serialize>(dir: &Path, file: &str, value: &T) -> Result<(), ProfileError> {
+    let path = dir.join(file);
+    let text = toml::to_string(value)
+        .map_err(|error| ProfileError::Syntax { path: path.clone(), message: error.to_string() })?;
+    private_dir(dir)
+        .and_then(|()| write_private(&path, text.as_bytes()))
+        .map_err(|source| ProfileError::Io { path, source })
+}
+
+fn private_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_written_context_is_read_back_and_unknown_sections_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(CONFIG_FILE), "[console]\ntheme = \"dark\"\n").unwrap();
+        write_context(dir.path(), "local", "http://127.0.0.1:4600", Some("lp_a"), None).unwrap();
+        write_context(dir.path(), "local", "http://127.0.0.1:4601", None, Some("token")).unwrap();
+
+        let config = Config::load(dir.path()).unwrap();
+        assert_eq!(config.current.as_deref(), Some("local"));
+        assert_eq!(config.contexts["local"].url.as_deref(), Some("http://127.0.0.1:4601"));
+        assert_eq!(config.rest["console"]["theme"].as_str(), Some("dark"));
+        let secrets = &Credentials::load(dir.path()).unwrap().contexts["local"];
+        assert_eq!(secrets.api_key.as_deref(), Some("lp_a"));
+        assert_eq!(secrets.session_token.as_deref(), Some("token"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn secrets_are_private_even_if_the_file_was_not() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("loupe");
+        write_context(&dir, "a", "http://x", Some("k"), None).unwrap();
+        let file = dir.join(CREDENTIALS_FILE);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        write_context(&dir, "a", "http://x", Some("k"), None).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_syntax_error_names_the_line_and_no_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(CREDENTIALS_FILE), "[contexts.a]\napi_key = lp_secret\n").unwrap();
+        let message = Credentials::load(dir.path()).err().unwrap().to_string();
+        assert!(message.contains("line 2") && !message.contains("lp_secret"), "{message}");
+    }
+
+    #[test]
+    fn the_folder_follows_the_environment() {
+        let env = |pairs: &'static [(&str, &str)]| {
+            config_dir(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(env(&[("LOUPE_CONFIG_DIR", "/c"), ("HOME", "/h")]), Some("/c".into()));
+        assert_eq!(env(&[("XDG_CONFIG_HOME", "/x"), ("HOME", "/h")]), Some("/x/loupe".into()));
+        assert_eq!(env(&[("XDG_CONFIG_HOME", ""), ("HOME", "/h")]), Some("/h/.config/loupe".into()));
+        assert_eq!(env(&[]), None);
+    }
+}
