@@ -22,7 +22,8 @@ pub struct Evidence<'a> {
 /// a status that has one meaning; then the messages. A prompt that is too long comes before a
 /// rate limit, because a refusal of the first kind often names limits too.
 pub fn classify(evidence: &Evidence<'_>) -> FailureType {
-    let by_kind = ORDER.into_iter().find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
+    let by_kind =
+        ORDER.into_iter().find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
     if let Some((failure, _, _)) = by_kind {
         return failure;
     }
@@ -212,7 +213,10 @@ mod tests {
     #[test]
     fn messages_decide_last() {
         for (message, expected) in [
-            ("Error code: 400 - This model's maximum context length is 128000 tokens", FailureType::ContextLength),
+            (
+                "Error code: 400 - This model's maximum context length is 128000 tokens",
+                FailureType::ContextLength,
+            ),
             ("prompt is too long: 210000 tokens > 200000 maximum", FailureType::ContextLength),
             ("Error code: 429 - Rate limit reached for gpt-4o", FailureType::RateLimit),
             ("status_code: 429, model_name: gpt-4o", FailureType::RateLimit),

@@ -171,7 +171,11 @@ pub(super) mod tests {
                         Ok(number) => Value::IntValue(number),
                         Err(_) => Value::StringValue((*text).to_owned()),
                     };
-                    KeyValue { key: (*key).to_owned(), value: Some(AnyValue { value: Some(value) }), key_strindex: 0 }
+                    KeyValue {
+                        key: (*key).to_owned(),
+                        value: Some(AnyValue { value: Some(value) }),
+                        key_strindex: 0,
+                    }
                 })
                 .collect(),
         )
@@ -187,7 +191,8 @@ pub(super) mod tests {
 
     #[test]
     fn unbelievable_counts_stay() {
-        let mut given = attributes(&[("gen_ai.usage.input_tokens", "-5"), ("gen_ai.usage.output_tokens", "5")]);
+        let mut given =
+            attributes(&[("gen_ai.usage.input_tokens", "-5"), ("gen_ai.usage.output_tokens", "5")]);
         assert_eq!(given.take_tokens(Key::UsageInput), None);
         assert_eq!(given.take_tokens(Key::UsageOutput), Some(5));
         assert!(given.has(Key::UsageInput));
@@ -198,7 +203,10 @@ pub(super) mod tests {
     fn groups_are_taken_by_what_follows_the_prefix() {
         let mut given = attributes(&[("gen_ai.prompt.0.role", "user"), ("gen_ai.prompt.0.content", "")]);
         assert!(given.has_group(Group::Prompt));
-        assert_eq!(given.take_group(Group::Prompt), [("0.role".to_owned(), Value::StringValue("user".to_owned()))]);
+        assert_eq!(
+            given.take_group(Group::Prompt),
+            [("0.role".to_owned(), Value::StringValue("user".to_owned()))]
+        );
         assert!(given.take_group(Group::Prompt).is_empty());
     }
 }

@@ -26,10 +26,22 @@ use crate::{
 const STATUS_ERROR: i32 = 2;
 
 /// What a tool was called with, and what the same is called elsewhere.
-const TOOL_INPUTS: &[Key] =
-    &[Key::ToolCallArguments, Key::InputValue, Key::AiToolArgs, Key::TraceloopInput, Key::ToolArguments, Key::PlainInput];
-const TOOL_OUTPUTS: &[Key] =
-    &[Key::ToolCallResult, Key::OutputValue, Key::AiToolResult, Key::TraceloopOutput, Key::ToolResponse, Key::PlainOutput];
+const TOOL_INPUTS: &[Key] = &[
+    Key::ToolCallArguments,
+    Key::InputValue,
+    Key::AiToolArgs,
+    Key::TraceloopInput,
+    Key::ToolArguments,
+    Key::PlainInput,
+];
+const TOOL_OUTPUTS: &[Key] = &[
+    Key::ToolCallResult,
+    Key::OutputValue,
+    Key::AiToolResult,
+    Key::TraceloopOutput,
+    Key::ToolResponse,
+    Key::PlainOutput,
+];
 /// Say the same as the input chosen, where one was.
 const INPUTS: &[Key] = &[
     Key::LangfuseInput,
@@ -66,7 +78,16 @@ pub(super) type Refusal = &'static str;
 /// Maps one span; `scope` is the instrumentation's name, `shared` the metadata of its scope.
 pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, Refusal> {
     let Span {
-        trace_id, span_id, parent_span_id, name, start_time_unix_nano, end_time_unix_nano, attributes, events, status, ..
+        trace_id,
+        span_id,
+        parent_span_id,
+        name,
+        start_time_unix_nano,
+        end_time_unix_nano,
+        attributes,
+        events,
+        status,
+        ..
     } = span;
     let trace_id = id(&trace_id).ok_or("trace_id must be 16 bytes that are not all zero")?;
     let span_id = id(&span_id).ok_or("span_id must be 8 bytes that are not all zero")?;
@@ -87,13 +108,17 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let usage = tokens::usage(&mut attributes, scope);
     let failed = error(&mut attributes, status, &observed);
     let (error, failure) = failed.unzip();
-    let sent_cost = if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
+    let sent_cost =
+        if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
     let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, ..Extra::default() };
     if span_type == SpanType::Tool {
         extra.tool_name = tool_name(&mut attributes, &name);
         extra.tool_call_id =
             attributes.take_first(&[Key::ToolCallId, Key::AiToolId, Key::OpeninferenceToolCallId]);
+    } else {
+        // On the span of a model call: the tool that the model asked for.
+        extra.tool_name = attributes.str(Key::ToolName).map(str::to_owned);
     }
     let documents = documents(&mut attributes, &mut observed);
     let input = input(&mut attributes, &span_type, &mut observed);
@@ -163,11 +188,12 @@ fn guessed(attributes: &Attributes, observed: &Observed) -> Option<SpanType> {
     if !calls_model && attributes.has(Key::ToolName) {
         return Some(SpanType::Tool);
     }
-    let talks = [Key::UsageInput, Key::UsagePrompt, Key::InputMessages, Key::OutputMessages, Key::OpenlitPrompt]
-        .into_iter()
-        .any(|key| attributes.has(key))
-        || attributes.has_group(Group::Prompt)
-        || attributes.has_group(Group::Completion);
+    let talks =
+        [Key::UsageInput, Key::UsagePrompt, Key::InputMessages, Key::OutputMessages, Key::OpenlitPrompt]
+            .into_iter()
+            .any(|key| attributes.has(key))
+            || attributes.has_group(Group::Prompt)
+            || attributes.has_group(Group::Completion);
     (calls_model && talks).then_some(SpanType::Llm)
 }
 
@@ -192,7 +218,13 @@ fn model(attributes: &mut Attributes, span_type: &SpanType, scope: &str, name: &
     if answered.is_some() {
         let name = answered;
         // These repeat the winner or the model asked.
-        attributes.drop_keys(&[Key::LlmModel, Key::ResponseModel, Key::AiResponseModel, Key::RequestModel, Key::AiModel]);
+        attributes.drop_keys(&[
+            Key::LlmModel,
+            Key::ResponseModel,
+            Key::AiResponseModel,
+            Key::RequestModel,
+            Key::AiModel,
+        ]);
         return Model { asked: asked.filter(|asked| Some(asked) != name.as_ref()), name };
     }
     let guessed = || {
@@ -224,8 +256,11 @@ fn error(
         return None;
     }
     let status_message = text::clean(status.message);
-    let (exception_kind, exception_message) =
-        observed.exception.as_ref().map(|(kind, message)| (kind.as_str(), message.as_str())).unwrap_or_default();
+    let (exception_kind, exception_message) = observed
+        .exception
+        .as_ref()
+        .map(|(kind, message)| (kind.as_str(), message.as_str()))
+        .unwrap_or_default();
     let error_kind = attributes.str(Key::ErrorType).unwrap_or_default();
     let error_message = attributes.str(Key::ErrorMessage).unwrap_or_default();
     let logged = logfire::error(attributes);
@@ -281,10 +316,10 @@ fn input(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Obser
     langfuse::input(attributes)
         .or_else(|| genai::input(attributes))
         .or_else(|| openllmetry::prompts(attributes))
-        .or_else(|| openinference::messages_in(attributes))
+        .or_else(|| openinference::input(attributes, span_type))
         .or_else(|| vercel::input(attributes))
         .or_else(|| openllmetry::entity_input(attributes))
-        .or_else(|| attributes.take_text(Key::InputValue).map(text::readable))
+        .or_else(|| openinference::value_in(attributes))
         .or_else(|| attributes.take_text(Key::RetrievalQuery))
         .or_else(|| openlit::input(attributes))
         .or_else(|| litellm::input(attributes))
@@ -298,17 +333,13 @@ fn output(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Obse
     {
         return Some(text::unquoted(result));
     }
-    if openinference::is_embedding(attributes) {
-        // Nothing but the vectors, as numbers in text.
-        attributes.drop_key(Key::OutputValue);
-    }
     langfuse::output(attributes)
         .or_else(|| genai::output(attributes))
         .or_else(|| openllmetry::completions(attributes))
-        .or_else(|| openinference::messages_out(attributes))
+        .or_else(|| openinference::output(attributes, span_type))
         .or_else(|| vercel::output(attributes))
         .or_else(|| openllmetry::entity_output(attributes))
-        .or_else(|| attributes.take_text(Key::OutputValue).map(text::readable))
+        .or_else(|| openinference::value_out(attributes))
         .or_else(|| openlit::output(attributes))
         .or_else(|| litellm::output(attributes))
         .or_else(|| logfire::output(attributes))

@@ -50,14 +50,17 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
                 }
             }
             "gen_ai.content.completion" => {
-                observed.output = observed.output.take().or_else(|| take(&mut attributes, "gen_ai.completion"));
+                observed.output =
+                    observed.output.take().or_else(|| take(&mut attributes, "gen_ai.completion"));
                 if attributes.iter().all(|it| it.value.is_none()) {
                     continue;
                 }
             }
             "gen_ai.client.inference.operation.details" => {
-                observed.input = observed.input.take().or_else(|| take(&mut attributes, "gen_ai.input.messages"));
-                observed.output = observed.output.take().or_else(|| take(&mut attributes, "gen_ai.output.messages"));
+                observed.input =
+                    observed.input.take().or_else(|| take(&mut attributes, "gen_ai.input.messages"));
+                observed.output =
+                    observed.output.take().or_else(|| take(&mut attributes, "gen_ai.output.messages"));
             }
             "gen_ai.evaluation.result" | "gen_ai.evaluation" => {
                 observed.evaluations.extend(evaluation(&attributes));
@@ -184,10 +187,10 @@ mod tests {
     fn exceptions_are_errors_and_noted_once() {
         let twice = event("exception", &[("exception.type", "E"), ("exception.message", "boom")]);
         let seen = read(vec![twice.clone(), twice, event("exception", &[])]);
-        assert_eq!(seen.drafts.iter().map(|it| (it.level, it.message.as_str())).collect::<Vec<_>>(), [
-            ("error", "boom"),
-            ("error", "exception")
-        ]);
+        assert_eq!(
+            seen.drafts.iter().map(|it| (it.level, it.message.as_str())).collect::<Vec<_>>(),
+            [("error", "boom"), ("error", "exception")]
+        );
     }
 
     #[test]
@@ -209,7 +212,10 @@ mod tests {
     #[test]
     fn evaluations_need_a_name() {
         let seen = read(vec![
-            event("gen_ai.evaluation.result", &[("gen_ai.evaluation.name", "tone"), ("gen_ai.evaluation.score.value", "0.5")]),
+            event(
+                "gen_ai.evaluation.result",
+                &[("gen_ai.evaluation.name", "tone"), ("gen_ai.evaluation.score.value", "0.5")],
+            ),
             event("gen_ai.evaluation.result", &[]),
         ]);
         assert_eq!(seen.evaluations.len(), 1);

@@ -12,10 +12,14 @@ use super::{attributes::Attributes, keys::Key, text};
 /// What the operation says; its own SDK's word, if any, was asked before.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::OperationName)? {
-        "chat" | "completion" | "text_completion" | "generate_content" | "responses" | "message" | "messages"
-        | "image" | "invoke_model" | "converse" => SpanType::Llm,
+        "chat" | "completion" | "text_completion" | "generate_content" | "responses" | "message"
+        | "messages" | "image" | "invoke_model" | "converse" => SpanType::Llm,
         // LiteLLM names its own functions.
-        other if other.ends_with("completion") || other.ends_with("responses") || other.ends_with("messages") => {
+        other
+            if other.ends_with("completion")
+                || other.ends_with("responses")
+                || other.ends_with("messages") =>
+        {
             SpanType::Llm
         }
         "execute_tool" => SpanType::Tool,
@@ -43,9 +47,9 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     }
 }
 
-/// The answer: plain text where it is nothing else.
+/// The answer: plain text where it is nothing else. Messages without any part are no answer.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
-    let messages = attributes.take_text(Key::OutputMessages)?;
+    let messages = attributes.take_text(Key::OutputMessages).filter(|it| !text::is_empty_answer(it))?;
     Some(text::plain_answer(&messages).unwrap_or_else(|| text::readable(messages)))
 }
 
@@ -64,7 +68,11 @@ mod tests {
             ("invoke_agent", SpanType::Other),
         ];
         for (operation, expected) in cases {
-            assert_eq!(kind(&attributes(&[("gen_ai.operation.name", operation)])), Some(expected), "{operation}");
+            assert_eq!(
+                kind(&attributes(&[("gen_ai.operation.name", operation)])),
+                Some(expected),
+                "{operation}"
+            );
         }
         assert_eq!(kind(&attributes(&[])), None);
     }
@@ -74,7 +82,10 @@ mod tests {
         let user = r#"{"role":"user","parts":[{"type":"text","content":"Z\u00fcrich"}]}"#;
         let system = r#"[{"type":"text","content":"Be terse"}]"#;
         let both = |messages: &str| {
-            input(&mut attributes(&[("gen_ai.input.messages", messages), ("gen_ai.system_instructions", system)]))
+            input(&mut attributes(&[
+                ("gen_ai.input.messages", messages),
+                ("gen_ai.system_instructions", system),
+            ]))
         };
         let user_readable = user.replace("\\u00fc", "ü");
         assert_eq!(

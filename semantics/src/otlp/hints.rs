@@ -129,7 +129,11 @@ mod tests {
     #[test]
     fn tags_come_in_many_forms() {
         check_tags("tag.tags", r#"["env:prod:eu","beta"]"#, &[("env", "prod:eu"), ("beta", "")]);
-        check_tags("traceloop.association.properties.tags", "beta, checkout", &[("beta", ""), ("checkout", "")]);
+        check_tags(
+            "traceloop.association.properties.tags",
+            "beta, checkout",
+            &[("beta", ""), ("checkout", "")],
+        );
         check_tags("ai.telemetry.metadata.tags", "beta", &[("beta", "")]);
         check_tags("tags", "[]", &[]);
         check_tags("tags", "a,a,:x,", &[("a", "")]);

@@ -66,7 +66,8 @@ fn insert(node: &mut Node, path: &[&str], value: Value) {
 /// A new node that holds the value under the path.
 fn made_for(path: &[&str], value: Value) -> Node {
     let Some(word) = path.first() else { return Node::Leaf(value) };
-    let mut node = if word.parse::<u32>().is_ok() { Node::List(BTreeMap::new()) } else { Node::Object(Vec::new()) };
+    let mut node =
+        if word.parse::<u32>().is_ok() { Node::List(BTreeMap::new()) } else { Node::Object(Vec::new()) };
     insert(&mut node, path, value);
     node
 }
@@ -104,7 +105,10 @@ mod tests {
     use super::*;
 
     fn check(pairs: &[(&str, &str)], expected: Option<&str>) {
-        let given = pairs.iter().map(|(path, text)| ((*path).to_owned(), Value::StringValue((*text).to_owned()))).collect();
+        let given = pairs
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), Value::StringValue((*text).to_owned())))
+            .collect();
         assert_eq!(assemble(given).as_deref(), expected);
     }
 
@@ -128,6 +132,9 @@ mod tests {
     fn odd_paths_are_left_out() {
         check(&[], None);
         check(&[("x.role", "user")], None);
-        check(&[("0.a", "1"), ("0.a.b", "2"), ("0", "3"), ("4294967295.a", "4")], Some(r#"[{"a":"1"},{"a":"4"}]"#));
+        check(
+            &[("0.a", "1"), ("0.a.b", "2"), ("0", "3"), ("4294967295.a", "4")],
+            Some(r#"[{"a":"1"},{"a":"4"}]"#),
+        );
     }
 }

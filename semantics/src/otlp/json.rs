@@ -108,7 +108,9 @@ fn tidy_field(name: &str, value: &mut Value) {
                 *value = Value::String(format!("{whole:.0}"));
             }
         }
-        ("startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano", Value::String(text)) if text.is_empty() => {
+        ("startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano", Value::String(text))
+            if text.is_empty() =>
+        {
             *value = Value::String("0".to_owned());
         }
         ("bytesValue", Value::String(text)) => *text = text.replace('-', "+").replace('_', "/"),
@@ -144,7 +146,9 @@ mod tests {
 
     fn body(span: serde_json::Value) -> Vec<u8> {
         let good = json!({"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "good"});
-        json!({"resourceSpans": [{"resource": null, "scopeSpans": [{"spans": [span, good]}]}]}).to_string().into_bytes()
+        json!({"resourceSpans": [{"resource": null, "scopeSpans": [{"spans": [span, good]}]}]})
+            .to_string()
+            .into_bytes()
     }
 
     #[test]
@@ -186,7 +190,9 @@ mod tests {
 
     #[test]
     fn what_is_no_export_is_refused() {
-        for bad in ["", "{", "[]", "7", r#"{"resourceSpans": 7}"#, r#"{"resourceSpans": [7]}"#, &"[".repeat(100_000)] {
+        for bad in
+            ["", "{", "[]", "7", r#"{"resourceSpans": 7}"#, r#"{"resourceSpans": [7]}"#, &"[".repeat(100_000)]
+        {
             assert!(from_json(bad.as_bytes()).is_err(), "{}", bad.get(..20).unwrap_or(bad));
         }
         assert_eq!(from_json(b"{}").unwrap().accepted, 0);

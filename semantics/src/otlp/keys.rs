@@ -169,12 +169,14 @@ keys! {
     OpenlitCost = "gen_ai.usage.cost",
     OpenlitPrompt = "gen_ai.prompt",
     OpenlitCompletion = "gen_ai.completion",
+    OpenlitToolArguments = "gen_ai.tool.args",
     // LiteLLM
     LitellmCost = "gen_ai.cost.total_cost",
     LitellmUser = "llm.user",
     LitellmMessages = "llm.openai.messages",
     LitellmChoices = "llm.openai.choices",
     LitellmAnthropicMessages = "llm.anthropic.messages",
+    LitellmEmbedded = "llm.None.input",
     LitellmAnthropicContent = "llm.anthropic.content",
 }
 
@@ -304,7 +306,11 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Key::COUNT);
-        let away = NAMES.iter().enumerate().filter(|(at, name)| TABLE[slot_of(name.as_bytes())] != *at as u8).count();
+        let away = NAMES
+            .iter()
+            .enumerate()
+            .filter(|(at, name)| TABLE[slot_of(name.as_bytes())] != *at as u8)
+            .count();
         assert!(away < Key::COUNT / 8, "{away} keys do not sit in their own slot");
     }
 

@@ -107,7 +107,9 @@ mod tests {
 
     #[test]
     fn usage_is_read_in_every_providers_words() {
-        let openai = usage_of(r#"{"prompt_tokens":10,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3}}"#);
+        let openai = usage_of(
+            r#"{"prompt_tokens":10,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3}}"#,
+        );
         assert_eq!(
             openai,
             Some(Usage {
@@ -136,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_level_can_be_the_only_sign_of_failure() {
-        let given = [("langfuse.observation.level", "ERROR"), ("langfuse.observation.status_message", "boom")];
+        let given =
+            [("langfuse.observation.level", "ERROR"), ("langfuse.observation.status_message", "boom")];
         assert_eq!(error(&mut attributes(&given)).as_deref(), Some("boom"));
         assert_eq!(error(&mut attributes(&[("langfuse.observation.level", "WARNING")])), None);
     }

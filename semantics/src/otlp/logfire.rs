@@ -42,7 +42,10 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     if let Some(messages) = attributes.take_text(Key::AllMessages) {
         return Some(text::readable(messages));
     }
-    attributes.take_first(&[Key::RawInput, Key::PlainInput]).filter(|it| !text::says_nothing(it)).map(text::readable)
+    attributes
+        .take_first(&[Key::RawInput, Key::PlainInput])
+        .filter(|it| !text::says_nothing(it))
+        .map(text::readable)
 }
 
 /// Output of an agent or a model call.
@@ -112,7 +115,8 @@ mod tests {
 
     #[test]
     fn templates_tell_the_kind_and_are_filled() {
-        let mut given = attributes(&[("logfire.msg_template", "Function: {name}"), ("logfire.msg", "Function: weather")]);
+        let mut given =
+            attributes(&[("logfire.msg_template", "Function: {name}"), ("logfire.msg", "Function: weather")]);
         assert_eq!(kind(&given), Some(SpanType::Tool));
         assert_eq!(name(&mut given, "Function: {name}".to_owned()), "Function: weather");
         let mut plain = attributes(&[("logfire.msg", "chat gpt-4o")]);
@@ -131,7 +135,10 @@ mod tests {
     #[test]
     fn noted_errors_are_read() {
         let note = |json| error(&attributes(&[("error", json)]));
-        assert_eq!(note(r#"{"message":"Error in run","data":{"error":"late"}}"#).as_deref(), Some("Error in run: late"));
+        assert_eq!(
+            note(r#"{"message":"Error in run","data":{"error":"late"}}"#).as_deref(),
+            Some("Error in run: late")
+        );
         assert_eq!(note(r#"{"message":"m","data":null}"#).as_deref(), Some("m"));
         assert_eq!(note("boom").as_deref(), Some("boom"));
         assert_eq!(note("null"), None);

@@ -253,15 +253,20 @@ mod tests {
 
     #[test]
     fn odd_metadata_stays_an_attribute() {
-        check(&[("metadata", "[1]"), ("resource", "mine")], r#"{"metadata":"[1]","attributes.resource":"mine"}"#);
+        check(
+            &[("metadata", "[1]"), ("resource", "mine")],
+            r#"{"metadata":"[1]","attributes.resource":"mine"}"#,
+        );
         check(&[], "{}");
     }
 
     #[test]
     fn what_spans_share_is_spliced_in() {
-        let scope = InstrumentationScope { name: "a\"b".to_owned(), version: "1".to_owned(), ..Default::default() };
+        let scope =
+            InstrumentationScope { name: "a\"b".to_owned(), version: "1".to_owned(), ..Default::default() };
         let shared = shared(None, Some(&scope));
-        let extra = Extra { tool_name: Some("f".to_owned()), documents: Some("[1]".to_owned()), ..Extra::default() };
+        let extra =
+            Extra { tool_name: Some("f".to_owned()), documents: Some("[1]".to_owned()), ..Extra::default() };
         assert_eq!(
             write(attributes(&[]), extra, &shared),
             r#"{"tool":{"name":"f"},"documents":[1],"scope":{"name":"a\"b","version":"1"}}"#

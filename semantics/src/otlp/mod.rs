@@ -93,6 +93,10 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
 ///
 /// [`Malformed`] when the text is no JSON or no such message.
 pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
+    // Serde would also take a list for a message, field by field.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
+    }
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
         Ok(request) => add_all(&mut decoded, request.resource_spans),

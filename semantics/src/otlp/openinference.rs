@@ -30,20 +30,33 @@ fn match_kind(kind: &str) -> SpanType {
     }
 }
 
-/// True for a span that turns texts into vectors.
-pub(super) fn is_embedding(attributes: &Attributes) -> bool {
-    attributes.str(Key::OpeninferenceKind).is_some_and(|kind| kind.eq_ignore_ascii_case("EMBEDDING"))
+/// The messages that went in, put together from their attributes. Only model calls have whole
+/// ones; on other spans they are an extract of the value, which comes first there.
+pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
+    let value = if *span_type == SpanType::Llm { None } else { value_in(attributes) };
+    value.or_else(|| indexed::assemble(attributes.take_group(Group::LlmInput)))
 }
 
-/// The messages that went in, put together from their attributes.
-pub(super) fn messages_in(attributes: &mut Attributes) -> Option<String> {
-    indexed::assemble(attributes.take_group(Group::LlmInput))
+/// The messages that came out, in the same way; plain text where they are one answer of text.
+pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
+    let value = if *span_type == SpanType::Llm { None } else { value_out(attributes) };
+    value.or_else(|| {
+        let messages = indexed::assemble(attributes.take_group(Group::LlmOutput))?;
+        Some(text::plain_answer(&messages).unwrap_or(messages))
+    })
 }
 
-/// The messages that came out; plain text where they are one answer of text.
-pub(super) fn messages_out(attributes: &mut Attributes) -> Option<String> {
-    let messages = indexed::assemble(attributes.take_group(Group::LlmOutput))?;
-    Some(text::plain_answer(&messages).unwrap_or(messages))
+/// The input as one value.
+pub(super) fn value_in(attributes: &mut Attributes) -> Option<String> {
+    attributes.take_text(Key::InputValue).map(text::readable)
+}
+
+/// The output as one value. That of an embedding is nothing but vectors and is dropped.
+pub(super) fn value_out(attributes: &mut Attributes) -> Option<String> {
+    if attributes.str(Key::OpeninferenceKind).is_some_and(|kind| kind.eq_ignore_ascii_case("EMBEDDING")) {
+        attributes.drop_key(Key::OutputValue);
+    }
+    attributes.take_text(Key::OutputValue).map(text::readable)
 }
 
 /// The documents that a look-up or a reranking found, as a JSON list.
@@ -94,8 +107,8 @@ mod tests {
             ("llm.output_messages.0.message.content", "Hello"),
             ("retrieval.documents.0.document.id", "doc-a"),
         ]);
-        assert_eq!(messages_in(&mut given).as_deref(), Some(r#"[{"role":"user","content":"Hi"}]"#));
-        assert_eq!(messages_out(&mut given).as_deref(), Some("Hello"));
+        assert_eq!(input(&mut given, &SpanType::Llm).as_deref(), Some(r#"[{"role":"user","content":"Hi"}]"#));
+        assert_eq!(output(&mut given, &SpanType::Llm).as_deref(), Some("Hello"));
         assert_eq!(documents(&mut given).as_deref(), Some(r#"[{"id":"doc-a"}]"#));
     }
 

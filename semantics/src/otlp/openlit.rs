@@ -2,7 +2,7 @@
 
 use api::SpanType;
 
-use super::{attributes::Attributes, keys::Key};
+use super::{attributes::Attributes, keys::Key, text};
 
 /// Failed calls carry nothing but their name, `chat <model>`.
 pub(super) fn kind(scope: &str, name: &str) -> Option<SpanType> {
@@ -33,14 +33,37 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::OpenlitPrompt)
 }
 
-/// The completion's text.
+/// The completion's text, else the tool call that the model asked for.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
-    attributes.take_text(Key::OpenlitCompletion)
+    attributes.take_text(Key::OpenlitCompletion).or_else(|| tool_call(attributes))
+}
+
+fn tool_call(attributes: &mut Attributes) -> Option<String> {
+    let arguments = attributes.take_text(Key::OpenlitToolArguments)?;
+    let name = attributes.str(Key::ToolName)?;
+    let mut out = String::from(r#"[{"role":"assistant","tool_calls":[{"function":{"name":"#);
+    text::push_json_str(&mut out, name);
+    out.push_str(r#","arguments":"#);
+    text::push_json_str(&mut out, &arguments);
+    out.push_str("}}]}]");
+    Some(out)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::attributes::tests::attributes, *};
+
+    #[test]
+    fn a_tool_call_is_an_answer() {
+        let call =
+            [("gen_ai.completion", ""), ("gen_ai.tool.name", "f"), ("gen_ai.tool.args", r#"{"a":"b"}"#)];
+        assert_eq!(
+            output(&mut attributes(&call)).as_deref(),
+            Some(
+                r#"[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":\"b\"}"}}]}]"#
+            )
+        );
+    }
 
     #[test]
     fn a_failed_call_is_known_by_its_name() {

@@ -61,8 +61,10 @@ mod tests {
 
     #[test]
     fn entities_are_shown_without_their_json_quotes() {
-        let mut given =
-            attributes(&[("traceloop.entity.input", r#"{"args": ["Z\u00fcrich"]}"#), ("traceloop.entity.output", r#""Gr\u00fcezi""#)]);
+        let mut given = attributes(&[
+            ("traceloop.entity.input", r#"{"args": ["Z\u00fcrich"]}"#),
+            ("traceloop.entity.output", r#""Gr\u00fcezi""#),
+        ]);
         assert_eq!(entity_input(&mut given).as_deref(), Some(r#"{"args": ["Zürich"]}"#));
         assert_eq!(entity_output(&mut given).as_deref(), Some("Grüezi"));
     }

@@ -142,6 +142,19 @@ pub(super) fn plain_answer(json: &str) -> Option<String> {
     (!text.is_empty()).then(|| clean(text))
 }
 
+/// True for one message that neither says nor calls anything.
+pub(super) fn is_empty_answer(json: &str) -> bool {
+    // Nearly every answer is longer than the longest empty one.
+    json.len() < 128
+        && serde_json::from_str::<[Message<'_>; 1]>(json).is_ok_and(|[message]| {
+            let Message { role: _, parts, contents, content, tool_calls, function_call } = message;
+            parts.or(contents).is_none_or(|parts| parts.is_empty())
+                && !present(content)
+                && !present(tool_calls)
+                && !present(function_call)
+        })
+}
+
 /// The text of a JSON list of parts that are nothing but text.
 pub(super) fn plain_parts(json: &str) -> Option<String> {
     joined(serde_json::from_str(json).ok()?).map(clean)
@@ -236,10 +249,16 @@ mod tests {
     #[test]
     fn answers_of_nothing_but_text_are_plain() {
         let cases = [
-            (r#"[{"role":"assistant","parts":[{"type":"text","content":"Hi"}],"finish_reason":"stop"}]"#, Some("Hi")),
+            (
+                r#"[{"role":"assistant","parts":[{"type":"text","content":"Hi"}],"finish_reason":"stop"}]"#,
+                Some("Hi"),
+            ),
             (r#"[{"role":"assistant","content":"Hi"}]"#, Some("Hi")),
             (r#"{"role":"assistant","content":"Hi","tool_calls":null}"#, Some("Hi")),
-            (r#"{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, Some("a\nb")),
+            (
+                r#"{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
+                Some("a\nb"),
+            ),
             (r#"[{"role":"assistant","contents":[{"type":"text","text":"Hi"}]}]"#, Some("Hi")),
             (r#"[{"role":"assistant","parts":[{"type":"tool_call","name":"f"}]}]"#, None),
             (r#"{"role":"assistant","content":"Hi","tool_calls":[{"id":"1"}]}"#, None),
@@ -252,6 +271,13 @@ mod tests {
         for (given, expected) in cases {
             assert_eq!(plain_answer(given).as_deref(), expected, "{given}");
         }
+    }
+
+    #[test]
+    fn an_empty_message_is_no_answer() {
+        assert!(is_empty_answer(r#"[{"role": "assistant", "parts": [], "finish_reason": "tool_calls"}]"#));
+        assert!(!is_empty_answer(r#"[{"role":"assistant","content":"Hi"}]"#));
+        assert!(!is_empty_answer("[]"));
     }
 
     #[test]

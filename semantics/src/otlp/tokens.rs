@@ -1,16 +1,23 @@
 //! Token counts and the sender's own cost, whatever the convention calls them.
 
-use super::{
-    attributes::Attributes,
-    keys::Key,
-    langfuse, openlit, vercel,
-};
+use super::{attributes::Attributes, keys::Key, langfuse, openlit, vercel};
 use crate::usage::Usage;
 
-const PROMPT: &[Key] =
-    &[Key::LlmPrompt, Key::UsageInput, Key::UsagePrompt, Key::AiInputTokens, Key::AiPromptTokens, Key::AiTokens];
-const COMPLETION: &[Key] =
-    &[Key::LlmCompletion, Key::UsageOutput, Key::UsageCompletion, Key::AiOutputTokens, Key::AiCompletionTokens];
+const PROMPT: &[Key] = &[
+    Key::LlmPrompt,
+    Key::UsageInput,
+    Key::UsagePrompt,
+    Key::AiInputTokens,
+    Key::AiPromptTokens,
+    Key::AiTokens,
+];
+const COMPLETION: &[Key] = &[
+    Key::LlmCompletion,
+    Key::UsageOutput,
+    Key::UsageCompletion,
+    Key::AiOutputTokens,
+    Key::AiCompletionTokens,
+];
 const CACHED: &[Key] = &[
     Key::LlmCacheRead,
     Key::UsageCacheRead,
@@ -115,6 +122,9 @@ mod tests {
     fn a_cost_of_nothing_is_no_cost() {
         assert_eq!(cost(&attributes(&[("gen_ai.usage.cost", "0.5")])), Some(0.5));
         assert_eq!(cost(&attributes(&[("gen_ai.usage.cost", "0")])), None);
-        assert_eq!(cost(&attributes(&[("langfuse.observation.cost_details", r#"{"total":0.25}"#)])), Some(0.25));
+        assert_eq!(
+            cost(&attributes(&[("langfuse.observation.cost_details", r#"{"total":0.25}"#)])),
+            Some(0.25)
+        );
     }
 }

@@ -157,7 +157,9 @@ mod tests {
     #[test]
     fn json_is_valid_for_odd_values() {
         let list = |values: Vec<Value>| {
-            Value::ArrayValue(ArrayValue { values: values.into_iter().map(|it| AnyValue { value: Some(it) }).collect() })
+            Value::ArrayValue(ArrayValue {
+                values: values.into_iter().map(|it| AnyValue { value: Some(it) }).collect(),
+            })
         };
         let cases = [
             (Value::DoubleValue(1.0), "1.0"),

@@ -1,7 +1,6 @@
 //! Vercel AI SDK up to version 6: `ai.*`. From version 7 it speaks [`super::genai`].
 
 use api::SpanType;
-use serde::Deserialize;
 
 use super::{attributes::Attributes, keys::Key, text};
 
@@ -23,7 +22,8 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
 
 /// True if the provider's own token counts leave out what came from its cache.
 pub(super) fn leaves_out_cached(attributes: &Attributes) -> bool {
-    attributes.has(Key::AiOperation) && attributes.str(Key::AiProvider).is_some_and(|it| it.contains("anthropic"))
+    attributes.has(Key::AiOperation)
+        && attributes.str(Key::AiProvider).is_some_and(|it| it.contains("anthropic"))
 }
 
 /// The prompt, as messages on the inner spans.
@@ -32,10 +32,7 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
         return Some(text::readable(messages));
     }
     if let Some(prompt) = attributes.take_text(Key::AiPrompt) {
-        return Some(match serde_json::from_str::<BarePrompt>(&prompt) {
-            Ok(BarePrompt { prompt }) => text::clean(prompt),
-            Err(_) => text::readable(prompt),
-        });
+        return Some(text::readable(prompt));
     }
     attributes.take_first(&[Key::AiValue, Key::AiValues]).map(text::unquoted)
 }
@@ -45,13 +42,6 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     attributes
         .take_text(Key::AiText)
         .or_else(|| attributes.take_first(&[Key::AiObject, Key::AiToolCalls]).map(text::readable))
-}
-
-/// A prompt that is one text.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BarePrompt {
-    prompt: String,
 }
 
 #[cfg(test)]
@@ -72,9 +62,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_prompt_is_its_text() {
-        let prompt = |json| input(&mut attributes(&[("ai.prompt", json)]));
-        assert_eq!(prompt(r#"{"prompt":"Gr\u00fcezi"}"#).as_deref(), Some("Grüezi"));
-        assert_eq!(prompt(r#"{"system":"s","prompt":"p"}"#).as_deref(), Some(r#"{"system":"s","prompt":"p"}"#));
+    fn the_inner_messages_come_before_the_outer_prompt() {
+        let mut inner = attributes(&[("ai.prompt", r#"{"prompt":"p"}"#), ("ai.prompt.messages", "[1]")]);
+        assert_eq!(input(&mut inner).as_deref(), Some("[1]"));
+        assert_eq!(input(&mut inner).as_deref(), Some(r#"{"prompt":"p"}"#));
+        assert_eq!(input(&mut attributes(&[("ai.value", "\"text\"")])).as_deref(), Some("text"));
+    }
+
+    #[test]
+    fn output_is_text_object_or_calls() {
+        assert_eq!(
+            output(&mut attributes(&[("ai.response.toolCalls", "[2]"), ("ai.response.text", "Hi")]))
+                .as_deref(),
+            Some("Hi")
+        );
+        assert_eq!(
+            output(&mut attributes(&[("ai.response.object", r#"{"a":"\u00fc"}"#)])).as_deref(),
+            Some(r#"{"a":"ü"}"#)
+        );
     }
 }

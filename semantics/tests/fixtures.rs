@@ -1,0 +1,378 @@
+//! What real SDKs send, held against what a correct reading of it is.
+//!
+//! Every scenario under `tests/fixtures/otlp` is decoded, merged by span id and rolled up, then
+//! compared with its `expect.json`. Where this service reads a payload differently on purpose,
+//! [`DEVIATIONS`] says so and why; an entry that no longer applies fails the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use api::{FailureType, SpanType};
+use semantics::{
+    draft::SpanDraft,
+    money, otlp,
+    rollup::{Rollup, SpanFacts, rollup},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Scenario, the difference as it is reported, and why it is right to differ.
+const DEVIATIONS: &[(&str, &str, &str)] = &[
+    (
+        "agents-logfire/err_timeout",
+        r#"Responses API with {gen_ai.request.model!r}: input: no "fail" in nothing"#,
+        "the payload has no input on this span; the expectation names a word that stands in the error",
+    ),
+    (
+        "logfire-pydantic-ai/err_rate_limit",
+        r#"chat gpt-4o-mini: input: no "fail" in nothing"#,
+        "the payload has no input on this span; the expectation names a word that stands in the error",
+    ),
+    (
+        "logfire-pydantic-ai/err_timeout",
+        r#"chat gpt-4o-mini: input: no "fail" in nothing"#,
+        "the payload has no input on this span; the expectation names a word that stands in the error",
+    ),
+    (
+        "logfire-pydantic-ai/rag",
+        r#"retrieve documents: input: no "refund policy" in nothing"#,
+        "the word is in an attribute that the application named itself, which no convention calls input",
+    ),
+    (
+        "logfire-pydantic-ai/rag",
+        r#"rag pipeline: input: no "What is the refund policy?" in nothing"#,
+        "the word is in an attribute that the application named itself, which no convention calls input",
+    ),
+    (
+        "logfire-pydantic-ai1/rag",
+        r#"retrieve documents: input: no "refund policy" in nothing"#,
+        "the word is in an attribute that the application named itself, which no convention calls input",
+    ),
+    (
+        "logfire-pydantic-ai1/rag",
+        r#"rag pipeline: input: no "What is the refund policy?" in nothing"#,
+        "the word is in an attribute that the application named itself, which no convention calls input",
+    ),
+    (
+        "vercel-ai7-json/generate_object",
+        r#"invoke_agent gpt-4o: output: no "finish_reason" in {"city":"Zürich","temperature":42.5}"#,
+        "the answer is shown as what the model wrote, without its envelope",
+    ),
+    (
+        "vercel-ai7-proto/generate_object",
+        r#"invoke_agent gpt-4o: output: no "finish_reason" in {"city":"Zürich","temperature":42.5}"#,
+        "the answer is shown as what the model wrote, without its envelope",
+    ),
+];
+
+#[test]
+fn every_captured_payload_is_read_as_expected() {
+    let mut differences = Vec::new();
+    let mut scenarios = 0;
+    for expect in scenarios_of(&root()) {
+        scenarios += 1;
+        let scenario = expect.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        for difference in check(&expect) {
+            differences.push((scenario.clone(), difference));
+        }
+    }
+    assert!(scenarios > 200, "only {scenarios} scenarios found");
+    let known = |scenario: &str, difference: &str| {
+        DEVIATIONS.iter().any(|(at, what, _)| *at == scenario && *what == difference)
+    };
+    let stale: Vec<_> = DEVIATIONS
+        .iter()
+        .filter(|(at, what, _)| {
+            !differences.iter().any(|(scenario, difference)| at == scenario && what == difference)
+        })
+        .collect();
+    let unknown: Vec<_> =
+        differences.iter().filter(|(scenario, difference)| !known(scenario, difference)).collect();
+    for (scenario, difference) in &unknown {
+        println!("{scenario}: {difference}");
+    }
+    assert!(unknown.is_empty(), "{} differences, see above", unknown.len());
+    assert!(stale.is_empty(), "deviations that no longer apply: {stale:#?}");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/otlp")
+}
+
+fn scenarios_of(root: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .flat_map(|sdk| fs::read_dir(sdk).unwrap().map(|entry| entry.unwrap().path()))
+        .filter(|path| path.join("expect.json").exists())
+        .collect();
+    found.sort();
+    found
+}
+
+/// The differences between a scenario and its expectation.
+fn check(scenario: &Path) -> Vec<String> {
+    let expect: Value =
+        serde_json::from_str(&fs::read_to_string(scenario.join("expect.json")).unwrap()).unwrap();
+    let mut differences = Differences::default();
+    let spans = spans_of(scenario, &expect, &mut differences);
+    differences.equal("span count", spans.len(), &expect["span_count"]);
+    for expected in expect["spans"].as_array().unwrap() {
+        match spans.get(&(text(&expected["otel_trace_id"]), text(&expected["otel_span_id"]))) {
+            Some(span) => check_span(span, expected, &mut differences),
+            None => differences.note(format!("{} is missing", expected["name"])),
+        }
+    }
+    for expected in expect["traces"].as_array().unwrap() {
+        let id = text(&expected["otel_trace_id"]);
+        let members: Vec<&SpanDraft> =
+            spans.iter().filter(|((trace, _), _)| *trace == id).map(|(_, span)| span).collect();
+        check_trace(&members, expected, &mut differences);
+    }
+    differences.0
+}
+
+type Spans = BTreeMap<(String, String), SpanDraft>;
+
+/// The scenario's requests, decoded and merged: a span that came again adds nothing.
+fn spans_of(scenario: &Path, expect: &Value, differences: &mut Differences) -> Spans {
+    let mut spans = Spans::new();
+    for request in expect["requests"].as_array().unwrap() {
+        let name = request.as_str().unwrap();
+        let sent = fs::read(scenario.join(name)).unwrap();
+        let (name, body) = match name.strip_suffix(".gz") {
+            Some(name) => {
+                let mut body = Vec::new();
+                flate2::read::GzDecoder::new(sent.as_slice()).read_to_end(&mut body).unwrap();
+                (name, body)
+            }
+            None => (name, sent),
+        };
+        let decoded =
+            if name.ends_with(".json") { otlp::from_json(&body) } else { otlp::from_protobuf(&body) }
+                .unwrap();
+        if decoded.rejected > 0 {
+            differences.note(format!("{} spans refused: {:?}", decoded.rejected, decoded.rejection));
+        }
+        for span in decoded.groups.into_iter().flat_map(|group| group.spans) {
+            spans.entry((hex(&span.trace_id), hex(&span.span_id))).or_insert(span);
+        }
+    }
+    spans
+}
+
+fn check_span(span: &SpanDraft, expected: &Value, differences: &mut Differences) {
+    let name = text(&expected["name"]);
+    let about = |what: &str| format!("{name}: {what}");
+    differences.equal(
+        &about("parent"),
+        span.parent_span_id.map(|it| hex(&it)),
+        &expected["parent_otel_span_id"],
+    );
+    differences.one_of(&about("type"), span.span_type.as_str(), &expected["type_any_of"]);
+    if !expected["model_any_of"].is_null() {
+        differences.one_of(&about("model"), span.model.as_deref(), &expected["model_any_of"]);
+    }
+    differences.equal(&about("prompt tokens"), span.usage.prompt, &expected["prompt_tokens"]);
+    differences.equal(&about("completion tokens"), span.usage.completion, &expected["completion_tokens"]);
+    if !expected["cached_tokens"].is_null() {
+        differences.equal(&about("cached tokens"), span.usage.cached, &expected["cached_tokens"]);
+    }
+    if !expected["reasoning_tokens"].is_null() {
+        differences.equal(&about("reasoning tokens"), span.usage.reasoning, &expected["reasoning_tokens"]);
+    }
+    // Zero is no price: SDKs send it for failed calls and for models they do not know.
+    let sent_cost =
+        expected["cost_usd_sent"].as_f64().filter(|cost| *cost > 0.0 && span.span_type == SpanType::Llm);
+    differences.equal(&about("cost"), span.sent_cost, &sent_cost.map_or(Value::Null, Value::from));
+    differences.equal(&about("failed"), span.error.is_some(), &expected["error"]);
+    if let Some(part) = expected["error_contains"].as_str() {
+        differences.contains(&about("error"), span.error.as_deref(), part);
+    }
+    differences.one_of(&about("failure"), failure(span.failure), &expected["failure_type_any_of"]);
+    if let Some(part) = expected["input_contains"].as_str() {
+        differences.contains(&about("input"), span.input.as_deref(), part);
+    }
+    if let Some(part) = expected["output_contains"].as_str() {
+        differences.contains(&about("output"), span.output.as_deref(), part);
+    }
+    differences.equal(&about("session"), span.hints.session_id.as_deref(), &session(expected));
+    differences.equal(&about("user"), span.hints.user_id.as_deref(), &expected["user_id"]);
+    differences.equal(&about("tags"), tags(&span.hints.tags), &joined(&expected["tags"]));
+    check_metadata(span, expected, &about, differences);
+    for text in [&span.input, &span.output, &span.error, &Some(span.metadata.clone())].into_iter().flatten() {
+        assert!(!text.contains('\0') && !text.is_empty(), "{name}");
+    }
+}
+
+fn check_metadata(
+    span: &SpanDraft,
+    expected: &Value,
+    about: &dyn Fn(&str) -> String,
+    differences: &mut Differences,
+) {
+    let metadata: Value = serde_json::from_str(&span.metadata).expect("metadata is JSON");
+    assert!(metadata.is_object());
+    if !expected["tool_name"].is_null() {
+        differences.equal(&about("tool"), metadata["tool"]["name"].as_str(), &expected["tool_name"]);
+    }
+    if let Some(count) = expected["retrieval_documents"].as_u64() {
+        let found = match &metadata["documents"] {
+            Value::Null => serde_json::from_str(span.output.as_deref().unwrap_or("null")).unwrap_or_default(),
+            documents => documents.clone(),
+        };
+        differences.equal(&about("documents"), found.as_array().map(Vec::len), &Value::from(count));
+    }
+}
+
+fn check_trace(spans: &[&SpanDraft], expected: &Value, differences: &mut Differences) {
+    let about = |what: &str| format!("trace {}: {what}", expected["root_span_name"]);
+    differences.equal(&about("span count"), spans.len(), &expected["span_count"]);
+    let facts: Vec<SpanFacts<'_>> = spans.iter().map(|span| facts(span)).collect();
+    let Rollup { root, error, model, prompt_tokens, completion_tokens, .. } = rollup(&facts);
+    differences.equal(&about("root"), root.map(|at| hex(&spans[at].span_id)), &expected["root_otel_span_id"]);
+    differences.equal(&about("root failed"), root.is_some() && error.is_some(), &expected["root_error"]);
+    differences.equal(
+        &about("any span failed"),
+        spans.iter().any(|span| span.error.is_some()),
+        &expected["any_span_error"],
+    );
+    differences.equal(&about("prompt tokens"), prompt_tokens.unwrap_or(0), &expected["prompt_tokens_total"]);
+    differences.equal(
+        &about("completion tokens"),
+        completion_tokens.unwrap_or(0),
+        &expected["completion_tokens_total"],
+    );
+    if expected["models"].as_array().is_some_and(|models| !models.is_empty()) {
+        differences.one_of(
+            &about("model"),
+            model.and_then(|at| spans[at].model.as_deref()),
+            &expected["models"],
+        );
+    }
+    let failures: BTreeSet<_> = spans.iter().filter_map(|span| failure(span.failure)).collect();
+    for missing in expected["failure_types"].as_array().unwrap().iter().filter_map(Value::as_str) {
+        if !failures.contains(missing) {
+            differences.note(about(&format!("no span failed by {missing}")));
+        }
+    }
+    // The root's word counts first, then that of the first span that has one.
+    let told = |what: &dyn Fn(&SpanDraft) -> Option<String>| {
+        root.and_then(|at| what(spans[at])).or_else(|| spans.iter().find_map(|span| what(span)))
+    };
+    differences.equal(&about("user"), told(&|span| span.hints.user_id.clone()), &expected["user_id"]);
+    differences.equal(&about("tags"), told(&|span| tags(&span.hints.tags)), &joined(&expected["tags"]));
+    if let Some(session) = expected["session_id"].as_str().filter(|it| !it.starts_with("[Scrubbed")) {
+        differences.equal(
+            &about("session"),
+            told(&|span| span.hints.session_id.clone()),
+            &Value::from(session),
+        );
+    }
+}
+
+fn facts(span: &SpanDraft) -> SpanFacts<'_> {
+    let uuid = |id: &[u8; 8]| Uuid::from_u64_pair(0, u64::from_be_bytes(*id));
+    SpanFacts {
+        id: uuid(&span.span_id),
+        parent: span.parent_span_id.as_ref().map(uuid),
+        start_us: span.start_us.unwrap(),
+        end_us: span.end_us,
+        latency_ms: None,
+        is_llm: span.span_type == SpanType::Llm,
+        model: span.model.as_deref(),
+        has_error: span.error.is_some(),
+        failure: span.failure,
+        prompt: span.usage.prompt,
+        completion: span.usage.completion,
+        cost_pico: span.sent_cost.and_then(money::from_usd),
+        response_id: span.response_id.as_ref().map(|id| {
+            let mut hasher = DefaultHasher::new();
+            id.hash(&mut hasher);
+            hasher.finish()
+        }),
+        literal: false,
+    }
+}
+
+/// The session, else the conversation or thread; a scrubber's note and the word null are none.
+fn session(expected: &Value) -> Value {
+    [&expected["session_id"], &expected["session_id_fallback"]]
+        .into_iter()
+        .find(|it| it.as_str().is_some_and(|it| !it.starts_with("[Scrubbed") && it != "null"))
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Expectations leave out failures that are of none of the named types.
+fn failure(failure: Option<FailureType>) -> Option<&'static str> {
+    failure.filter(|it| *it != FailureType::Other).map(FailureType::as_str)
+}
+
+/// The tags as one text, so that they compare as a whole.
+fn tags(tags: &[(String, String)]) -> Option<String> {
+    let tags: Vec<String> = tags
+        .iter()
+        .map(|(key, value)| if value.is_empty() { key.clone() } else { format!("{key}:{value}") })
+        .collect();
+    (!tags.is_empty()).then(|| tags.join(","))
+}
+
+fn joined(tags: &Value) -> Value {
+    match tags.as_array() {
+        Some(tags) => Value::from(tags.iter().map(text).collect::<Vec<_>>().join(",")),
+        None => Value::Null,
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn note(&mut self, difference: String) {
+        if !self.0.contains(&difference) {
+            self.0.push(difference);
+        }
+    }
+
+    fn equal(&mut self, what: &str, found: impl Into<Value>, expected: &Value) {
+        let found = found.into();
+        if found != *expected && !same_number(&found, expected) {
+            self.note(format!("{what}: {found} instead of {expected}"));
+        }
+    }
+
+    fn one_of(&mut self, what: &str, found: impl Into<Value>, expected: &Value) {
+        let found = found.into();
+        if !expected.as_array().unwrap().contains(&found) {
+            self.note(format!("{what}: {found}, none of {expected}"));
+        }
+    }
+
+    fn contains(&mut self, what: &str, found: Option<&str>, part: &str) {
+        if !found.is_some_and(|found| found.contains(part)) {
+            let found: String = found.unwrap_or("nothing").chars().take(160).collect();
+            self.note(format!("{what}: no {part:?} in {found}"));
+        }
+    }
+}
+
+/// Sums made in another order may differ in the last digit.
+fn same_number(left: &Value, right: &Value) -> bool {
+    matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if (left - right).abs() < 1e-12)
+}
