@@ -1,1 +1,3 @@
-//! See docs/ARCHITECTURE.md.
+//! What the suites share: the server under test and its databases.
+
+pub mod postgres;

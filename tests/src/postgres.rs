@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use server::store::db::Db;
+use server::store::Db;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use url::Url;
 use uuid::Uuid;

@@ -61,9 +61,11 @@ pub fn rust_files() -> Vec<Source> {
     found.iter().map(|it| Source::read(&root, it)).collect()
 }
 
-/// The Rust files that make up the product: everything but the crate of tests.
+/// The Rust files that make up the product: everything but tests in files of their own.
 pub fn product_files() -> impl Iterator<Item = Source> {
-    rust_files().into_iter().filter(|it| !it.is_in("tests/") && !it.path.contains("/tests/"))
+    let is_test =
+        |it: &Source| it.is_in("tests/") || it.path.contains("/tests/") || it.path.ends_with("/tests.rs");
+    rust_files().into_iter().filter(move |it| !is_test(it))
 }
 
 /// Every file below `folder` whose extension is `extension`, sorted.

@@ -1,0 +1,158 @@
+//! The schema as the databases have it after all migrations: the same on both, and made to be
+//! distributed by tenant.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use server::store::{Db, sqlite_url};
+use sqlx::Row;
+use tests::postgres::Database;
+
+/// Tables that no tenant owns: the list of migrations, settings of the installation, and keys,
+/// which are looked up by their hash before the tenant is known.
+const NOT_OF_A_TENANT: [&str; 3] = ["seaql_migrations", "setting", "api_key"];
+
+const SQLITE_COLUMNS: &str = "SELECT m.name, p.name, CAST(p.\"notnull\" AS BOOLEAN) \
+     FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";
+const SQLITE_INDEXES: &str = "SELECT m.name, l.name, CAST(l.\"unique\" AS BOOLEAN), l.origin = 'pk', i.name \
+     FROM sqlite_master m JOIN pragma_index_list(m.name) l JOIN pragma_index_info(l.name) i \
+     WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY 1, 2, i.seqno";
+const SQLITE_FOREIGN_KEYS: &str = "SELECT m.name, CAST(f.id AS TEXT), f.\"from\", f.on_delete \
+     FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f WHERE m.type = 'table' ORDER BY 1, 2, f.seq";
+
+const POSTGRES_COLUMNS: &str = "SELECT table_name::text, column_name::text, is_nullable = 'NO' \
+     FROM information_schema.columns WHERE table_schema = 'public'";
+const POSTGRES_INDEXES: &str = "SELECT t.relname::text, i.relname::text, x.indisunique, x.indisprimary, a.attname::text \
+     FROM pg_index x JOIN pg_class t ON t.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid \
+     CROSS JOIN unnest(x.indkey) WITH ORDINALITY k(number, place) \
+     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number \
+     WHERE t.relnamespace = 'public'::regnamespace ORDER BY 1, 2, k.place";
+const POSTGRES_FOREIGN_KEYS: &str = "SELECT t.relname::text, c.conname::text, a.attname::text, \
+     CASE c.confdeltype WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE '' END \
+     FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid \
+     CROSS JOIN unnest(c.conkey) WITH ORDINALITY k(number, place) \
+     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number \
+     WHERE c.contype = 'f' AND t.relnamespace = 'public'::regnamespace ORDER BY 1, 2, k.place";
+
+/// What the rules below look at.
+#[derive(Debug, Default)]
+struct Schema {
+    /// (table, column, whether it must be given).
+    columns: BTreeSet<(String, String, bool)>,
+    indexes: BTreeMap<(String, String), Index>,
+    /// (table, key) to its columns and what happens when the other row is deleted.
+    foreign_keys: BTreeMap<(String, String), (Vec<String>, String)>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    unique: bool,
+    primary: bool,
+    columns: Vec<String>,
+}
+
+impl Schema {
+    fn of<R: Row>(columns: Vec<R>, indexes: Vec<R>, foreign_keys: Vec<R>) -> Self
+    where
+        usize: sqlx::ColumnIndex<R>,
+        String: for<'r> sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+        bool: for<'r> sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    {
+        let mut schema = Self::default();
+        for it in columns {
+            schema.columns.insert((it.get(0), it.get(1), it.get(2)));
+        }
+        for it in indexes {
+            let index = schema.indexes.entry((it.get(0), it.get(1))).or_default();
+            (index.unique, index.primary) = (it.get(2), it.get(3));
+            index.columns.push(it.get(4));
+        }
+        for it in foreign_keys {
+            let key = schema.foreign_keys.entry((it.get(0), it.get(1))).or_default();
+            key.0.push(it.get(2));
+            key.1 = it.get(3);
+        }
+        assert!(schema.columns.len() > 20, "hardly any columns: have the migrations run?");
+        schema
+    }
+
+    /// The named indexes; those that belong to a key are named by the database.
+    fn chosen(&self) -> BTreeMap<&str, (&str, &[String])> {
+        let chosen = self.indexes.iter().filter(|(_, it)| !it.primary);
+        chosen.map(|((table, name), it)| (name.as_str(), (table.as_str(), it.columns.as_slice()))).collect()
+    }
+
+    fn assert_distributable(&self) {
+        let owned = |table: &str| !NOT_OF_A_TENANT.contains(&table);
+        let tenant_first = |columns: &[String]| columns.first().is_some_and(|it| it == "tenant_id");
+        for ((table, name), index) in self.indexes.iter().filter(|(key, _)| owned(&key.0)) {
+            assert!(
+                !index.unique || tenant_first(&index.columns),
+                "{table}: `{name}` is unique over {:?}: put tenant_id first",
+                index.columns
+            );
+        }
+        let keyed: BTreeSet<&str> =
+            self.indexes.iter().filter(|(_, it)| it.primary).map(|(key, _)| key.0.as_str()).collect();
+        for (table, _, _) in self.columns.iter().filter(|it| owned(&it.0)) {
+            assert!(keyed.contains(table.as_str()), "{table} has no primary key");
+        }
+        for ((table, name), (columns, on_delete)) in self.foreign_keys.iter().filter(|(key, _)| owned(&key.0))
+        {
+            assert!(
+                tenant_first(columns),
+                "{table}: foreign key {name} over {columns:?}: put tenant_id first"
+            );
+            let clears = on_delete.starts_with("SET");
+            assert!(
+                !clears,
+                "{table}: foreign key {name} would clear the tenant with the rest: use CASCADE, or nothing"
+            );
+        }
+    }
+}
+
+async fn on_sqlite() -> Schema {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(&sqlite_url(folder.path()), None, 1).await.unwrap();
+    db.migrate().await.unwrap();
+    let pool = db.sqlite();
+    Schema::of(
+        sqlx::query(SQLITE_COLUMNS).fetch_all(pool).await.unwrap(),
+        sqlx::query(SQLITE_INDEXES).fetch_all(pool).await.unwrap(),
+        sqlx::query(SQLITE_FOREIGN_KEYS).fetch_all(pool).await.unwrap(),
+    )
+}
+
+async fn on_postgres() -> Schema {
+    let database = Database::create().await.unwrap();
+    let db = Db::open(&database.url(), None, 2).await.unwrap();
+    let pool = db.postgres();
+    Schema::of(
+        sqlx::query(POSTGRES_COLUMNS).fetch_all(pool).await.unwrap(),
+        sqlx::query(POSTGRES_INDEXES).fetch_all(pool).await.unwrap(),
+        sqlx::query(POSTGRES_FOREIGN_KEYS).fetch_all(pool).await.unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn both_databases_have_the_same_columns_and_indexes() {
+    let (sqlite, postgres) = (on_sqlite().await, on_postgres().await);
+    assert_eq!(sqlite.columns, postgres.columns);
+    assert_eq!(sqlite.chosen(), postgres.chosen());
+}
+
+#[tokio::test]
+async fn tables_can_be_distributed_by_tenant() {
+    on_sqlite().await.assert_distributable();
+    on_postgres().await.assert_distributable();
+}
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    let database = Database::create().await.unwrap();
+    let db = Db::open(&database.url(), None, 2).await.unwrap();
+    db.migrate().await.unwrap();
+    db.migrate().await.unwrap();
+}
