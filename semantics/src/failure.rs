@@ -49,7 +49,13 @@ pub fn classify_message(message: &str) -> FailureType {
 const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
     (
         FailureType::ContextLength,
-        &["contextwindowexceeded", "contextlengthexceeded", "context_length_exceeded", "contextoverflow"],
+        &[
+            "contextwindowexceeded",
+            "contextlengthexceeded",
+            "context_length_exceeded",
+            "contextoverflow",
+            "=context_length=",
+        ],
         &[
             "maximum context length",
             "context length exceeded",
@@ -144,6 +150,7 @@ const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
             "modelbehaviorerror",
             "apiresponsevalidationerror",
             "lengthfinishreasonerror",
+            "=invalid_response=",
         ],
         &[
             "unterminated string",
@@ -196,6 +203,8 @@ mod tests {
             ("litellm.exceptions.ContextWindowExceededError", FailureType::ContextLength),
             ("json.decoder.JSONDecodeError", FailureType::InvalidResponse),
             ("AI_NoObjectGeneratedError", FailureType::InvalidResponse),
+            ("invalid_response", FailureType::InvalidResponse),
+            ("context_length", FailureType::ContextLength),
             ("ValueError", FailureType::Other),
         ] {
             check(kind, "", None, expected);

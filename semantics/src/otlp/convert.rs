@@ -67,6 +67,7 @@ const OUTPUTS: &[Key] = &[
     Key::OutputValue,
     Key::OpenlitCompletion,
     Key::Response,
+    Key::ResponseData,
 ];
 /// Ways in which a vector database's spans name it.
 const VECTOR_STORES: &[&str] =
@@ -102,6 +103,8 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let mut attributes = Attributes::new(attributes);
     let mut observed = events::read(events);
     let name = logfire::name(&mut attributes, text::clean(name));
+    // As the protocol has it: an empty name is an unknown one.
+    let name = if name.is_empty() { "unknown".to_owned() } else { name };
     let span_type = kind(&attributes, &observed, scope, &name);
 
     let model = model(&mut attributes, &span_type, scope, &name);
@@ -383,3 +386,6 @@ fn drop_repeated(attributes: &mut Attributes, has_input: bool, has_output: bool)
     attributes.drop_group(Group::Embeddings);
     logfire::drop_display(attributes);
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,8 @@ pub(super) struct Observed {
     pub(super) exception: Option<(String, String)>,
     /// Prompt, or messages that went in.
     pub(super) input: Option<String>,
+    /// Messages that came as events one by one.
+    messages: Option<String>,
     /// Completion, or messages that came out.
     pub(super) output: Option<String>,
     /// Documents that a vector database found, as a JSON list.
@@ -37,46 +39,12 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
     let mut observed = Observed::default();
     for event in events {
         let Event { time_unix_nano, name, mut attributes, .. } = event;
-        match name.as_str() {
-            // One for each chunk of a stream, saying nothing else: counted, not kept.
-            "llm.content.completion.chunk" | "gen_ai.content.completion.chunk" if attributes.is_empty() => {
-                observed.chunks += 1;
-                continue;
-            }
-            "gen_ai.content.prompt" => {
-                observed.input = observed.input.take().or_else(|| take(&mut attributes, "gen_ai.prompt"));
-                if attributes.iter().all(|it| it.value.is_none()) {
-                    continue;
-                }
-            }
-            "gen_ai.content.completion" => {
-                observed.output =
-                    observed.output.take().or_else(|| take(&mut attributes, "gen_ai.completion"));
-                if attributes.iter().all(|it| it.value.is_none()) {
-                    continue;
-                }
-            }
-            "gen_ai.client.inference.operation.details" => {
-                observed.input =
-                    observed.input.take().or_else(|| take(&mut attributes, "gen_ai.input.messages"));
-                observed.output =
-                    observed.output.take().or_else(|| take(&mut attributes, "gen_ai.output.messages"));
-            }
-            "gen_ai.evaluation.result" | "gen_ai.evaluation" => {
-                observed.evaluations.extend(evaluation(&attributes));
-            }
-            "db.query.embeddings" => {
-                observed.is_query = true;
-                continue;
-            }
-            "db.query.result" => {
-                observed.is_query = true;
-                add_document(observed.documents.get_or_insert_default(), &attributes);
-                continue;
-            }
-            _ => {}
+        if observed.absorb(&name, &mut attributes) {
+            continue;
         }
         let exception = (name == "exception").then(|| exception(&attributes));
+        let mut metadata = String::new();
+        write_object(&mut metadata, &attributes);
         let draft = EventDraft {
             time_us: time(time_unix_nano),
             level: if exception.is_some() { "error" } else { "info" },
@@ -84,11 +52,7 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
                 Some((kind, message)) => if message.is_empty() { kind } else { message }.clone(),
                 None => text::clean(name),
             },
-            metadata: {
-                let mut json = String::new();
-                write_object(&mut json, &attributes);
-                json
-            },
+            metadata,
         };
         // Some senders note one exception twice, moments apart.
         if exception.is_none() || observed.exception != exception {
@@ -96,15 +60,103 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
         }
         observed.exception = exception.or(observed.exception);
     }
-    if let Some(documents) = &mut observed.documents {
-        documents.push(']');
+    for list in [&mut observed.documents, &mut observed.messages].into_iter().flatten() {
+        list.push(']');
     }
+    observed.input = observed.input.or(observed.messages.take());
     observed
+}
+
+impl Observed {
+    /// Takes what the span's fields want of an event; true if there is nothing left to show.
+    fn absorb(&mut self, name: &str, attributes: &mut [KeyValue]) -> bool {
+        let first = |found: &mut Option<String>, attributes: &mut [KeyValue], key| {
+            if found.is_none() {
+                *found = take(attributes, key);
+            }
+        };
+        match name {
+            // One for each chunk of a stream, saying nothing else: counted, not kept.
+            "llm.content.completion.chunk" | "gen_ai.content.completion.chunk" => {
+                self.chunks += usize::from(attributes.is_empty());
+                attributes.is_empty()
+            }
+            "gen_ai.content.prompt" => {
+                first(&mut self.input, attributes, "gen_ai.prompt");
+                attributes.iter().all(|it| it.value.is_none())
+            }
+            "gen_ai.content.completion" => {
+                first(&mut self.output, attributes, "gen_ai.completion");
+                attributes.iter().all(|it| it.value.is_none())
+            }
+            "gen_ai.client.inference.operation.details" => {
+                first(&mut self.input, attributes, "gen_ai.input.messages");
+                first(&mut self.output, attributes, "gen_ai.output.messages");
+                false
+            }
+            "gen_ai.system.message"
+            | "gen_ai.user.message"
+            | "gen_ai.assistant.message"
+            | "gen_ai.tool.message" => {
+                let role = name.trim_start_matches("gen_ai.").trim_end_matches(".message");
+                add_message(self.messages.get_or_insert_default(), role, attributes);
+                true
+            }
+            "gen_ai.choice" => {
+                self.output = self.output.take().or_else(|| choice(attributes));
+                true
+            }
+            "gen_ai.evaluation.result" | "gen_ai.evaluation" => {
+                self.evaluations.extend(evaluation(attributes));
+                false
+            }
+            "db.query.embeddings" => {
+                self.is_query = true;
+                true
+            }
+            "db.query.result" => {
+                self.is_query = true;
+                add_document(self.documents.get_or_insert_default(), attributes);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 fn take(attributes: &mut [KeyValue], key: &str) -> Option<String> {
     let attribute = attributes.iter_mut().find(|it| it.key == key)?;
     into_text(attribute.value.take()?.value?)
+}
+
+/// One message that went in: JSON of its own, or text with the role that the event's name tells.
+fn add_message(list: &mut String, role: &str, attributes: &mut [KeyValue]) {
+    list.push(if list.is_empty() { '[' } else { ',' });
+    match take(attributes, "gen_ai.event.content") {
+        Some(json) if serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok() => list.push_str(&json),
+        content => {
+            list.push_str("{\"role\":");
+            text::push_json_str(list, role);
+            list.push_str(",\"content\":");
+            text::push_json_str(list, &content.or_else(|| take(attributes, "content")).unwrap_or_default());
+            list.push('}');
+        }
+    }
+}
+
+/// The answer: the message, or the object that holds it.
+fn choice(attributes: &mut [KeyValue]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Choice<'a> {
+        #[serde(borrow)]
+        message: &'a serde_json::value::RawValue,
+    }
+    if let Some(message) = take(attributes, "message").or_else(|| take(attributes, "content")) {
+        return Some(message);
+    }
+    let sent = take(attributes, "gen_ai.event.content")?;
+    let message = serde_json::from_str::<Choice<'_>>(&sent).ok().map(|it| it.message.get().to_owned());
+    Some(message.unwrap_or(sent))
 }
 
 fn get<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a Value> {
@@ -207,6 +259,22 @@ mod tests {
         assert_eq!(seen.documents.as_deref(), Some(r#"[{"id":"a"},{"content":"text"}]"#));
         assert_eq!(seen.drafts.len(), 1);
         assert_eq!((seen.drafts[0].time_us, seen.drafts[0].level), (Some(1), "info"));
+    }
+
+    #[test]
+    fn messages_sent_as_events_are_put_together() {
+        let seen = read(vec![
+            event("gen_ai.system.message", &[("content", "Be terse")]),
+            event("gen_ai.user.message", &[("gen_ai.event.content", r#"{"role":"user","content":"Hi"}"#)]),
+            event(
+                "gen_ai.choice",
+                &[("gen_ai.event.content", r#"{"message":{"role":"assistant","content":"Hello"}}"#)],
+            ),
+        ]);
+        let input = r#"[{"role":"system","content":"Be terse"},{"role":"user","content":"Hi"}]"#;
+        assert_eq!(seen.input.as_deref(), Some(input));
+        assert_eq!(seen.output.as_deref(), Some(r#"{"role":"assistant","content":"Hello"}"#));
+        assert!(seen.drafts.is_empty());
     }
 
     #[test]

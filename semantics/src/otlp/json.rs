@@ -21,10 +21,7 @@ pub(super) fn lenient(body: &[u8], decoded: &mut Decoded) -> Result<Vec<Resource
     let Value::Object(request) = &mut body else {
         return Err(Malformed { message: "not an OTLP trace export: expected an object".to_owned() });
     };
-    Ok(list(request, "resourceSpans")?
-        .into_iter()
-        .map(|resource| resource_spans(resource, decoded))
-        .collect::<Result<_, _>>()?)
+    list(request, "resourceSpans")?.into_iter().map(|resource| resource_spans(resource, decoded)).collect()
 }
 
 fn resource_spans(sent: Value, decoded: &mut Decoded) -> Result<ResourceSpans, Malformed> {

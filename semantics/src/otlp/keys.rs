@@ -156,6 +156,7 @@ keys! {
     RawInput = "raw_input",
     Response = "response",
     RequestData = "request_data",
+    ResponseData = "response_data",
     Events = "events",
     PlainInput = "input",
     PlainOutput = "output",

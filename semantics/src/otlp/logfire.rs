@@ -11,7 +11,8 @@ use super::{attributes::Attributes, keys::Key, text};
 /// What the template of the name says, for spans of the Agents SDK.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let template = attributes.str(Key::LogfireTemplate)?;
-    Some(if template.starts_with("Responses API") || template.starts_with("Chat completion") {
+    let begins = |words: &str| template.get(..words.len()).is_some_and(|it| it.eq_ignore_ascii_case(words));
+    Some(if ["Responses API", "Chat completion", "Message with "].into_iter().any(begins) {
         SpanType::Llm
     } else if template.starts_with("Function: ") {
         SpanType::Tool
@@ -45,6 +46,8 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes
         .take_first(&[Key::RawInput, Key::PlainInput])
         .filter(|it| !text::says_nothing(it))
+        .or_else(|| messages_of_request(attributes.str(Key::RequestData)?))
+        .or_else(|| exchange(attributes.str(Key::Events)?)?.input)
         .map(text::readable)
 }
 
@@ -59,8 +62,62 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
         attributes.drop_keys(&[Key::Response, Key::Events]);
         return Some(answer);
     }
-    let output = attributes.take_text(Key::PlainOutput).filter(|it| !text::says_nothing(it))?;
+    let output = attributes
+        .take_text(Key::PlainOutput)
+        .filter(|it| !text::says_nothing(it))
+        .or_else(|| message_of_response(attributes.str(Key::ResponseData)?))
+        .or_else(|| exchange(attributes.str(Key::Events)?)?.output)?;
     Some(text::plain_answer(&output).unwrap_or_else(|| text::readable(output)))
+}
+
+/// The messages in the parameters of a provider's call.
+fn messages_of_request(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Request<'a> {
+        #[serde(borrow, alias = "input")]
+        messages: &'a RawValue,
+    }
+    Some(text::clean(serde_json::from_str::<Request<'_>>(json).ok()?.messages.get().to_owned()))
+}
+
+/// The message in a provider's answer, or the text of a stream put together.
+fn message_of_response(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+        combined_chunk_content: Option<String>,
+    }
+    let Response { message, combined_chunk_content } = serde_json::from_str(json).ok()?;
+    message.map(|it| it.get().to_owned()).or(combined_chunk_content).map(text::clean)
+}
+
+/// Both sides of a call.
+struct Exchange {
+    input: Option<String>,
+    output: Option<String>,
+}
+
+/// The messages that Pydantic AI listed as events before it used attributes.
+fn exchange(json: &str) -> Option<Exchange> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(rename = "event.name", borrow)]
+        name: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+    }
+    let mut sent = Vec::new();
+    let mut output = None;
+    for item in serde_json::from_str::<Vec<&RawValue>>(json).ok()? {
+        let Named { name, message } = serde_json::from_str(item.get()).ok()?;
+        match (name.as_deref(), message) {
+            (Some("gen_ai.choice"), Some(message)) => output = Some(text::clean(message.get().to_owned())),
+            _ => sent.push(item.get()),
+        }
+    }
+    let input = (!sent.is_empty()).then(|| text::clean(format!("[{}]", sent.join(","))));
+    Some(Exchange { input, output })
 }
 
 /// The error that the Agents SDK notes as JSON: `{"message", "data": {"error"}}`.
@@ -122,6 +179,22 @@ mod tests {
         let mut plain = attributes(&[("logfire.msg", "chat gpt-4o")]);
         assert_eq!(name(&mut plain, "chat gpt-4o".to_owned()), "chat gpt-4o");
         assert!(!plain.has(Key::LogfireMessage));
+    }
+
+    #[test]
+    fn calls_are_read_from_their_data_or_their_events() {
+        let mut data = attributes(&[
+            ("request_data", r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#),
+            ("response_data", r#"{"message":{"role":"assistant","content":"Hello"},"usage":null}"#),
+        ]);
+        assert_eq!(input(&mut data).as_deref(), Some(r#"[{"role":"user","content":"Hi"}]"#));
+        assert_eq!(output(&mut data).as_deref(), Some("Hello"));
+        let events = r#"[{"event.name":"gen_ai.user.message","content":"Hi","role":"user"},
+            {"event.name":"gen_ai.choice","index":0,"message":{"role":"assistant","content":"Hello"}}]"#;
+        let mut events = attributes(&[("events", events)]);
+        let user = r#"[{"event.name":"gen_ai.user.message","content":"Hi","role":"user"}]"#;
+        assert_eq!(input(&mut events).as_deref(), Some(user));
+        assert_eq!(output(&mut events).as_deref(), Some("Hello"));
     }
 
     #[test]
