@@ -1,0 +1,272 @@
+//! Model prices: the built-in table, what overrides it, and finding a model in it.
+//!
+//! Which names a sent model name may stand for is [`names`]; what tokens cost at a price is
+//! [`crate::cost`]. The table itself is data, `prices/models.json`.
+//!
+//! **Invariant:** a model is found or it is not. No rule drops a part of a name that could tell
+//! two models apart, so a new model costs null until it is listed, rather than the price of
+//! another one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use api::model::ModelPrice as Price;
+
+use crate::cost::Rate;
+
+mod names;
+
+const BUILTIN: &str = include_str!("prices/models.json");
+
+/// The highest rate taken from a file or a tenant, in dollars per million tokens.
+const MAX_PER_MILLION: f64 = 1_000_000.0;
+
+const FREE: Price = Price {
+    input_per_million: 0.0,
+    output_per_million: 0.0,
+    cached_input_per_million: None,
+    cache_write_per_million: None,
+    reasoning_per_million: None,
+};
+
+/// Whose price it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Set by the tenant.
+    Tenant,
+    /// From the operator's file.
+    File,
+    /// Built in.
+    Builtin,
+}
+
+impl Origin {
+    /// The word of the contract: `tenant`, `file` or `builtin`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::File => "file",
+            Self::Builtin => "builtin",
+        }
+    }
+}
+
+/// Where a provider's prices were read.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Source {
+    /// Name of the provider.
+    pub provider: String,
+    /// Title of its page.
+    pub page: String,
+}
+
+/// Prices by model name, with the built-in ones as a base.
+#[derive(Clone, Debug, Default)]
+pub struct PriceTable {
+    updated: String,
+    sources: Vec<Source>,
+    /// Ordered by name, for lists.
+    entries: BTreeMap<Arc<str>, Entry>,
+    /// Names and other spellings in the form of [`names::key`], to names in `entries`.
+    by_key: HashMap<String, Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    price: Price,
+    origin: Origin,
+}
+
+impl PriceTable {
+    /// The table that is checked in.
+    pub fn builtin() -> Self {
+        // A test reads the file, so the fallback (no prices, hence no costs) is never met.
+        serde_json::from_str(BUILTIN).map(Self::from_document).unwrap_or_default()
+    }
+
+    /// Reads the operator's file: a JSON object of model name to [`Price`].
+    ///
+    /// # Errors
+    /// When the text is not such an object, or a rate is no price.
+    pub fn parse_file(text: &str) -> Result<Overrides, PriceFileError> {
+        let prices: BTreeMap<String, Price> =
+            serde_json::from_str(text).map_err(|it| PriceFileError::Json(it.to_string()))?;
+        for (model, price) in &prices {
+            if let Some(field) = invalid_rate(price) {
+                return Err(PriceFileError::Rate { model: model.clone(), field });
+            }
+        }
+        Ok(prices.into_iter().collect())
+    }
+
+    /// Replaces and adds prices for all tenants.
+    #[must_use]
+    pub fn with_overrides(mut self, overrides: &Overrides) -> Self {
+        for (name, price) in overrides.iter() {
+            // "GPT-4o" in the file means the model that is listed as "gpt-4o".
+            let key = names::key(name);
+            let listed = self.by_key.get(&key).filter(|it| names::key(it) == key).cloned();
+            let name = listed.unwrap_or_else(|| name.into());
+            self.by_key.insert(key, name.clone());
+            self.entries.insert(name, Entry { price: *price, origin: Origin::File });
+        }
+        self
+    }
+
+    /// Finds the base name and the price that a sent model name stands for.
+    pub fn resolve(&self, model: &str) -> Option<(&str, &Price)> {
+        let found = names::candidates(model)
+            .into_iter()
+            .find_map(|it| Some((self.entries.get_key_value(self.by_key.get(&it.key)?)?, it.free)));
+        found.map(|((name, entry), free)| (name.as_ref(), if free { &FREE } else { &entry.price }))
+    }
+
+    /// As [`Self::resolve`], with a tenant's own prices before all others.
+    ///
+    /// The answer depends on nothing but the arguments, so it can be kept per model name.
+    pub fn rate(&self, model: &str, own: &Overrides) -> Option<Rate> {
+        names::candidates(model).into_iter().find_map(|it| {
+            let listed = self.by_key.get(&it.key);
+            let own_price = own.get(&it.key).or_else(|| own.get(&names::key(listed?)));
+            let (name, price, origin) = match own_price {
+                Some((name, price)) => (name, *price, Origin::Tenant),
+                None => {
+                    let (name, entry) = self.entries.get_key_value(listed?)?;
+                    (name, entry.price, entry.origin)
+                }
+            };
+            let price = if it.free { FREE } else { price };
+            Some(Rate { model: name.clone(), price, origin })
+        })
+    }
+
+    /// All models by name, with whose price it is.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Price, Origin)> {
+        self.entries.iter().map(|(name, it)| (name.as_ref(), &it.price, it.origin))
+    }
+
+    /// Day of the built-in prices, `YYYY-MM-DD`.
+    pub fn updated(&self) -> &str {
+        &self.updated
+    }
+
+    /// Where the built-in prices were read.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    fn from_document(document: Document) -> Self {
+        let mut table = Self { updated: document.updated, ..Self::default() };
+        for provider in document.providers {
+            table.sources.push(provider.source);
+            for (name, row) in provider.models {
+                let name: Arc<str> = name.into();
+                for spelling in row.aliases.iter().map(String::as_str).chain([name.as_ref()]) {
+                    table.by_key.insert(names::key(spelling), name.clone());
+                }
+                table.entries.insert(name, Entry { price: row.price, origin: Origin::Builtin });
+            }
+        }
+        table
+    }
+}
+
+/// Prices that go before those of a table: an operator's file, or a tenant's own.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    by_key: BTreeMap<String, (Arc<str>, Price)>,
+}
+
+impl Overrides {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// Names as given, with their prices.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
+        self.by_key.values().map(|(name, price)| (name.as_ref(), price))
+    }
+
+    fn get(&self, key: &str) -> Option<&(Arc<str>, Price)> {
+        self.by_key.get(key)
+    }
+}
+
+impl FromIterator<(String, Price)> for Overrides {
+    fn from_iter<I: IntoIterator<Item = (String, Price)>>(prices: I) -> Self {
+        let by_key = prices.into_iter().map(|(name, price)| (names::key(&name), (name.into(), price)));
+        Self { by_key: by_key.collect() }
+    }
+}
+
+/// Why a price file was refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PriceFileError {
+    /// Not a JSON object of model name to price; the reader's message.
+    Json(String),
+    /// A rate is negative, not finite, or absurdly high.
+    Rate {
+        /// The model.
+        model: String,
+        /// The field.
+        field: &'static str,
+    },
+}
+
+impl fmt::Display for PriceFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(message) => {
+                write!(f, "expected a JSON object of model name to price: {message}")
+            }
+            Self::Rate { model, field } => {
+                write!(f, "{field} of \"{model}\" must be from 0 to {MAX_PER_MILLION} dollars")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PriceFileError {}
+
+/// The first field of a price that is no price: negative, not finite or above a million dollars.
+pub fn invalid_rate(price: &Price) -> Option<&'static str> {
+    let rates = [
+        ("input_per_million", Some(price.input_per_million)),
+        ("output_per_million", Some(price.output_per_million)),
+        ("cached_input_per_million", price.cached_input_per_million),
+        ("cache_write_per_million", price.cache_write_per_million),
+        ("reasoning_per_million", price.reasoning_per_million),
+    ];
+    let wrong = |rate: Option<f64>| rate.is_some_and(|it| !(0.0..=MAX_PER_MILLION).contains(&it));
+    rates.into_iter().find(|&(_, rate)| wrong(rate)).map(|(field, _)| field)
+}
+
+/// The checked-in file.
+#[derive(Deserialize)]
+struct Document {
+    updated: String,
+    providers: Vec<Provider>,
+}
+
+#[derive(Deserialize)]
+struct Provider {
+    #[serde(flatten)]
+    source: Source,
+    models: BTreeMap<String, Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    #[serde(flatten)]
+    price: Price,
+    /// Other names of the same model at the same price.
+    #[serde(default)]
+    aliases: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests;

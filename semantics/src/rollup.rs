@@ -1,0 +1,251 @@
+//! A trace out of its spans: root, model, error, times, tokens, cost.
+//!
+//! Everything here is a function of the set of spans. Their order never matters: where several
+//! would do, the earliest by (start, id) is taken, and money is added as integers.
+//!
+//! **Which spans count.** One provider call is often reported by several spans: wrappers repeat
+//! the usage of the calls below them, and two instrumentations may both report one call. So a
+//! span counts only if no span below it reports, and once per provider response within the
+//! trace. Tokens and cost are judged apart by the same rule, since a wrapper may carry tokens
+//! while only the call below it carries a cost. Spans of JSON ingest are taken literally and
+//! always count.
+
+use api::FailureType;
+use uuid::Uuid;
+
+use crate::money::Pico;
+use tree::Tree;
+
+mod tree;
+
+/// What a span contributes to its trace.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanFacts<'a> {
+    /// Id, unique within the trace.
+    pub id: Uuid,
+    /// Id of the parent, which may be missing from the trace.
+    pub parent: Option<Uuid>,
+    /// Start in Unix microseconds.
+    pub start_us: i64,
+    /// End in Unix microseconds.
+    pub end_us: Option<i64>,
+    /// Duration in milliseconds.
+    pub latency_ms: Option<i64>,
+    /// Whether the span is a model call.
+    pub is_llm: bool,
+    /// Model name.
+    pub model: Option<&'a str>,
+    /// Whether the span failed.
+    pub has_error: bool,
+    /// Why it failed.
+    pub failure: Option<FailureType>,
+    /// Prompt tokens as reported.
+    pub prompt: Option<i64>,
+    /// Completion tokens as reported.
+    pub completion: Option<i64>,
+    /// Cost in pico-dollars.
+    pub cost_pico: Option<Pico>,
+    /// Hash of the provider's id of the response.
+    pub response_id: Option<u64>,
+    /// Whether the numbers are taken as given (JSON ingest).
+    pub literal: bool,
+}
+
+/// What a trace takes from its spans. Positions are those in the slice given to [`rollup`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rollup {
+    /// The earliest span without a parent.
+    pub root: Option<usize>,
+    /// The span whose model is the trace's: the first model call with one, else the first span.
+    pub model: Option<usize>,
+    /// The span whose error is the trace's: the root if it failed; without a root, the first
+    /// failed span.
+    pub error: Option<usize>,
+    /// The earliest span.
+    pub first: Option<usize>,
+    /// Earliest start in Unix microseconds; 0 without spans.
+    pub started_us: i64,
+    /// Latest end in Unix microseconds.
+    pub ended_us: Option<i64>,
+    /// The root's duration, else from first start to last end, in milliseconds.
+    pub latency_ms: Option<i64>,
+    /// Sum of the prompt tokens that count.
+    pub prompt_tokens: Option<i64>,
+    /// Sum of the completion tokens that count.
+    pub completion_tokens: Option<i64>,
+    /// Both sums together; 0 when nothing was reported.
+    pub total_tokens: i64,
+    /// Sum of the costs that count, in pico-dollars.
+    pub cost_pico: Option<Pico>,
+    /// Failure types of all spans.
+    pub failures: FailureSet,
+    /// Per span, whether its tokens are in the sums.
+    pub counted: Vec<bool>,
+    /// Per span, whether its cost is in the sum.
+    pub cost_counted: Vec<bool>,
+}
+
+/// Works out a trace from all of its spans, in O(n log n) and without recursion.
+pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
+    let first = earliest(spans, |_| true);
+    let root = earliest(spans, |it| it.parent.is_none());
+    let model = earliest(spans, |it| it.is_llm && it.model.is_some())
+        .or_else(|| earliest(spans, |it| it.model.is_some()));
+    let error = match root {
+        Some(root) => Some(root).filter(|&at| spans[at].has_error),
+        None => earliest(spans, |it| it.has_error),
+    };
+    let started_us = first.map_or(0, |at| spans[at].start_us);
+    let ended_us = spans.iter().filter_map(end_us).max();
+    let latency_ms = root
+        .and_then(|at| latency_ms(&spans[at]))
+        .or_else(|| ended_us.map(|end| millis(started_us, end)).filter(|_| first.is_some()));
+
+    let tree = Tree::of(spans);
+    let counted = counting(spans, &tree, |it| positive(it.prompt) || positive(it.completion));
+    let cost_counted = counting(spans, &tree, |it| positive(it.cost_pico));
+    let prompt_tokens = sum(spans, &counted, |it| it.prompt);
+    let completion_tokens = sum(spans, &counted, |it| it.completion);
+    Rollup {
+        root,
+        model,
+        error,
+        first,
+        started_us,
+        ended_us,
+        latency_ms,
+        prompt_tokens,
+        completion_tokens,
+        total_tokens: prompt_tokens.unwrap_or(0).saturating_add(completion_tokens.unwrap_or(0)),
+        cost_pico: sum(spans, &cost_counted, |it| it.cost_pico),
+        failures: spans.iter().filter_map(|it| it.failure).collect(),
+        counted,
+        cost_counted,
+    }
+}
+
+/// Per span, whether its numbers count; `reports` says which spans have numbers at all.
+///
+/// A span without any is said to count, as there is nothing to hold back.
+fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_>) -> bool) -> Vec<bool> {
+    let mut counts = vec![true; spans.len()];
+    let reporters: Vec<usize> = (0..spans.len()).filter(|&at| reports(&spans[at])).collect();
+    if reporters.len() < 2 {
+        return counts;
+    }
+    let wraps = tree.ancestors_of(&reporters);
+    // What is left after the wrappers, by response: the first of each response counts. Wrappers
+    // go first, so that a response is never lost with one that merely repeats it.
+    let mut by_response: Vec<usize> = Vec::new();
+    for &at in &reporters {
+        let span = &spans[at];
+        if wraps[at] && !span.literal {
+            counts[at] = false;
+        } else if span.response_id.is_some() {
+            by_response.push(at);
+        }
+    }
+    by_response.sort_unstable_by_key(|&at| {
+        let span = &spans[at];
+        (span.response_id, !span.literal, !span.is_llm, span.start_us, span.id)
+    });
+    for pair in by_response.windows(2) {
+        let (before, span) = (&spans[pair[0]], &spans[pair[1]]);
+        if before.response_id == span.response_id && !span.literal {
+            counts[pair[1]] = false;
+        }
+    }
+    counts
+}
+
+fn sum(
+    spans: &[SpanFacts<'_>],
+    counts: &[bool],
+    value: impl Fn(&SpanFacts<'_>) -> Option<i64>,
+) -> Option<i64> {
+    spans
+        .iter()
+        .zip(counts)
+        .filter(|&(_, &counts)| counts)
+        .filter_map(|(span, _)| value(span).filter(|&it| it >= 0))
+        .reduce(i64::saturating_add)
+}
+
+fn earliest(spans: &[SpanFacts<'_>], wanted: impl Fn(&SpanFacts<'_>) -> bool) -> Option<usize> {
+    let candidates = spans.iter().enumerate().filter(|(_, it)| wanted(it));
+    candidates.min_by_key(|(_, it)| (it.start_us, it.id)).map(|(at, _)| at)
+}
+
+fn positive(count: Option<i64>) -> bool {
+    count.is_some_and(|it| it > 0)
+}
+
+fn end_us(span: &SpanFacts<'_>) -> Option<i64> {
+    let from_latency = || Some(span.start_us.saturating_add(span.latency_ms?.max(0).saturating_mul(1000)));
+    span.end_us.or_else(from_latency)
+}
+
+fn latency_ms(span: &SpanFacts<'_>) -> Option<i64> {
+    span.latency_ms.map(|it| it.max(0)).or_else(|| Some(millis(span.start_us, span.end_us?)))
+}
+
+/// Milliseconds between two instants in microseconds, rounded, never negative.
+fn millis(from_us: i64, to_us: i64) -> i64 {
+    to_us.saturating_sub(from_us).max(0).saturating_add(500) / 1000
+}
+
+/// A set of failure types that fits in one small column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FailureSet(u8);
+
+impl FailureSet {
+    /// Adds a type.
+    pub fn insert(&mut self, failure: FailureType) {
+        self.0 |= bit(failure);
+    }
+
+    /// Whether a type is in the set.
+    pub fn contains(self, failure: FailureType) -> bool {
+        self.0 & bit(failure) != 0
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The stored form: 1 timeout, 2 rate limit, 4 invalid response, 8 context length, 16 other.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Reads the stored form; unknown bits are dropped.
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits & 0b1_1111)
+    }
+}
+
+impl From<FailureType> for FailureSet {
+    fn from(failure: FailureType) -> Self {
+        Self(bit(failure))
+    }
+}
+
+impl FromIterator<FailureType> for FailureSet {
+    fn from_iter<I: IntoIterator<Item = FailureType>>(failures: I) -> Self {
+        Self(failures.into_iter().fold(0, |bits, it| bits | bit(it)))
+    }
+}
+
+fn bit(failure: FailureType) -> u8 {
+    match failure {
+        FailureType::Timeout => 1,
+        FailureType::RateLimit => 2,
+        FailureType::InvalidResponse => 4,
+        FailureType::ContextLength => 8,
+        FailureType::Other => 16,
+    }
+}
+
+#[cfg(test)]
+mod tests;
