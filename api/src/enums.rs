@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Kind of a span. An open enumeration: the server keeps other strings as they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(value_type = String, example = "llm"))]
 pub enum SpanType {
     /// A call of a language model.
     Llm,
@@ -61,6 +60,17 @@ impl From<SpanType> for String {
         }
     }
 }
+
+#[cfg(feature = "schema")]
+impl utoipa::PartialSchema for SpanType {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        let text = utoipa::openapi::schema::ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
+        text.description(Some("`llm`, `tool`, `retrieval`, `other`, or as given")).into()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl utoipa::ToSchema for SpanType {}
 
 impl fmt::Display for SpanType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

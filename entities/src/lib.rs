@@ -1,1 +1,19 @@
-//! See docs/ARCHITECTURE.md.
+//! One file a table: the rows as they are stored, and nothing that queries them.
+//!
+//! Times are microseconds since the epoch, money is pico-dollars (1e-12 USD), both as 64-bit
+//! integers: they sort, add and compare alike on SQLite and PostgreSQL. Every table that a
+//! tenant owns has `tenant_id` first in its primary key, so that the same schema can be
+//! distributed by tenant.
+
+pub mod api_key;
+pub mod body;
+pub mod dialect;
+pub mod event;
+pub mod job;
+pub mod model_price;
+pub mod project;
+pub mod setting;
+pub mod span;
+pub mod tenant;
+pub mod trace;
+pub mod trace_tag;

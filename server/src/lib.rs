@@ -1,1 +1,19 @@
-//! See docs/ARCHITECTURE.md.
+//! The service as a library: `loupe-server` is a thin command line around it, and the tests
+//! run the same thing with a clock of their own.
+//!
+//! Arrows point down: `http` → features (`ingest`, `trace_ready`) → `store` → entities. Axum is
+//! only in `http` and `error`, the database only in `store` and `queue`.
+
+pub mod access;
+pub mod admin;
+pub mod app;
+pub mod clock;
+pub mod config;
+pub mod error;
+pub mod first_start;
+pub mod http;
+pub mod ingest;
+mod jobs;
+pub mod queue;
+pub mod store;
+pub mod trace_ready;

@@ -1,1 +1,178 @@
-fn main() {}
+//! The command line of the server.
+
+use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use server::{
+    access::api_key::ApiKey,
+    admin,
+    app::App,
+    clock::{Clock, SystemClock},
+    config::Config,
+    first_start, http, queue,
+    store::Db,
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+// Ingest allocates many short texts on several threads; this allocator does that for less.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Observability and evaluation for LLM applications: one binary over one SQLite file, or over PostgreSQL.
+#[derive(Parser)]
+#[command(name = "loupe-server", version, args_conflicts_with_subcommands = false)]
+struct Cli {
+    #[command(flatten)]
+    config: Config,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the API and work on jobs. The default.
+    Serve,
+    /// Work on jobs only.
+    Worker,
+    /// Administer tenants, tokens and keys.
+    #[command(subcommand)]
+    Admin(admin::Command),
+}
+
+fn main() -> ExitCode {
+    let arguments = match server::config::arguments(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(error) => return fail(&error),
+    };
+    let cli = Cli::parse_from(arguments);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.context("can't start the runtime").and_then(|it| it.block_on(run(cli)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "what ends the process is told to whoever started it")]
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("loupe-server: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    cli.config.check()?;
+    start_log(&cli.config);
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Admin(command) => {
+            print(&admin::run(command, &cli.config, &SystemClock).await?);
+            Ok(())
+        }
+        Command::Serve => serve(cli.config, true).await,
+        Command::Worker => serve(cli.config, false).await,
+    }
+}
+
+/// Starts everything, runs until a signal, stops everything.
+async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let bootstrap = match &config.bootstrap_api_key {
+        Some(text) => Some(ApiKey::parse(text).context(
+            "LOUPE_BOOTSTRAP_API_KEY is no API key: it must be lp_, 43 letters or digits and the right 6 of checksum",
+        )?),
+        None => None,
+    };
+    let master = admin::master_key(&config)?;
+    let db = Db::open(&config.database_url(), config.database_read_url.as_deref(), config.database_connections)
+        .await
+        .with_context(|| "can't open the database")?;
+    db.migrate().await.context("can't bring the schema up to date")?;
+    let made = first_start::run(&db, bootstrap.clone(), clock.now()).await.context("the first start failed")?;
+
+    let listener = match with_http {
+        true => Some(TcpListener::bind(config.listen).await.with_context(|| format!("can't listen on {}", config.listen))?),
+        false => None,
+    };
+    let workers = !with_http || !config.no_workers;
+    let app = App::start(db, clock, config, &master)?;
+    if workers {
+        queue::worker::start(&app);
+    }
+    let stop = CancellationToken::new();
+    watch_signals(&app, stop.clone());
+    match listener {
+        Some(listener) => {
+            let url = format!("http://{}", listener.local_addr()?);
+            if let Some(made) = &made
+                && bootstrap.is_none()
+            {
+                print(&first_start::greeting(made, &url));
+            }
+            print(&format!("loupe-server {} is ready at {url}", env!("CARGO_PKG_VERSION")));
+            tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
+            http::serve::serve(&app, listener, stop.cancelled_owned()).await;
+        }
+        None => {
+            tracing::info!("working on jobs");
+            stop.cancelled().await;
+        }
+    }
+    if tokio::time::timeout(Duration::from_secs(9), app.stop()).await.is_err() {
+        tracing::warn!("some tasks did not end in time; what they held will be taken up again");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The first signal asks to stop, the second one ends the process.
+fn watch_signals(app: &App, stop: CancellationToken) {
+    let stopping = app.stopping();
+    app.spawn(async move {
+        if !signal(&stopping).await {
+            return;
+        }
+        tracing::info!("stopping; another signal ends at once");
+        stop.cancel();
+        if signal(&stopping).await {
+            std::process::exit(1);
+        }
+    });
+}
+
+/// Waits for Ctrl-C or SIGTERM; false when the app stops for another reason first.
+async fn signal(stopping: &CancellationToken) -> bool {
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => true,
+        () = terminate => true,
+        () = stopping.cancelled() => false,
+    }
+}
+
+fn start_log(config: &Config) {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log)
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let json = match config.log_format.as_deref() {
+        Some(format) => format == "json",
+        None => !std::io::stderr().is_terminal(),
+    };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json { builder.json().init() } else { builder.init() }
+}
+
+#[expect(clippy::print_stdout, reason = "what the operator asked for, or must see once")]
+fn print(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,72 @@
+//! The only place that tells SQLite from PostgreSQL.
+//!
+//! Everything else asks here for the piece of SQL that differs, or is written so that both
+//! databases take it.
+
+use sea_orm::DbBackend;
+
+/// The databases that Loupe runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// One file, one writer.
+    Sqlite,
+    /// Any number of processes.
+    Postgres,
+}
+
+impl Dialect {
+    /// The dialect of a sea-orm connection. MySQL is not compiled in.
+    pub fn of(backend: DbBackend) -> Self {
+        match backend {
+            DbBackend::Postgres => Self::Postgres,
+            _ => Self::Sqlite,
+        }
+    }
+
+    /// Appended to `CREATE TABLE` of tables whose rows are found by their whole primary key:
+    /// SQLite then keeps the rows in the key's own tree, one page instead of two a look-up.
+    pub fn clustered(self) -> &'static str {
+        match self {
+            Self::Sqlite => "WITHOUT ROWID",
+            Self::Postgres => "",
+        }
+    }
+
+    /// Follows the table's name in a `FROM` to make the given index the one that is used.
+    ///
+    /// SQLite has no statistics of ours to choose by, so the choice is made where the query
+    /// is built. PostgreSQL decides by its own statistics.
+    pub fn index_hint(self, index: &str) -> String {
+        match self {
+            Self::Sqlite => format!(" INDEXED BY {index}"),
+            Self::Postgres => String::new(),
+        }
+    }
+
+    /// Statements to run once after a table of compressed blobs was made.
+    ///
+    /// The server compresses bodies itself, so PostgreSQL need not try again.
+    pub fn keep_uncompressed(self, table: &str, column: &str) -> Option<String> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some(format!("ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")),
+        }
+    }
+
+    /// Locks selected rows until the transaction ends, leaving out those that another one
+    /// holds. A SQLite transaction that writes is alone anyway.
+    pub fn for_update_skip_locked(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => " FOR UPDATE SKIP LOCKED",
+        }
+    }
+
+    /// Where `needle` stands in `text`, from 1; 0 when it does not, null when `text` is null.
+    pub fn position(self, text: &str, needle: &str) -> String {
+        match self {
+            Self::Sqlite => format!("instr({text}, {needle})"),
+            Self::Postgres => format!("strpos({text}, {needle})"),
+        }
+    }
+}

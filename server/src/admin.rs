@@ -1,0 +1,189 @@
+//! Commands of the operator, beside a running server on the same database.
+
+use anyhow::Context;
+use api::{Plan, Role, Timestamp};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    access::{
+        master_key::MasterKey,
+        session::{Claims, Sessions},
+    },
+    clock::Clock,
+    config::Config,
+    first_start,
+    store::{self, Db},
+};
+
+/// What the operator can do.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Make a tenant with the project `default` and a full-access key, which is shown once.
+    CreateTenant {
+        /// Its name.
+        #[arg(long)]
+        name: String,
+        /// starter, pro, team, business or enterprise.
+        #[arg(long)]
+        plan: Plan,
+        /// Its name at an identity provider.
+        #[arg(long)]
+        external_id: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change what a tenant pays for.
+    SetPlan {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: Uuid,
+        /// starter, pro, team, business or enterprise.
+        #[arg(long)]
+        plan: Plan,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List all tenants.
+    ListTenants {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sign a session token.
+    IssueToken {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: Uuid,
+        /// owner, member or viewer.
+        #[arg(long)]
+        role: Role,
+        /// Who it is for [default: local-<role>].
+        #[arg(long)]
+        subject: Option<String>,
+        /// How long it is valid: a number with s, m, h or d.
+        #[arg(long, default_value = "1h", value_parser = seconds)]
+        ttl: i64,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a new master key.
+    GenerateKey,
+}
+
+/// Runs a command and answers what to print.
+///
+/// # Errors
+/// When the database fails or something named does not exist.
+pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
+    match command {
+        Command::GenerateKey => MasterKey::generate(),
+        Command::CreateTenant { name, plan, external_id, json } => {
+            let db = open(config).await?;
+            let txn = db.begin().await?;
+            let made = first_start::create_tenant(&txn, &name, plan, external_id, None, clock.now()).await?;
+            txn.commit().await?;
+            let key = json!({
+                "id": made.key.id, "name": made.key.name, "prefix": made.key.prefix, "scopes": [],
+                "created_at": Timestamp::from_micros(made.key.created_at), "secret": made.secret.reveal(),
+            });
+            let value = json!({"tenant_id": made.tenant_id, "project_id": made.project_id, "api_key": key});
+            Ok(show(json, &value, || {
+                format!("tenant   {}\nproject  {}\nkey      {}", made.tenant_id, made.project_id, made.secret.reveal())
+            }))
+        }
+        Command::SetPlan { tenant, plan, json } => {
+            let db = open(config).await?;
+            let row = store::tenants::set_plan(&db.write, tenant, plan).await?;
+            let row = row.with_context(|| format!("there is no tenant {tenant}"))?;
+            Ok(show(json, &tenant_json(&row), || format!("tenant {} is on {} now", row.tenant_id, row.plan)))
+        }
+        Command::ListTenants { json } => {
+            let db = open(config).await?;
+            let rows = store::tenants::all(&db.read).await?;
+            let value = json!({"tenants": rows.iter().map(tenant_json).collect::<Vec<_>>()});
+            Ok(show(json, &value, || {
+                rows.iter().map(|it| format!("{}  {:<10}  {}", it.tenant_id, it.plan, it.name)).collect::<Vec<_>>().join("\n")
+            }))
+        }
+        Command::IssueToken { tenant, role, subject, ttl, json } => {
+            let sessions = Sessions::new(&session_secret(config)?);
+            let expires = clock.now() / 1_000_000 + ttl;
+            let claims = Claims {
+                sub: subject.unwrap_or_else(|| format!("local-{role}")),
+                tenant_id: tenant.to_string(),
+                role: role.as_str().to_owned(),
+                exp: expires,
+                nbf: None,
+            };
+            let token = sessions.issue(&claims).context("the token could not be signed")?;
+            let value = json!({"token": token, "expires_at": Timestamp::from_micros(expires.saturating_mul(1_000_000))});
+            Ok(show(json, &value, || token.clone()))
+        }
+    }
+}
+
+/// The master key: given, or kept in the data directory on SQLite.
+///
+/// # Errors
+/// When there is none and none can be made.
+pub fn master_key(config: &Config) -> anyhow::Result<MasterKey> {
+    if let Some(text) = &config.master_key {
+        return MasterKey::parse(text);
+    }
+    anyhow::ensure!(
+        !config.database_url().starts_with("postgres"),
+        "PostgreSQL needs LOUPE_MASTER_KEY, the same for every process; `loupe-server admin generate-key` makes one"
+    );
+    std::fs::create_dir_all(&config.data_dir)
+        .with_context(|| format!("can't make the data directory {}", config.data_dir.display()))?;
+    MasterKey::in_directory(&config.data_dir)
+}
+
+fn session_secret(config: &Config) -> anyhow::Result<Vec<u8>> {
+    match &config.session_secret {
+        Some(secret) => Ok(secret.as_bytes().to_vec()),
+        None => Ok(master_key(config)?.derive("session").to_vec()),
+    }
+}
+
+async fn open(config: &Config) -> anyhow::Result<Db> {
+    if config.database_url.is_none() {
+        std::fs::create_dir_all(&config.data_dir)
+            .with_context(|| format!("can't make the data directory {}", config.data_dir.display()))?;
+    }
+    let db = Db::open(&config.database_url(), None, 2).await.context("can't open the database")?;
+    db.migrate().await.context("can't bring the schema up to date")?;
+    Ok(db)
+}
+
+fn tenant_json(row: &entities::tenant::Model) -> Value {
+    json!({
+        "id": row.tenant_id, "name": row.name, "plan": row.plan, "external_id": row.external_id,
+        "created_at": Timestamp::from_micros(row.created_at),
+    })
+}
+
+fn show(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
+    if json { value.to_string() } else { text() }
+}
+
+/// Reads a duration such as `90s`, `15m`, `1h` or `7d`, in seconds.
+fn seconds(text: &str) -> Result<i64, String> {
+    let unit = text.chars().last().map_or(0, |it| match it {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => 0,
+    });
+    let number = text.get(..text.len().saturating_sub(1)).and_then(|it| it.parse::<i64>().ok());
+    match number.and_then(|it| it.checked_mul(unit)) {
+        Some(seconds) if (1..=365 * 86_400).contains(&seconds) => Ok(seconds),
+        _ => Err("expected a number with s, m, h or d, at most 365d".to_owned()),
+    }
+}

@@ -1,0 +1,55 @@
+//! Time and ids, injected so that tests can steer them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+
+/// Where the present comes from.
+pub trait Clock: Send + Sync + 'static {
+    /// Microseconds since the epoch.
+    fn now(&self) -> i64;
+}
+
+/// The machine's own clock.
+#[derive(Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
+    fn now(&self) -> i64 {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |it| i64::try_from(it.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+/// A new time-ordered id. Order among ids of one process is kept, also within a microsecond.
+#[expect(clippy::disallowed_methods, reason = "the one place that makes ids")]
+pub fn new_id() -> Uuid {
+    Uuid::now_v7()
+}
+
+/// A clock that stands still until it is moved.
+#[cfg(feature = "fakes")]
+#[derive(Debug)]
+pub struct FakeClock(std::sync::atomic::AtomicI64);
+
+#[cfg(feature = "fakes")]
+impl FakeClock {
+    /// Stands at `micros` since the epoch.
+    pub fn at(micros: i64) -> Self {
+        Self(std::sync::atomic::AtomicI64::new(micros))
+    }
+
+    /// Moves on by `micros`.
+    pub fn advance(&self, micros: i64) {
+        self.0.fetch_add(micros, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[cfg(feature = "fakes")]
+impl Clock for FakeClock {
+    fn now(&self) -> i64 {
+        self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,164 @@
+//! Settings: flag over environment over `loupe.toml` over default.
+
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use semantics::prices::PriceTable;
+
+use crate::store::sqlite_url;
+
+/// Settings of the server. Every one has a flag, an environment variable and, under the flag's
+/// name with `_` for `-`, a line in `loupe.toml`.
+#[derive(Args, Clone)]
+pub struct Config {
+    /// Address to listen on; port 0 picks a free one.
+    #[arg(long, env = "LOUPE_LISTEN", default_value = "127.0.0.1:4600", value_name = "ADDR")]
+    pub listen: SocketAddr,
+
+    /// Directory of the SQLite database and the master key.
+    #[arg(long, env = "LOUPE_DATA_DIR", default_value = "./loupe-data", value_name = "DIR", global = true)]
+    pub data_dir: PathBuf,
+
+    /// `sqlite://PATH`, or `postgres://…` for PostgreSQL with pgvector
+    /// [default: loupe.db in the data directory].
+    #[arg(long, env = "LOUPE_DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
+    pub database_url: Option<String>,
+
+    /// PostgreSQL replica for lists and searches, which may then lag behind.
+    #[arg(long, env = "LOUPE_DATABASE_READ_URL", value_name = "URL", hide_env_values = true)]
+    pub database_read_url: Option<String>,
+
+    /// Connections to the database (readers on SQLite).
+    #[arg(long, env = "LOUPE_DATABASE_CONNECTIONS", default_value_t = 8, value_name = "N", global = true)]
+    pub database_connections: u32,
+
+    /// 32 bytes in base64, or a list `id:key,…` of which the first is used. Required with
+    /// PostgreSQL; on SQLite it is made at the first start.
+    #[arg(long, env = "LOUPE_MASTER_KEY", value_name = "KEY", hide_env_values = true, global = true)]
+    pub master_key: Option<String>,
+
+    /// Secret of at least 32 bytes that signs session tokens [default: derived from the master key].
+    #[arg(long, env = "LOUPE_SESSION_SECRET", value_name = "SECRET", hide_env_values = true, global = true)]
+    pub session_secret: Option<String>,
+
+    /// The API key that the first start makes, for containers, CI and benchmarks.
+    #[arg(long, env = "LOUPE_BOOTSTRAP_API_KEY", value_name = "KEY", hide_env_values = true)]
+    pub bootstrap_api_key: Option<String>,
+
+    /// JSON file of model prices that override the built-in ones.
+    #[arg(long, env = "LOUPE_PRICES_FILE", value_name = "FILE")]
+    pub prices_file: Option<PathBuf>,
+
+    /// Largest request body in bytes, compressed or not.
+    #[arg(long, env = "LOUPE_MAX_BODY_BYTES", default_value_t = 32 * 1024 * 1024, value_name = "BYTES")]
+    pub max_body_bytes: usize,
+
+    /// Memory for request bodies in KiB; beyond it, ingest answers 503.
+    #[arg(long, env = "LOUPE_BODY_MEMORY_KIB", default_value_t = 192 * 1024, value_name = "KIB")]
+    pub body_memory_kib: usize,
+
+    /// Seconds that a caller may take to send the head of a request.
+    #[arg(long, env = "LOUPE_HEADER_TIMEOUT", default_value_t = 15, value_name = "SECONDS")]
+    pub header_timeout: u64,
+
+    /// Seconds that a caller may take to send a request's body.
+    #[arg(long, env = "LOUPE_BODY_TIMEOUT", default_value_t = 45, value_name = "SECONDS")]
+    pub body_timeout: u64,
+
+    /// Leave jobs to other processes.
+    #[arg(long, env = "LOUPE_NO_WORKERS")]
+    pub no_workers: bool,
+
+    /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `info,sqlx=debug`.
+    #[arg(long, env = "LOUPE_LOG", default_value = "info", value_name = "FILTER", global = true)]
+    pub log: String,
+
+    /// `text` or `json` [default: text on a terminal, json otherwise].
+    #[arg(long, env = "LOUPE_LOG_FORMAT", value_name = "FORMAT", global = true)]
+    pub log_format: Option<String>,
+}
+
+impl Config {
+    /// The address of the database.
+    pub fn database_url(&self) -> String {
+        self.database_url.clone().unwrap_or_else(|| sqlite_url(&self.data_dir))
+    }
+
+    /// Checks what clap can't.
+    ///
+    /// # Errors
+    /// When a setting can't be used, with what to do about it.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if let Some(secret) = &self.session_secret {
+            ensure!(secret.len() >= 32, "LOUPE_SESSION_SECRET must have at least 32 bytes; it has {}", secret.len());
+        }
+        if let Some(url) = &self.database_url {
+            let known = ["sqlite://", "postgres://", "postgresql://"].iter().any(|it| url.starts_with(it));
+            ensure!(known, "LOUPE_DATABASE_URL must begin with sqlite:// or postgres://");
+        }
+        if let Some(format) = &self.log_format {
+            ensure!(matches!(format.as_str(), "text" | "json"), "LOUPE_LOG_FORMAT must be text or json");
+        }
+        Ok(())
+    }
+
+    /// The prices for all tenants.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn price_table(&self) -> anyhow::Result<PriceTable> {
+        let table = PriceTable::builtin();
+        let Some(path) = &self.prices_file else { return Ok(table) };
+        let text = std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
+        let overrides = PriceTable::parse_file(&text).map_err(|it| anyhow::anyhow!("{}: {it}", path.display()))?;
+        Ok(table.with_overrides(&overrides))
+    }
+
+    /// Bodies decoded at the same time: the work is the processor's alone.
+    pub fn decoders(&self) -> usize {
+        std::thread::available_parallelism().map_or(2, usize::from)
+    }
+}
+
+/// The command line with the lines of `loupe.toml` in front of it, as flags: a flag that is
+/// really given comes later and wins. What the environment sets is left out.
+///
+/// # Errors
+/// When the file can't be read, or holds something that is no setting.
+pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<OsString>> {
+    let mut given: Vec<OsString> = given.into_iter().collect();
+    let path = std::path::Path::new("loupe.toml");
+    if !path.exists() {
+        return Ok(given);
+    }
+    let text = std::fs::read_to_string(path).context("can't read loupe.toml")?;
+    let table: toml::Table = text.parse().context("loupe.toml is no TOML")?;
+    let command = Config::augment_args(clap::Command::new("loupe-server"));
+    let mut lines = Vec::new();
+    for (name, value) in table {
+        let flag = name.replace('_', "-");
+        let known = command.get_arguments().find(|it| it.get_long() == Some(flag.as_str()));
+        let known = known.with_context(|| format!("loupe.toml: `{name}` is no setting"))?;
+        let in_environment = known.get_env().is_some_and(|it| std::env::var_os(it).is_some());
+        let on_line = given.iter().filter_map(|it| it.to_str()).any(|it| {
+            it.strip_prefix("--").and_then(|it| it.split('=').next()) == Some(flag.as_str())
+        });
+        if in_environment || on_line {
+            continue;
+        }
+        let text = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Boolean(true) if !known.get_action().takes_values() => {
+                lines.push(format!("--{flag}").into());
+                continue;
+            }
+            toml::Value::Boolean(false) if !known.get_action().takes_values() => continue,
+            other => other.to_string(),
+        };
+        lines.push(format!("--{flag}={text}").into());
+    }
+    let at = given.len().min(1);
+    given.splice(at..at, lines);
+    Ok(given)
+}

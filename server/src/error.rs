@@ -1,0 +1,164 @@
+//! What can go wrong, classified once.
+//!
+//! A [`Problem`] is the caller's to mend and says how; anything else is [`Error::Internal`],
+//! logged once with the request id and answered as a bare 500.
+
+use api::{ErrorBody, ErrorCode, FieldError, Plan};
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use sea_orm::DbErr;
+use uuid::Uuid;
+
+/// Result of everything that serves a request.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Any failure of a request.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The caller's to mend.
+    #[error("{0}")]
+    Problem(Box<Problem>),
+    /// Ours to mend.
+    #[error(transparent)]
+    Internal(#[from] anyhow::Error),
+}
+
+/// A failure that the caller can understand and mend.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Problem {
+    /// The machine-readable reason; it fixes the status.
+    pub code: ErrorCode,
+    /// A sentence for people.
+    pub message: String,
+    /// What is wrong with which field.
+    pub fields: Vec<FieldError>,
+    /// The lowest plan that unlocks the feature.
+    pub required_plan: Option<Plan>,
+    /// The trace that is stored already, and whether it is the one sent.
+    pub stored: Option<(Uuid, bool)>,
+}
+
+impl Problem {
+    /// A problem of this kind, in these words.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), fields: Vec::new(), required_plan: None, stored: None }
+    }
+
+    /// A value of the right shape that is not allowed.
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let (field, message) = (field.into(), message.into());
+        let mut problem = Self::new(ErrorCode::ValidationFailed, format!("{field}: {message}"));
+        problem.fields.push(FieldError { field, message });
+        problem
+    }
+
+    /// The body of the answer.
+    pub fn body(self, request_id: &str) -> ErrorBody {
+        ErrorBody {
+            message: (self.code == ErrorCode::ProjectArchived).then(|| self.message.clone()),
+            error: self.message,
+            code: self.code.as_str().to_owned(),
+            request_id: request_id.to_owned(),
+            required_plan: self.required_plan,
+            fields: self.fields,
+            trace_id: self.stored.map(|it| it.0),
+            identical: self.stored.map(|it| it.1),
+        }
+    }
+}
+
+/// Shorthand for the commonest problems.
+pub fn problem(code: ErrorCode, message: impl Into<String>) -> Error {
+    Problem::new(code, message).into()
+}
+
+/// 404: for this tenant there is no such thing, whoever else may have it.
+pub fn not_found(what: &str) -> Error {
+    problem(ErrorCode::NotFound, format!("there is no such {what}"))
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+impl From<DbErr> for Error {
+    fn from(error: DbErr) -> Self {
+        if is_away(&error) {
+            return problem(ErrorCode::Overloaded, "the database can't be reached at the moment; try again shortly");
+        }
+        Self::Internal(anyhow::Error::new(error).context("database"))
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        DbErr::Conn(sea_orm::RuntimeErr::SqlxError(error.into())).into()
+    }
+}
+
+/// Whether the database is away, full or shutting down, rather than the statement wrong:
+/// trying again later can help.
+fn is_away(error: &DbErr) -> bool {
+    let (DbErr::Conn(sea_orm::RuntimeErr::SqlxError(source))
+    | DbErr::Exec(sea_orm::RuntimeErr::SqlxError(source))
+    | DbErr::Query(sea_orm::RuntimeErr::SqlxError(source))) = error
+    else {
+        return matches!(error, DbErr::ConnectionAcquire(_));
+    };
+    match source.as_ref() {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialisation), by primary
+        // result code for SQLite (busy, locked, read-only, I/O, full).
+        sqlx::Error::Database(it) => it.code().is_some_and(|code| {
+            ["08", "53", "57P", "40"].iter().any(|class| code.len() == 5 && code.starts_with(class))
+                || code.parse::<u32>().is_ok_and(|n| code.len() < 5 && matches!(n & 0xff, 5 | 6 | 8 | 10 | 13 | 14))
+        }),
+        _ => false,
+    }
+}
+
+/// Marks a response whose body has yet to be written: the outermost layer knows the request
+/// id and in which encoding the caller reads errors.
+#[derive(Clone, Debug)]
+pub struct Unwritten(pub Problem);
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let problem = match self {
+            Self::Problem(problem) => *problem,
+            Self::Internal(source) => {
+                let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+                response.extensions_mut().insert(Fault(format!("{source:#}")));
+                response.extensions_mut().insert(Unwritten(internal()));
+                return response;
+            }
+        };
+        let status = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        match problem.code {
+            ErrorCode::Overloaded => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            ErrorCode::Unauthorized => {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response.extensions_mut().insert(Unwritten(problem));
+        response
+    }
+}
+
+/// What really happened behind a 500, for the log only.
+#[derive(Clone, Debug)]
+pub struct Fault(pub String);
+
+/// What the caller is told of a fault.
+pub fn internal() -> Problem {
+    Problem::new(ErrorCode::Internal, "something went wrong on our side; the request id helps us find out what")
+}

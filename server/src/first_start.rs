@@ -1,0 +1,125 @@
+//! The first start: an empty database gets a tenant, a project and a key, shown once.
+
+use api::{Plan, Role};
+use entities::{api_key, project, tenant};
+use sea_orm::{ConnectionTrait, DbErr};
+use uuid::Uuid;
+
+use crate::{
+    access::api_key::ApiKey,
+    clock::new_id,
+    store::{self, Db},
+};
+
+/// What was made for a new tenant.
+pub struct NewTenant {
+    /// The tenant.
+    pub tenant_id: Uuid,
+    /// Its first project.
+    pub project_id: Uuid,
+    /// Its first key, as stored.
+    pub key: api_key::Model,
+    /// The key itself.
+    pub secret: ApiKey,
+}
+
+/// Marks an installation whose first start is done, also when its tenants are gone again.
+const DONE: &str = "first_start";
+
+/// Makes the tenant `default` if this is the first start; none if it is not. On PostgreSQL
+/// tenants are made by administrators, unless `key` asks for the first one.
+///
+/// # Errors
+/// When the database fails.
+pub async fn run(db: &Db, key: Option<ApiKey>, now: i64) -> anyhow::Result<Option<NewTenant>> {
+    let txn = db.begin().await?;
+    if store::settings::get(&txn, DONE).await?.is_some() || !store::tenants::none(&txn).await? {
+        txn.rollback().await?;
+        return Ok(None);
+    }
+    let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
+    // Of two processes that start at once, the second fails here and finds the work done.
+    if let Err(error) = store::settings::add(&txn, DONE, &now.to_string()).await {
+        return match error.sql_err() {
+            Some(sea_orm::SqlErr::UniqueConstraintViolation(_)) => Ok(None),
+            _ => Err(error.into()),
+        };
+    }
+    txn.commit().await?;
+    Ok(Some(made))
+}
+
+/// Makes a tenant with the project `default` and a full-access key in the role of an owner.
+///
+/// # Errors
+/// When the database fails or the system has no randomness.
+pub async fn create_tenant(
+    txn: &impl ConnectionTrait,
+    name: &str,
+    plan: Plan,
+    external_id: Option<String>,
+    key: Option<ApiKey>,
+    now: i64,
+) -> Result<NewTenant, DbErr> {
+    let secret = match key {
+        Some(key) => key,
+        None => ApiKey::generate().map_err(|it| DbErr::Custom(format!("no randomness: {it}")))?,
+    };
+    let (tenant_id, project_id) = (new_id(), new_id());
+    let row = tenant::Model {
+        tenant_id,
+        name: name.to_owned(),
+        external_id,
+        plan: plan.as_str().to_owned(),
+        created_at: now,
+    };
+    store::tenants::add(txn, row).await?;
+    let row = project::Model {
+        tenant_id,
+        id: project_id,
+        name: "default".to_owned(),
+        prompt_autoship_enabled: false,
+        retention_days: None,
+        archived_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    store::projects::add(txn, row).await?;
+    let key = api_key::Model {
+        id: new_id(),
+        tenant_id,
+        project_id,
+        hash: secret.hash().to_vec(),
+        name: "first key".to_owned(),
+        prefix: secret.prefix().to_owned(),
+        scopes: String::new(),
+        role: Role::Owner.as_str().to_owned(),
+        created_at: now,
+        expires_at: None,
+        revoked_at: None,
+    };
+    store::keys::add(txn, key.clone()).await?;
+    Ok(NewTenant { tenant_id, project_id, key, secret })
+}
+
+/// The lines that are printed once, ready to be pasted.
+pub fn greeting(made: &NewTenant, base_url: &str) -> String {
+    let (tenant, key) = (made.tenant_id, made.secret.reveal());
+    format!(
+        "This is the first start. The API key of the tenant `default`, shown this once:\n\n\
+         \x20   {key}\n\n\
+         Send traces from any OpenTelemetry SDK:\n\n\
+         \x20   export OTEL_EXPORTER_OTLP_ENDPOINT={base_url}\n\
+         \x20   export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\
+         \x20   export OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{key}\n\n\
+         or without one:\n\n\
+         \x20   curl {base_url}/v1/ingest -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n\
+         \x20     -d '{{\"name\":\"hello\",\"input\":\"Hi!\",\"output\":\"Hello.\",\"model\":\"gpt-4o\"}}'\n\n\
+         A session token for creating keys and archiving projects:\n\n\
+         \x20   loupe-server admin issue-token --tenant {tenant} --role owner\n\n\
+         Look at them:\n\n\
+         \x20   export LOUPE_URL={base_url} LOUPE_API_KEY={key}\n\
+         \x20   loupe traces tail\n\
+         \x20   loupe console\n"
+    )
+}

@@ -1,0 +1,38 @@
+//! Whether the process is up and can serve.
+
+use std::sync::Arc;
+
+use api::ErrorCode;
+use axum::{Json, extract::State, response::Html};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    error::{Result, problem},
+};
+
+/// A few words for whoever opens the address in a browser.
+#[utoipa::path(get, path = "/", tag = "Health", responses((status = 200, description = "a short page")))]
+pub async fn root() -> Html<&'static str> {
+    Html(
+        "<!doctype html><title>Loupe</title><p>This is Loupe, observability and evaluation for LLM applications.\n\
+         <p>Its API is described at <a href=\"/docs\">/docs</a>.\n\
+         <p>Look at traces with <code>loupe console</code>.\n",
+    )
+}
+
+/// The process is up.
+#[utoipa::path(get, path = "/healthz", tag = "Health", responses((status = 200, description = "up")))]
+pub async fn live() -> Json<Value> {
+    Json(json!({"status": "ok"}))
+}
+
+/// The database answers and its schema is current.
+#[utoipa::path(get, path = "/readyz", tag = "Health", responses((status = 200, description = "can serve")))]
+pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>> {
+    // Serving begins after the migrations, so a reachable database is a current one.
+    if app.is_stopping() || !app.db.is_reachable().await {
+        return Err(problem(ErrorCode::Overloaded, "the database can't be reached, or the server is stopping"));
+    }
+    Ok(Json(json!({"status": "ok"})))
+}

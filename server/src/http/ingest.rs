@@ -1,0 +1,155 @@
+//! The JSON ingest.
+
+use std::sync::Arc;
+
+use api::{
+    ErrorCode,
+    ingest::{BatchResult, Ingested, ItemResult, ItemStatus, MAX_BATCH, TraceItem},
+};
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{project_of, read};
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Error, Problem, Result, problem},
+    ingest::{item, part::Part, spans::Receipt},
+    store::traces::Stored,
+};
+
+/// Store one trace.
+///
+/// The id may be any text; what is no UUID becomes one, and stays as `external_id`. The same
+/// id again is refused with 409 and changes nothing, so a retry is safe.
+#[utoipa::path(post, path = "/v1/ingest", tag = "Ingest", request_body = TraceItem,
+    params(("X-Project-Name" = Option<String>, Header, description = "project by name, in place of the key's own")),
+    responses((status = 201, body = Ingested)))]
+pub async fn one(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<(StatusCode, Json<Ingested>)> {
+    read::require_json(&headers)?;
+    let own = project_of::own(&app, &caller).await?;
+    let held = read::read(&app, &headers, request.into_body()).await?;
+    let source = Source::new(&app, &caller, own, &headers).await?;
+    let item: TraceItem = read::parse(&held.bytes)?;
+    let part = source.part(&app, &caller, item, &held.bytes).await?;
+    let Some((part, stored)) = app.writer.store(vec![part]).await?.pop() else {
+        return Err(anyhow::anyhow!("the writer answered nothing").into());
+    };
+    if let Stored::Duplicate { identical } = stored {
+        let mut conflict = Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
+        conflict.stored = Some((part.trace.id, identical));
+        return Err(conflict.into());
+    }
+    let trace = part.trace;
+    let body = Ingested {
+        id: trace.id,
+        external_id: trace.external_id,
+        span_count: i64::from(trace.span_count),
+        total_token_count: trace.total_tokens,
+        cost: trace.cost.map(semantics::money::to_usd),
+    };
+    Ok((StatusCode::CREATED, Json(body)))
+}
+
+/// Store up to 1,000 traces.
+///
+/// Good items are stored even when others are refused; `results` has one entry an item.
+#[utoipa::path(post, path = "/v1/ingest/batch", tag = "Ingest", request_body = api::ingest::Batch,
+    params(("X-Project-Name" = Option<String>, Header, description = "project by name, in place of the key's own")),
+    responses((status = 200, body = BatchResult)))]
+pub async fn batch(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Json<BatchResult>> {
+    read::require_json(&headers)?;
+    let own = project_of::own(&app, &caller).await?;
+    let held = read::read(&app, &headers, request.into_body()).await?;
+    let source = Source::new(&app, &caller, own, &headers).await?;
+    let batch: RawBatch<'_> = read::parse(&held.bytes)?;
+    if batch.traces.len() > MAX_BATCH {
+        return Err(Problem::field("traces", format!("has more than {MAX_BATCH} items")).into());
+    }
+    let mut results = Vec::with_capacity(batch.traces.len());
+    let mut parts = Vec::with_capacity(batch.traces.len());
+    for (index, raw) in batch.traces.iter().enumerate() {
+        let raw = raw.get().as_bytes();
+        let part = match read::parse(raw) {
+            Ok(item) => source.part(&app, &caller, item, raw).await,
+            Err(error) => Err(error),
+        };
+        let mut result = ItemResult { index, id: None, status: ItemStatus::Accepted, code: None, error: None };
+        match part {
+            Ok(part) => {
+                result.id = Some(part.trace.id);
+                parts.push(part);
+            }
+            Err(Error::Problem(refused)) if refused.code != ErrorCode::Overloaded => {
+                result.status = ItemStatus::Rejected;
+                result.code = Some(refused.code.as_str().to_owned());
+                result.error = Some(refused.message);
+            }
+            Err(error) => return Err(error),
+        }
+        results.push(result);
+    }
+    let mut stored = app.writer.store(parts).await?.into_iter();
+    for result in results.iter_mut().filter(|it| it.status == ItemStatus::Accepted) {
+        if let Some((_, Stored::Duplicate { .. })) = stored.next() {
+            result.status = ItemStatus::Duplicate;
+        }
+    }
+    let count = |status| results.iter().filter(|it| it.status == status).count();
+    Ok(Json(BatchResult {
+        accepted: count(ItemStatus::Accepted),
+        rejected: count(ItemStatus::Rejected),
+        results,
+    }))
+}
+
+/// A batch whose items are still text: one that can't be read must not cost the others.
+#[derive(Deserialize)]
+struct RawBatch<'a> {
+    #[serde(borrow)]
+    traces: Vec<&'a RawValue>,
+}
+
+/// Where the items of one request go.
+struct Source {
+    receipt: Receipt,
+    prices: Arc<crate::ingest::prices::PriceBook>,
+}
+
+impl Source {
+    async fn new(app: &App, caller: &Caller, own: uuid::Uuid, headers: &HeaderMap) -> Result<Self> {
+        let project_id = match project_of::header_name(headers)? {
+            Some(name) => project_of::named(app, caller, &name).await?,
+            None => own,
+        };
+        Ok(Self {
+            receipt: Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() },
+            prices: app.price_book(caller.tenant_id).await?,
+        })
+    }
+
+    async fn part(&self, app: &App, caller: &Caller, item: TraceItem, raw: &[u8]) -> Result<Part> {
+        let mut receipt = self.receipt;
+        if let Some(name) = &item.project_name {
+            receipt.project_id = project_of::named(app, caller, name).await?;
+        }
+        // The work is the processor's alone: no more of it at once than there are processors.
+        let _turn = app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+        Ok(item::part(item, raw, receipt, &self.prices)?)
+    }
+}

@@ -1,0 +1,133 @@
+//! Managing API keys. The secret is shown once, by [`create`].
+
+use std::sync::Arc;
+
+use api::{
+    Scope, Timestamp,
+    key::{ApiKey as WireKey, ApiKeyList, NewApiKey},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use entities::api_key;
+
+use super::{
+    query::{Query, path_id},
+    read::ApiJson,
+};
+use crate::{
+    access::{Caller, api_key::ApiKey},
+    app::App,
+    clock::new_id,
+    error::{Problem, Result, not_found},
+    store,
+};
+
+/// Characters of a name.
+const MAX_NAME: usize = 200;
+
+/// List the keys that are not revoked, newest first.
+#[utoipa::path(get, path = "/v1/apikeys", tag = "API keys", params(
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = ApiKeyList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<ApiKeyList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    let after = query.get("cursor").map(|it| app.cursors.open(tenant, "apikeys", it)).transpose()?;
+    let mut rows = store::keys::page(&app.db.read, tenant, after, limit as u64 + 1).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more).map(|it| app.cursors.seal(tenant, "apikeys", (it.created_at, it.id)));
+    let apikeys = rows.into_iter().map(|it| wire(it, None)).collect::<Result<_>>()?;
+    Ok(Json(ApiKeyList { apikeys, has_more, next_cursor: next }))
+}
+
+/// Create a key. Its rights end at the role of the session that makes it.
+#[utoipa::path(post, path = "/v1/apikeys", tag = "API keys", request_body = NewApiKey,
+    responses((status = 201, description = "the key, with its `secret` this once", body = WireKey)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewApiKey>,
+) -> Result<(StatusCode, Json<WireKey>)> {
+    let now = app.clock.now();
+    let name = body.name.replace('\0', "\u{fffd}");
+    if name.trim().is_empty() || name.chars().nth(MAX_NAME).is_some() {
+        return Err(Problem::field("name", format!("must have 1 to {MAX_NAME} characters")).into());
+    }
+    let mut scopes = Vec::new();
+    for word in body.scopes.unwrap_or_default() {
+        let scope = word.parse::<Scope>().map_err(|it| Problem::field("scopes", it.to_string()))?;
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    if body.expires_at.is_some_and(|it| it.micros() <= now) {
+        return Err(Problem::field("expires_at", "lies in the past").into());
+    }
+    let project = match body.project_id {
+        Some(id) => store::projects::get(&app.db.write, caller.tenant_id, id).await?,
+        None => store::projects::oldest_active(&app.db.write, caller.tenant_id).await?,
+    };
+    let project = project.ok_or_else(|| not_found("project"))?;
+    let key = ApiKey::generate().map_err(|it| anyhow::anyhow!("no randomness: {it}"))?;
+    let row = api_key::Model {
+        id: new_id(),
+        tenant_id: caller.tenant_id,
+        project_id: project.id,
+        hash: key.hash().to_vec(),
+        name,
+        prefix: key.prefix().to_owned(),
+        scopes: scopes.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(","),
+        role: caller.role.as_str().to_owned(),
+        created_at: now,
+        expires_at: body.expires_at.map(Timestamp::micros),
+        revoked_at: None,
+    };
+    store::keys::add(&app.db.write, row.clone()).await?;
+    tracing::info!(key.id = %row.id, key.prefix = row.prefix, tenant.id = %row.tenant_id, "an API key was made");
+    Ok((StatusCode::CREATED, Json(wire(row, Some(key.reveal().to_owned()))?)))
+}
+
+/// Revoke a key. It stops working at once here and within a second on other processes.
+#[utoipa::path(delete, path = "/v1/apikeys/{id}", tag = "API keys", params(("id" = uuid::Uuid, Path, description = "id of the key")),
+    responses((status = 204)))]
+pub async fn revoke(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
+    let id = path_id(&id)?;
+    if !store::keys::revoke(&app.db.write, caller.tenant_id, id, app.clock.now()).await? {
+        return Err(not_found("API key"));
+    }
+    app.forget();
+    tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "an API key was revoked");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A key as it is answered.
+pub fn wire(row: api_key::Model, secret: Option<String>) -> Result<WireKey> {
+    let api_key::Model {
+        id,
+        tenant_id: _,
+        project_id,
+        hash: _,
+        name,
+        prefix,
+        scopes,
+        role: _,
+        created_at,
+        expires_at,
+        revoked_at: _,
+    } = row;
+    let scopes = scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
+    Ok(WireKey {
+        id,
+        name,
+        prefix,
+        scopes: scopes.collect::<Result<_, _>>().map_err(anyhow::Error::from)?,
+        project_id,
+        created_at: Timestamp::from_micros(created_at),
+        expires_at: expires_at.map(Timestamp::from_micros),
+        secret,
+    })
+}

@@ -1,0 +1,63 @@
+//! Model prices.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use api::model::{Model, ModelList, ModelPrice};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use semantics::prices::{Origin, invalid_rate};
+
+use super::read::ApiJson;
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Problem, Result},
+    ingest::part::MAX_LABEL,
+    store,
+};
+
+/// List all prices that apply to the tenant, by name.
+#[utoipa::path(get, path = "/v1/models", tag = "Models", responses((status = 200, body = ModelList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<ModelList>> {
+    let mut models: BTreeMap<String, Model> = app
+        .prices
+        .iter()
+        .map(|(name, price, origin)| (name.to_owned(), wire(name, *price, origin)))
+        .collect();
+    for (name, price) in store::prices::all(&app.db.read, caller.tenant_id).await? {
+        models.insert(name.clone(), wire(&name, price, Origin::Tenant));
+    }
+    Ok(Json(ModelList {
+        models: models.into_values().collect(),
+        has_more: false,
+        next_cursor: None,
+        builtin_updated: app.prices.updated().to_owned(),
+    }))
+}
+
+/// Set the tenant's own price of a model. It applies to spans received from now on.
+#[utoipa::path(put, path = "/v1/models/{name}", tag = "Models", request_body = ModelPrice,
+    params(("name" = String, Path, description = "name of the model, without provider prefix and date")),
+    responses((status = 200, body = Model)))]
+pub async fn set(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    ApiJson(price): ApiJson<ModelPrice>,
+) -> Result<Json<Model>> {
+    if name.trim().is_empty() || name.chars().nth(MAX_LABEL).is_some() || name.contains('\0') {
+        return Err(Problem::field("name", format!("must have 1 to {MAX_LABEL} characters")).into());
+    }
+    if let Some(field) = invalid_rate(&price) {
+        return Err(Problem::field(field, "must lie between 0 and 1,000,000 US dollars").into());
+    }
+    store::prices::set(&app.db.write, caller.tenant_id, &name, &price, app.clock.now()).await?;
+    app.forget();
+    Ok(Json(wire(&name, price, Origin::Tenant)))
+}
+
+fn wire(name: &str, price: ModelPrice, origin: Origin) -> Model {
+    Model { name: name.to_owned(), price, source: origin.as_str().to_owned() }
+}

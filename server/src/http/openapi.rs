@@ -1,0 +1,124 @@
+//! The OpenAPI document: paths and schemas from the handlers, errors and security from the
+//! table of routes.
+
+use std::collections::BTreeMap;
+
+use api::{ErrorBody, ErrorCode};
+use axum::http::Method;
+use utoipa::{
+    OpenApi,
+    openapi::{
+        ContentBuilder, Ref, RefOr, ResponseBuilder,
+        path::Operation,
+        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    },
+};
+
+use super::routes::{self, Route};
+use crate::access::{Access, Keys};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Loupe", description = "Observability and evaluation for LLM applications."),
+    paths(
+        super::health::root, super::health::live, super::health::ready, super::docs::document,
+        super::ingest::one, super::ingest::batch,
+        super::otlp::traces, super::otlp::metrics, super::otlp::logs,
+        super::traces::list, super::stream::follow, super::traces::detail, super::traces::spans,
+        super::keys::list, super::keys::create, super::keys::revoke,
+        super::projects::list, super::projects::detail, super::projects::archive, super::projects::unarchive,
+        super::models::list, super::models::set, super::me::me,
+    ),
+    components(schemas(ErrorBody))
+)]
+struct Handlers;
+
+/// Paths that another path's handler answers too.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
+    ("/v1/traces", "/v1/otlp/traces"),
+    ("/v1/metrics", "/v1/otlp/v1/metrics"),
+    ("/v1/logs", "/v1/otlp/v1/logs"),
+];
+
+/// The document.
+pub fn document() -> utoipa::openapi::OpenApi {
+    let mut document = Handlers::openapi();
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("an API key or a session token")).build();
+    let components = document.components.get_or_insert_default();
+    components.security_schemes.insert("bearer".to_owned(), SecurityScheme::Http(scheme).into());
+    for route in routes::all() {
+        if let Some(operation) = operation(&mut document, &route) {
+            describe(operation, &route);
+        }
+    }
+    document
+}
+
+fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> Option<&'a mut Operation> {
+    if let Some((_, original)) = ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST) {
+        let mut copy = document.paths.paths.get(*original)?.post.clone()?;
+        copy.operation_id = copy.operation_id.map(|it| format!("{it}{}", route.path.replace('/', "_")));
+        document.paths.paths.entry(route.path.to_owned()).or_default().post = Some(copy);
+    }
+    let item = document.paths.paths.get_mut(route.path)?;
+    match route.method {
+        Method::GET => item.get.as_mut(),
+        Method::POST => item.post.as_mut(),
+        Method::PUT => item.put.as_mut(),
+        Method::PATCH => item.patch.as_mut(),
+        Method::DELETE => item.delete.as_mut(),
+        _ => None,
+    }
+}
+
+/// Adds who may call and every error that can be answered.
+fn describe(operation: &mut Operation, route: &Route) {
+    let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in codes(route) {
+        by_status.entry(code.status()).or_default().push(code.as_str());
+    }
+    for (status, codes) in by_status {
+        let body = ContentBuilder::new().schema(Some(RefOr::Ref(Ref::from_schema_name("ErrorBody")))).build();
+        let response = ResponseBuilder::new()
+            .description(format!("code: {}", codes.join(", ")))
+            .content("application/json", body)
+            .build();
+        operation.responses.responses.insert(status.to_string(), response.into());
+    }
+    if let Access::Token { role, keys, plan } = route.access {
+        operation.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+        let keys = match keys {
+            Keys::Refused => "no API keys",
+            Keys::Full => "API keys with full access",
+            Keys::Query => "API keys with full access or the `query` scope",
+            Keys::Any => "every API key",
+        };
+        let access = format!("Access: sessions with the role {role} or above, {keys}; plan {plan} or above.");
+        let text = operation.description.take().map(|it| format!("{it}\n\n")).unwrap_or_default();
+        operation.description = Some(text + &access);
+    }
+}
+
+/// Every code that a route can answer: those of access, and its own.
+pub fn codes(route: &Route) -> Vec<ErrorCode> {
+    let mut codes = Vec::new();
+    if let Access::Token { plan, .. } = route.access {
+        codes.extend([
+            ErrorCode::Unauthorized,
+            ErrorCode::UnknownTenant,
+            ErrorCode::ForbiddenRole,
+            ErrorCode::ScopeForbidden,
+            ErrorCode::SessionRequired,
+        ]);
+        if plan > api::Plan::Starter {
+            codes.push(ErrorCode::PlanUpgradeRequired);
+        }
+        codes.push(ErrorCode::Overloaded);
+    }
+    codes.extend(route.errors);
+    codes.extend([ErrorCode::MethodNotAllowed, ErrorCode::Internal]);
+    codes.sort_unstable_by_key(|it| (it.status(), it.as_str()));
+    codes.dedup();
+    codes
+}

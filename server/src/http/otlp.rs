@@ -1,0 +1,123 @@
+//! OTLP over HTTP, protobuf and JSON.
+
+use std::sync::Arc;
+
+use api::ErrorCode;
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, header},
+    response::{IntoResponse, Response},
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
+use prost::Message;
+use semantics::otlp;
+
+use super::{project_of, read};
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Problem, Result, problem},
+    ingest::spans::{Receipt, parts},
+};
+
+/// How a request is written, and its answer with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Protobuf,
+    Json,
+}
+
+/// Receive spans from any OpenTelemetry SDK.
+///
+/// Spans of one trace may come in any order over any number of requests; a span that came
+/// before changes nothing. Spans that can't be read are counted in `partial_success`.
+#[utoipa::path(post, path = "/v1/otlp/traces", tag = "Ingest",
+    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")),
+        description = "an OTLP ExportTraceServiceRequest, optionally packed with gzip or zstd"),
+    params(("X-Project-Name" = Option<String>, Header, description = "project by name, in place of the key's own")),
+    responses((status = 200, description = "an OTLP ExportTraceServiceResponse in the encoding of the request",
+        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
+pub async fn traces(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response> {
+    let form = form(&headers)?;
+    let own = project_of::own(&app, &caller).await?;
+    let held = read::read(&app, &headers, request.into_body()).await?;
+    let named = match project_of::header_name(&headers)? {
+        Some(name) => Some(project_of::named(&app, &caller, &name).await?),
+        None => None,
+    };
+    let turn = app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+    let decoded = match form {
+        Form::Protobuf => otlp::from_protobuf(&held.bytes),
+        Form::Json => otlp::from_json(&held.bytes),
+    }
+    .map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
+    drop(held);
+    drop(turn);
+
+    let prices = app.price_book(caller.tenant_id).await?;
+    let mut rows = Vec::new();
+    for group in decoded.groups {
+        let project_id = match (named, &group.project_name) {
+            (Some(project), _) => project,
+            (None, Some(name)) => project_of::named(&app, &caller, name).await?,
+            (None, None) => own,
+        };
+        let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
+        let _turn = app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+        rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
+    }
+    app.writer.store(rows).await?;
+    Ok(answer(form, decoded.rejected, decoded.rejection))
+}
+
+/// Metrics are not stored; stock SDKs are told so in a way that keeps them quiet.
+#[utoipa::path(post, path = "/v1/otlp/v1/metrics", tag = "Ingest",
+    responses((status = 200, description = "a partial success that says so")))]
+pub async fn metrics(headers: HeaderMap) -> Result<Response> {
+    Ok(answer(form(&headers)?, 0, Some("metrics are not stored".to_owned())))
+}
+
+/// Log records are not stored; stock SDKs are told so in a way that keeps them quiet.
+#[utoipa::path(post, path = "/v1/otlp/v1/logs", tag = "Ingest",
+    responses((status = 200, description = "a partial success that says so")))]
+pub async fn logs(headers: HeaderMap) -> Result<Response> {
+    Ok(answer(form(&headers)?, 0, Some("log records are not stored".to_owned())))
+}
+
+fn form(headers: &HeaderMap) -> Result<Form> {
+    match read::media_type(headers).as_deref() {
+        Some("application/x-protobuf") => Ok(Form::Protobuf),
+        Some("application/json") => Ok(Form::Json),
+        _ => Err(problem(
+            ErrorCode::UnsupportedMediaType,
+            "the Content-Type must be application/x-protobuf or application/json",
+        )),
+    }
+}
+
+/// The messages for the three signals share their shape: a count of what was refused, and why.
+fn answer(form: Form, rejected: usize, message: Option<String>) -> Response {
+    let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
+    let partial = (rejected > 0 || message.is_some())
+        .then(|| ExportTracePartialSuccess { rejected_spans: rejected, error_message: message.unwrap_or_default() });
+    match form {
+        Form::Protobuf => {
+            let body = ExportTraceServiceResponse { partial_success: partial }.encode_to_vec();
+            ([(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
+        }
+        Form::Json => {
+            let body = match partial {
+                // 64-bit integers are strings in the JSON form of protobuf.
+                Some(it) => serde_json::json!({"partialSuccess": {
+                    "rejectedSpans": it.rejected_spans.to_string(), "errorMessage": it.error_message}}),
+                None => serde_json::json!({}),
+            };
+            axum::Json(body).into_response()
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The outermost layer: request ids, error bodies, panics.
+
+use std::panic::AssertUnwindSafe;
+
+use api::ErrorCode;
+use axum::{
+    Json,
+    extract::Request,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures::FutureExt;
+use prost::Message;
+
+use crate::{
+    clock::new_id,
+    error::{Fault, Problem, Unwritten, internal},
+};
+
+/// Identifies a request, in both directions.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The machine-readable code, on answers of the OTLP endpoints.
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
+
+/// How the caller reads errors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    /// JSON with the code in a header too.
+    OtlpJson,
+    /// A `google.rpc.Status`.
+    OtlpProtobuf,
+}
+
+/// Gives every response a request id and every failure a body.
+pub async fn wrap(request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    let encoding = encoding(&request);
+    let line = format!("{} {}", request.method(), request.uri().path());
+    let mut response = AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
+        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.extensions_mut().insert(Fault("a handler panicked".to_owned()));
+        response.extensions_mut().insert(Unwritten(internal()));
+        response
+    });
+    if let Some(Fault(fault)) = response.extensions_mut().remove() {
+        tracing::error!(request.id = id, request.line = line, fault, "{line} failed");
+    }
+    let unwritten = response.extensions_mut().remove::<Unwritten>().map(|it| it.0);
+    if let Some(problem) = unwritten.or_else(|| unanswered(&response)) {
+        response = write(problem, &id, encoding, response);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// The caller's own id if it is 1 to 128 visible ASCII characters, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    headers
+        .get(REQUEST_ID)
+        .and_then(|it| it.to_str().ok())
+        .filter(|it| (1..=128).contains(&it.len()) && it.bytes().all(|b| b.is_ascii_graphic()))
+        .map_or_else(|| new_id().to_string(), str::to_owned)
+}
+
+fn encoding(request: &Request) -> Encoding {
+    let path = request.uri().path();
+    let otlp = path.starts_with("/v1/otlp/")
+        || (request.method() == axum::http::Method::POST && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"));
+    let protobuf = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|it| it.to_str().ok())
+        .is_some_and(|it| it.trim_start().to_ascii_lowercase().starts_with("application/x-protobuf"));
+    match (otlp, protobuf) {
+        (false, _) => Encoding::Json,
+        (true, false) => Encoding::OtlpJson,
+        (true, true) => Encoding::OtlpProtobuf,
+    }
+}
+
+/// A failure that the router answered, without a body of ours.
+fn unanswered(response: &Response) -> Option<Problem> {
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) || response.headers().contains_key(header::CONTENT_TYPE) {
+        return None;
+    }
+    Some(match status {
+        StatusCode::NOT_FOUND => Problem::new(ErrorCode::NotFound, "there is nothing at this path"),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            Problem::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
+        }
+        _ => internal(),
+    })
+}
+
+fn write(problem: Problem, id: &str, encoding: Encoding, original: Response) -> Response {
+    let status = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = problem.code.as_str();
+    let mut response = match encoding {
+        Encoding::OtlpProtobuf => {
+            let body = RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") }.encode_to_vec();
+            (status, [(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
+        }
+        Encoding::Json | Encoding::OtlpJson => (status, Json(problem.body(id))).into_response(),
+    };
+    // Allow, Retry-After and the like stay.
+    for (name, value) in original.headers() {
+        if name != header::CONTENT_LENGTH && name != header::CONTENT_TYPE {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    if encoding != Encoding::Json {
+        response.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code));
+    }
+    response
+}
+
+/// `google.rpc.Status`, the error body of OTLP over HTTP with protobuf.
+#[derive(Clone, PartialEq, Message)]
+struct RpcStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+/// The code of gRPC that goes with a status.
+fn grpc_code(status: StatusCode) -> i32 {
+    match status.as_u16() {
+        400 | 413 | 415 | 422 => 3,
+        401 => 16,
+        402 | 403 => 7,
+        404 | 405 => 5,
+        409 => 6,
+        429 => 8,
+        503 => 14,
+        _ => 13,
+    }
+}

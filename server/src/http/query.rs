@@ -1,0 +1,128 @@
+//! Query strings: unknown parameters are ignored, known ones must be well-formed.
+
+use api::{ErrorCode, Timestamp, page::{DEFAULT_LIMIT, MAX_LIMIT}};
+use axum::{extract::FromRequestParts, http::request::Parts};
+use uuid::Uuid;
+
+use crate::error::{Error, Result, problem};
+
+/// The parameters of a request's query string, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
+        let text = parts.uri.query().unwrap_or_default();
+        let pairs: Vec<(String, String)> =
+            url::form_urlencoded::parse(text.as_bytes()).map(|(key, value)| (key.into_owned(), value.into_owned())).collect();
+        if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains('\0')) {
+            return Err(invalid(key, "must not contain NUL"));
+        }
+        Ok(Self(pairs))
+    }
+}
+
+impl Query {
+    /// The last value of a parameter; an empty one counts as absent.
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).last().filter(|it| !it.is_empty())
+    }
+
+    /// Every value of a parameter.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |it| it.0 == name).map(|it| it.1.as_str())
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(str::to_owned)
+    }
+
+    /// A UUID.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn uuid(&self, name: &str) -> Result<Option<Uuid>> {
+        self.get(name).map(|it| Uuid::parse_str(it).map_err(|_| invalid(name, "must be a UUID"))).transpose()
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(_) => Err(invalid(name, "must be true or false")),
+        }
+    }
+
+    /// A time, in microseconds.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn time(&self, name: &str) -> Result<Option<i64>> {
+        // A `+` of a time zone that was not encoded arrives as a blank.
+        let text = self.get(name).map(|it| it.replace(' ', "+"));
+        text.map(|it| it.parse::<Timestamp>().map(Timestamp::micros).map_err(|error| invalid(name, &error.to_string())))
+            .transpose()
+    }
+
+    /// A whole number that is not negative.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn natural(&self, name: &str) -> Result<Option<i64>> {
+        let bad = || invalid(name, "must be a whole number of at least 0");
+        self.get(name).map(|it| it.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(bad)).transpose()
+    }
+
+    /// US dollars, as pico-dollars.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn money(&self, name: &str) -> Result<Option<i64>> {
+        let bad = || invalid(name, "must be a number between 0 and 1,000,000");
+        self.get(name).map(|it| it.parse().ok().and_then(semantics::money::from_usd).ok_or_else(bad)).transpose()
+    }
+
+    /// Two bounds, the second not below the first.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn ordered(names: (&str, &str), bounds: (Option<i64>, Option<i64>)) -> Result<(Option<i64>, Option<i64>)> {
+        match bounds {
+            (Some(min), Some(max)) if max < min => Err(invalid(names.1, &format!("must not be less than {}", names.0))),
+            ok => Ok(ok),
+        }
+    }
+
+    /// `limit`, 1 to 200, 50 if absent.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn limit(&self) -> Result<usize> {
+        let limit = match self.get("limit") {
+            None => Some(DEFAULT_LIMIT),
+            Some(text) => text.parse().ok().filter(|it| (1..=MAX_LIMIT).contains(it)),
+        };
+        limit.map(|it| it as usize).ok_or_else(|| invalid("limit", &format!("must be a whole number from 1 to {MAX_LIMIT}")))
+    }
+}
+
+/// A parameter that can't be read.
+pub fn invalid(name: &str, why: &str) -> Error {
+    problem(ErrorCode::InvalidQuery, format!("{name}: {why}"))
+}
+
+/// A UUID from a path.
+///
+/// # Errors
+/// `invalid_query`: what is no UUID can't be the id of anything.
+pub fn path_id(text: &str) -> Result<Uuid> {
+    Uuid::parse_str(text).map_err(|_| invalid("id", "must be a UUID"))
+}

@@ -1,0 +1,117 @@
+//! The table of routes: method, path, who may call, which errors it can answer beside those
+//! that follow from access, and the handler. Access is data here and is checked in one place;
+//! the OpenAPI document and the tests of access read the same table.
+
+use std::sync::Arc;
+
+use api::ErrorCode::{self, *};
+use axum::{
+    http::Method,
+    routing::{MethodRouter, delete, get, post, put},
+};
+
+use super::{docs, health, ingest, keys, me, models, otlp, projects, stream, traces};
+use crate::{
+    access::{Access, Keys},
+    app::App,
+};
+
+/// One row of the table.
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path, with `{name}` for parameters.
+    pub path: &'static str,
+    /// Who may call.
+    pub access: Access,
+    /// Codes that the handler can answer.
+    pub errors: &'static [ErrorCode],
+    /// What answers.
+    pub handler: MethodRouter<Arc<App>>,
+}
+
+/// Codes of handlers that read a JSON body.
+const BODY: &[ErrorCode] = &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType];
+/// Codes of the ingest handlers.
+const INGEST: &[ErrorCode] = &[
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    ProjectArchived,
+    Conflict,
+    Overloaded,
+];
+/// Codes of handlers for OTLP.
+const OTLP: &[ErrorCode] =
+    &[InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, ProjectArchived, Overloaded];
+/// Codes of lists.
+const LIST: &[ErrorCode] = &[InvalidQuery, InvalidCursor];
+/// Codes of the list of traces.
+const TRACES: &[ErrorCode] = &[InvalidQuery, InvalidCursor, TagsFilterIncomplete];
+/// Codes of what is found by its id.
+const FOUND: &[ErrorCode] = &[InvalidQuery, NotFound];
+/// Codes of creating a key.
+const NEW_KEY: &[ErrorCode] =
+    &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
+/// Codes of archiving.
+const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
+
+/// Every route.
+pub fn all() -> Vec<Route> {
+    let open = Access::Open;
+    let viewer = Access::viewer().keys(Keys::Query);
+    let ingest = Access::member().keys(Keys::Full);
+    vec![
+        row(Method::GET, "/", open, &[], get(health::root)),
+        row(Method::GET, "/healthz", open, &[], get(health::live)),
+        row(Method::GET, "/readyz", open, &[Overloaded], get(health::ready)),
+        row(Method::GET, "/v1/openapi.json", open, &[], get(docs::document)),
+        row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)),
+        row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch)),
+        row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)),
+        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)),
+        row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)),
+        row(Method::POST, "/v1/otlp/v1/metrics", ingest, OTLP, post(otlp::metrics)),
+        row(Method::POST, "/v1/metrics", ingest, OTLP, post(otlp::metrics)),
+        row(Method::POST, "/v1/otlp/v1/logs", ingest, OTLP, post(otlp::logs)),
+        row(Method::POST, "/v1/logs", ingest, OTLP, post(otlp::logs)),
+        row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)),
+        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
+        row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
+        row(Method::GET, "/v1/traces/{id}/spans", viewer, &[InvalidQuery, InvalidCursor, NotFound], get(traces::spans)),
+        row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
+        row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create)),
+        row(Method::DELETE, "/v1/apikeys/{id}", Access::member(), FOUND, delete(keys::revoke)),
+        row(Method::GET, "/v1/projects", viewer, LIST, get(projects::list)),
+        row(Method::GET, "/v1/projects/{id}", viewer, FOUND, get(projects::detail)),
+        row(
+            Method::POST,
+            "/v1/projects/{id}/archive",
+            Access::owner().keys(Keys::Full),
+            ARCHIVE,
+            post(projects::archive),
+        ),
+        row(
+            Method::POST,
+            "/v1/projects/{id}/unarchive",
+            Access::owner().keys(Keys::Full),
+            FOUND,
+            post(projects::unarchive),
+        ),
+        row(Method::GET, "/v1/models", viewer, &[], get(models::list)),
+        row(Method::PUT, "/v1/models/{name}", Access::owner().keys(Keys::Full), BODY, put(models::set)),
+        row(Method::GET, "/v1/me", Access::viewer().keys(Keys::Any), &[], get(me::me)),
+    ]
+}
+
+fn row(
+    method: Method,
+    path: &'static str,
+    access: Access,
+    errors: &'static [ErrorCode],
+    handler: MethodRouter<Arc<App>>,
+) -> Route {
+    Route { method, path, access, errors, handler }
+}

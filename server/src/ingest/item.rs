@@ -1,0 +1,319 @@
+//! From an item of the JSON ingest to a part.
+//!
+//! An item is taken as given or refused as a whole, with the field that is wrong; nothing is
+//! cut or guessed.
+
+use std::collections::{BTreeMap, HashSet};
+
+use api::{
+    ErrorCode, SpanType,
+    ingest::{EventItem, SpanItem, TraceItem},
+    trace::RawObject,
+};
+use entities::{body, event, span};
+use semantics::{
+    cost::{CostInput, span_cost},
+    failure, money,
+    usage::Usage,
+};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    part::{Given, MAX_LABEL, Part, bit_of, derived_id, summarise},
+    prices::PriceBook,
+    spans::{Receipt, empty_trace, metadata_cost, splice},
+    text::{Entry, pack},
+};
+use crate::{clock::new_id, error::Problem};
+
+/// Most tags on a trace.
+const MAX_TAGS: usize = 100;
+
+/// Makes a part of an item. `raw` is the item's JSON text, by which a repetition is known.
+///
+/// # Errors
+/// A [`Problem`] that names the field: 400 for a wrong shape, 422 for a value not allowed.
+pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -> Result<Part, Problem> {
+    let (id, made_external) = trace_id(item.id.as_deref(), receipt.project_id);
+    let given = Given {
+        name: label("name", item.name)?,
+        model: label("model", item.model)?,
+        error: item.error.map(without_nul),
+        session_id: label("session_id", item.session_id)?,
+        user_id: label("user_id", item.user_id)?,
+        external_id: label("external_id", item.external_id)?.or(made_external),
+        latency_ms: not_negative("latency_ms", item.latency_ms)?,
+        cost: money("cost", item.cost)?,
+        started_at: item.started_at.map(|it| it.micros()),
+        ended_at: item.ended_at.map(|it| it.micros()),
+        tags: tags(item.tags)?,
+        own_texts: false,
+    };
+    if let (Some(start), Some(end)) = (given.started_at, given.ended_at)
+        && end < start
+    {
+        return Err(Problem::field("ended_at", "lies before started_at"));
+    }
+    let metadata = object("metadata", item.metadata)?;
+    let texts = Entry {
+        input: item.input.map(without_nul),
+        output: item.output.map(without_nul),
+        metadata,
+        ..Entry::default()
+    };
+    let source = Source { trace_id: id, receipt, prices, base: base_time(&given, receipt.now) };
+    let (mut spans, mut entries) = source.spans(item.spans.unwrap_or_default())?;
+    let events = source.events(item.events.unwrap_or_default())?;
+
+    let mut trace = empty_trace(receipt, id);
+    let own_texts = !texts.is_empty();
+    if own_texts {
+        entries.insert(0, texts);
+    }
+    trace.digest = Some(Sha256::digest(raw).to_vec());
+    trace.given = serde_json::to_string(&Given { own_texts, ..given }).ok();
+    if own_texts {
+        // What the item leaves out shows as the root span has it.
+        let mut scratch = trace.clone();
+        scratch.given = None;
+        for (i, span) in spans.iter_mut().enumerate() {
+            span.body_index = i32::try_from(i + 1).unwrap_or(i32::MAX);
+        }
+        summarise(&mut scratch, &mut spans, receipt.now);
+        if let Some(root) = usize::try_from(scratch.body_index).ok().filter(|it| *it > 0).and_then(|it| entries.get(it)) {
+            let (input, output) = (root.input.clone(), root.output.clone());
+            entries[0].input = entries[0].input.take().or(input);
+            entries[0].output = entries[0].output.take().or(output);
+        }
+    }
+    let (packed, places) = pack(&entries).map_err(|_| crate::error::internal())?;
+    let mut places = places.into_iter();
+    if own_texts && let Some((body_id, index)) = places.next() {
+        trace.body_id = Some(body_id);
+        trace.body_index = index;
+    }
+    for (span, (body_id, index)) in spans.iter_mut().zip(places) {
+        span.body_id = Some(body_id);
+        span.body_index = index;
+    }
+    let bodies =
+        packed.into_iter().map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data }).collect();
+    summarise(&mut trace, &mut spans, receipt.now);
+    Ok(Part { trace, spans, events, bodies })
+}
+
+/// What all spans and events of one item share.
+struct Source<'a> {
+    trace_id: Uuid,
+    receipt: Receipt,
+    prices: &'a PriceBook,
+    /// The start of spans that give no time.
+    base: i64,
+}
+
+impl Source<'_> {
+    fn spans(&self, items: Vec<SpanItem>) -> Result<(Vec<span::Model>, Vec<Entry>), Problem> {
+        let mut spans = Vec::with_capacity(items.len());
+        let mut entries = Vec::with_capacity(items.len());
+        let mut ids = HashSet::with_capacity(items.len());
+        for (i, item) in items.into_iter().enumerate() {
+            let (row, entry) = self.span(i, item)?;
+            if !ids.insert(row.id) {
+                return Err(Problem::field(format!("spans[{i}].id"), "is the id of an earlier span of this trace"));
+            }
+            spans.push(row);
+            entries.push(entry);
+        }
+        Ok((spans, entries))
+    }
+
+    fn span(&self, i: usize, item: SpanItem) -> Result<(span::Model, Entry), Problem> {
+        let at = |field: &str| format!("spans[{i}].{field}");
+        let latency = not_negative(&at("latency_ms"), item.latency_ms)?;
+        let usage = Usage {
+            prompt: not_negative(&at("prompt_tokens"), item.prompt_tokens)?,
+            completion: not_negative(&at("completion_tokens"), item.completion_tokens)?,
+            ..Usage::default()
+        };
+        money(&at("cost"), item.cost)?;
+        let span_micros = latency.unwrap_or(0).saturating_mul(1_000);
+        let end = item.end_time.map(|it| it.micros());
+        let start = item.start_time.map(|it| it.micros());
+        if let (Some(start), Some(end)) = (start, end)
+            && end < start
+        {
+            return Err(Problem::field(at("end_time"), "lies before start_time"));
+        }
+        let clamp = |micros: i64| api::Timestamp::from_micros(micros).micros();
+        let started_at = start.or_else(|| end.map(|it| clamp(it.saturating_sub(span_micros)))).unwrap_or(self.base);
+        let ended_at = end.or_else(|| latency.map(|_| clamp(started_at.saturating_add(span_micros))));
+        let model = label(&at("model"), item.model)?;
+        let kind = item.kind.unwrap_or_default();
+        let mut metadata = object(&at("metadata"), item.metadata)?;
+        let priced = span_cost(
+            &CostInput {
+                is_llm: kind == SpanType::Llm,
+                metadata_cost_usd: metadata.as_deref().and_then(metadata_cost),
+                own_cost: item.cost,
+                model: model.as_deref(),
+                usage: &usage,
+            },
+            |model| self.prices.find(model),
+        );
+        if let Some(cost) = &priced {
+            splice(metadata.get_or_insert_with(|| "{}".to_owned()), "cost_details", &cost.details);
+        }
+        let error = item.error.map(without_nul);
+        let name = without_nul(item.name);
+        let row = span::Model {
+            tenant_id: self.receipt.tenant_id,
+            trace_id: self.trace_id,
+            id: item.id.map_or_else(new_id, |it| self.child_id(&it)),
+            parent_id: item.parent_span_id.filter(|it| !it.is_empty()).map(|it| self.child_id(&it)),
+            name,
+            kind: without_nul(kind.into()),
+            model,
+            started_at,
+            ended_at,
+            latency_ms: latency.or_else(|| ended_at.map(|it| (it - started_at) / 1_000)),
+            failure: error.as_deref().map(|it| bit_of(failure::classify_message(it))),
+            error,
+            prompt_tokens: usage.prompt,
+            completion_tokens: usage.completion,
+            cost: priced.map(|it| it.pico),
+            counted: true,
+            cost_counted: true,
+            response_hash: None,
+            otel_span_id: None,
+            hints: None,
+            body_id: None,
+            body_index: 0,
+            created_at: self.receipt.now,
+        };
+        let entry = Entry {
+            input: item.input.map(without_nul),
+            output: item.output.map(without_nul),
+            metadata,
+            ..Entry::default()
+        };
+        Ok((row, entry))
+    }
+
+    fn events(&self, items: Vec<EventItem>) -> Result<Vec<event::Model>, Problem> {
+        let mut ids = HashSet::with_capacity(items.len());
+        let mut events = Vec::with_capacity(items.len());
+        for (i, item) in items.into_iter().enumerate() {
+            let id = item.id.map_or_else(new_id, |it| self.child_id(&it));
+            if !ids.insert(id) {
+                return Err(Problem::field(format!("events[{i}].id"), "is the id of an earlier event of this trace"));
+            }
+            events.push(event::Model {
+                tenant_id: self.receipt.tenant_id,
+                trace_id: self.trace_id,
+                id,
+                span_id: item.span_id.map(|it| self.child_id(&it)),
+                message: without_nul(item.message),
+                level: item.level.map_or_else(|| "info".to_owned(), without_nul),
+                metadata: object(&format!("events[{i}].metadata"), item.metadata)?,
+                created_at: self.base,
+            });
+        }
+        Ok(events)
+    }
+
+    fn child_id(&self, text: &str) -> Uuid {
+        Uuid::parse_str(text).unwrap_or_else(|_| derived_id(self.trace_id, text))
+    }
+}
+
+/// A trace's id as given or made of the given text, and the text where it is no UUID.
+fn trace_id(given: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
+    match given {
+        None | Some("") => (new_id(), None),
+        Some(text) => match Uuid::parse_str(text) {
+            Ok(id) => (id, None),
+            Err(_) => (derived_id(project_id, text), Some(super::part::label(&text.replace('\0', "\u{fffd}")))),
+        },
+    }
+}
+
+/// Where spans without a time of their own begin.
+fn base_time(given: &Given, now: i64) -> i64 {
+    let latency = given.latency_ms.unwrap_or(0).saturating_mul(1_000);
+    let start = given.started_at.unwrap_or_else(|| given.ended_at.unwrap_or(now).saturating_sub(latency));
+    api::Timestamp::from_micros(start).micros()
+}
+
+fn label(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    if text.chars().nth(MAX_LABEL).is_some() {
+        return Err(Problem::field(field, format!("is longer than {MAX_LABEL} characters")));
+    }
+    Ok(Some(without_nul(text)))
+}
+
+fn not_negative(field: &str, number: Option<i64>) -> Result<Option<i64>, Problem> {
+    match number {
+        Some(n) if n < 0 => Err(Problem::field(field, "must not be negative")),
+        ok => Ok(ok),
+    }
+}
+
+fn money(field: &str, usd: Option<f64>) -> Result<Option<i64>, Problem> {
+    let Some(usd) = usd else { return Ok(None) };
+    match money::from_usd(usd) {
+        Some(pico) => Ok(Some(pico)),
+        None => Err(Problem::field(field, "must lie between 0 and 1,000,000 US dollars")),
+    }
+}
+
+fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<String, String>, Problem> {
+    use serde_json::Value;
+    let given = given.unwrap_or_default();
+    if given.len() > MAX_TAGS {
+        return Err(Problem::field("tags", format!("has more than {MAX_TAGS} entries")));
+    }
+    let mut tags = BTreeMap::new();
+    for (key, value) in given {
+        let field = format!("tags.{}", super::part::label(&key));
+        let value = match value {
+            Value::Null => continue,
+            Value::String(text) => text,
+            Value::Bool(_) | Value::Number(_) => value.to_string(),
+            Value::Array(_) | Value::Object(_) => {
+                return Err(Problem::new(ErrorCode::InvalidBody, format!("{field}: must be a string")));
+            }
+        };
+        if key.is_empty() {
+            return Err(Problem::field("tags", "has an empty key"));
+        }
+        let key = label(&field, Some(key))?.unwrap_or_default();
+        tags.insert(key, label(&field, Some(value))?.unwrap_or_default());
+    }
+    Ok(tags)
+}
+
+/// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.
+fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
+    let Some(raw) = raw else { return Ok(None) };
+    let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
+    let value: serde_json::Value = serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
+    match &value {
+        serde_json::Value::Null => Ok(None),
+        serde_json::Value::Object(_) => {
+            let text = raw.get();
+            // A NUL can only be written as an escape; the value is written anew where there is one.
+            if text.contains("\\u0000") {
+                return Ok(Some(value.to_string().replace("\\u0000", "\u{fffd}")));
+            }
+            Ok(Some(text.to_owned()))
+        }
+        _ => Err(invalid("must be an object".to_owned())),
+    }
+}
+
+/// U+FFFD in place of NUL, which PostgreSQL can't store in a text.
+fn without_nul(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}

@@ -1,0 +1,279 @@
+//! A part: what one request brings of one trace, ready to be stored.
+//!
+//! Parts carry finished rows, so that the one writer has little left to do. The trace's row
+//! is made as if the part were all there is; where more is stored already, [`summarise`] makes
+//! it again from all spans. Both ways go through the same function, so any split of the same
+//! spans over requests ends in the same row.
+
+use std::collections::BTreeMap;
+
+use api::FailureType;
+use entities::{body, event, span, trace, trace_tag};
+use semantics::rollup::{FailureSet, Rollup, SpanFacts, rollup};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::class::class;
+
+/// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
+/// refuses index entries of more than 2,704 bytes.
+pub const MAX_LABEL: usize = 500;
+
+/// A root that ended and no new span for so long: the trace is ready. Microseconds.
+const QUIET: i64 = 5_000_000;
+/// The same without a root.
+const QUIET_ROOTLESS: i64 = 600_000_000;
+
+/// Rows of one trace that arrived together.
+#[derive(Debug)]
+pub struct Part {
+    /// The trace as it is if nothing else of it is stored.
+    pub trace: trace::Model,
+    /// Its spans, ids unique.
+    pub spans: Vec<span::Model>,
+    /// Its events, ids unique.
+    pub events: Vec<event::Model>,
+    /// Texts of its spans.
+    pub bodies: Vec<body::Model>,
+}
+
+impl Part {
+    /// Whether it came over the JSON ingest, where a known trace is refused and not merged.
+    pub fn is_item(&self) -> bool {
+        self.trace.digest.is_some()
+    }
+}
+
+/// What the caller of the JSON ingest gave for the whole trace; it wins over the spans.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Given {
+    /// Name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Error message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// End user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// The caller's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
+    /// Milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<i64>,
+    /// Pico-dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<i64>,
+    /// Microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<i64>,
+    /// Microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<i64>,
+    /// Key to value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// The trace has an entry of its own for its texts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub own_texts: bool,
+}
+
+/// What an OTLP span says about its trace, as stored beside the span.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hints {
+    /// Name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Conversation.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "session")]
+    pub session_id: Option<String>,
+    /// End user.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "user")]
+    pub user_id: Option<String>,
+    /// The caller's own id.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "external")]
+    pub external_id: Option<String>,
+    /// Key to value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// No more spans will come.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub complete: bool,
+}
+
+/// Makes the trace's row from all its spans, and settles which spans count.
+///
+/// `trace` brings what does not follow from spans: ids, project, `given`, where a trace's own
+/// texts are, and the times of receipt. `now` is when the newest span was received.
+pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
+    let given: Given = trace.given.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let is_item = trace.digest.is_some();
+    let facts: Vec<SpanFacts<'_>> = spans.iter().map(facts).collect();
+    let sums = rollup(&facts);
+    let hints = gather(spans, sums.root);
+    let root = sums.root.map(|it| &spans[it]);
+
+    trace.name = given.name.or(hints.name).or_else(|| root.map(|it| label(&it.name)));
+    trace.model = given.model.or_else(|| sums.model.and_then(|it| spans[it].model.as_deref().map(label)));
+    trace.error = given.error.or_else(|| sums.error.and_then(|it| spans[it].error.clone()));
+    trace.session_id = given.session_id.or(hints.session_id);
+    trace.user_id = given.user_id.or(hints.user_id);
+    trace.external_id = given.external_id.or(hints.external_id);
+    let tags = if given.tags.is_empty() { hints.tags } else { given.tags };
+    trace.tags = (!tags.is_empty()).then(|| serde_json::to_string(&tags).unwrap_or_default());
+
+    times(trace, &sums, given.started_at, given.ended_at, given.latency_ms, spans.is_empty());
+    trace.prompt_tokens = sums.prompt_tokens;
+    trace.completion_tokens = sums.completion_tokens;
+    trace.total_tokens = sums.total_tokens;
+    trace.cost = sums.cost_pico.or(given.cost);
+    trace.failure_types = failures(&sums, trace.error.is_some() && spans.is_empty(), trace.error.as_deref());
+    trace.span_count = i32::try_from(spans.len()).unwrap_or(i32::MAX);
+    trace.latency_class = trace.latency_ms.map(class);
+    trace.token_class = class(trace.total_tokens);
+    trace.cost_class = trace.cost.map(class);
+
+    if !given.own_texts {
+        let shown = sums.root.or(sums.first).map(|it| &spans[it]);
+        trace.body_id = shown.and_then(|it| it.body_id);
+        trace.body_index = shown.map_or(0, |it| it.body_index);
+    }
+    let ended = root.is_some_and(|it| it.ended_at.is_some());
+    trace.ready = false;
+    trace.ready_at = match (is_item || hints.complete, ended) {
+        (true, _) => now,
+        (false, true) => now.saturating_add(QUIET),
+        (false, false) => now.saturating_add(QUIET_ROOTLESS),
+    };
+    for (i, span) in spans.iter_mut().enumerate() {
+        span.counted = sums.counted[i];
+        span.cost_counted = sums.cost_counted[i];
+    }
+}
+
+/// The rows of the trace's tags.
+pub fn tag_rows(trace: &trace::Model) -> Vec<trace_tag::Model> {
+    let tags: BTreeMap<String, String> =
+        trace.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    tags.into_iter()
+        .map(|(key, value)| trace_tag::Model {
+            tenant_id: trace.tenant_id,
+            key,
+            value,
+            started_at: trace.started_at,
+            trace_id: trace.id,
+        })
+        .collect()
+}
+
+/// At most [`MAX_LABEL`] characters of a text.
+pub fn label(text: &str) -> String {
+    match text.char_indices().nth(MAX_LABEL) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// The id that is made of a caller's own `text` within `namespace` (UUID version 5).
+pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
+    Uuid::new_v5(&namespace, text.as_bytes())
+}
+
+fn facts(span: &span::Model) -> SpanFacts<'_> {
+    SpanFacts {
+        id: span.id,
+        parent: span.parent_id,
+        start_us: span.started_at,
+        end_us: span.ended_at,
+        latency_ms: span.latency_ms,
+        is_llm: span.kind == api::SpanType::Llm.as_str(),
+        model: span.model.as_deref(),
+        has_error: span.error.is_some(),
+        failure: span.failure.and_then(failure_of),
+        prompt: span.prompt_tokens,
+        completion: span.completion_tokens,
+        cost_pico: span.cost,
+        response_id: span.response_hash.map(i64::cast_unsigned),
+        literal: span.otel_span_id.is_none(),
+    }
+}
+
+/// The failure type of a stored bit.
+pub fn failure_of(bit: i16) -> Option<FailureType> {
+    FailureType::ALL.iter().copied().find(|it| bit_of(*it) == bit)
+}
+
+/// How a failure type is stored.
+pub fn bit_of(failure: FailureType) -> i16 {
+    i16::from(FailureSet::from(failure).bits())
+}
+
+/// The first word on each matter: the root's, else that of the earliest span that has one.
+fn gather(spans: &[span::Model], root: Option<usize>) -> Hints {
+    let mut said: Vec<(bool, i64, Uuid, Hints)> = spans
+        .iter()
+        .enumerate()
+        .filter_map(|(i, span)| {
+            let hints = serde_json::from_str(span.hints.as_deref()?).ok()?;
+            Some((Some(i) != root, span.started_at, span.id, hints))
+        })
+        .collect();
+    said.sort_unstable_by_key(|it| (it.0, it.1, it.2));
+    let mut all = Hints::default();
+    for (not_root, _, _, hints) in said {
+        if !not_root {
+            all.name = hints.name;
+        }
+        all.session_id = all.session_id.or(hints.session_id);
+        all.user_id = all.user_id.or(hints.user_id);
+        all.external_id = all.external_id.or(hints.external_id);
+        if all.tags.is_empty() {
+            all.tags = hints.tags;
+        }
+        all.complete |= hints.complete;
+    }
+    all
+}
+
+fn times(
+    trace: &mut trace::Model,
+    sums: &Rollup,
+    started: Option<i64>,
+    ended: Option<i64>,
+    latency: Option<i64>,
+    no_spans: bool,
+) {
+    let from_latency = |end: i64| end.saturating_sub(latency.unwrap_or(0).saturating_mul(1_000));
+    trace.started_at = match (started, no_spans, ended) {
+        (Some(at), _, _) => at,
+        (None, false, _) => sums.started_us,
+        (None, true, Some(end)) => from_latency(end),
+        (None, true, None) => from_latency(trace.created_at),
+    };
+    trace.started_at = api::Timestamp::from_micros(trace.started_at).micros();
+    trace.ended_at = ended.or(sums.ended_us).or_else(|| {
+        latency.map(|it| api::Timestamp::from_micros(trace.started_at.saturating_add(it.saturating_mul(1_000))).micros())
+    });
+    trace.latency_ms = latency.or(sums.latency_ms).or_else(|| {
+        let (start, end) = (started?, ended?);
+        Some((end - start) / 1_000)
+    });
+}
+
+fn failures(sums: &Rollup, bare_error: bool, error: Option<&str>) -> i16 {
+    let bits = i16::from(sums.failures.bits());
+    match error {
+        // An item without spans still says why it failed.
+        Some(message) if bare_error => bits | bit_of(semantics::failure::classify_message(message)),
+        _ => bits,
+    }
+}

@@ -1,0 +1,239 @@
+//! From OTLP drafts to parts.
+
+use std::collections::HashMap;
+
+use entities::{body, event, span, trace};
+use semantics::{
+    cost::{CostInput, span_cost},
+    draft::{SpanDraft, TraceHints},
+};
+use uuid::Uuid;
+
+use super::{
+    part::{Hints, Part, bit_of, derived_id, label, summarise},
+    prices::PriceBook,
+    text::{Entry, pack},
+};
+
+/// Where the spans go and when they were received.
+#[derive(Clone, Copy, Debug)]
+pub struct Receipt {
+    /// The key's tenant.
+    pub tenant_id: Uuid,
+    /// The project to store new traces in.
+    pub project_id: Uuid,
+    /// Microseconds.
+    pub now: i64,
+}
+
+/// Sorts drafts by trace and makes one part of each. A second copy of a span is left out.
+///
+/// # Errors
+/// When the texts can't be compressed.
+pub fn parts(drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<Vec<Part>> {
+    let mut order: Vec<Vec<SpanDraft>> = Vec::new();
+    let mut known: HashMap<[u8; 16], usize> = HashMap::new();
+    for draft in drafts {
+        let at = *known.entry(draft.trace_id).or_insert_with(|| {
+            order.push(Vec::new());
+            order.len() - 1
+        });
+        order[at].push(draft);
+    }
+    order.into_iter().map(|drafts| part(drafts, receipt, prices)).collect()
+}
+
+fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<Part> {
+    let trace_id = drafts.first().map_or(Uuid::nil(), |it| Uuid::from_bytes(it.trace_id));
+    // The root's texts are what lists show: first in the body, they are unpacked alone.
+    drafts.sort_by_key(|it| it.parent_span_id.is_some());
+    let mut seen = std::collections::HashSet::with_capacity(drafts.len());
+    drafts.retain(|it| seen.insert(it.span_id));
+
+    let mut spans = Vec::with_capacity(drafts.len());
+    let mut entries = Vec::with_capacity(drafts.len());
+    let mut events = Vec::new();
+    for mut draft in drafts {
+        let id = span_id(trace_id, draft.span_id);
+        for (i, it) in draft.events.drain(..).enumerate() {
+            events.push(event::Model {
+                tenant_id: receipt.tenant_id,
+                trace_id,
+                id: derived_id(id, &format!("event:{i}")),
+                span_id: Some(id),
+                message: it.message,
+                level: it.level.to_owned(),
+                metadata: (it.metadata != "{}").then_some(it.metadata),
+                created_at: it.time_us.or(draft.end_us).unwrap_or(receipt.now),
+            });
+        }
+        let (row, entry) = span(draft, id, trace_id, receipt, prices);
+        spans.push(row);
+        entries.push(entry);
+    }
+    let (packed, places) = pack(&entries)?;
+    for (span, (body_id, index)) in spans.iter_mut().zip(places) {
+        span.body_id = Some(body_id);
+        span.body_index = index;
+    }
+    let bodies =
+        packed.into_iter().map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data }).collect();
+    let mut trace = empty_trace(receipt, trace_id);
+    summarise(&mut trace, &mut spans, receipt.now);
+    Ok(Part { trace, spans, events, bodies })
+}
+
+/// A trace's row before anything is known of it.
+pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
+    trace::Model {
+        tenant_id: receipt.tenant_id,
+        id,
+        project_id: receipt.project_id,
+        external_id: None,
+        session_id: None,
+        user_id: None,
+        name: None,
+        model: None,
+        error: None,
+        failure_types: 0,
+        started_at: receipt.now,
+        ended_at: None,
+        latency_ms: None,
+        latency_class: None,
+        prompt_tokens: None,
+        completion_tokens: None,
+        total_tokens: 0,
+        token_class: 0,
+        cost: None,
+        cost_class: None,
+        tags: None,
+        span_count: 0,
+        ready_at: receipt.now,
+        ready: false,
+        given: None,
+        digest: None,
+        body_id: None,
+        body_index: 0,
+        created_at: receipt.now,
+        updated_at: receipt.now,
+    }
+}
+
+/// The id of an OTLP span: its 16 hexadecimal digits as a name within its trace.
+pub fn span_id(trace_id: Uuid, otel: [u8; 8]) -> Uuid {
+    let mut digits = [0_u8; 16];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(otel) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 15)];
+    }
+    Uuid::new_v5(&trace_id, &digits)
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn span(
+    draft: SpanDraft,
+    id: Uuid,
+    trace_id: Uuid,
+    receipt: Receipt,
+    prices: &PriceBook,
+) -> (span::Model, Entry) {
+    let started_at = draft.start_us.or(draft.end_us).unwrap_or(receipt.now);
+    let mut metadata = draft.metadata;
+    let cost = span_cost(
+        &CostInput {
+            is_llm: draft.span_type == api::SpanType::Llm,
+            metadata_cost_usd: metadata_cost(&metadata),
+            own_cost: draft.sent_cost,
+            model: draft.model.as_deref(),
+            usage: &draft.usage,
+        },
+        |model| prices.find(model),
+    );
+    if let Some(cost) = &cost {
+        splice(&mut metadata, "cost_details", &cost.details);
+    }
+    let row = span::Model {
+        tenant_id: receipt.tenant_id,
+        trace_id,
+        id,
+        parent_id: draft.parent_span_id.map(|it| span_id(trace_id, it)),
+        name: draft.name,
+        kind: draft.span_type.into(),
+        model: draft.model,
+        started_at,
+        ended_at: draft.end_us,
+        latency_ms: draft.end_us.map(|end| (end.saturating_sub(started_at) / 1_000).max(0)),
+        error: draft.error,
+        failure: draft.failure.map(bit_of),
+        prompt_tokens: draft.usage.prompt,
+        completion_tokens: draft.usage.completion,
+        cost: cost.map(|it| it.pico),
+        counted: true,
+        cost_counted: true,
+        response_hash: draft.response_id.as_deref().map(hash),
+        otel_span_id: Some(draft.span_id.to_vec()),
+        hints: hints(draft.hints),
+        body_id: None,
+        body_index: 0,
+        created_at: receipt.now,
+    };
+    let entry = Entry {
+        input: draft.input,
+        output: draft.output,
+        metadata: (metadata != "{}").then_some(metadata),
+        trace_input: draft.trace_input,
+        trace_output: draft.trace_output,
+    };
+    (row, entry)
+}
+
+fn hints(said: TraceHints) -> Option<String> {
+    let hints = Hints {
+        name: said.name.as_deref().map(label),
+        session_id: said.session_id.as_deref().map(label),
+        user_id: said.user_id.as_deref().map(label),
+        external_id: said.external_id.as_deref().map(label),
+        tags: said.tags.iter().map(|(key, value)| (label(key), label(value))).collect(),
+        complete: said.complete,
+    };
+    (hints != Hints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
+}
+
+/// `cost_usd` of a metadata object, which is parsed only if it can be in there.
+pub fn metadata_cost(metadata: &str) -> Option<f64> {
+    #[derive(serde::Deserialize)]
+    struct Priced {
+        cost_usd: Option<serde_json::Value>,
+    }
+    if !metadata.contains("\"cost_usd\"") {
+        return None;
+    }
+    match serde_json::from_str::<Priced>(metadata).ok()?.cost_usd? {
+        serde_json::Value::Number(number) => number.as_f64(),
+        serde_json::Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Adds a member, given as JSON, to the text of a JSON object.
+pub fn splice(object: &mut String, name: &str, value: &str) {
+    let Some(end) = object.rfind('}') else { return };
+    let empty = object[..end].trim_end().ends_with('{');
+    object.truncate(end);
+    if !empty {
+        object.push(',');
+    }
+    object.push('"');
+    object.push_str(name);
+    object.push_str("\":");
+    object.push_str(value);
+    object.push('}');
+}
+
+/// Equal ids have equal hashes in every process and version: the first 8 bytes of a name-based UUID.
+fn hash(response_id: &str) -> i64 {
+    let bytes = Uuid::new_v5(&Uuid::NAMESPACE_OID, response_id.as_bytes()).into_bytes();
+    i64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
+}
+

@@ -1,0 +1,187 @@
+//! The group commit: whatever has queued while the last transaction ran becomes the next one.
+//!
+//! Handlers hand finished rows over and wait; a request is answered only after the commit
+//! that holds it. There is no timer and no window in which something is acknowledged but not
+//! saved. When the queue is full the caller is told to come back.
+
+use std::sync::Arc;
+
+use entities::dialect::Dialect;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::part::Part;
+use crate::{
+    clock::Clock,
+    error::{Error, Result, problem},
+    store::{Db, traces::Stored, traces::store},
+};
+
+/// Requests that may wait for a commit.
+const QUEUE: usize = 256;
+/// Requests in one transaction at most.
+const GROUP: usize = 64;
+/// Spans after which a transaction takes no further request.
+const GROUP_SPANS: usize = 4_000;
+/// Tries of a transaction that lost against another one.
+const TRIES: u32 = 3;
+
+/// What one request wants stored.
+struct Submission {
+    parts: Vec<Part>,
+    answer: oneshot::Sender<Result<Vec<(Part, Stored)>>>,
+}
+
+/// Hands parts to the writers.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    queue: mpsc::Sender<Submission>,
+}
+
+impl Writer {
+    /// A writer and the queue that [`run`] works off.
+    pub fn new() -> (Self, WriterQueue) {
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        (Self { queue }, WriterQueue(Arc::new(tokio::sync::Mutex::new(receiver))))
+    }
+
+    /// Stores the parts of one request, all or none, and answers what became of each.
+    ///
+    /// # Errors
+    /// `overloaded` when the queue is full or the server is stopping; internal when the
+    /// database fails.
+    pub async fn store(&self, parts: Vec<Part>) -> Result<Vec<(Part, Stored)>> {
+        if parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answer, stored) = oneshot::channel();
+        self.queue.try_send(Submission { parts, answer }).map_err(|_| {
+            problem(api::ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
+        })?;
+        stored.await.map_err(|_| problem(api::ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
+    }
+}
+
+/// The receiving end, shared by the writers of a process.
+#[derive(Clone, Debug)]
+pub struct WriterQueue(Arc<tokio::sync::Mutex<mpsc::Receiver<Submission>>>);
+
+impl WriterQueue {
+    /// How many writers serve a database: SQLite has room for one.
+    pub fn writers(dialect: Dialect) -> usize {
+        match dialect {
+            Dialect::Sqlite => 1,
+            Dialect::Postgres => 2,
+        }
+    }
+
+    /// Works until `stopping`, and then until the queue is empty. `changed` is told which
+    /// tenants have new or changed traces.
+    pub async fn run(
+        self,
+        db: Db,
+        clock: Arc<dyn Clock>,
+        changed: broadcast::Sender<Uuid>,
+        stopping: CancellationToken,
+    ) {
+        while let Some(group) = self.next_group(&stopping).await {
+            commit(&db, clock.as_ref(), &changed, group).await;
+        }
+    }
+
+    /// Waits for a request and takes what else has queued.
+    async fn next_group(&self, stopping: &CancellationToken) -> Option<Vec<Submission>> {
+        let mut queue = self.0.lock().await;
+        let first = tokio::select! {
+            biased;
+            first = queue.recv() => first,
+            () = stopping.cancelled() => {
+                // Who comes now is told that the server is stopping.
+                queue.close();
+                queue.recv().await
+            }
+        };
+        let mut group = vec![first?];
+        let mut spans = count(&group[0]);
+        while group.len() < GROUP && spans < GROUP_SPANS {
+            let Ok(next) = queue.try_recv() else { break };
+            spans += count(&next);
+            group.push(next);
+        }
+        Some(group)
+    }
+}
+
+fn count(submission: &Submission) -> usize {
+    submission.parts.iter().map(|it| it.spans.len() + 1).sum()
+}
+
+async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, group: Vec<Submission>) {
+    let sizes: Vec<usize> = group.iter().map(|it| it.parts.len()).collect();
+    let mut answers = Vec::with_capacity(group.len());
+    let mut parts = Vec::with_capacity(sizes.iter().sum());
+    for submission in group {
+        parts.extend(submission.parts);
+        answers.push(submission.answer);
+    }
+    match attempt(db, &mut parts, clock).await {
+        Ok(outcomes) => {
+            announce(changed, &parts, &outcomes);
+            let mut stored = parts.into_iter().zip(outcomes);
+            for (answer, size) in answers.into_iter().zip(sizes) {
+                // Who no longer waits has been cut off; the data is stored all the same.
+                _ = answer.send(Ok(stored.by_ref().take(size).collect()));
+            }
+        }
+        // One request must not take others down with it: each is tried alone.
+        Err(error) if answers.len() > 1 => {
+            tracing::warn!(%error, requests = answers.len(), "a group could not be committed; its requests are tried alone");
+            let mut parts = parts.into_iter();
+            for (answer, size) in answers.into_iter().zip(sizes) {
+                let mut own: Vec<Part> = parts.by_ref().take(size).collect();
+                let result = attempt(db, &mut own, clock).await;
+                if let Ok(outcomes) = &result {
+                    announce(changed, &own, outcomes);
+                }
+                _ = answer.send(result.map(|it| own.into_iter().zip(it).collect()).map_err(Error::from));
+            }
+        }
+        Err(error) => {
+            for answer in answers {
+                _ = answer.send(Err(error));
+                return;
+            }
+        }
+    }
+}
+
+/// One transaction, tried again while it loses against others.
+async fn attempt(db: &Db, parts: &mut [Part], clock: &dyn Clock) -> Result<Vec<Stored>> {
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        match store(db, parts, clock.now()).await {
+            Ok(outcomes) => return Ok(outcomes),
+            Err(error) if tried < TRIES && lost_a_race(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A deadlock or a serialisation failure: the same transaction can succeed now.
+fn lost_a_race(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|it| it.code()).is_some_and(|it| it == "40P01" || it == "40001")
+}
+
+fn announce(changed: &broadcast::Sender<Uuid>, parts: &[Part], outcomes: &[Stored]) {
+    let mut last = None;
+    for (part, outcome) in parts.iter().zip(outcomes) {
+        let tenant = part.trace.tenant_id;
+        if !matches!(outcome, Stored::Duplicate { .. }) && last != Some(tenant) {
+            // Nobody may be listening.
+            _ = changed.send(tenant);
+            last = Some(tenant);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The list of job kinds: which function does which work.
+
+use std::sync::Arc;
+
+use entities::job;
+
+use crate::{
+    app::App,
+    queue::{Job, Outcome},
+    trace_ready::{self, TraceReady},
+};
+
+/// Does a job's work.
+pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
+    match job.kind.as_str() {
+        TraceReady::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => trace_ready::run(app, job.tenant_id, payload).await,
+            Err(error) => Outcome::Discard { why: format!("unreadable payload: {error}") },
+        },
+        // From a newer version that shares the database: it will come back for it.
+        kind => {
+            tracing::warn!(kind, "a job of an unknown kind is left for a newer version");
+            Outcome::Snooze { until: app.clock.now() + 60_000_000 }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! One durable queue for all work that is done later. It knows no kind of work.
+//!
+//! A job is enqueued in the transaction that makes it necessary. A worker claims it in two
+//! steps (which tenants have work, without a lock; then a few jobs of one of them, locked),
+//! which is fair to tenants and is what a database distributed by tenant can do. A claim is a
+//! lease with a fence: who lost the lease can no longer finish the job. What is done is
+//! deleted; what failed too often stays as `dead`.
+//!
+//! **Invariant:** no transaction is open while a job runs.
+
+pub mod worker;
+
+use entities::{dialect::Dialect, job};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, EntityTrait, FromQueryResult, Statement, Value};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{clock::new_id, store::Db};
+
+/// Workers of one lane never wait for those of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Book-keeping after ingest. Short, never waits for anyone outside.
+    Ingest,
+}
+
+impl Lane {
+    /// Every lane.
+    pub const ALL: &'static [Self] = &[Self::Ingest];
+
+    /// The word in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+        }
+    }
+
+    /// Jobs of this lane that one process runs at once.
+    pub const fn concurrency(self) -> usize {
+        match self {
+            Self::Ingest => 1,
+        }
+    }
+}
+
+/// A kind of work: its name, its lane and its arguments.
+pub trait Job: Serialize {
+    /// The word in the database. Never changed once released.
+    const KIND: &'static str;
+    /// Which workers take it.
+    const LANE: Lane;
+    /// Dead after so many attempts.
+    const MAX_ATTEMPTS: i32 = 10;
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing is left to do.
+    Done,
+    /// Trying again may help.
+    Retry {
+        /// For the log and the job's row.
+        why: String,
+    },
+    /// Not yet; this was no attempt.
+    Snooze {
+        /// Microseconds since the epoch.
+        until: i64,
+    },
+    /// Trying again can't help.
+    Discard {
+        /// For the log and the job's row.
+        why: String,
+    },
+}
+
+/// How long a claim lasts without a heartbeat, microseconds.
+pub const LEASE: i64 = 30_000_000;
+
+/// First pause before another attempt, doubled each time, microseconds.
+const BACKOFF: i64 = 1_000_000;
+/// Longest pause before another attempt, microseconds.
+const BACKOFF_MAX: i64 = 3_600_000_000;
+
+/// The row of a job, to be inserted in the caller's transaction.
+pub fn new_job<J: Job>(tenant_id: Uuid, payload: &J, run_at: i64, now: i64) -> job::Model {
+    job::Model {
+        tenant_id,
+        id: new_id(),
+        lane: J::LANE.as_str().to_owned(),
+        kind: J::KIND.to_owned(),
+        // A payload is ids and numbers; it always serialises.
+        payload: serde_json::to_string(payload).unwrap_or_default(),
+        status: "ready".to_owned(),
+        run_at,
+        attempts: 0,
+        max_attempts: J::MAX_ATTEMPTS,
+        lease_until: None,
+        fence: 0,
+        last_error: None,
+        created_at: now,
+    }
+}
+
+/// Enqueues a job in the caller's transaction.
+///
+/// # Errors
+/// When the database fails.
+pub async fn enqueue<J: Job>(
+    txn: &impl ConnectionTrait,
+    tenant_id: Uuid,
+    payload: &J,
+    run_at: i64,
+    now: i64,
+) -> Result<(), DbErr> {
+    let row: job::ActiveModel = new_job(tenant_id, payload, run_at, now).into();
+    job::Entity::insert(row).exec_without_returning(txn).await?;
+    Ok(())
+}
+
+/// Up to `limit` tenants with work that is due in `lane`, the longest waiting first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn candidates(db: &Db, lane: Lane, now: i64, limit: u64) -> Result<Vec<Uuid>, DbErr> {
+    // Over tenants, without a lock: one of the few statements that name none.
+    let sql = "SELECT tenant_id, MIN(run_at) AS first FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2 \
+               GROUP BY tenant_id ORDER BY first LIMIT $3";
+    let values = [lane.as_str().into(), now.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let rows = db.write.query_all_raw(statement(db, sql, values)).await?;
+    rows.iter().map(|it| it.try_get("", "tenant_id")).collect()
+}
+
+/// Claims up to `limit` due jobs of one tenant until `now + LEASE`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn claim(db: &Db, tenant: Uuid, lane: Lane, now: i64, limit: u64) -> Result<Vec<job::Model>, DbErr> {
+    let sql = format!(
+        "UPDATE job SET status = 'running', attempts = attempts + 1, fence = fence + 1, lease_until = $1 \
+         WHERE tenant_id = $2 AND id IN (SELECT id FROM job WHERE tenant_id = $2 AND lane = $3 AND status = 'ready' \
+         AND run_at <= $4 ORDER BY run_at, id LIMIT $5{}) RETURNING *",
+        db.dialect.for_update_skip_locked()
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let values = [(now + LEASE).into(), tenant.into(), lane.as_str().into(), now.into(), limit.into()];
+    let rows = db.write.query_all_raw(statement(db, &sql, values)).await?;
+    rows.iter().map(|it| job::Model::from_query_result(it, "")).collect()
+}
+
+/// Prolongs a claim. False when it was lost.
+///
+/// # Errors
+/// When the database fails.
+pub async fn heartbeat(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
+    let sql = "UPDATE job SET lease_until = $1 WHERE tenant_id = $2 AND id = $3 AND fence = $4 AND status = 'running'";
+    changed(db, sql, [(now + LEASE).into(), job.tenant_id.into(), job.id.into(), job.fence.into()]).await
+}
+
+/// Ends an attempt. False when the claim was lost: then another worker has the job, and
+/// nothing was changed.
+///
+/// # Errors
+/// When the database fails.
+pub async fn finish(db: &Db, job: &job::Model, outcome: &Outcome, now: i64) -> Result<bool, DbErr> {
+    let held = "WHERE tenant_id = $1 AND id = $2 AND fence = $3 AND status = 'running'";
+    let key: [Value; 3] = [job.tenant_id.into(), job.id.into(), job.fence.into()];
+    let [tenant, id, fence] = key;
+    match outcome {
+        Outcome::Done => changed(db, &format!("DELETE FROM job {held}"), [tenant, id, fence]).await,
+        Outcome::Snooze { until } => {
+            let sql = format!(
+                "UPDATE job SET status = 'ready', lease_until = NULL, attempts = attempts - 1, run_at = $4 {held}"
+            );
+            changed(db, &sql, [tenant, id, fence, (*until).into()]).await
+        }
+        Outcome::Retry { why } if job.attempts < job.max_attempts => {
+            let sql = format!("UPDATE job SET status = 'ready', lease_until = NULL, run_at = $4, last_error = $5 {held}");
+            changed(db, &sql, [tenant, id, fence, (now + backoff(job.attempts)).into(), why.as_str().into()]).await
+        }
+        Outcome::Retry { why } | Outcome::Discard { why } => {
+            let sql = format!("UPDATE job SET status = 'dead', lease_until = NULL, last_error = $4 {held}");
+            changed(db, &sql, [tenant, id, fence, why.as_str().into()]).await
+        }
+    }
+}
+
+/// Gives a job back unfinished, as on shutdown; it is due at once and this was no attempt.
+///
+/// # Errors
+/// When the database fails.
+pub async fn give_back(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
+    finish(db, job, &Outcome::Snooze { until: now }, now).await
+}
+
+/// Makes jobs whose worker is gone ready again, or dead when that was the last attempt.
+/// Answers how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn rescue(db: &Db, now: i64) -> Result<u64, DbErr> {
+    let sql = "SELECT DISTINCT tenant_id FROM job WHERE status = 'running' AND lease_until < $1 LIMIT 100";
+    let tenants = db.write.query_all_raw(statement(db, sql, [now.into()])).await?;
+    let mut rescued = 0;
+    for row in tenants {
+        let tenant: Uuid = row.try_get("", "tenant_id")?;
+        let sql = "UPDATE job SET status = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'ready' END, \
+                   lease_until = NULL, last_error = 'its worker did not come back' \
+                   WHERE tenant_id = $1 AND status = 'running' AND lease_until < $2";
+        rescued += db.write.execute_raw(statement(db, sql, [tenant.into(), now.into()])).await?.rows_affected();
+    }
+    Ok(rescued)
+}
+
+fn backoff(attempts: i32) -> i64 {
+    let doublings = u32::try_from(attempts.clamp(1, 20) - 1).unwrap_or(0);
+    (BACKOFF << doublings).min(BACKOFF_MAX)
+}
+
+async fn changed<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Result<bool, DbErr> {
+    Ok(db.write.execute_raw(statement(db, sql, values)).await?.rows_affected() > 0)
+}
+
+fn statement<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Statement {
+    let backend = match db.dialect {
+        Dialect::Sqlite => DbBackend::Sqlite,
+        Dialect::Postgres => DbBackend::Postgres,
+    };
+    Statement::from_sql_and_values(backend, sql, values)
+}

@@ -1,0 +1,125 @@
+//! Workers: claim, run with a heartbeat, finish.
+
+use std::{sync::Arc, time::Duration};
+
+use entities::job;
+use futures::FutureExt;
+
+use super::{LEASE, Lane, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
+use crate::{app::App, jobs};
+
+/// How long a lane with nothing to do waits before it looks again, unless woken.
+const IDLE: Duration = Duration::from_millis(500);
+/// Pause between searches for jobs whose worker is gone.
+const RESCUE: Duration = Duration::from_secs(10);
+/// Jobs of one tenant that are claimed at once.
+const BATCH: u64 = 16;
+
+/// Starts the workers of every lane and the search for lost jobs; they stop with the app.
+pub fn start(app: &Arc<App>) {
+    for lane in Lane::ALL {
+        for _ in 0..lane.concurrency() {
+            let worker = Arc::clone(app);
+            app.spawn(async move { work(&worker, *lane).await });
+        }
+    }
+    let rescuer = Arc::clone(app);
+    app.spawn(async move {
+        while !rescuer.pause(RESCUE).await {
+            match rescue(&rescuer.db, rescuer.clock.now()).await {
+                Ok(0) => {}
+                Ok(n) => tracing::warn!(jobs = n, "{n} jobs whose worker did not come back are ready again"),
+                Err(error) => tracing::warn!(%error, "could not look for lost jobs"),
+            }
+        }
+    });
+}
+
+/// Runs everything that is due now, one after the other; answers how many jobs ran.
+///
+/// # Errors
+/// When the database fails.
+pub async fn drain(app: &Arc<App>) -> Result<usize, sea_orm::DbErr> {
+    let mut ran = 0;
+    loop {
+        let mut found = false;
+        for lane in Lane::ALL {
+            for job in due(app, *lane).await? {
+                found = true;
+                ran += 1;
+                run(app, job).await;
+            }
+        }
+        if !found {
+            return Ok(ran);
+        }
+    }
+}
+
+async fn work(app: &Arc<App>, lane: Lane) {
+    loop {
+        let jobs = match due(app, lane).await {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                tracing::warn!(lane = lane.as_str(), %error, "could not claim jobs");
+                Vec::new()
+            }
+        };
+        if jobs.is_empty() {
+            if app.pause(IDLE).await {
+                return;
+            }
+            continue;
+        }
+        for job in jobs {
+            if app.is_stopping() {
+                if let Err(error) = give_back(&app.db, &job, app.clock.now()).await {
+                    tracing::warn!(%error, "a job could not be given back; its lease will end by itself");
+                }
+                continue;
+            }
+            run(app, job).await;
+        }
+    }
+}
+
+async fn due(app: &App, lane: Lane) -> Result<Vec<job::Model>, sea_orm::DbErr> {
+    let now = app.clock.now();
+    for tenant in candidates(&app.db, lane, now, 8).await? {
+        let jobs = claim(&app.db, tenant, lane, now, BATCH).await?;
+        if !jobs.is_empty() {
+            return Ok(jobs);
+        }
+    }
+    Ok(Vec::new())
+}
+
+async fn run(app: &Arc<App>, job: job::Model) {
+    let outcome = with_heartbeat(app, &job).await;
+    if let Outcome::Retry { why } | Outcome::Discard { why } = &outcome {
+        tracing::warn!(job.kind = job.kind, job.id = %job.id, job.attempts, why, "job {} did not succeed", job.kind);
+    }
+    match finish(&app.db, &job, &outcome, app.clock.now()).await {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(job.id = %job.id, "the lease was lost; another worker has the job"),
+        Err(error) => tracing::warn!(job.id = %job.id, %error, "a job's end could not be stored; it will run again"),
+    }
+}
+
+async fn with_heartbeat(app: &Arc<App>, job: &job::Model) -> Outcome {
+    let work = std::panic::AssertUnwindSafe(jobs::run(app, job)).catch_unwind();
+    tokio::pin!(work);
+    let beat = Duration::from_micros(LEASE.unsigned_abs() / 3);
+    loop {
+        match tokio::time::timeout(beat, &mut work).await {
+            Ok(Ok(outcome)) => return outcome,
+            Ok(Err(_)) => return Outcome::Retry { why: "the job panicked".to_owned() },
+            Err(_) => match heartbeat(&app.db, job, app.clock.now()).await {
+                // Whoever has it now will finish it.
+                Ok(false) => return Outcome::Retry { why: "the lease was lost".to_owned() },
+                Ok(true) => {}
+                Err(error) => tracing::warn!(%error, "no heartbeat"),
+            },
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Opening the database: pools, pragmas, migrations, transactions.
+
+use std::{path::Path, str::FromStr, time::Duration};
+
+use entities::dialect::Dialect;
+use migrations::MigratorTrait;
+use sea_orm::{
+    DatabaseConnection, DatabaseTransaction, DbErr, SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector,
+    TransactionOptions, TransactionTrait,
+};
+use sqlx::{
+    PgPool, SqlitePool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+/// The database, as everything else sees it.
+///
+/// On SQLite `write` is a single connection, so that writers queue here and never meet
+/// `SQLITE_BUSY`; on PostgreSQL both are the same pool unless reads go to a replica.
+#[derive(Clone, Debug)]
+pub struct Db {
+    /// For reads.
+    pub read: DatabaseConnection,
+    /// For writes and for reads that must see them.
+    pub write: DatabaseConnection,
+    /// Which database it is.
+    pub dialect: Dialect,
+}
+
+/// Pages of 4 KiB after which SQLite moves the write-ahead log into the file. Large, because
+/// a page that many transactions touched is then moved once.
+const WAL_PAGES: &str = "8000";
+
+impl Db {
+    /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` for reads, and for
+    /// PostgreSQL as many for everything. `read_url` sends reads to a replica.
+    ///
+    /// # Errors
+    /// When the database can't be reached or the address can't be read.
+    pub async fn open(url: &str, read_url: Option<&str>, connections: u32) -> Result<Self, DbErr> {
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            let write = postgres(url, connections).await?;
+            let read = match read_url {
+                Some(replica) => postgres(replica, connections).await?,
+                None => write.clone(),
+            };
+            Ok(Self {
+                read: SqlxPostgresConnector::from_sqlx_postgres_pool(read),
+                write: SqlxPostgresConnector::from_sqlx_postgres_pool(write),
+                dialect: Dialect::Postgres,
+            })
+        } else {
+            let write = sqlite(url, 1, "-32768").await?;
+            let read = sqlite(url, connections, "-4096").await?;
+            Ok(Self {
+                read: SqlxSqliteConnector::from_sqlx_sqlite_pool(read),
+                write: SqlxSqliteConnector::from_sqlx_sqlite_pool(write),
+                dialect: Dialect::Sqlite,
+            })
+        }
+    }
+
+    /// Brings the schema up to date. Several processes may start at once: on PostgreSQL a
+    /// lock on one address keeps them apart, on SQLite the single writer does.
+    ///
+    /// # Errors
+    /// When a migration fails; those before it stay applied.
+    pub async fn migrate(&self) -> Result<(), DbErr> {
+        if self.dialect == Dialect::Postgres {
+            let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
+            // "loupe" as a number; held by this session only while it migrates.
+            sqlx::query("SELECT pg_advisory_lock(465557418597)").execute(&mut *lock).await.map_err(conn_err)?;
+            let done = migrations::Migrator::up(&self.write, None).await;
+            sqlx::query("SELECT pg_advisory_unlock(465557418597)").execute(&mut *lock).await.map_err(conn_err)?;
+            return done;
+        }
+        migrations::Migrator::up(&self.write, None).await
+    }
+
+    /// Begins a transaction that may write. On SQLite it takes the lock at once: one that
+    /// reads first and writes later could not be granted it.
+    ///
+    /// # Errors
+    /// When no connection can be had.
+    pub async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
+        let mode = (self.dialect == Dialect::Sqlite).then_some(SqliteTransactionMode::Immediate);
+        self.write
+            .begin_with_options(TransactionOptions { sqlite_transaction_mode: mode, ..Default::default() })
+            .await
+    }
+
+    /// The sqlx pool for writes, when this is SQLite.
+    pub fn sqlite(&self) -> &SqlitePool {
+        self.write.get_sqlite_connection_pool()
+    }
+
+    /// The sqlx pool for writes, when this is PostgreSQL.
+    pub fn postgres(&self) -> &PgPool {
+        self.write.get_postgres_connection_pool()
+    }
+
+    /// Whether the database answers.
+    pub async fn is_reachable(&self) -> bool {
+        use sea_orm::ConnectionTrait;
+        let ping = self.read.execute_unprepared("SELECT 1");
+        matches!(tokio::time::timeout(Duration::from_secs(2), ping).await, Ok(Ok(_)))
+    }
+
+    /// Closes both pools; SQLite then leaves no write-ahead log behind.
+    pub async fn close(self) {
+        // Nothing can be done about a connection that won't close.
+        _ = self.read.close().await;
+        _ = self.write.close().await;
+    }
+}
+
+async fn postgres(url: &str, connections: u32) -> Result<PgPool, DbErr> {
+    let options = PgConnectOptions::from_str(url).map_err(conn_err)?.application_name("loupe-server");
+    PgPoolOptions::new()
+        .max_connections(connections.max(2))
+        .acquire_timeout(Duration::from_secs(5))
+        .connect_with(options)
+        .await
+        .map_err(conn_err)
+}
+
+async fn sqlite(url: &str, connections: u32, cache: &'static str) -> Result<SqlitePool, DbErr> {
+    let options = SqliteConnectOptions::from_str(url)
+        .map_err(conn_err)?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // FULL, because what was acknowledged must survive a loss of power too.
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5))
+        .pragma("cache_size", cache)
+        .pragma("temp_store", "memory")
+        .pragma("wal_autocheckpoint", WAL_PAGES)
+        .statement_cache_capacity(256);
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(Duration::from_secs(30))
+        .connect_with(options)
+        .await
+        .map_err(conn_err)
+}
+
+fn conn_err(error: sqlx::Error) -> DbErr {
+    DbErr::Conn(sea_orm::RuntimeErr::SqlxError(error.into()))
+}
+
+/// The address of the SQLite file in a data directory.
+pub fn sqlite_url(data_dir: &Path) -> String {
+    format!("sqlite://{}/loupe.db", data_dir.display())
+}

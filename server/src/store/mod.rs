@@ -1,0 +1,12 @@
+//! Every query, one file a noun. The tenant is the first argument of each that is a tenant's.
+
+mod bulk;
+mod db;
+pub mod keys;
+pub mod prices;
+pub mod projects;
+pub mod settings;
+pub mod tenants;
+pub mod traces;
+
+pub use db::{Db, sqlite_url};

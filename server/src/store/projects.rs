@@ -1,0 +1,134 @@
+//! Projects of a tenant.
+
+use entities::project;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect, Set,
+};
+use uuid::Uuid;
+
+/// Which projects a list shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Show {
+    /// Those that take traces.
+    #[default]
+    Active,
+    /// Those that don't.
+    Archived,
+    /// Both.
+    All,
+}
+
+/// One project.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<project::Model>, DbErr> {
+    project::Entity::find_by_id((tenant, id)).one(db).await
+}
+
+/// The project of that name.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_name(db: &impl ConnectionTrait, tenant: Uuid, name: &str) -> Result<Option<project::Model>, DbErr> {
+    project::Entity::find()
+        .filter(project::Column::TenantId.eq(tenant))
+        .filter(project::Column::Name.eq(name))
+        .one(db)
+        .await
+}
+
+/// The oldest project that takes traces.
+///
+/// # Errors
+/// When the database fails.
+pub async fn oldest_active(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<project::Model>, DbErr> {
+    project::Entity::find()
+        .filter(project::Column::TenantId.eq(tenant))
+        .filter(project::Column::ArchivedAt.is_null())
+        .order_by_asc(project::Column::CreatedAt)
+        .order_by_asc(project::Column::Id)
+        .one(db)
+        .await
+}
+
+/// How many projects there are, archived ones included.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
+    project::Entity::find().filter(project::Column::TenantId.eq(tenant)).count(db).await
+}
+
+/// A page, newest first, after the (time, id) of `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    show: Show,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Result<Vec<project::Model>, DbErr> {
+    let mut query = project::Entity::find().filter(project::Column::TenantId.eq(tenant));
+    query = match show {
+        Show::Active => query.filter(project::Column::ArchivedAt.is_null()),
+        Show::Archived => query.filter(project::Column::ArchivedAt.is_not_null()),
+        Show::All => query,
+    };
+    if let Some((at, id)) = after {
+        let older = Condition::any()
+            .add(project::Column::CreatedAt.lt(at))
+            .add(Condition::all().add(project::Column::CreatedAt.eq(at)).add(project::Column::Id.lt(id)));
+        query = query.filter(older);
+    }
+    query
+        .order_by_desc(project::Column::CreatedAt)
+        .order_by_desc(project::Column::Id)
+        .limit(limit)
+        .all(db)
+        .await
+}
+
+/// Adds a project.
+///
+/// # Errors
+/// When the database fails, or the name is taken.
+pub async fn add(db: &impl ConnectionTrait, row: project::Model) -> Result<(), DbErr> {
+    project::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
+    Ok(())
+}
+
+/// Locks the tenant's projects against other changes of their state until the transaction
+/// ends, and answers how many take traces.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock_active(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Uuid>, DbErr> {
+    let rows = project::Entity::find()
+        .filter(project::Column::TenantId.eq(tenant))
+        .filter(project::Column::ArchivedAt.is_null())
+        .order_by_asc(project::Column::Id)
+        .lock_exclusive()
+        .all(txn)
+        .await?;
+    Ok(rows.into_iter().map(|it| it.id).collect())
+}
+
+/// Archives (`at` is the time) or unarchives (`at` is none).
+///
+/// # Errors
+/// When the database fails.
+pub async fn set_archived(
+    db: &impl ConnectionTrait,
+    row: project::Model,
+    at: Option<i64>,
+    now: i64,
+) -> Result<project::Model, DbErr> {
+    let mut row = row.into_active_model();
+    row.archived_at = Set(at);
+    row.updated_at = Set(now);
+    row.update(db).await
+}

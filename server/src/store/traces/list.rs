@@ -1,0 +1,272 @@
+//! Pages of traces, newest first, and what has changed since.
+
+use entities::{dialect::Dialect, trace};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, FromQueryResult, Statement, Value};
+use uuid::Uuid;
+
+use super::{
+    super::Db,
+    filter::{Driver, Filter, Range, Sql, Tag},
+    text::{Texts, trace_texts},
+};
+
+/// Rows of a list, with their texts.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Newest first.
+    pub rows: Vec<(trace::Model, Texts)>,
+    /// Where the next page begins; none on the last one.
+    pub next: Option<(i64, Uuid)>,
+}
+
+/// Bytes of text after which a page ends early.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Traces whose texts one request looks through for words.
+const SEARCHED: usize = 2_000;
+/// Values of a tag's key up to which its rows are merged; beyond, the list is looked through.
+const TAG_VALUES: i64 = 50;
+/// Classes up to which a range is taken to touch all of them.
+const FEW_CLASSES: usize = 6;
+
+/// A page of at most `limit` traces after the (start, id) of `after`. A page can be shorter,
+/// with `next`, when its texts are large or when words are looked for.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<(i64, Uuid)>,
+    limit: usize,
+) -> Result<Page, DbErr> {
+    let driver = driver(db, tenant, filter).await?;
+    let searching = !filter.words.is_empty();
+    let block = if searching { 200 } else { limit };
+    let mut page = Page::default();
+    let (mut after, mut bytes, mut looked_at) = (after, 0, 0);
+    loop {
+        let mut rows = rows(db, tenant, filter, &driver, after, block + 1).await?;
+        let more = rows.len() > block;
+        rows.truncate(block);
+        looked_at += rows.len();
+        let texts = trace_texts(db, tenant, &rows).await?;
+        let count = rows.len();
+        for (i, (row, texts)) in rows.into_iter().zip(texts).enumerate() {
+            let position = (row.started_at, row.id);
+            after = Some(position);
+            if searching && !holds(&row, &texts, &filter.words) {
+                continue;
+            }
+            bytes += texts.bytes();
+            page.rows.push((row, texts));
+            let last = i + 1 == count && !more;
+            if page.rows.len() == limit || bytes > PAGE_BYTES {
+                page.next = (!last).then_some(position);
+                return Ok(page);
+            }
+        }
+        if !more {
+            return Ok(page);
+        }
+        if looked_at >= SEARCHED {
+            page.next = after;
+            return Ok(page);
+        }
+    }
+}
+
+/// Traces committed or changed after the (time of change, id) of `after`, oldest change first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn changed_since(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: (i64, Uuid),
+    limit: usize,
+) -> Result<Vec<(trace::Model, Texts)>, DbErr> {
+    let mut sql = Sql::new(tenant);
+    let (at, id) = (sql.arg(after.0), sql.arg(after.1));
+    sql.push(&format!(
+        "SELECT t.* FROM trace t{} WHERE t.tenant_id = $1 AND t.updated_at >= {at} AND (t.updated_at > {at} OR t.id > {id})",
+        db.dialect.index_hint("ix_trace_updated")
+    ));
+    filter.conditions(&mut sql, "t", db.dialect);
+    sql.push(&format!(" ORDER BY t.updated_at, t.id LIMIT {limit}"));
+    let rows = fetch(db, sql).await?;
+    let texts = trace_texts(db, tenant, &rows).await?;
+    Ok(rows.into_iter().zip(texts).filter(|(row, texts)| holds(row, texts, &filter.words)).collect())
+}
+
+/// Chooses what to walk along.
+async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr> {
+    let index = filter.index();
+    // A session, a user or an id of the caller's selects fewer rows than any tag.
+    if let Some(name @ ("ix_trace_external" | "ix_trace_session" | "ix_trace_user")) = index {
+        return Ok(Driver::Index { name });
+    }
+    for tag in &filter.tags {
+        match tag {
+            Tag::Pair(key, value) => return Ok(Driver::Tags(vec![(key.clone(), value.clone())])),
+            Tag::Key(key) => {
+                let values = values_of(db, tenant, key).await?;
+                if i64::try_from(values.len()).unwrap_or(i64::MAX) < TAG_VALUES {
+                    return Ok(Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect()));
+                }
+            }
+        }
+    }
+    if let Some(name) = index {
+        return Ok(Driver::Index { name });
+    }
+    if let Some(range) = filter.ranges().next() {
+        let classes = classes_of(db, tenant, range).await?;
+        return Ok(Driver::Classes { index: range.index, column: range.class, classes });
+    }
+    let name = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
+    Ok(Driver::Index { name })
+}
+
+async fn rows(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    driver: &Driver,
+    after: Option<(i64, Uuid)>,
+    limit: usize,
+) -> Result<Vec<trace::Model>, DbErr> {
+    let mut sql = Sql::new(tenant);
+    match driver {
+        Driver::Index { name } => {
+            sql.push(&format!("SELECT t.* FROM trace t{} WHERE t.tenant_id = $1", db.dialect.index_hint(name)));
+            sql.and_older("t", "id", after);
+            filter.conditions(&mut sql, "t", db.dialect);
+        }
+        Driver::Tags(tags) => {
+            let ways: Vec<String> = tags
+                .iter()
+                .map(|(key, value)| {
+                    let mut way = Sql { text: String::new(), values: std::mem::take(&mut sql.values) };
+                    let (key, value) = (way.arg(key.as_str()), way.arg(value.as_str()));
+                    way.push(&format!(
+                        "SELECT g.started_at, g.trace_id AS id FROM trace_tag g \
+                         JOIN trace t ON t.tenant_id = $1 AND t.id = g.trace_id \
+                         WHERE g.tenant_id = $1 AND g.key = {key} AND g.value = {value}"
+                    ));
+                    way.and_older("g", "trace_id", after);
+                    let mut rest = filter.clone();
+                    rest.tags.retain(|it| tags.len() > 1 || !matches!(it, Tag::Pair(k, v) if (k, v) == (&tags[0].0, &tags[0].1)));
+                    rest.conditions(&mut way, "t", db.dialect);
+                    if let Some(from) = filter.from {
+                        way.and("g", "started_at", ">=", from);
+                    }
+                    if let Some(to) = filter.to {
+                        way.and("g", "started_at", "<=", to);
+                    }
+                    way.push(&format!(" ORDER BY g.started_at DESC, g.trace_id DESC LIMIT {limit}"));
+                    sql.values = way.values;
+                    way.text
+                })
+                .collect();
+            merge(&mut sql, &ways, limit);
+        }
+        Driver::Classes { index, column, classes } => {
+            let hint = db.dialect.index_hint(index);
+            let ways: Vec<String> = classes
+                .iter()
+                .map(|class| {
+                    let mut way = Sql { text: String::new(), values: std::mem::take(&mut sql.values) };
+                    way.push(&format!(
+                        "SELECT t.started_at, t.id FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} = {class}"
+                    ));
+                    way.and_older("t", "id", after);
+                    filter.conditions(&mut way, "t", db.dialect);
+                    way.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
+                    sql.values = way.values;
+                    way.text
+                })
+                .collect();
+            merge(&mut sql, &ways, limit);
+        }
+    }
+    if sql.text.is_empty() {
+        return Ok(Vec::new());
+    }
+    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
+    fetch(db, sql).await
+}
+
+/// Joins the newest rows of several ways with the traces they name.
+fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
+    if ways.is_empty() {
+        return;
+    }
+    let all: Vec<String> = ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
+    sql.push(&format!(
+        "SELECT t.* FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
+         JOIN trace t ON t.tenant_id = $1 AND t.id = p.id",
+        all.join(" UNION ALL ")
+    ));
+}
+
+/// The values that a tag's key has, one more than are merged at most.
+async fn values_of(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbErr> {
+    let mut sql = Sql::new(tenant);
+    let key = sql.arg(key);
+    // Hops from value to value along the key of the table.
+    sql.push(&format!(
+        "WITH RECURSIVE v(value, n) AS (\
+         SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key}), 1 \
+         UNION ALL SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key} AND g.value > v.value), n + 1 \
+         FROM v WHERE v.value IS NOT NULL AND n < {TAG_VALUES}) SELECT value FROM v WHERE value IS NOT NULL"
+    ));
+    let rows = db.read.query_all_raw(statement(db, sql)).await?;
+    rows.iter().map(|it| it.try_get("", "value")).collect()
+}
+
+/// The classes of a range that have rows.
+async fn classes_of(db: &Db, tenant: Uuid, range: Range) -> Result<Vec<i16>, DbErr> {
+    let classes = range.classes();
+    if classes.clone().count() <= FEW_CLASSES {
+        return Ok(classes.collect());
+    }
+    let (low, high) = classes.into_inner();
+    let (column, hint) = (range.class, db.dialect.index_hint(range.index));
+    let mut sql = Sql::new(tenant);
+    sql.push(&format!(
+        "WITH RECURSIVE c(class) AS (\
+         SELECT (SELECT MIN(t.{column}) FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} >= {low} AND t.{column} <= {high}) \
+         UNION ALL SELECT (SELECT MIN(t.{column}) FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} > c.class AND t.{column} <= {high}) \
+         FROM c WHERE c.class IS NOT NULL) SELECT class FROM c WHERE class IS NOT NULL"
+    ));
+    let rows = db.read.query_all_raw(statement(db, sql)).await?;
+    rows.iter().map(|it| it.try_get("", "class")).collect()
+}
+
+/// Whether every word stands in the name, the error or one of the texts, whatever the case.
+fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
+    if words.is_empty() {
+        return true;
+    }
+    let fields: Vec<String> = [&row.name, &row.error, &texts.input, &texts.output]
+        .into_iter()
+        .filter_map(|it| it.as_deref().map(str::to_lowercase))
+        .collect();
+    words.iter().all(|word| fields.iter().any(|it| it.contains(word.as_str())))
+}
+
+async fn fetch(db: &Db, sql: Sql) -> Result<Vec<trace::Model>, DbErr> {
+    let rows = db.read.query_all_raw(statement(db, sql)).await?;
+    rows.iter().map(|it| trace::Model::from_query_result(it, "")).collect()
+}
+
+fn statement(db: &Db, sql: Sql) -> Statement {
+    let backend = match db.dialect {
+        Dialect::Sqlite => DbBackend::Sqlite,
+        Dialect::Postgres => DbBackend::Postgres,
+    };
+    let values: Vec<Value> = sql.values;
+    Statement::from_sql_and_values(backend, sql.text, values)
+}

@@ -1,0 +1,41 @@
+//! Traces: storing, listing, showing.
+
+mod detail;
+mod filter;
+mod list;
+mod text;
+mod write;
+
+use entities::trace;
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, sea_query::Expr};
+use uuid::Uuid;
+
+pub use detail::{Position, events, get, spans};
+pub use filter::{Filter, Tag};
+pub use list::{Page, changed_since, page};
+pub use text::{SpanTexts, Texts, span_texts, trace_texts};
+pub use write::{Stored, store};
+
+use super::Db;
+
+/// Rows named in one statement: databases limit the number of parameters.
+const BLOCK: usize = 500;
+
+/// Marks those of the traces ready whose `ready_at` is still the given one. Answers how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn mark_ready(db: &Db, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Result<u64, DbErr> {
+    let mut marked = 0;
+    for block in ids.chunks(BLOCK) {
+        let done = trace::Entity::update_many()
+            .col_expr(trace::Column::Ready, Expr::value(true))
+            .filter(trace::Column::TenantId.eq(tenant))
+            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            .filter(trace::Column::ReadyAt.eq(ready_at))
+            .exec(&db.write)
+            .await?;
+        marked += done.rows_affected;
+    }
+    Ok(marked)
+}

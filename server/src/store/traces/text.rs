@@ -1,0 +1,95 @@
+//! Reading the texts of traces and spans out of their bodies.
+
+use std::collections::HashMap;
+
+use entities::{body, span, trace};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter};
+use uuid::Uuid;
+
+use super::{super::Db, BLOCK};
+use crate::ingest::text::{Entry, unpack};
+
+/// Texts of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// What went in.
+    pub input: Option<String>,
+    /// What came out.
+    pub output: Option<String>,
+    /// JSON object.
+    pub metadata: Option<String>,
+}
+
+/// Texts of a span.
+pub type SpanTexts = Entry;
+
+impl Texts {
+    /// Their size together.
+    pub fn bytes(&self) -> usize {
+        [&self.input, &self.output, &self.metadata].into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// The texts of these traces, in their order.
+///
+/// # Errors
+/// When the database fails or a body is damaged.
+pub async fn trace_texts(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Vec<Texts>, DbErr> {
+    let bodies = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+    rows.iter()
+        .map(|row| {
+            let Some(data) = row.body_id.and_then(|it| bodies.get(&it)) else { return Ok(Texts::default()) };
+            let index = usize::try_from(row.body_index).unwrap_or(0);
+            let entry = unpack(data, index + 1).map_err(damaged)?.pop().unwrap_or_default();
+            Ok(Texts {
+                input: entry.trace_input.or(entry.input),
+                output: entry.trace_output.or(entry.output),
+                metadata: entry.metadata,
+            })
+        })
+        .collect()
+}
+
+/// The texts of these spans, in their order.
+///
+/// # Errors
+/// When the database fails or a body is damaged.
+pub async fn span_texts(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Vec<SpanTexts>, DbErr> {
+    let packed = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+    let mut entries: HashMap<Uuid, Vec<Entry>> = HashMap::with_capacity(packed.len());
+    for (id, data) in &packed {
+        entries.insert(*id, unpack(data, usize::MAX).map_err(damaged)?);
+    }
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let entry = row.body_id.and_then(|it| entries.get_mut(&it));
+            let index = usize::try_from(row.body_index).unwrap_or(usize::MAX);
+            entry.and_then(|it| it.get_mut(index)).map(std::mem::take).unwrap_or_default()
+        })
+        .collect())
+}
+
+async fn bodies(
+    db: &Db,
+    tenant: Uuid,
+    ids: impl Iterator<Item = Uuid>,
+) -> Result<HashMap<Uuid, Vec<u8>>, DbErr> {
+    let mut ids: Vec<Uuid> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let rows = body::Entity::find()
+            .filter(body::Column::TenantId.eq(tenant))
+            .filter(body::Column::Id.is_in(block.iter().copied()))
+            .all(&db.read)
+            .await?;
+        found.extend(rows.into_iter().map(|it| (it.id, it.data)));
+    }
+    Ok(found)
+}
+
+fn damaged(error: std::io::Error) -> DbErr {
+    DbErr::Custom(format!("a stored body can't be read: {error}"))
+}

@@ -1,0 +1,38 @@
+//! Readiness: a trace is ready when its root ended and no span came for a while.
+//!
+//! Each commit enqueues one job for all its traces that fall due together. A span that comes
+//! in between moves the trace's `ready_at`, and the job of that later commit is the one that
+//! finds it ready; an earlier job passes it over.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    queue::{Job, Lane, Outcome},
+    store::traces,
+};
+
+/// Traces of one tenant that will be ready at `ready_at` if nothing more comes.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TraceReady {
+    /// Microseconds.
+    pub ready_at: i64,
+    /// The traces.
+    pub traces: Vec<Uuid>,
+}
+
+impl Job for TraceReady {
+    const KIND: &'static str = "trace_ready";
+    const LANE: Lane = Lane::Ingest;
+}
+
+/// Marks those that are ready indeed.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceReady) -> Outcome {
+    match traces::mark_ready(&app.db, tenant, &job.traces, job.ready_at).await {
+        Ok(_) => Outcome::Done,
+        Err(error) => Outcome::Retry { why: error.to_string() },
+    }
+}
