@@ -87,6 +87,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         end_time_unix_nano,
         attributes,
         events,
+        links,
         status,
         ..
     } = span;
@@ -114,7 +115,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
-    let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, ..Extra::default() };
+    let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, links, ..Extra::default() };
     if span_type == SpanType::Tool {
         extra.tool_name = tool_name(&mut attributes, &name);
         extra.tool_call_id =

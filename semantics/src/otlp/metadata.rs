@@ -1,12 +1,13 @@
 //! The metadata of a span: everything that no field of the draft holds.
 //!
 //! What applications attach as *their* metadata, in whatever convention, comes under its bare
-//! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`,
+//! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`, `links`,
 //! `request_model` and `stream_chunks` are ours. Written straight to text, in one pass.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     resource::v1::Resource,
+    trace::v1::span::Link,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,10 +20,19 @@ use super::{
 };
 
 /// Keys that are ours; an attribute of that name gets a prefix.
-const OURS: &[&str] =
-    &["resource", "scope", "tool", "documents", "request_model", "stream_chunks", "usage", "cost_details"];
+const OURS: &[&str] = &[
+    "resource",
+    "scope",
+    "tool",
+    "documents",
+    "links",
+    "request_model",
+    "stream_chunks",
+    "usage",
+    "cost_details",
+];
 /// A span of typical size fits without growing.
-const TYPICAL: usize = 1024;
+const TYPICAL: usize = 512;
 
 /// The part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
 pub(super) fn shared(resource: Option<&Resource>, scope: Option<&InstrumentationScope>) -> String {
@@ -63,12 +73,14 @@ pub(super) struct Extra {
     pub(super) documents: Option<String>,
     /// Chunks of a stream that were noted one by one.
     pub(super) chunks: usize,
+    /// Spans that this one follows from without being their child.
+    pub(super) links: Vec<Link>,
 }
 
 /// Writes the metadata of a span.
 pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> String {
     let mut out = Object::new(shared.len());
-    let Extra { request_model, tool_name, tool_call_id, documents, chunks } = extra;
+    let Extra { request_model, tool_name, tool_call_id, documents, chunks, links } = extra;
     if let Some(model) = request_model {
         push_json_str(out.key("request_model"), &model);
     }
@@ -91,6 +103,9 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
     if chunks > 0 {
         out.key("stream_chunks").push_str(&chunks.to_string());
     }
+    if !links.is_empty() {
+        write_links(out.key("links"), &links);
+    }
     let own = users_own(&mut attributes, &mut out);
     for KeyValue { key, value, .. } in attributes.into_rest() {
         if let Some(AnyValue { value: Some(value) }) = value
@@ -101,6 +116,28 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
         }
     }
     out.finish(shared)
+}
+
+fn write_links(out: &mut String, links: &[Link]) {
+    out.push('[');
+    for (at, Link { trace_id, span_id, attributes, .. }) in links.iter().enumerate() {
+        out.push_str(if at > 0 { ",{\"trace_id\":\"" } else { "{\"trace_id\":\"" });
+        push_hex(out, trace_id);
+        out.push_str("\",\"span_id\":\"");
+        push_hex(out, span_id);
+        out.push('"');
+        if !attributes.is_empty() {
+            out.push_str(",\"attributes\":");
+            write_object(out, attributes);
+        }
+        out.push('}');
+    }
+    out.push(']');
+}
+
+fn push_hex(out: &mut String, bytes: &[u8]) {
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]));
 }
 
 /// Writes the application's own metadata under its bare keys; of a key that repeats, the first
@@ -258,6 +295,14 @@ mod tests {
             r#"{"metadata":"[1]","attributes.resource":"mine"}"#,
         );
         check(&[], "{}");
+    }
+
+    #[test]
+    fn links_are_kept() {
+        let link = Link { trace_id: vec![0xab; 2], span_id: vec![1], ..Link::default() };
+        let extra = Extra { links: vec![link.clone(), link], ..Extra::default() };
+        let one = r#"{"trace_id":"abab","span_id":"01"}"#;
+        assert_eq!(write(attributes(&[]), extra, ""), format!(r#"{{"links":[{one},{one}]}}"#));
     }
 
     #[test]

@@ -10,32 +10,42 @@ pub(super) fn clean(text: String) -> String {
 
 /// Writes a JSON string literal, NUL characters replaced.
 pub(super) fn push_json_str(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
     out.push('"');
-    let mut rest = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escaped = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0 => "\u{fffd}",
-            1..=0x1f => "",
-            _ => continue,
-        };
-        out.push_str(&text[rest..at]);
-        if escaped.is_empty() {
-            out.push_str("\\u00");
-            out.push(if byte < 0x10 { '0' } else { '1' });
-            out.push(char::from(b"0123456789abcdef"[usize::from(byte & 0xf)]));
-        } else {
-            out.push_str(escaped);
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| NEEDS_ESCAPE[usize::from(byte)]) {
+        let byte = rest.as_bytes()[at];
+        out.push_str(&rest[..at]);
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0 => out.push('\u{fffd}'),
+            control => {
+                out.push_str(if control < 0x10 { "\\u000" } else { "\\u001" });
+                out.push(char::from(b"0123456789abcdef"[usize::from(control & 0xf)]));
+            }
         }
-        rest = at + 1;
+        rest = &rest[at + 1..];
     }
-    out.push_str(&text[rest..]);
+    out.push_str(rest);
     out.push('"');
 }
+
+/// By byte: whether a JSON string literal cannot hold it as it is.
+const NEEDS_ESCAPE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
 
 /// Replaces `\uXXXX` in JSON text by the characters they stand for, so that people and search
 /// can read them. Escapes that JSON needs, and halves of a surrogate pair, stay. Text that is
