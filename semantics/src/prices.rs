@@ -61,6 +61,8 @@ pub struct Source {
     pub provider: String,
     /// Title of its page.
     pub page: String,
+    /// Day it was read, `YYYY-MM-DD`.
+    pub read: String,
 }
 
 /// Prices by model name, with the built-in ones as a base.
@@ -148,7 +150,7 @@ impl PriceTable {
         self.entries.iter().map(|(name, it)| (name.as_ref(), &it.price, it.origin))
     }
 
-    /// Day of the built-in prices, `YYYY-MM-DD`.
+    /// Day of the newest of the built-in prices, `YYYY-MM-DD`.
     pub fn updated(&self) -> &str {
         &self.updated
     }
