@@ -1,0 +1,72 @@
+//! Records for the tests of this crate.
+
+use api::{SpanType, Timestamp, trace::{Span, Trace}};
+use uuid::Uuid;
+
+/// 2026-11-21T14:02:00Z.
+pub const BASE: i64 = 1_795_269_720_000_000;
+
+/// An id that ends in the number.
+pub fn id(n: u128) -> Uuid {
+    Uuid::from_u128((0x0198_0f6e_7000_7000_8000_u128 << 48) | n)
+}
+
+/// A trace that started this many seconds after [`BASE`].
+pub fn trace(second: i64) -> Trace {
+    Trace {
+        id: id(second.unsigned_abs().into()),
+        project_id: id(0),
+        external_id: None,
+        session_id: None,
+        user_id: None,
+        name: Some("answer_question".into()),
+        input: Some("What is the weather?".into()),
+        output: Some("Sunny.".into()),
+        error: None,
+        model: Some("gpt-4o".into()),
+        started_at: Timestamp::from_micros(BASE + second * 1_000_000),
+        ended_at: None,
+        latency_ms: Some(1_840),
+        cost: Some(0.0312),
+        total_token_count: 3_912,
+        prompt_tokens_total: Some(3_000),
+        completion_tokens_total: Some(912),
+        tags: vec!["env:prod".into()],
+        tag_map: [("env".to_owned(), "prod".to_owned())].into(),
+        metadata: None,
+        span_count: 7,
+        ready: true,
+        control_loop_depth: None,
+        spans: None,
+        spans_next_cursor: None,
+        events: None,
+    }
+}
+
+/// A span of 100 ms that started `n` times 100 ms after [`BASE`].
+pub fn span(n: u128, parent: Option<u128>) -> Span {
+    let start = BASE + i64::try_from(n).unwrap_or_default() * 100_000;
+    Span {
+        id: id(n),
+        trace_id: id(1),
+        tenant_id: id(0),
+        created_at: Timestamp::from_micros(start),
+        name: format!("step_{n}"),
+        kind: SpanType::Llm,
+        parent_span_id: parent.map(id),
+        input: None,
+        output: None,
+        model: None,
+        latency_ms: Some(100),
+        cost: None,
+        error: None,
+        failure_type: None,
+        prompt_tokens: None,
+        completion_tokens: None,
+        metadata: None,
+        start_time: Timestamp::from_micros(start),
+        end_time: Some(Timestamp::from_micros(start + 100_000)),
+        otel_trace_id: None,
+        otel_span_id: None,
+    }
+}

@@ -1,0 +1,154 @@
+//! What may happen to the console, and what it may ask for in return.
+//!
+//! `update` takes a [`Msg`] and answers [`Effect`]s; the driver performs them and feeds the
+//! results back as messages. A reply carries the number of its request, so that one that was
+//! overtaken is recognised and dropped.
+
+use api::{Timestamp, project::Project, tenant::Me, trace::{SpanList, Trace, TraceList}};
+use crossterm::event::KeyEvent;
+use uuid::Uuid;
+
+/// Number of a request; later requests have larger ones.
+pub type RequestId = u64;
+
+/// Query parameters of a list, in the order they are sent.
+pub type Query = Vec<(String, String)>;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Msg {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The terminal has this many columns and rows.
+    Resize(u16, u16),
+    /// The clock moved on.
+    Tick(Timestamp),
+    /// A request came to its end.
+    Reply(RequestId, Result<Reply, NetError>),
+    /// Something arrived on a stream.
+    Stream(RequestId, StreamEvent),
+    /// The server told how many requests are left.
+    Limit(RateLimit),
+}
+
+/// What a request brought.
+#[derive(Debug)]
+pub enum Reply {
+    /// Who the credential belongs to.
+    Me(Box<Me>),
+    /// The tenant's projects, as far as one page goes.
+    Projects(Vec<Project>),
+    /// A page of traces.
+    Traces(TraceList),
+    /// One trace with its spans.
+    Trace(Box<Trace>),
+    /// More spans of a trace.
+    Spans(SpanList),
+}
+
+/// What a stream brought.
+#[derive(Debug)]
+pub enum StreamEvent {
+    /// The server accepted the stream.
+    Open,
+    /// A trace was stored or changed.
+    Trace(Box<Trace>),
+    /// The stream ended, or was never opened.
+    Closed(NetError),
+}
+
+/// Requests left in the current minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Requests that the window allows.
+    pub limit: u64,
+    /// Requests left in the window.
+    pub remaining: u64,
+    /// Seconds until the window ends.
+    pub reset_in: u64,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetError {
+    /// The HTTP status; nothing when no answer came.
+    pub status: Option<u16>,
+    /// The machine-readable code, where the server sent one.
+    pub code: Option<String>,
+    /// A sentence for people.
+    pub message: String,
+    /// Identifier of the request, for the server's log.
+    pub request_id: Option<String>,
+    /// Seconds to wait before the next request.
+    pub retry_after: Option<u64>,
+}
+
+impl NetError {
+    /// No answer came: the network or the server is away.
+    pub const fn offline(&self) -> bool {
+        self.status.is_none()
+    }
+
+    /// The credential was refused.
+    pub const fn unauthorized(&self) -> bool {
+        matches!(self.status, Some(401))
+    }
+
+    /// Trying again may help.
+    pub const fn passing(&self) -> bool {
+        matches!(self.status, None | Some(408 | 425 | 429 | 500..=599))
+    }
+}
+
+/// Something the driver is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Ask who the credential belongs to.
+    LoadMe(RequestId),
+    /// Ask for the projects, archived ones too.
+    LoadProjects(RequestId),
+    /// Ask for a page of traces.
+    LoadTraces {
+        /// The request.
+        request: RequestId,
+        /// Filters and limit.
+        query: Query,
+        /// Where to read on.
+        cursor: Option<String>,
+    },
+    /// Open the live stream; one that is open is closed first.
+    OpenStream {
+        /// The request.
+        request: RequestId,
+        /// Filters.
+        query: Query,
+    },
+    /// Close the live stream.
+    CloseStream,
+    /// Ask for one trace.
+    LoadTrace {
+        /// The request.
+        request: RequestId,
+        /// Which one.
+        id: Uuid,
+    },
+    /// Ask for more spans of a trace.
+    LoadSpans {
+        /// The request.
+        request: RequestId,
+        /// Which trace.
+        id: Uuid,
+        /// Where to read on.
+        cursor: String,
+    },
+    /// Put text on the clipboard.
+    Copy(String),
+    /// Clear and draw afresh.
+    Redraw,
+    /// Stop until the shell resumes the process.
+    Suspend,
+    /// Leave.
+    Quit,
+}

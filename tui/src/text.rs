@@ -1,0 +1,178 @@
+//! Fitting text into columns of a terminal.
+//!
+//! Every string that came from a server passes through [`clean`] on its way to the screen:
+//! control and bidirectional characters become visible marks, so stored text can neither
+//! move the cursor nor reorder what is read. Widths are display columns, never bytes or
+//! characters, and text is only ever cut between grapheme clusters.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use crate::theme::Glyphs;
+
+/// The text with tabs as four blanks and every other control character made visible.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if text.contains('\t') {
+        Cow::Owned(api::text::printable(&text.replace('\t', "    ")).into_owned())
+    } else {
+        api::text::printable(text)
+    }
+}
+
+/// Display columns of text that is already [`clean`].
+///
+/// Summed over grapheme clusters, because that is how the terminal buffer fills its cells.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.graphemes(true).map(UnicodeWidthStr::width).sum() }
+}
+
+/// Cleans the first line of a text and cuts it to at most `cols` columns, with an ellipsis
+/// where something was cut.
+pub fn cut(text: &str, cols: usize, glyphs: &Glyphs) -> String {
+    let line = first_line(text, cols);
+    let cleaned = clean(line);
+    let whole = line.len() == text.len();
+    if whole && width(&cleaned) <= cols {
+        return cleaned.into_owned();
+    }
+    let mark = glyphs.ellipsis;
+    let mut taken = take(&cleaned, cols.saturating_sub(width(mark))).to_owned();
+    if cols >= width(mark) {
+        taken.push_str(mark);
+    }
+    taken
+}
+
+/// [`cut`], then padded with blanks on the right to exactly `cols` columns.
+pub fn fit(text: &str, cols: usize, glyphs: &Glyphs) -> String {
+    let mut fitted = cut(text, cols, glyphs);
+    let missing = cols.saturating_sub(width(&fitted));
+    fitted.extend(std::iter::repeat_n(' ', missing));
+    fitted
+}
+
+/// [`cut`], then padded with blanks on the left to exactly `cols` columns.
+pub fn fit_right(text: &str, cols: usize, glyphs: &Glyphs) -> String {
+    let fitted = cut(text, cols, glyphs);
+    let missing = cols.saturating_sub(width(&fitted));
+    " ".repeat(missing) + &fitted
+}
+
+/// Breaks one line of clean text into pieces of at most `cols` columns, preferably after a
+/// blank. Never returns an empty list; `cols` of 0 counts as 1.
+pub fn wrap(line: &str, cols: usize) -> Vec<String> {
+    let cols = cols.max(1);
+    let mut lines = Vec::new();
+    let mut current = String::new();
+    let mut used = 0;
+    for word in line.split_word_bounds() {
+        let needed = width(word);
+        if used + needed > cols && used > 0 && (needed <= cols || used >= cols) {
+            lines.push(std::mem::take(&mut current));
+            used = 0;
+            if word.chars().all(|c| c == ' ') {
+                continue;
+            }
+        }
+        if used + needed <= cols {
+            current.push_str(word);
+            used += needed;
+            continue;
+        }
+        for cluster in word.graphemes(true) {
+            let needed = width(cluster);
+            if used + needed > cols && used > 0 {
+                lines.push(std::mem::take(&mut current));
+                used = 0;
+            }
+            current.push_str(cluster);
+            used += needed;
+        }
+    }
+    if !current.is_empty() || lines.is_empty() {
+        lines.push(current);
+    }
+    lines
+}
+
+/// The longest start of clean text that takes at most `cols` columns.
+pub fn take(text: &str, cols: usize) -> &str {
+    let mut used = 0;
+    for (at, cluster) in text.grapheme_indices(true) {
+        used += UnicodeWidthStr::width(cluster);
+        if used > cols {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// The first line that is not empty, bounded so that a text of megabytes is not walked for
+/// the eighty columns that are shown of it.
+fn first_line(text: &str, cols: usize) -> &str {
+    let line = text.split(['\n', '\r']).find(|line| !line.is_empty()).unwrap_or("");
+    let bound = cols.saturating_mul(32).saturating_add(64);
+    if line.len() <= bound {
+        return line;
+    }
+    &line[..line.floor_char_boundary(bound)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNICODE: Glyphs = Glyphs::UNICODE;
+
+    #[test]
+    fn fitted_text_has_the_asked_width_whatever_it_holds() {
+        let samples = [
+            "plain",
+            "summarise_レポート_の要約を作成する",
+            "👩‍👩‍👧‍👦 family 🙏🏽 thanks",
+            "e\u{301}tude in decomposed form",
+            "\u{1b}[31mred\u{7} bell",
+            "\u{202e}reversed",
+            "tab\there",
+            "two\nlines",
+            "",
+        ];
+        for text in samples {
+            for cols in 0..40 {
+                assert_eq!(width(&fit(text, cols, &UNICODE)), cols, "{text:?} in {cols}");
+                assert_eq!(width(&fit_right(text, cols, &UNICODE)), cols, "{text:?} in {cols}");
+            }
+        }
+    }
+
+    #[test]
+    fn cut_text_says_so() {
+        assert_eq!(cut("abcdef", 6, &UNICODE), "abcdef");
+        assert_eq!(cut("abcdef", 5, &UNICODE), "abcd…");
+        assert_eq!(cut("日本語", 5, &UNICODE), "日本…");
+        assert_eq!(cut("日本語", 4, &UNICODE), "日…");
+        assert_eq!(cut("a\nb", 5, &UNICODE), "a…");
+        assert_eq!(cut("abcdef", 5, &Glyphs::ASCII), "abcd~");
+    }
+
+    #[test]
+    fn control_characters_never_reach_the_terminal() {
+        let shown = fit("\u{1b}[2Jgone\u{9b}5m", 60, &UNICODE);
+        assert!(!shown.chars().any(char::is_control), "{shown:?}");
+        assert!(shown.contains("ESC"), "{shown:?}");
+    }
+
+    #[test]
+    fn wrapped_lines_keep_every_character_that_is_not_a_break() {
+        let text = "Where is my refund? 注文番号は五万八千です。 supercalifragilistic";
+        for cols in 2..30 {
+            let lines = wrap(text, cols);
+            assert!(lines.iter().all(|line| width(line) <= cols), "{cols}: {lines:?}");
+            let strip = |s: &str| s.replace(' ', "");
+            assert_eq!(strip(&lines.concat()), strip(text), "{cols}");
+        }
+        assert_eq!(wrap("", 5), [""]);
+    }
+}
