@@ -121,6 +121,11 @@ impl Config {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the configuration module")]
+fn is_set(variable: &std::ffi::OsStr) -> bool {
+    std::env::var_os(variable).is_some()
+}
+
 /// The command line with the lines of `loupe.toml` in front of it, as flags: a flag that is
 /// really given comes later and wins. What the environment sets is left out.
 ///
@@ -140,7 +145,7 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
         let flag = name.replace('_', "-");
         let known = command.get_arguments().find(|it| it.get_long() == Some(flag.as_str()));
         let known = known.with_context(|| format!("loupe.toml: `{name}` is no setting"))?;
-        let in_environment = known.get_env().is_some_and(|it| std::env::var_os(it).is_some());
+        let in_environment = known.get_env().is_some_and(is_set);
         let on_line = given.iter().filter_map(|it| it.to_str()).any(|it| {
             it.strip_prefix("--").and_then(|it| it.split('=').next()) == Some(flag.as_str())
         });
@@ -161,4 +166,12 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
     let at = given.len().min(1);
     given.splice(at..at, lines);
     Ok(given)
+}
+
+/// The settings that a command line of only flags gives, with the defaults for the rest.
+#[cfg(feature = "fakes")]
+pub fn from_flags(flags: &[&str]) -> Result<Config, clap::Error> {
+    use clap::FromArgMatches;
+    let command = Config::augment_args(clap::Command::new("loupe-server"));
+    Config::from_arg_matches(&command.try_get_matches_from(std::iter::once(&"loupe-server").chain(flags))?)
 }

@@ -152,7 +152,7 @@ def _deliver(server: _Server, command: list, protocol: str):
         "total_token_count": (trace["total_token_count"], 150),
         "priced": ((trace["cost"] or 0) > 0, True),
         "error": (trace["error"], None),
-        "types": (sorted(span["type"] for span in trace["spans"]), ["agent", "llm", "tool"]),
+        "types": (sorted(span["type"] for span in trace["spans"]), ["llm", "other", "tool"]),
         "model": (spans.get("chat gpt-4o", {}).get("model"), "gpt-4o-2024-08-06"),
         "input": ("introduced the transformer" in (spans.get("chat gpt-4o", {}).get("input") or ""), True),
         "output": ("Attention" in (spans.get("chat gpt-4o", {}).get("output") or ""), True),

@@ -1,3 +1,44 @@
-//! What the suites share: the server under test and its databases.
+//! What the suites share: the server under test, its databases, and who calls it.
 
+pub mod app;
+pub mod caller;
 pub mod postgres;
+
+pub use app::{On, TestApp};
+pub use caller::{Caller, Reply};
+
+/// Runs each test on SQLite and on PostgreSQL, with a server of its own.
+///
+/// ```ignore
+/// on_both_databases! {
+///     async fn a_trace_is_stored(app: TestApp) { /* … */ }
+/// }
+/// ```
+#[macro_export]
+macro_rules! on_both_databases {
+    ($($(#[$meta:meta])* async fn $name:ident($app:ident: TestApp) $body:block)+) => {
+        $(
+            $(#[$meta])*
+            mod $name {
+                #[allow(unused_imports, reason = "a test needs some of what its file imports")]
+                use super::*;
+
+                async fn test($app: &$crate::TestApp) $body
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn sqlite() {
+                    let app = $crate::TestApp::on($crate::On::Sqlite).await;
+                    test(&app).await;
+                    app.stop().await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn postgres() {
+                    let app = $crate::TestApp::on($crate::On::Postgres).await;
+                    test(&app).await;
+                    app.stop().await;
+                }
+            }
+        )+
+    };
+}

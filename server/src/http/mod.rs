@@ -32,7 +32,7 @@ pub fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new();
     for route in routes::all() {
         let guard = auth::Guard { app: Arc::clone(app), access: route.access };
-        let handler = route.handler.layer(middleware::from_fn_with_state(guard, auth::guard));
+        let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, auth::guard));
         router = router.route(route.path, handler);
     }
     router

@@ -298,18 +298,35 @@ fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<S
 fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    let value: serde_json::Value = serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
+    let mut value: serde_json::Value = serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
     match &value {
         serde_json::Value::Null => Ok(None),
-        serde_json::Value::Object(_) => {
-            let text = raw.get();
-            // A NUL can only be written as an escape; the value is written anew where there is one.
-            if text.contains("\\u0000") {
-                return Ok(Some(value.to_string().replace("\\u0000", "\u{fffd}")));
-            }
-            Ok(Some(text.to_owned()))
+        // A NUL can only be written as an escape; the value is written anew where there may be one.
+        serde_json::Value::Object(_) if raw.get().contains("\\u0000") => {
+            replace_nul(&mut value);
+            Ok(Some(value.to_string()))
         }
+        serde_json::Value::Object(_) => Ok(Some(raw.get().to_owned())),
         _ => Err(invalid("must be an object".to_owned())),
+    }
+}
+
+/// U+FFFD in place of NUL in every string of a value. The reader bounds the depth.
+fn replace_nul(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => *text = without_nul(std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(replace_nul),
+        Value::Object(members) => {
+            *members = std::mem::take(members)
+                .into_iter()
+                .map(|(key, mut value)| {
+                    replace_nul(&mut value);
+                    (without_nul(key), value)
+                })
+                .collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

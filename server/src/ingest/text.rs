@@ -34,6 +34,9 @@ pub struct Packed {
     pub data: Vec<u8>,
 }
 
+/// Where an entry is: a body's id and the position in it.
+pub type Place = (Uuid, i32);
+
 /// Bytes of text after which another body is begun: reading one entry never costs more than
 /// unpacking this and the entry itself.
 const BODY_BYTES: usize = 64 * 1024;
@@ -57,7 +60,7 @@ thread_local! {
 ///
 /// # Errors
 /// When the compressor runs out of memory.
-pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result<(Vec<Packed>, Vec<(Uuid, i32)>)> {
+pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result<(Vec<Packed>, Vec<Place>)> {
     let mut bodies = Vec::new();
     let mut places = Vec::new();
     let mut open: Vec<&Entry> = Vec::new();

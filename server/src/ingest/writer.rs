@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::part::Part;
 use crate::{
     clock::Clock,
-    error::{Error, Result, problem},
+    error::{Result, problem},
     store::{Db, traces::Stored, traces::store},
 };
 
@@ -134,8 +134,13 @@ async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, g
                 _ = answer.send(Ok(stored.by_ref().take(size).collect()));
             }
         }
+        Err(error) if answers.len() == 1 => {
+            if let Some(answer) = answers.pop() {
+                _ = answer.send(Err(error));
+            }
+        }
         // One request must not take others down with it: each is tried alone.
-        Err(error) if answers.len() > 1 => {
+        Err(error) => {
             tracing::warn!(%error, requests = answers.len(), "a group could not be committed; its requests are tried alone");
             let mut parts = parts.into_iter();
             for (answer, size) in answers.into_iter().zip(sizes) {
@@ -144,13 +149,7 @@ async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, g
                 if let Ok(outcomes) = &result {
                     announce(changed, &own, outcomes);
                 }
-                _ = answer.send(result.map(|it| own.into_iter().zip(it).collect()).map_err(Error::from));
-            }
-        }
-        Err(error) => {
-            for answer in answers {
-                _ = answer.send(Err(error));
-                return;
+                _ = answer.send(result.map(|it| own.into_iter().zip(it).collect()));
             }
         }
     }

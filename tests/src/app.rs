@@ -1,0 +1,201 @@
+//! A server on a free port, with a database and a clock of its own.
+//!
+//! It is reached over HTTP; the state inside is used only to arrange what no endpoint can, to
+//! move the clock and to drain the queue.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't be set up fails")]
+#![allow(clippy::disallowed_methods, reason = "the server under test runs beside the test")]
+
+use std::sync::Arc;
+
+use api::{Plan, Role};
+use server::{
+    access::{api_key::ApiKey, master_key::MasterKey, session::Claims},
+    app::App,
+    clock::{Clock, FakeClock},
+    config, first_start,
+    queue::worker,
+    store::{Db, sqlite_url},
+};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{caller::Caller, postgres::Database};
+
+/// When tests take place: 2026-06-15T12:00:00Z, in microseconds.
+pub const START: i64 = 1_781_524_800_000_000;
+
+/// Which database a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// A file in a folder of its own.
+    Sqlite,
+    /// A database of its own.
+    Postgres,
+}
+
+/// What keeps the database alive.
+enum Holder {
+    Sqlite { _folder: tempfile::TempDir },
+    Postgres { _database: Database },
+}
+
+/// A running server with one tenant.
+pub struct TestApp {
+    /// The state inside the server.
+    pub app: Arc<App>,
+    /// The clock that it reads.
+    pub clock: Arc<FakeClock>,
+    /// `http://127.0.0.1:port`.
+    pub url: String,
+    /// The tenant made at the start.
+    pub tenant: Uuid,
+    /// Its project.
+    pub project: Uuid,
+    key: String,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+    holder: Holder,
+}
+
+impl TestApp {
+    /// A server with a tenant on the plan Enterprise.
+    pub async fn on(database: On) -> Self {
+        Self::with(database, Plan::Enterprise, &[]).await
+    }
+
+    /// A server with a tenant on this plan and these flags.
+    pub async fn with(database: On, plan: Plan, flags: &[&str]) -> Self {
+        let (url, holder) = match database {
+            On::Sqlite => {
+                let folder = tempfile::tempdir().unwrap();
+                (sqlite_url(folder.path()), Holder::Sqlite { _folder: folder })
+            }
+            On::Postgres => {
+                let database = Database::create().await.expect("a PostgreSQL database");
+                (database.url(), Holder::Postgres { _database: database })
+            }
+        };
+        let db = Db::open(&url, None, 4).await.unwrap();
+        db.migrate().await.unwrap();
+        let clock = Arc::new(FakeClock::at(START));
+        let txn = db.begin().await.unwrap();
+        let made = first_start::create_tenant(&txn, "default", plan, None, None, START).await.unwrap();
+        txn.commit().await.unwrap();
+        let master = MasterKey::parse("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").unwrap();
+        let config = config::from_flags(flags).unwrap();
+        let app = App::start(db, Arc::clone(&clock) as Arc<dyn Clock>, config, &master).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stop = CancellationToken::new();
+        let (serve, stopped) = (Arc::clone(&app), stop.clone().cancelled_owned());
+        let serving = tokio::spawn(async move { server::http::serve::serve(&serve, listener, stopped).await });
+        Self {
+            app,
+            clock,
+            url,
+            tenant: made.tenant_id,
+            project: made.project_id,
+            key: made.secret.reveal().to_owned(),
+            stop,
+            serving,
+            holder,
+        }
+    }
+
+    /// Stops the server and drops its database.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap();
+        self.app.stop().await;
+        drop(self.holder);
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, seconds: i64) {
+        self.clock.advance(seconds * 1_000_000);
+    }
+
+    /// Runs every job that is due; answers how many ran.
+    pub async fn drain(&self) -> usize {
+        worker::drain(&self.app).await.unwrap()
+    }
+
+    /// Whoever has no token.
+    pub fn anonymous(&self) -> Caller {
+        Caller::new(&self.url, None)
+    }
+
+    /// Whoever sends this as the token.
+    pub fn bearer(&self, token: &str) -> Caller {
+        Caller::new(&self.url, Some(token))
+    }
+
+    /// The tenant's first key: full access, in the role of an owner.
+    pub fn full_key(&self) -> Caller {
+        self.bearer(&self.key)
+    }
+
+    /// The text of [`Self::full_key`].
+    pub fn key_text(&self) -> &str {
+        &self.key
+    }
+
+    /// A new key of the tenant, of these scopes and this maker's role.
+    pub async fn new_key(&self, maker: Role, scopes: &[&str]) -> Caller {
+        let body = serde_json::json!({"name": "test", "scopes": scopes});
+        let maker = match maker {
+            // A viewer makes no keys; what such a key could do is arranged below.
+            Role::Viewer => return self.db_viewer_key(scopes).await,
+            role => self.session(role),
+        };
+        let reply = maker.post("/v1/apikeys", &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        self.bearer(reply.json()["secret"].as_str().unwrap())
+    }
+
+    async fn db_viewer_key(&self, scopes: &[&str]) -> Caller {
+        let secret = ApiKey::generate().unwrap();
+        let row = entities::api_key::Model {
+            id: server::clock::new_id(),
+            tenant_id: self.tenant,
+            project_id: self.project,
+            hash: secret.hash().to_vec(),
+            name: "viewer's".to_owned(),
+            prefix: secret.prefix().to_owned(),
+            scopes: scopes.join(","),
+            role: Role::Viewer.as_str().to_owned(),
+            created_at: START,
+            expires_at: None,
+            revoked_at: None,
+        };
+        server::store::keys::add(&self.app.db.write, row).await.unwrap();
+        self.bearer(secret.reveal())
+    }
+
+    /// A session of the tenant.
+    pub fn session(&self, role: Role) -> Caller {
+        self.session_of(self.tenant, role)
+    }
+
+    /// A session that claims this tenant.
+    pub fn session_of(&self, tenant: Uuid, role: Role) -> Caller {
+        let claims = Claims {
+            sub: format!("test-{role}"),
+            tenant_id: tenant.to_string(),
+            role: role.as_str().to_owned(),
+            exp: self.clock.now() / 1_000_000 + 3_600,
+            nbf: None,
+        };
+        self.bearer(&self.app.sessions.issue(&claims).unwrap())
+    }
+
+    /// Another tenant: its id and its full-access key.
+    pub async fn other_tenant(&self, plan: Plan) -> (Uuid, Caller) {
+        let txn = self.app.db.begin().await.unwrap();
+        let made = first_start::create_tenant(&txn, "other", plan, None, None, self.clock.now()).await.unwrap();
+        txn.commit().await.unwrap();
+        (made.tenant_id, self.bearer(made.secret.reveal()))
+    }
+}

@@ -1,0 +1,110 @@
+//! Whoever calls the server, and what is answered.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose request fails, fails")]
+#![allow(clippy::disallowed_methods, reason = "the client of a test is its own")]
+
+use reqwest::{Method, header::HeaderMap};
+use serde_json::Value;
+
+/// A client with a token, or without one.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    client: reqwest::Client,
+    url: String,
+    token: Option<String>,
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Caller {
+    /// A client of the server at `url`.
+    pub fn new(url: &str, token: Option<&str>) -> Self {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { client, url: url.to_owned(), token: token.map(str::to_owned) }
+    }
+
+    /// A request that is not sent yet, to be given headers and a body.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends a request and reads the answer.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Reply {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Reply { status, headers, body: response.bytes().await.unwrap().to_vec() }
+    }
+
+    /// `GET`.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// `POST` with JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// `PUT` with JSON.
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send(self.request(Method::PUT, path).json(body)).await
+    }
+
+    /// `DELETE`.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(self.request(Method::DELETE, path)).await
+    }
+
+    /// `POST` with any body.
+    pub async fn post_bytes(&self, path: &str, content_type: &str, body: Vec<u8>) -> Reply {
+        self.send(self.request(Method::POST, path).header("content-type", content_type).body(body)).await
+    }
+}
+
+impl Reply {
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|it| panic!("{it}: {}", self.text()))
+    }
+
+    /// The body's `code`, if it is an error body.
+    pub fn code(&self) -> Option<String> {
+        let value: Value = serde_json::from_slice(&self.body).ok()?;
+        value["code"].as_str().map(str::to_owned)
+    }
+
+    /// Fails unless it is a success, and answers the body.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{} {}", self.status, self.text());
+        if self.body.is_empty() { Value::Null } else { self.json() }
+    }
+
+    /// Fails unless it is this error, with a whole error body.
+    #[track_caller]
+    pub fn is(&self, status: u16, code: &str) -> &Self {
+        assert_eq!((self.status, self.code().as_deref()), (status, Some(code)), "{}", self.text());
+        let body = self.json();
+        assert!(body["error"].as_str().is_some_and(|it| !it.is_empty()), "{body}");
+        assert_eq!(body["request_id"].as_str(), self.headers["x-request-id"].to_str().ok(), "{body}");
+        self
+    }
+}
