@@ -1,6 +1,6 @@
 //! Model prices: the built-in table, what overrides it, and finding a model in it.
 //!
-//! Which names a sent model name may stand for is [`names`]; what tokens cost at a price is
+//! Which names a sent model name may stand for is `prices/names.rs`; what tokens cost at a price is
 //! [`crate::cost`]. The table itself is data, `prices/models.json`.
 //!
 //! **Invariant:** a model is found or it is not. No rule drops a part of a name that could tell
@@ -72,7 +72,7 @@ pub struct PriceTable {
     sources: Vec<Source>,
     /// Ordered by name, for lists.
     entries: BTreeMap<Arc<str>, Entry>,
-    /// Names and other spellings in the form of [`names::key`], to names in `entries`.
+    /// Names and other spellings in the form of `names::key`, to names in `entries`.
     by_key: HashMap<String, Arc<str>>,
 }
 

@@ -245,3 +245,18 @@ fn prices_agree_with_what_sdks_work_out() {
     check("claude-sonnet-4-5-20250929", 28, 11, 0.000_249);
     check("text-embedding-3-small", 11, 0, 0.000_000_22);
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_name_is_looked_up_without_harm(name in "[-a-z0-9.:@/_é]{0,40}|\\PC{0,40}") {
+        PriceTable::builtin().resolve(&name);
+    }
+
+    #[test]
+    fn an_unknown_part_makes_another_model(part in "[b-z]{1,2}x") {
+        let table = PriceTable::builtin();
+        for model in [format!("gpt-4o-{part}"), format!("{part}-gpt-4o"), format!("claude-sonnet-4-5{part}")] {
+            proptest::prop_assert_eq!(table.resolve(&model), None, "{}", model);
+        }
+    }
+}
