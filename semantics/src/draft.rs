@@ -8,7 +8,7 @@ use api::{FailureType, SpanType};
 use crate::usage::Usage;
 
 /// The spans of one OTLP resource, in the order sent.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct ResourceGroup {
     /// The project the resource asks for (`openinference.project.name`).
     pub project_name: Option<String>,
@@ -19,7 +19,7 @@ pub struct ResourceGroup {
 /// One span, mapped.
 ///
 /// No text contains a NUL character; an empty text is `None`.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SpanDraft {
     /// Never all zero.
     pub trace_id: [u8; 16],

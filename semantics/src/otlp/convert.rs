@@ -54,9 +54,6 @@ const INPUTS: &[Key] = &[
     Key::TaskInput,
     Key::InputValue,
     Key::OpenlitPrompt,
-    Key::RawInput,
-    Key::RequestData,
-    Key::Events,
 ];
 const OUTPUTS: &[Key] = &[
     Key::LangfuseOutput,
@@ -66,8 +63,6 @@ const OUTPUTS: &[Key] = &[
     Key::TaskOutput,
     Key::OutputValue,
     Key::OpenlitCompletion,
-    Key::Response,
-    Key::ResponseData,
 ];
 /// Ways in which a vector database's spans name it.
 const VECTOR_STORES: &[&str] =
@@ -134,7 +129,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     }
     let mut evaluations = observed.evaluations;
     evaluations.extend(evaluation(&mut attributes));
-    drop_repeated(&mut attributes, input.is_some(), output.is_some());
+    drop_repeated(&mut attributes, scope, input.is_some(), output.is_some());
 
     Ok(SpanDraft {
         trace_id,
@@ -295,13 +290,8 @@ fn error(
 
 fn tool_name(attributes: &mut Attributes, name: &str) -> Option<String> {
     attributes
-        .take_first(&[
-            Key::ToolName,
-            Key::OpeninferenceToolName,
-            Key::AiToolName,
-            Key::TraceloopName,
-            Key::PlainName,
-        ])
+        .take_first(&[Key::ToolName, Key::OpeninferenceToolName, Key::AiToolName, Key::TraceloopName])
+        .or_else(|| logfire::tool_name(attributes))
         .or_else(|| Some(name.to_owned()))
 }
 
@@ -372,7 +362,7 @@ fn evaluation(attributes: &mut Attributes) -> Option<EvaluationDraft> {
 }
 
 /// Leaves out of the metadata what is stored already, and vectors, which nobody reads.
-fn drop_repeated(attributes: &mut Attributes, has_input: bool, has_output: bool) {
+fn drop_repeated(attributes: &mut Attributes, scope: &str, has_input: bool, has_output: bool) {
     if has_input {
         attributes.drop_keys(INPUTS);
         attributes.drop_group(Group::LlmInput);
@@ -385,7 +375,7 @@ fn drop_repeated(attributes: &mut Attributes, has_input: bool, has_output: bool)
     }
     attributes.drop_keys(&[Key::InputMime, Key::OutputMime, Key::AiEmbedding, Key::AiEmbeddings]);
     attributes.drop_group(Group::Embeddings);
-    logfire::drop_display(attributes);
+    logfire::drop_repeated(attributes, scope, has_input, has_output);
 }
 
 #[cfg(test)]

@@ -33,9 +33,24 @@ pub(super) fn name(attributes: &mut Attributes, name: String) -> String {
     }
 }
 
-/// Leaves out what describes the sender's own display and repeats the rest.
-pub(super) fn drop_display(attributes: &mut Attributes) {
+/// The function called, by a span of the Agents SDK.
+pub(super) fn tool_name(attributes: &mut Attributes) -> Option<String> {
+    if attributes.has(Key::LogfireTemplate) { attributes.take_text(Key::PlainName) } else { None }
+}
+
+/// Leaves out what describes the sender's own display, and what input and output repeat. Its
+/// keys are everyday words, so they are dropped only where this sender wrote them.
+pub(super) fn drop_repeated(attributes: &mut Attributes, scope: &str, has_input: bool, has_output: bool) {
     attributes.drop_keys(&[Key::LogfireSchema, Key::LogfireTemplate]);
+    if !scope.starts_with("logfire") && !scope.starts_with("pydantic") {
+        return;
+    }
+    if has_input {
+        attributes.drop_keys(&[Key::RawInput, Key::RequestData, Key::Events]);
+    }
+    if has_output {
+        attributes.drop_keys(&[Key::Response, Key::ResponseData]);
+    }
 }
 
 /// Input of an agent or a model call.
@@ -203,6 +218,18 @@ mod tests {
         assert_eq!(answer_of_response(response).as_deref(), Some("Hi"));
         let call = r#"{"output":[{"type":"function_call","name":"f"}]}"#;
         assert_eq!(answer_of_response(call).as_deref(), Some(r#"[{"type":"function_call","name":"f"}]"#));
+    }
+
+    #[test]
+    fn everyday_words_of_other_senders_are_kept() {
+        let sent = [("events", "[]x"), ("response", "ok"), ("name", "Ada")];
+        let kept = |scope: &str| {
+            let mut given = attributes(&sent);
+            drop_repeated(&mut given, scope, true, true);
+            assert_eq!(tool_name(&mut given), None);
+            given.into_rest().iter().filter(|it| it.value.is_some()).count()
+        };
+        assert_eq!((kept("my-app"), kept("logfire.openai")), (3, 1));
     }
 
     #[test]

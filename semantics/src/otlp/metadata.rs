@@ -19,18 +19,9 @@ use super::{
     value::{is_blank, write_json, write_object},
 };
 
-/// Keys that are ours; an attribute of that name gets a prefix.
-const OURS: &[&str] = &[
-    "resource",
-    "scope",
-    "tool",
-    "documents",
-    "links",
-    "request_model",
-    "stream_chunks",
-    "usage",
-    "cost_details",
-];
+/// Keys of what every span may get, here or where it is priced; an attribute of that name gets a
+/// prefix, as does one whose name was written already.
+const OURS: &[&str] = &["resource", "scope", "usage", "cost_details"];
 /// A span of typical size fits without growing.
 const TYPICAL: usize = 512;
 
@@ -82,10 +73,10 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
     let mut out = Object::new(shared.len());
     let Extra { request_model, tool_name, tool_call_id, documents, chunks, links } = extra;
     if let Some(model) = request_model {
-        push_json_str(out.key("request_model"), &model);
+        push_json_str(out.ours("request_model"), &model);
     }
     if tool_name.is_some() || tool_call_id.is_some() {
-        let tool = out.key("tool");
+        let tool = out.ours("tool");
         tool.push('{');
         if let Some(name) = &tool_name {
             tool.push_str("\"name\":");
@@ -101,10 +92,10 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
         out.json_or_text("documents", &documents);
     }
     if chunks > 0 {
-        out.key("stream_chunks").push_str(&chunks.to_string());
+        out.ours("stream_chunks").push_str(&chunks.to_string());
     }
     if !links.is_empty() {
-        write_links(out.key("links"), &links);
+        write_links(out.ours("links"), &links);
     }
     let own = users_own(&mut attributes, &mut out);
     for KeyValue { key, value, .. } in attributes.into_rest() {
@@ -216,13 +207,15 @@ impl<'de> Deserialize<'de> for Fields {
 /// A JSON object being written.
 struct Object {
     out: String,
+    /// Keys of ours that this object has.
+    written: Vec<&'static str>,
 }
 
 impl Object {
     fn new(extra: usize) -> Self {
         let mut out = String::with_capacity(TYPICAL + extra);
         out.push('{');
-        Self { out }
+        Self { out, written: Vec::new() }
     }
 
     /// Writes a key; the value is to follow.
@@ -235,14 +228,24 @@ impl Object {
         &mut self.out
     }
 
-    /// Writes an attribute's key; the value is to follow.
-    fn attribute(&mut self, key: &str) -> &mut String {
-        if OURS.contains(&key) { self.key(&format!("attributes.{key}")) } else { self.key(key) }
+    /// Writes a key of ours; the value is to follow.
+    fn ours(&mut self, key: &'static str) -> &mut String {
+        self.written.push(key);
+        self.key(key)
     }
 
-    fn json_or_text(&mut self, key: &str, text: &str) {
+    /// Writes an attribute's key; the value is to follow.
+    fn attribute(&mut self, key: &str) -> &mut String {
+        if OURS.contains(&key) || self.written.contains(&key) {
+            self.key(&format!("attributes.{key}"))
+        } else {
+            self.key(key)
+        }
+    }
+
+    fn json_or_text(&mut self, key: &'static str, text: &str) {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        let out = self.key(key);
+        let out = self.ours(key);
         if is_json {
             out.push_str(text);
         } else {
@@ -295,6 +298,14 @@ mod tests {
             r#"{"metadata":"[1]","attributes.resource":"mine"}"#,
         );
         check(&[], "{}");
+    }
+
+    #[test]
+    fn a_name_of_ours_is_free_where_we_do_not_use_it() {
+        check(&[("documents", "[1]"), ("usage", "x")], r#"{"documents":"[1]","attributes.usage":"x"}"#);
+        let extra = Extra { documents: Some("no json".to_owned()), ..Extra::default() };
+        let written = write(attributes(&[("documents", "mine")]), extra, "");
+        assert_eq!(written, r#"{"documents":"no json","attributes.documents":"mine"}"#);
     }
 
     #[test]

@@ -37,7 +37,7 @@ use prost::Message as _;
 use crate::draft::{ResourceGroup, SpanDraft};
 
 /// What one export request holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Decoded {
     /// The spans by resource; resources without a readable span are left out.
     pub groups: Vec<ResourceGroup>,
