@@ -7,7 +7,10 @@ use super::text::{clean, push_json_str};
 /// The largest token count believed. More than any model reads or writes in one call.
 const MOST_TOKENS: i64 = 1_000_000_000;
 
-/// A string that says nothing, by itself or as what SDKs write for an absent value.
+/// Shorter lists of numbers are kept: bounds, scores, logits.
+const SHORTEST_VECTOR: usize = 64;
+
+/// True for a value that says nothing.
 pub(super) fn is_blank(value: &Value) -> bool {
     match value {
         Value::StringValue(text) => text.is_empty(),
@@ -70,6 +73,9 @@ pub(super) fn write_json(out: &mut String, value: &Value) {
         Value::IntValue(number) => push_display(out, number),
         Value::DoubleValue(number) if number.is_finite() => push_debug(out, number),
         Value::DoubleValue(_) | Value::StringValueStrindex(_) => out.push_str("null"),
+        Value::ArrayValue(list) if is_vector(&list.values) => {
+            push_json_str(out, &format!("({} numbers)", list.values.len()));
+        }
         Value::ArrayValue(list) => {
             out.push('[');
             for (at, item) in list.values.iter().enumerate() {
@@ -102,6 +108,11 @@ pub(super) fn write_object(out: &mut String, attributes: &[KeyValue]) {
         }
     }
     out.push('}');
+}
+
+/// A list of so many fractions is an embedding, which nobody reads and which outweighs its span.
+fn is_vector(values: &[AnyValue]) -> bool {
+    values.len() >= SHORTEST_VECTOR && matches!(values[0].value, Some(Value::DoubleValue(_)))
 }
 
 fn write_any(out: &mut String, value: &AnyValue) {
@@ -168,6 +179,8 @@ mod tests {
             (Value::DoubleValue(f64::INFINITY), "null"),
             (Value::BytesValue(vec![1, 2]), "\"(2 bytes)\""),
             (text("a\"\\\n\u{1}\0ü"), "\"a\\\"\\\\\\n\\u0001\u{fffd}ü\""),
+            (list(vec![Value::DoubleValue(0.5); SHORTEST_VECTOR]), "\"(64 numbers)\""),
+            (list(vec![Value::DoubleValue(0.5); 2]), "[0.5,0.5]"),
             (list(vec![Value::IntValue(1), text("x"), list(vec![])]), "[1,\"x\",[]]"),
         ];
         for (value, expected) in cases {
