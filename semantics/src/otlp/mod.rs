@@ -1,6 +1,6 @@
 //! OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
 //!
-//! Reading is [`from_protobuf`] and [`from_json`]; [`convert`] maps a span; each attribute
+//! Reading is [`from_protobuf`] and [`from_json`]; `convert` maps a span; each attribute
 //! convention has a file of its own. A span that makes no sense is refused alone, a body that
 //! cannot be read at all is [`Malformed`].
 //!
