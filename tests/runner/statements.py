@@ -1,0 +1,147 @@
+"""Every statement that the server sent to PostgreSQL during the tests names its tenant.
+
+A database that is distributed by tenant answers such a statement on one machine, and one that
+forgets the tenant would show one tenant's rows to another. Looked at is each place where a
+statement names a table, sub-selects and joins too: there has to be a plain `tenant_id = $n`
+(or `= ANY($n)`) for it. This file imports nothing of the runner, so that its examples run as
+they are.
+"""
+
+import json
+import re
+from pathlib import Path
+
+# Tables that no tenant owns.
+SHARED = {"setting", "api_key"}
+
+# Statements over all tenants: few, known, without a lock, and on nobody's path.
+OVER_TENANTS = {
+    "SELECT tenant_id, MIN(run_at) AS first FROM job": "which tenants have work that is due",
+    "SELECT DISTINCT tenant_id FROM job WHERE status = 'running'": "whose workers did not come back",
+    'FROM "tenant" ORDER BY': "the operator's list of tenants",
+    'FROM "tenant" LIMIT': "whether this is the first start",
+}
+
+# Words that may follow a table's name in place of an alias.
+_NO_ALIAS = "where|set|join|inner|left|right|cross|on|order|group|limit|for|from|using|union|returning"
+_TABLE = re.compile(
+    r'(?:\bFROM|\bJOIN|\bUPDATE|,)\s+"?(?P<table>\w+)\b"?(?!\.)'
+    rf'(?:\s+(?:AS\s+)?(?!(?:{_NO_ALIAS})\b)"?(?P<alias>\w+)"?)?',
+    re.IGNORECASE,
+)
+
+
+def tables(root: Path) -> set:
+    """The tables that a tenant owns, as the entities declare them."""
+    sources = (it.read_text() for it in (root / "entities" / "src").glob("*.rs"))
+    return {name for text in sources for name in re.findall(r'table_name = "(\w+)"', text)} - SHARED
+
+
+def sent(log: Path) -> list:
+    """The different statements of the server in a JSON log of PostgreSQL, in order."""
+    found = {}
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            entry = json.loads(line)
+            said = re.match(r"(?:execute [^:]*|statement): (.*)", entry.get("message", ""), re.DOTALL)
+            if said and entry.get("application_name") == "loupe-server":
+                found[" ".join(said.group(1).split())] = True
+    return list(found)
+
+
+def forgotten(statement: str, owned: set) -> list:
+    """The tables that `statement` names without their tenant.
+
+    >>> owned = {"trace", "job", "span"}
+    >>> forgotten("SELECT t.* FROM trace t WHERE t.tenant_id = $1 AND t.id = $2", owned)
+    []
+    >>> forgotten('SELECT "trace"."id" FROM "trace" WHERE ("trace"."tenant_id" = $1) LIMIT $2', owned)
+    []
+    >>> forgotten("SELECT * FROM trace WHERE id = $1", owned)
+    ['trace']
+    >>> forgotten("UPDATE job SET x = $1 WHERE tenant_id = $2 AND id IN (SELECT id FROM job WHERE lane = $3)", owned)
+    ['job']
+    >>> forgotten("SELECT * FROM trace t JOIN span s ON s.trace_id = t.id WHERE t.tenant_id = $1", owned)
+    ['span']
+    >>> forgotten("SELECT * FROM trace t JOIN span s ON s.tenant_id = $1 AND s.trace_id = t.id WHERE t.tenant_id = $1", owned)
+    []
+    >>> forgotten("SELECT 1 FROM trace WHERE tenant_id = $1 UNION ALL SELECT 2 FROM span", owned)
+    ['span']
+    >>> forgotten("INSERT INTO job (tenant_id,id) SELECT * FROM UNNEST($1::uuid[],$2::uuid[])", owned)
+    []
+    >>> forgotten("INSERT INTO job (id) VALUES ($1)", owned)
+    ['job']
+    >>> forgotten("INSERT INTO job (tenant_id, id) SELECT tenant_id, id FROM trace", owned)
+    ['trace']
+    >>> forgotten("DELETE FROM span WHERE tenant_id = ANY($1)", owned)
+    []
+    >>> forgotten("SELECT tenant_id FROM trace WHERE tenant_id <> $1", owned)
+    ['trace']
+    """
+    if re.match(r"(CREATE|ALTER|DROP|COMMENT)\b", statement, re.IGNORECASE):
+        return []
+    return [name for block in _blocks(statement) for name in _forgotten_in_block(block, owned)]
+
+
+def _forgotten_in_block(block: str, owned: set) -> list:
+    inserted = re.match(r'\s*INSERT INTO "?(\w+)"?\s*\(([^)]*)\)', block, re.IGNORECASE)
+    if inserted:
+        columns = [it.strip(' "') for it in inserted.group(2).split(",")]
+        if inserted.group(1) in owned and "tenant_id" not in columns:
+            return [inserted.group(1)]
+        block = block[inserted.end():]
+    named = []
+    for found in _TABLE.finditer(block):
+        table = found.group("table")
+        if table in owned:
+            named.append((table, found.group("alias") or table))
+    return [table for table, alias in named if not _compared(block, alias, alone=len(named) == 1)]
+
+
+def _compared(block: str, alias: str, alone: bool) -> bool:
+    """Whether the tenant of `alias` is compared with a parameter; its name may be left out if it is alone."""
+    name = rf'(?:"?{alias}"?\.)' + ("?" if alone else "")
+    return re.search(rf'(?<![\w."]){name}"?tenant_id"?\s*=\s*(?:ANY\s*\(\s*)?\$\d', block, re.IGNORECASE) is not None
+
+
+def _blocks(statement: str) -> list:
+    """The selects and other verbs of a statement, each without those inside it."""
+    blocks = []
+
+    def read(at: int) -> tuple:
+        """The text from `at` to the bracket that closes it, inner selects taken out."""
+        text = ""
+        while at < len(statement) and statement[at] != ")":
+            if statement[at] == "(":
+                inner, at = read(at + 1)
+                if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b", inner, re.IGNORECASE):
+                    blocks.extend(_alternatives(inner))
+                    text += "()"
+                else:
+                    text += f"({inner})"
+            else:
+                text += statement[at]
+            at += 1
+        return text, at
+
+    outer, _ = read(0)
+    return _alternatives(outer) + blocks
+
+
+def _alternatives(text: str) -> list:
+    return re.split(r"\bUNION\b(?:\s+ALL\b)?", text, flags=re.IGNORECASE)
+
+
+def check(log: Path, root: Path) -> tuple:
+    """How many statements name a tenant's table, and what is wrong with some of them."""
+    owned = tables(root)
+    named = re.compile(rf'\b({"|".join(sorted(owned))})\b')
+    statements = [it for it in sent(log) if named.search(it)]
+    wrong = []
+    for statement in statements:
+        if any(it in statement for it in OVER_TENANTS):
+            continue
+        missing = forgotten(statement, owned)
+        if missing:
+            wrong.append(f"no tenant for {', '.join(missing)} in: {statement}")
+    return len(statements), wrong
