@@ -23,6 +23,14 @@ impl Dialect {
         }
     }
 
+    /// What sea-orm calls it.
+    pub fn backend(self) -> DbBackend {
+        match self {
+            Self::Sqlite => DbBackend::Sqlite,
+            Self::Postgres => DbBackend::Postgres,
+        }
+    }
+
     /// Appended to `CREATE TABLE` of tables whose rows are found by their whole primary key:
     /// SQLite then keeps the rows in the key's own tree, one page instead of two a look-up.
     pub fn clustered(self) -> &'static str {

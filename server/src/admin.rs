@@ -61,7 +61,7 @@ pub enum Command {
         /// owner, member or viewer.
         #[arg(long)]
         role: Role,
-        /// Who it is for [default: local-<role>].
+        /// Who it is for [default: `local-` and the role].
         #[arg(long)]
         subject: Option<String>,
         /// How long it is valid: a number with s, m, h or d.

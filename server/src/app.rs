@@ -16,7 +16,7 @@ use crate::{
     http::cursor::Cursors,
     ingest::{
         prices::PriceBook,
-        writer::{Writer, WriterQueue},
+        writer::Writer,
     },
     store::{self, Db, keys::KnownKey},
 };
@@ -86,7 +86,7 @@ impl App {
             clock,
             config,
         });
-        for _ in 0..WriterQueue::writers(app.db.dialect) {
+        for _ in 0..app.db.writers() {
             app.spawn(queue.clone().run(
                 app.db.clone(),
                 Arc::clone(&app.clock),

@@ -2,13 +2,12 @@
 
 use api::{Plan, Role};
 use entities::{api_key, project, tenant};
-use sea_orm::{ConnectionTrait, DbErr};
 use uuid::Uuid;
 
 use crate::{
     access::api_key::ApiKey,
     clock::new_id,
-    store::{self, Db},
+    store::{self, Connection, Db, DbError},
 };
 
 /// What was made for a new tenant.
@@ -40,10 +39,7 @@ pub async fn run(db: &Db, key: Option<ApiKey>, now: i64) -> anyhow::Result<Optio
     let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
     // Of two processes that start at once, the second fails here and finds the work done.
     if let Err(error) = store::settings::add(&txn, DONE, &now.to_string()).await {
-        return match error.sql_err() {
-            Some(sea_orm::SqlErr::UniqueConstraintViolation(_)) => Ok(None),
-            _ => Err(error.into()),
-        };
+        return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
     txn.commit().await?;
     Ok(Some(made))
@@ -54,16 +50,16 @@ pub async fn run(db: &Db, key: Option<ApiKey>, now: i64) -> anyhow::Result<Optio
 /// # Errors
 /// When the database fails or the system has no randomness.
 pub async fn create_tenant(
-    txn: &impl ConnectionTrait,
+    txn: &impl Connection,
     name: &str,
     plan: Plan,
     external_id: Option<String>,
     key: Option<ApiKey>,
     now: i64,
-) -> Result<NewTenant, DbErr> {
+) -> Result<NewTenant, DbError> {
     let secret = match key {
         Some(key) => key,
-        None => ApiKey::generate().map_err(|it| DbErr::Custom(format!("no randomness: {it}")))?,
+        None => ApiKey::generate().map_err(|it| DbError::Custom(format!("no randomness: {it}")))?,
     };
     let (tenant_id, project_id) = (new_id(), new_id());
     let row = tenant::Model {

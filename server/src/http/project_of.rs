@@ -90,7 +90,7 @@ async fn create(app: &App, tenant: Uuid, name: &str) -> Result<()> {
     match store::projects::add(&app.db.write, row).await {
         Ok(()) => Ok(()),
         // Another request was first.
-        Err(error) if matches!(error.sql_err(), Some(sea_orm::SqlErr::UniqueConstraintViolation(_))) => Ok(()),
+        Err(error) if store::is_duplicate(&error) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

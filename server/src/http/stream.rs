@@ -12,7 +12,6 @@ use axum::{
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
-use entities::dialect::Dialect;
 use futures::{Stream, stream};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -110,7 +109,7 @@ impl Follower {
     /// Reads what changed; false when nothing new did.
     async fn read(&mut self) -> Result<bool> {
         // One writer commits in order, so there nothing appears behind the last event.
-        let overlap = if self.app.db.dialect == Dialect::Sqlite { 0 } else { OVERLAP };
+        let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
         let mut after = match overlap {
             0 => self.position,
             back => (self.position.0.saturating_sub(back), Uuid::nil()),

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use entities::dialect::Dialect;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -15,7 +14,7 @@ use super::part::Part;
 use crate::{
     clock::Clock,
     error::{Result, problem},
-    store::{Db, traces::Stored, traces::store},
+    store::{Db, lost_a_race, traces::Stored, traces::store},
 };
 
 /// Requests that may wait for a commit.
@@ -40,7 +39,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer and the queue that [`run`] works off.
+    /// A writer and the queue that [`WriterQueue::run`] works off.
     pub fn new() -> (Self, WriterQueue) {
         let (queue, receiver) = mpsc::channel(QUEUE);
         (Self { queue }, WriterQueue(Arc::new(tokio::sync::Mutex::new(receiver))))
@@ -68,14 +67,6 @@ impl Writer {
 pub struct WriterQueue(Arc<tokio::sync::Mutex<mpsc::Receiver<Submission>>>);
 
 impl WriterQueue {
-    /// How many writers serve a database: SQLite has room for one.
-    pub fn writers(dialect: Dialect) -> usize {
-        match dialect {
-            Dialect::Sqlite => 1,
-            Dialect::Postgres => 2,
-        }
-    }
-
     /// Works until `stopping`, and then until the queue is empty. `changed` is told which
     /// tenants have new or changed traces.
     pub async fn run(
@@ -166,11 +157,6 @@ async fn attempt(db: &Db, parts: &mut [Part], clock: &dyn Clock) -> Result<Vec<S
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// A deadlock or a serialisation failure: the same transaction can succeed now.
-fn lost_a_race(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|it| it.code()).is_some_and(|it| it == "40P01" || it == "40001")
 }
 
 fn announce(changed: &broadcast::Sender<Uuid>, parts: &[Part], outcomes: &[Stored]) {

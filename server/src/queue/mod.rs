@@ -10,8 +10,8 @@
 
 pub mod worker;
 
-use entities::{dialect::Dialect, job};
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, EntityTrait, FromQueryResult, Statement, Value};
+use entities::job;
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, FromQueryResult, Statement, Value};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -223,9 +223,5 @@ async fn changed<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Resu
 }
 
 fn statement<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Statement {
-    let backend = match db.dialect {
-        Dialect::Sqlite => DbBackend::Sqlite,
-        Dialect::Postgres => DbBackend::Postgres,
-    };
-    Statement::from_sql_and_values(backend, sql, values)
+    Statement::from_sql_and_values(db.dialect.backend(), sql, values)
 }

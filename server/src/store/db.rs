@@ -5,7 +5,7 @@ use std::{path::Path, str::FromStr, time::Duration};
 use entities::dialect::Dialect;
 use migrations::MigratorTrait;
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector,
+    DatabaseConnection, DatabaseTransaction, DbErr, SqlErr, SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector,
     TransactionOptions, TransactionTrait,
 };
 use sqlx::{
@@ -100,6 +100,20 @@ impl Db {
         self.write.get_postgres_connection_pool()
     }
 
+    /// Writers that serve a process: SQLite has room for one.
+    pub fn writers(&self) -> usize {
+        match self.dialect {
+            Dialect::Sqlite => 1,
+            Dialect::Postgres => 2,
+        }
+    }
+
+    /// Whether changes become visible in the order of their times: a single writer commits one
+    /// after the other.
+    pub fn commits_in_order(&self) -> bool {
+        self.writers() == 1
+    }
+
     /// Whether the database answers.
     pub async fn is_reachable(&self) -> bool {
         use sea_orm::ConnectionTrait;
@@ -144,6 +158,16 @@ async fn sqlite(url: &str, connections: u32, cache: &'static str) -> Result<Sqli
         .connect_with(options)
         .await
         .map_err(conn_err)
+}
+
+/// A deadlock or a serialisation failure: the same transaction can succeed now.
+pub fn lost_a_race(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|it| it.code()).is_some_and(|it| it == "40P01" || it == "40001")
+}
+
+/// Whether a row with the same key is there already.
+pub fn is_duplicate(error: &DbErr) -> bool {
+    matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
 }
 
 fn conn_err(error: sqlx::Error) -> DbErr {

@@ -9,4 +9,5 @@ pub mod settings;
 pub mod tenants;
 pub mod traces;
 
-pub use db::{Db, sqlite_url};
+pub use db::{Db, is_duplicate, lost_a_race, sqlite_url};
+pub use sea_orm::{ConnectionTrait as Connection, DbErr as DbError};
