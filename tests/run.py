@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,6 +60,8 @@ def main() -> int:
         report.failure("postgres", str(problem))
     except KeyboardInterrupt:
         report.failure("run", "interrupted")
+    except Exception:  # a fault of the runner is a failure of the run, with its last line
+        report.failure("run", traceback.format_exc())
     print("\n" + "\n".join(report.lines))
     print(report.total)
     return 0 if report.total.failed == 0 and report.total.passed > 0 else 1

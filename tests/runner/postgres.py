@@ -146,7 +146,10 @@ def _unprivileged() -> dict:
     """Arguments of `subprocess` that leave root, whom PostgreSQL refuses to serve."""
     if os.getuid() != 0:
         return {}
-    nobody = pwd.getpwnam("nobody")
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        raise Unavailable("PostgreSQL does not run as root, and there is no user `nobody`") from None
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
