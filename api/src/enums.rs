@@ -64,7 +64,8 @@ impl From<SpanType> for String {
 #[cfg(feature = "schema")]
 impl utoipa::PartialSchema for SpanType {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-        let text = utoipa::openapi::schema::ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
+        let text =
+            utoipa::openapi::schema::ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
         text.description(Some("`llm`, `tool`, `retrieval`, `other`, or as given")).into()
     }
 }

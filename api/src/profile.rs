@@ -283,7 +283,9 @@ mod tests {
     #[test]
     fn the_folder_follows_the_environment() {
         let env = |pairs: &'static [(&str, &str)]| {
-            config_dir(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+            config_dir(|name| {
+                pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            })
         };
         assert_eq!(env(&[("LOUPE_CONFIG_DIR", "/c"), ("HOME", "/h")]), Some("/c".into()));
         assert_eq!(env(&[("XDG_CONFIG_HOME", "/x"), ("HOME", "/h")]), Some("/x/loupe".into()));

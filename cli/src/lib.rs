@@ -1,1 +1,151 @@
-//! See docs/ARCHITECTURE.md.
+//! The command line of Loupe: arguments in, one command, an exit code out.
+//!
+//! Commands are under [`commands`], one file each; what they write goes through [`output`],
+//! what they go by is settled in [`config`]. Talking to the server is `api::client`'s part,
+//! the terminal console is the crate `tui`.
+
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod ctx;
+pub mod error;
+pub mod exit;
+pub mod find;
+pub mod output;
+pub mod prompt;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{CommandFactory, FromArgMatches};
+
+use args::{Cli, Command};
+use config::env::Env;
+use ctx::Ctx;
+use error::{CliError, Result};
+use exit::Exit;
+
+/// Runs the process's command line.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let wants_json = args.iter().any(|arg| {
+        arg.to_str().is_some_and(|arg| matches!(arg, "--json" | "-ojson" | "--output=json" | "--jq"))
+    });
+    let mut matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error, wants_json),
+    };
+    let cli = match Cli::from_arg_matches_mut(&mut matches) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, wants_json),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let error = CliError::new(Exit::Unexpected, format!("can't start: {error}"));
+            return finish(Err(error), wants_json);
+        }
+    };
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            ended = Box::pin(run(cli, Env::of_process(), wants_json)) => ended,
+            exit = signal() => exit.into(),
+        }
+    });
+    // A read of stdin that nobody answers must not hold up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+/// The command tree as clap knows it, with examples ahead of the usage.
+pub fn command() -> clap::Command {
+    fn examples_first(command: clap::Command) -> clap::Command {
+        command
+            .help_template(
+                "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}",
+            )
+            .mut_subcommands(examples_first)
+    }
+    examples_first(Cli::command())
+}
+
+async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
+    let Cli { mut global, command } = cli;
+    let Some(command) = command else {
+        let mut out = match output::Out::of_process(&global, &env, output::Format::Table, false) {
+            Ok(out) => out,
+            Err(error) => return finish(Err(error), wants_json),
+        };
+        return finish(out.write(commands::help::SHORT), wants_json);
+    };
+    // Pages and scripts need no configuration, and come even where it is broken.
+    let offline = matches!(command, Command::Help(_) | Command::Completion(_));
+    global.new_context = command.makes_contexts();
+    let settings = if offline {
+        config::Settings::resolve(
+            &global.without_target(),
+            &Env { vars: Default::default(), cwd: None, ..env.clone() },
+        )
+    } else {
+        config::Settings::resolve(&global, &env)
+    };
+    let ctx = settings.and_then(|settings| Ctx::new(global, env, settings));
+    let mut ctx = match ctx {
+        Ok(ctx) => ctx,
+        Err(error) => return finish(Err(error), wants_json),
+    };
+    let as_json = ctx.out.format.is_json();
+    let limit = ctx.settings.timeout.filter(|_| !command.runs_on());
+    let work = commands::run(&mut ctx, command);
+    let ended = match limit {
+        None => work.await,
+        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+            Err(CliError::new(Exit::Unreachable, format!("not done within {limit:?}")).hint("see --timeout"))
+        }),
+    };
+    finish(ended, as_json)
+}
+
+/// Prints what went wrong, and turns it into the exit code.
+fn finish(ended: Result, as_json: bool) -> ExitCode {
+    match ended {
+        Ok(()) => Exit::Done.into(),
+        Err(error) if error.is_closed_pipe() => Exit::Done.into(),
+        Err(error) => {
+            output::error(&error, as_json);
+            error.exit.into()
+        }
+    }
+}
+
+/// Help and version are no errors, and a wrong command line is one of ours.
+fn usage(error: &clap::Error, wants_json: bool) -> ExitCode {
+    if !error.use_stderr() {
+        // A closed pipe is the reader's choice.
+        _ = error.print();
+        return Exit::Done.into();
+    }
+    if wants_json {
+        let text = error.render().to_string();
+        let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
+        output::error(&CliError::usage(message).hint("see --help"), true);
+    } else {
+        _ = error.print();
+    }
+    Exit::Usage.into()
+}
+
+/// Waits for the signals that end the program.
+async fn signal() -> Exit {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            return tokio::select! {
+                _ = tokio::signal::ctrl_c() => Exit::Interrupted,
+                _ = terminate.recv() => Exit::Terminated,
+            };
+        }
+    }
+    _ = tokio::signal::ctrl_c().await;
+    Exit::Interrupted
+}

@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `loupe`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

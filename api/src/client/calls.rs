@@ -3,11 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{
-    Auth, Body, Call,
-    call::Method,
-    stream::Traces,
-};
+use super::{Auth, Body, Call, call::Method, stream::Traces};
 use crate::{
     filter::Filter,
     ingest::{BatchResult, Ingested},

@@ -81,7 +81,8 @@ impl ApiError {
             None => format!("the server answered {status}"),
         });
         let request_id = text("request_id").or_else(|| header("x-request-id"));
-        let retry_after = header("retry-after").and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
+        let retry_after =
+            header("retry-after").and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
         Self { status, code, message, request_id, retry_after, body }
     }
 

@@ -236,7 +236,9 @@ impl Client {
     ) -> Result<reqwest::Response, Error> {
         let start = Instant::now();
         let sent = tokio::time::timeout(limit, request.send()).await;
-        let sent = sent.map_err(|_| self.timed_out()).and_then(|sent| sent.map_err(|error| self.unreachable(&error)));
+        let sent = sent
+            .map_err(|_| self.timed_out())
+            .and_then(|sent| sent.map_err(|error| self.unreachable(&error)));
         self.notify(|| requested(call, sent.as_ref(), start.elapsed()));
         let answer = sent?;
         if answer.status().is_success() {
@@ -246,7 +248,8 @@ impl Client {
         let headers = answer.headers().clone();
         let left = limit.saturating_sub(start.elapsed());
         // A body that can't be read leaves the status, which says enough.
-        let body = tokio::time::timeout(left, answer.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
+        let body =
+            tokio::time::timeout(left, answer.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
         Err(Error::Answer(Box::new(ApiError::new(status, &headers, &body))))
     }
 
@@ -265,7 +268,8 @@ impl Client {
         }
         let mut request = self.http.request(call.method.clone(), url);
         if let Some(secret) = self.credential(call.auth)? {
-            let mut value = HeaderValue::try_from(format!("Bearer {secret}")).map_err(|_| Error::BadCredential)?;
+            let mut value =
+                HeaderValue::try_from(format!("Bearer {secret}")).map_err(|_| Error::BadCredential)?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
@@ -275,7 +279,9 @@ impl Client {
         Ok(match &call.body {
             Body::Empty => request,
             Body::Json(value) => request.json(value),
-            Body::Bytes { content_type, bytes } => request.header(CONTENT_TYPE, *content_type).body(bytes.clone()),
+            Body::Bytes { content_type, bytes } => {
+                request.header(CONTENT_TYPE, *content_type).body(bytes.clone())
+            }
         })
     }
 
@@ -320,7 +326,9 @@ fn requested<T>(call: &Call<T>, sent: Result<&reqwest::Response, &Error>, elapse
         elapsed,
         request_id: sent.ok().and_then(|answer| answer.headers().get("x-request-id")).map(header),
         headers: sent
-            .map(|answer| answer.headers().iter().map(|(name, value)| (name.to_string(), header(value))).collect())
+            .map(|answer| {
+                answer.headers().iter().map(|(name, value)| (name.to_string(), header(value))).collect()
+            })
             .unwrap_or_default(),
     }
 }

@@ -40,7 +40,9 @@ impl Retry {
             Error::Unreachable { sent, .. } if repeatable || !sent => Some(backoff),
             Error::Answer(answer) => match answer.status {
                 429 => answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST),
-                500..=599 if repeatable => answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST),
+                500..=599 if repeatable => {
+                    answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST)
+                }
                 _ => None,
             },
             _ => None,

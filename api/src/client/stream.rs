@@ -48,7 +48,8 @@ impl TraceStream {
             if let Some(event) = self.parser.next() {
                 return Some(event);
             }
-            let lost = |why: String, url: &url::Url| Error::Unreachable { url: url.to_string(), why, sent: true };
+            let lost =
+                |why: String, url: &url::Url| Error::Unreachable { url: url.to_string(), why, sent: true };
             match tokio::time::timeout(SILENCE, self.answer.chunk()).await {
                 Ok(Ok(Some(bytes))) => self.parser.push(&bytes),
                 Ok(Ok(None)) => return None,
@@ -150,8 +151,10 @@ mod tests {
     #[test]
     fn events_are_cut_wherever_the_network_cuts() {
         let text = ": hello\n\nid: 7\r\nevent: trace\r\ndata: {\"id\":\r\ndata: \"ä\"}\r\n\r\nevent: other\ndata: 1\n\n";
-        let expected =
-            [StreamEvent::Alive, StreamEvent::Trace { id: Some("7".to_owned()), trace: json!({ "id": "ä" }) }];
+        let expected = [
+            StreamEvent::Alive,
+            StreamEvent::Trace { id: Some("7".to_owned()), trace: json!({ "id": "ä" }) },
+        ];
         assert_eq!(events(&[text]), expected);
         let mut parser = Parser::default();
         let mut bytewise = Vec::new();

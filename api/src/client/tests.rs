@@ -38,7 +38,8 @@ fn client(url: &str) -> Client {
     Client::new(options).unwrap()
 }
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"new_field\":1}";
+const OK: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"new_field\":1}";
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
 const LIMITED: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
 

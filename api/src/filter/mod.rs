@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, TimeZone};
 
+use crate::Timestamp;
 pub use fields::{FIELDS, Field};
 
 /// Saved filters by name.
@@ -51,15 +52,29 @@ impl FilterError {
 impl Filter {
     /// Reads a filter. `saved` resolves `@name`, `now` anchors times such as `-15m` and its
     /// zone those such as `yesterday`.
-    pub fn parse<Tz: TimeZone + 'static>(text: &str, saved: &Saved, now: &DateTime<Tz>) -> Result<Self, FilterError> {
+    pub fn parse<Tz: TimeZone + 'static>(
+        text: &str,
+        saved: &Saved,
+        now: &DateTime<Tz>,
+    ) -> Result<Self, FilterError> {
         let mut filter = Self::default();
         filter.add_all(text, Some(saved), now)?;
-        filter.check().map_err(|message| FilterError { text: text.to_owned(), at: 0, message, hint: None })?;
+        filter.check().map_err(|message| FilterError {
+            text: text.to_owned(),
+            at: 0,
+            message,
+            hint: None,
+        })?;
         Ok(filter)
     }
 
     /// Adds one term, for a flag that stands for a field. The error is a sentence.
-    pub fn set<Tz: TimeZone + 'static>(&mut self, field: &str, value: &str, now: &DateTime<Tz>) -> Result<(), String> {
+    pub fn set<Tz: TimeZone + 'static>(
+        &mut self,
+        field: &str,
+        value: &str,
+        now: &DateTime<Tz>,
+    ) -> Result<(), String> {
         let known = Field::named(field).ok_or_else(|| format!("there is no filter `{field}`"))?;
         let added = (known.read)(value, &when::Clock::of(now))?;
         self.add(added)?;
@@ -74,6 +89,17 @@ impl Filter {
     /// The value of a query parameter.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The same, but for traces begun before a moment.
+    pub fn since(mut self, start: Timestamp) -> Self {
+        let from = self.params.iter_mut().find(|(name, _)| *name == "from");
+        match from {
+            // Both are written alike, so the later one is also the larger text.
+            Some((_, from)) => *from = start.to_string().max(std::mem::take(from)),
+            None => self.params.push(("from", start.to_string())),
+        }
+        self
     }
 
     /// Whether it selects everything.
@@ -102,7 +128,11 @@ impl Filter {
         for term in split(text).map_err(|at| fail(at, "this quote is not closed".to_owned(), None))? {
             if let Some(name) = term.text.strip_prefix('@') {
                 let Some(saved) = saved else {
-                    return Err(fail(term.at, format!("a saved filter can't use another, here `@{name}`"), None));
+                    return Err(fail(
+                        term.at,
+                        format!("a saved filter can't use another, here `@{name}`"),
+                        None,
+                    ));
                 };
                 let Some(stored) = saved.get(name) else {
                     let names: Vec<_> = saved.keys().map(|name| format!("@{name}")).collect();
@@ -172,7 +202,10 @@ impl Term {
                 ),
                 text => (
                     format!("`{text}` is free text; a filter is made of field:value terms"),
-                    Some(nearest(text).map_or_else(known_fields, |field| format!("did you mean {}", field.example))),
+                    Some(
+                        nearest(text)
+                            .map_or_else(known_fields, |field| format!("did you mean {}", field.example)),
+                    ),
                 ),
             });
         };
@@ -185,7 +218,10 @@ impl Term {
             Some(field) => Ok((field, value)),
             None => Err((
                 format!("there is no field `{name}`"),
-                Some(nearest(name).map_or_else(known_fields, |field| format!("did you mean `{}:`?", field.name))),
+                Some(
+                    nearest(name)
+                        .map_or_else(known_fields, |field| format!("did you mean `{}:`?", field.name)),
+                ),
             )),
         }
     }

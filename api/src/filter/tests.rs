@@ -17,7 +17,8 @@ fn saved() -> Saved {
 fn ask(text: &str) -> String {
     match Filter::parse(text, &saved(), &now()) {
         Ok(filter) => {
-            let pairs: Vec<_> = filter.params().iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let pairs: Vec<_> =
+                filter.params().iter().map(|(name, value)| format!("{name}={value}")).collect();
             pairs.join("&")
         }
         Err(error) => format!("{}: {}", error.column(), error.message),
@@ -85,7 +86,8 @@ fn wrong_terms_are_pointed_at() {
 
 #[test]
 fn a_misspelt_field_gets_the_nearest() {
-    let hint = |text| Filter::parse(text, &saved(), &now()).err().and_then(|error| error.hint).unwrap_or_default();
+    let hint =
+        |text| Filter::parse(text, &saved(), &now()).err().and_then(|error| error.hint).unwrap_or_default();
     assert_eq!(hint("latncy:>2s"), "did you mean `latency:`?");
     assert!(hint("colour:red").starts_with("fields: model, error"));
 }

@@ -1,0 +1,122 @@
+//! `loupe help`: the commands' own help, and pages about what they share.
+
+use api::filter::FIELDS;
+use clap::Args;
+
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// What `loupe` alone prints.
+pub const SHORT: &str = include_str!("short.txt");
+const OUTPUT: &str = include_str!("output.txt");
+const ENVIRONMENT: &str = include_str!("environment.txt");
+const AUTH: &str = include_str!("auth.txt");
+
+/// Arguments of `help`.
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  loupe help exit-codes\n  loupe help filters\n  loupe help traces list\n"
+)]
+pub struct HelpArgs {
+    /// A topic (exit-codes, filters, output, environment, auth) or a command
+    topic: Vec<String>,
+    /// Print every command, one a line
+    #[arg(long, hide = true)]
+    list_commands: bool,
+}
+
+/// Writes a page.
+pub fn run(ctx: &mut Ctx, args: &HelpArgs) -> Result {
+    if args.list_commands {
+        return ctx.out.write(&commands());
+    }
+    let topic: Vec<&str> = args.topic.iter().map(String::as_str).collect();
+    let page = match topic.as_slice() {
+        [] => SHORT.to_owned(),
+        ["exit-codes"] => exit_codes(),
+        ["filters"] => filters(),
+        ["output"] => OUTPUT.to_owned(),
+        ["environment"] => ENVIRONMENT.to_owned(),
+        ["auth"] => AUTH.to_owned(),
+        words => of_command(words)?,
+    };
+    ctx.out.write(&page)
+}
+
+fn exit_codes() -> String {
+    let mut page = String::from("Exit codes\n\n");
+    for exit in Exit::ALL {
+        page.push_str(&format!("{:>5}  {}\n", exit.code(), exit.meaning()));
+    }
+    page
+}
+
+fn filters() -> String {
+    let mut page = String::from(
+        "Filters of `traces list` and `traces tail`\n\nTerms are joined by AND. Quote values with blanks: tag:note=\"a b\".\n\n",
+    );
+    for field in FIELDS {
+        page.push_str(&format!("  {:<24} {}\n", field.example, field.help));
+    }
+    page.push_str(
+        "  @slow                    a filter saved under [filters] in config.toml or .loupe.toml\n",
+    );
+    page.push_str("\nDurations: 250ms, 2s, 15m, 1h, 7d. Dates without a zone are local.\n");
+    page.push_str("The flags (--model, --error, --latency-min and so on) ask for the same.\n");
+    page
+}
+
+fn of_command(words: &[&str]) -> Result<String> {
+    let mut command = crate::command();
+    // The full help names the command as it is typed, which clap knows once it is built.
+    command.build();
+    let mut found = &mut command;
+    for word in words {
+        found = found.find_subcommand_mut(word).ok_or_else(|| {
+            CliError::usage(format!("there is no help about `{}`", words.join(" ")))
+                .hint("topics: exit-codes, filters, output, environment, auth; or a command")
+        })?;
+    }
+    Ok(found.render_long_help().to_string())
+}
+
+/// Every command that does something, as it is typed.
+fn commands() -> String {
+    fn walk(command: &clap::Command, path: &str, list: &mut String) {
+        for it in command.get_subcommands() {
+            let path = format!("{path}{}", it.get_name());
+            if it.has_subcommands() {
+                walk(it, &format!("{path} "), list);
+            } else {
+                list.push_str(&format!("{path}\n"));
+            }
+        }
+    }
+    let mut list = String::new();
+    walk(&crate::command(), "", &mut list);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_opens_with_examples() {
+        for line in commands().lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let page = of_command(&words).unwrap();
+            let examples = page.find("Examples:").unwrap_or(usize::MAX);
+            assert!(examples < page.find("Usage:").unwrap_or_default(), "{line}:\n{page}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_exit_codes_has_them_all() {
+        let page = exit_codes();
+        assert!(Exit::ALL.iter().all(|exit| page.contains(&format!("{:>5}  ", exit.code()))), "{page}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The flags that choose traces; each stands for a term of the filter grammar.
+
+use api::filter::Filter;
+use clap::Args;
+
+use crate::{
+    config::env::now,
+    ctx::Ctx,
+    error::{CliError, Result},
+};
+
+/// Which traces.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Which traces")]
+pub struct FilterArgs {
+    /// Terms such as `error:true latency:>=2s from:-1h`, see `loupe help filters`
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Of this model
+    #[arg(long)]
+    pub model: Option<String>,
+    /// That failed
+    #[arg(long, conflicts_with = "no_error")]
+    pub error: bool,
+    /// That did not fail
+    #[arg(long)]
+    pub no_error: bool,
+    /// With a span that failed so: timeout, rate_limit, invalid_response, context_length
+    #[arg(long, value_name = "TYPE")]
+    pub failure_type: Option<String>,
+    /// Begun at or after: -15m, yesterday, 2026-11-21, RFC 3339
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// Begun at or before
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// At least this long: 250ms, 2s
+    #[arg(long, value_name = "DURATION")]
+    pub latency_min: Option<String>,
+    /// At most this long
+    #[arg(long, value_name = "DURATION")]
+    pub latency_max: Option<String>,
+    /// At least this many tokens
+    #[arg(long, value_name = "N")]
+    pub token_count_min: Option<String>,
+    /// At most this many tokens
+    #[arg(long, value_name = "N")]
+    pub token_count_max: Option<String>,
+    /// With this tag, one only
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub tag: Option<String>,
+}
+
+impl FilterArgs {
+    /// The filter that the flags ask for, checked before any request.
+    pub fn resolve(&self, ctx: &mut Ctx) -> Result<Filter> {
+        let now = now();
+        let mut filter = match &self.filter {
+            Some(text) => Filter::parse(text, &ctx.settings.filters, &now)?,
+            None => Filter::default(),
+        };
+        for (flag, field, value) in self.terms() {
+            filter.set(field, &value, &now).map_err(|why| CliError::usage(format!("--{flag}: {why}")))?;
+        }
+        if let Some(note) = filter.note() {
+            ctx.out.note(&format!("note: {note}"));
+        }
+        Ok(filter)
+    }
+
+    /// Flag, field and value of each flag that is given.
+    fn terms(&self) -> Vec<(&'static str, &'static str, String)> {
+        let plain = |value: &Option<String>| value.clone();
+        let at_least = |value: &Option<String>| value.as_ref().map(|value| format!(">={value}"));
+        let at_most = |value: &Option<String>| value.as_ref().map(|value| format!("<={value}"));
+        [
+            ("model", "model", plain(&self.model)),
+            ("error", "error", self.error.then(|| "true".to_owned())),
+            ("no-error", "error", self.no_error.then(|| "false".to_owned())),
+            ("failure-type", "failure", plain(&self.failure_type)),
+            ("from", "from", plain(&self.from)),
+            ("to", "to", plain(&self.to)),
+            ("latency-min", "latency", at_least(&self.latency_min)),
+            ("latency-max", "latency", at_most(&self.latency_max)),
+            ("token-count-min", "tokens", at_least(&self.token_count_min)),
+            ("token-count-max", "tokens", at_most(&self.token_count_max)),
+            ("tag", "tag", plain(&self.tag)),
+        ]
+        .into_iter()
+        .filter_map(|(flag, field, value)| Some((flag, field, value?)))
+        .collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! `loupe traces get`.
+
+use api::client::calls::{self, Page};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::{VIEW, failed, tree};
+use crate::{
+    commands::next_cursor,
+    ctx::Ctx,
+    error::Result,
+    find,
+    output::{
+        Column, View,
+        cell::{self, Style, Tone},
+        table,
+    },
+};
+
+/// Arguments of `traces get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Id, the last characters of a recent id, or an OpenTelemetry trace id
+    id: String,
+    /// How to show the spans
+    #[arg(long, value_enum, default_value_t = Spans::Tree)]
+    spans: Spans,
+    /// Columns to use, in place of the terminal's
+    #[arg(long, value_name = "N")]
+    width: Option<usize>,
+}
+
+/// Values of `--spans`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Spans {
+    /// As a tree with a waterfall.
+    Tree,
+    /// One a line, by time.
+    Flat,
+    /// Not at all.
+    None,
+}
+
+/// How people read spans.
+pub const SPANS: View = View {
+    plural: "spans",
+    id: "id",
+    columns: &[
+        Column::new("TIME", "start_time", |row, style| cell::time(row, "start_time", style)),
+        Column::new("S", "error", |row, style| cell::mark(failed(row), style)),
+        Column::new("SPAN", "name", |row, style| cell::text(row, "name", style)).elastic(),
+        Column::new("KIND", "type", |row, style| cell::text(row, "type", style)),
+        Column::new("MODEL", "model", |row, style| cell::text(row, "model", style)).elastic(),
+        Column::new("LATENCY", "latency_ms", |row, style| cell::latency(row, "latency_ms", style)).right(),
+        Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)).right(),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
+    ],
+    fields: &[],
+};
+
+/// Shows a trace.
+pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let client = ctx.client()?;
+    let id = find::trace_id(&client, &ctx.settings, &args.id).await?;
+    let mut trace = client.value(&calls::trace(&id)).await?;
+    if !ctx.out.format.is_table() || !ctx.global.fields.is_empty() {
+        return ctx.out.item(&VIEW, &trace);
+    }
+    let mut spans = match trace.get_mut("spans").map(Value::take) {
+        Some(Value::Array(spans)) => spans,
+        _ => Vec::new(),
+    };
+    let mut cursor = trace.get("spans_next_cursor").and_then(Value::as_str).map(str::to_owned);
+    while cursor.is_some() && args.spans != Spans::None {
+        let mut page = client.value(&calls::spans(&id, &Page { limit: Some(200), cursor })).await?;
+        if let Some(Value::Array(more)) = page.get_mut("spans").map(Value::take) {
+            spans.extend(more);
+        }
+        cursor = next_cursor(&page);
+    }
+
+    let style = ctx.out.style.clone();
+    let width = args.width.or(ctx.out.columns);
+    let mut text = head(&trace, &style, width);
+    match args.spans {
+        Spans::Tree => text.push_str(&tree::render(&spans, &style, width.unwrap_or(120))),
+        Spans::Flat => {
+            let wide = ctx.out.format == crate::output::Format::Wide;
+            text.push_str(&table::render(&SPANS.chosen(&[], wide), &spans, &style, width));
+        }
+        Spans::None => {}
+    }
+    text.push_str(&events(&trace, &style));
+    ctx.out.write(&text)
+}
+
+/// The first line and what a person asks next.
+fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
+    let is_failed = failed(trace);
+    let mark = cell::mark(is_failed, style);
+    let shown = [
+        cell::text(trace, "name", style).text,
+        cell::raw(trace.get("id")),
+        cell::text(trace, "model", style).text,
+        cell::latency(trace, "latency_ms", style).text,
+        format!("{} tokens", cell::count(trace, "total_token_count", style).text),
+        cell::money(trace, "cost", style).text,
+    ];
+    let first = cell::Cell::plain(shown.join("  ")).text;
+    // Long names are cut like everything in a table; the id has its own line below if needed.
+    let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(2));
+    let first = tui::text::cut(&first, room, &style.glyphs);
+    let mut text = format!("{} {first}\n", style.paint(&mark.text, mark.tone));
+    let lines = [
+        ("id", width.filter(|width| *width < 100).and_then(|_| trace.get("id"))),
+        ("started", None),
+        ("error", trace.get("error")),
+        ("session", trace.get("session_id")),
+        ("user", trace.get("user_id")),
+        ("external", trace.get("external_id")),
+        ("tags", trace.get("tags").filter(|tags| tags.as_array().is_some_and(|tags| !tags.is_empty()))),
+    ];
+    for (name, value) in lines {
+        let value = match (name, value) {
+            ("started", _) => cell::date(trace, "started_at", style).text,
+            (_, None | Some(Value::Null)) => continue,
+            ("tags", Some(Value::Array(tags))) => {
+                tags.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+            }
+            (_, value) => cell::raw(value),
+        };
+        let tone = if name == "error" { Tone::Red } else { Tone::Plain };
+        let value = cell::Cell::plain(value).text;
+        let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(12)).max(20);
+        // Errors are wrapped and never cut.
+        for (index, line) in tui::text::wrap(&value, room).into_iter().enumerate() {
+            let label = if index == 0 { name } else { "" };
+            text.push_str(&format!("  {label:<9} {}\n", style.paint(&line, tone)));
+        }
+    }
+    text
+}
+
+fn events(trace: &Value, style: &Style) -> String {
+    let events = trace.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut text = String::new();
+    for event in events {
+        let time = cell::time(event, "created_at", style).text;
+        let level = cell::text(event, "level", style).text;
+        let message = cell::text(event, "message", style).text;
+        text.push_str(&format!("  event     {time}  {level}  {message}\n"));
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! `loupe traces`: reading, following and sending traces.
+
+pub mod filter_args;
+pub mod follow;
+pub mod get;
+pub mod list;
+pub mod send;
+pub mod tail;
+pub mod tree;
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use crate::{
+    ctx::Ctx,
+    error::Result,
+    output::{Column, View, cell},
+};
+
+/// Verbs of `traces`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List traces, newest first
+    #[command(
+        before_help = "Examples:\n  loupe traces list --filter 'error:true from:-1h'\n  loupe traces list --model gpt-4o --latency-min 2s --all -o ndjson\n  loupe traces list --json --jq '.traces[].id' --raw\n"
+    )]
+    List(list::ListArgs),
+    /// Show one trace and its spans
+    #[command(
+        before_help = "Examples:\n  loupe traces get c07b44d1\n  loupe traces get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json\n"
+    )]
+    Get(get::GetArgs),
+    /// Follow traces as they arrive
+    #[command(
+        before_help = "Examples:\n  loupe traces tail\n  loupe traces tail --error --show error\n  loupe traces tail -o ndjson --max 3\n  loupe traces tail --filter 'name:smoke_test' --exit-on match --for 2m\n"
+    )]
+    Tail(tail::TailArgs),
+    /// Send traces from a file
+    #[command(
+        before_help = "Examples:\n  loupe traces send traces.ndjson\n  printf %s \"$TRACE_JSON\" | loupe traces send - --json --fields id\n  loupe traces send --otlp export.pb\n"
+    )]
+    Send(send::SendArgs),
+}
+
+/// How people read traces.
+pub const VIEW: View = View {
+    plural: "traces",
+    id: "id",
+    columns: &[
+        Column::new("TIME", "started_at", |row, style| cell::time(row, "started_at", style)).columns(11),
+        Column::new("S", "error", |row, style| cell::mark(failed(row), style)).columns(1),
+        Column::new("NAME", "name", |row, style| cell::text(row, "name", style)).elastic().columns(28),
+        Column::new("MODEL", "model", |row, style| cell::text(row, "model", style)).elastic().columns(18),
+        Column::new("LATENCY", "latency_ms", |row, style| cell::latency(row, "latency_ms", style))
+            .right()
+            .columns(7),
+        Column::new("TOKENS", "total_token_count", |row, style| cell::count(row, "total_token_count", style))
+            .right()
+            .columns(6),
+        Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)).right().columns(7),
+        Column::new("TAGS", "tags", tags).elastic().wide(),
+        Column::new("SPANS", "span_count", |row, style| cell::count(row, "span_count", style))
+            .right()
+            .wide()
+            .columns(5),
+        Column::new("SESSION", "session_id", |row, style| cell::text(row, "session_id", style))
+            .elastic()
+            .wide(),
+        Column::new("USER", "user_id", |row, style| cell::text(row, "user_id", style)).elastic().wide(),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)).columns(8),
+    ],
+    fields: &[
+        "id",
+        "project_id",
+        "external_id",
+        "session_id",
+        "user_id",
+        "name",
+        "input",
+        "output",
+        "error",
+        "model",
+        "started_at",
+        "ended_at",
+        "latency_ms",
+        "cost",
+        "total_token_count",
+        "prompt_tokens_total",
+        "completion_tokens_total",
+        "tags",
+        "tag_map",
+        "metadata",
+        "span_count",
+        "ready",
+        "control_loop_depth",
+        "spans",
+        "events",
+    ],
+};
+
+/// Whether a trace or a span carries an error.
+pub fn failed(row: &Value) -> bool {
+    row.get("error").is_some_and(|error| !error.is_null())
+}
+
+fn tags(row: &Value, _: &cell::Style) -> cell::Cell {
+    let tags = row.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    cell::Cell::plain(tags.collect::<Vec<_>>().join(" "))
+}
+
+/// Runs a verb of `traces`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    match command {
+        Command::List(args) => list::run(ctx, args).await,
+        Command::Get(args) => get::run(ctx, args).await,
+        Command::Tail(args) => tail::run(ctx, args).await,
+        Command::Send(args) => send::run(ctx, args).await,
+    }
+}

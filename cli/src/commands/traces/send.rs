@@ -1,0 +1,284 @@
+//! `loupe traces send`: traces from a file or from stdin.
+
+use std::io::{BufReader, Read};
+
+use api::{
+    client::{Client, Error, calls},
+    ingest::MAX_BATCH,
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    output::{Column, Format, View, cell},
+};
+
+/// A batch is sent when its text passes this many bytes, well below the server's limit.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Arguments of `traces send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// NDJSON, one JSON object, an array, or {"traces": [...]}; `-` is stdin
+    file: String,
+    /// The file is an OTLP export request, as JSON or protobuf
+    #[arg(long, conflicts_with = "id_from")]
+    otlp: bool,
+    /// Take each trace's id from this member, so that sending twice stores once
+    #[arg(long, value_name = "FIELD")]
+    id_from: Option<String>,
+}
+
+const VIEW: View = View {
+    plural: "results",
+    id: "id",
+    columns: &[
+        Column::new("", "status", |row, style| {
+            let refused = row.get("status").and_then(Value::as_str) == Some("rejected");
+            cell::mark(refused, style)
+        }),
+        Column::new("INDEX", "index", |row, style| cell::text(row, "index", style)).right(),
+        Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)),
+        Column::new("ERROR", "error", |row, style| cell::text(row, "error", style)),
+        Column::new("ID", "id", |row, style| cell::text(row, "id", style)),
+    ],
+    fields: &[
+        "index",
+        "id",
+        "status",
+        "code",
+        "error",
+        "external_id",
+        "span_count",
+        "total_token_count",
+        "cost",
+        "accepted",
+        "rejected",
+        "results",
+    ],
+};
+
+/// Sends traces and reports what became of each.
+pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let client = ctx.client()?;
+    let input: Box<dyn Read> = match args.file.as_str() {
+        "-" => Box::new(std::io::stdin()),
+        path => {
+            Box::new(std::fs::File::open(path).map_err(|error| CliError::usage(format!("{path}: {error}")))?)
+        }
+    };
+    if args.otlp {
+        return send_otlp(ctx, &client, input).await;
+    }
+    let mut sender = Sender { client, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new() };
+    for document in serde_json::Deserializer::from_reader(BufReader::new(input)).into_iter::<Value>() {
+        let document = document.map_err(|error| unreadable(&args.file, &error))?;
+        for mut item in items(document)? {
+            if let Some(field) = &args.id_from {
+                set_id(&mut item, field)?;
+            }
+            sender.add(ctx, item).await?;
+        }
+    }
+    sender.finish(ctx).await
+}
+
+fn unreadable(file: &str, error: &serde_json::Error) -> CliError {
+    CliError::usage(format!("{file}: line {}: {error}", error.line()))
+        .hint("one JSON object a line, or one document")
+}
+
+/// The traces of one JSON document.
+fn items(document: Value) -> Result<Vec<Value>> {
+    match document {
+        Value::Array(items) => Ok(items),
+        Value::Object(mut object) => match object.remove("traces") {
+            Some(Value::Array(items)) => Ok(items),
+            Some(other) => Err(CliError::usage(format!("`traces` is {}, not an array", kind(&other)))),
+            None => Ok(vec![Value::Object(object)]),
+        },
+        other => Err(CliError::usage(format!("a trace is a JSON object, and here is {}", kind(&other)))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn set_id(item: &mut Value, field: &str) -> Result {
+    let id = match item.get(field) {
+        Some(Value::String(id)) => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        _ => return Err(CliError::usage(format!("--id-from: a trace has no text or number `{field}`"))),
+    };
+    item["id"] = json!(id);
+    Ok(())
+}
+
+/// Collects traces into batches.
+struct Sender {
+    client: Client,
+    batch: Vec<Value>,
+    bytes: usize,
+    sent: usize,
+    answers: Vec<Value>,
+}
+
+impl Sender {
+    async fn add(&mut self, ctx: &mut Ctx, item: Value) -> Result {
+        let bytes = item.to_string().len();
+        let full = self.batch.len() == MAX_BATCH || self.bytes + bytes > BATCH_BYTES;
+        if full && !self.batch.is_empty() {
+            self.flush(ctx).await?;
+        }
+        self.bytes += bytes;
+        self.batch.push(item);
+        Ok(())
+    }
+
+    async fn flush(&mut self, ctx: &mut Ctx) -> Result {
+        let batch = std::mem::take(&mut self.batch);
+        let (first, count) = (self.sent, batch.len());
+        self.bytes = 0;
+        self.sent += count;
+        let answer = ctx.write(&self.client, &calls::ingest_batch(batch)).await.map_err(|mut error| {
+            if first > 0 {
+                error.detail.push(format!("the first {first} traces were sent"));
+            }
+            error
+        })?;
+        if let Some(Value::Array(mut results)) = answer.map(|mut answer| answer["results"].take()) {
+            for result in &mut results {
+                // Indexes count within the batch; people count within the file.
+                let index = result.get("index").and_then(Value::as_u64).unwrap_or_default();
+                result["index"] = json!(index + first as u64);
+            }
+            self.answers.extend(results);
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self, ctx: &mut Ctx) -> Result {
+        if self.sent == 0 && self.batch.len() <= 1 {
+            return match self.batch.pop() {
+                Some(item) => send_one(ctx, &self.client, item).await,
+                None => Err(CliError::usage("there is no trace in it")),
+            };
+        }
+        if !self.batch.is_empty() {
+            self.flush(ctx).await?;
+        }
+        if ctx.global.dry_run {
+            return Ok(());
+        }
+        let refused: Vec<&Value> = self.answers.iter().filter(|it| is(it, "rejected")).collect();
+        let accepted = self.answers.iter().filter(|it| is(it, "accepted")).count();
+        let duplicates = self.answers.len() - accepted - refused.len();
+        let failure = refused.first().map(|first| {
+            let why = first.get("error").and_then(Value::as_str).unwrap_or("refused");
+            let exit = match first.get("code").and_then(Value::as_str) {
+                Some("error.project.archived") => Exit::Archived,
+                Some("ingest_quota_exceeded") => Exit::Plan,
+                _ => Exit::Refused,
+            };
+            let index = first.get("index").and_then(Value::as_u64).unwrap_or_default();
+            CliError::new(exit, format!("{} of {} traces were refused", refused.len(), self.sent))
+                .hint(format!("the first is number {}: {why}", index + 1))
+        });
+        let rejected = refused.len();
+        ctx.out.note(&format!("{accepted} stored, {duplicates} stored before, {rejected} refused"));
+        let document = json!({ "accepted": accepted, "rejected": rejected, "results": self.answers });
+        if ctx.out.format.is_table() {
+            let refused: Vec<Value> = self.answers.into_iter().filter(|it| is(it, "rejected")).collect();
+            ctx.out.list(&VIEW, json!({ "results": refused }))?;
+        } else {
+            ctx.out.list(&VIEW, document)?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn is(result: &Value, status: &str) -> bool {
+    result.get("status").and_then(Value::as_str) == Some(status)
+}
+
+async fn send_one(ctx: &mut Ctx, client: &Client, item: Value) -> Result {
+    let call = calls::ingest(item);
+    if ctx.global.dry_run {
+        return ctx.show_call(&call);
+    }
+    ctx.check_writable()?;
+    let answer = match client.value(&call).await {
+        Ok(answer) => answer,
+        Err(Error::Answer(answer)) if answer.status == 409 && answer.body["identical"] == json!(true) => {
+            ctx.out.note("this trace was stored before");
+            json!({ "id": answer.body["trace_id"], "status": "duplicate" })
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let id = cell::raw(answer.get("id"));
+    match ctx.out.format {
+        Format::Table | Format::Wide => {
+            let spans = answer.get("span_count").and_then(Value::as_i64).unwrap_or_default();
+            let line = api::text::printable(&format!("{} {id}  {spans} spans", ctx.out.style.glyphs.ok))
+                .into_owned();
+            ctx.out.write(&(line + "\n"))
+        }
+        _ => ctx.out.item(&VIEW, &answer),
+    }
+}
+
+async fn send_otlp(ctx: &mut Ctx, client: &Client, mut input: Box<dyn Read>) -> Result {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
+    let json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let content_type = if json { "application/json" } else { "application/x-protobuf" };
+    let call = calls::ingest_otlp(content_type, bytes);
+    if ctx.global.dry_run {
+        return ctx.show_call(&call);
+    }
+    ctx.check_writable()?;
+    let answer = client.send(&call).await?;
+    ctx.out.note("sent");
+    // A protobuf request is answered in protobuf, which has nothing to show.
+    match answer.json::<Value>() {
+        Ok(value) if ctx.out.format.is_json() => ctx.out.json(&value),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_of_every_shape_hold_traces() {
+        for (document, count) in [
+            (json!({ "name": "a" }), 1),
+            (json!([{ "name": "a" }, { "name": "b" }]), 2),
+            (json!({ "traces": [{}, {}, {}] }), 3),
+        ] {
+            assert_eq!(items(document).map(|items| items.len()).ok(), Some(count));
+        }
+        assert!(items(json!("x")).is_err() && items(json!({ "traces": 1 })).is_err());
+    }
+
+    #[test]
+    fn ids_come_from_a_member() {
+        let mut item = json!({ "ref": 17 });
+        assert!(set_id(&mut item, "ref").is_ok());
+        assert_eq!(item["id"], "17");
+        assert!(set_id(&mut item, "none").is_err());
+    }
+}

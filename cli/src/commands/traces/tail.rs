@@ -1,0 +1,373 @@
+//! `loupe traces tail`: the live stream, or the list again and again where there is none.
+//!
+//! Both ways print each trace once, oldest first, and lose none: after every connection the
+//! list is read from a minute before the newest trace seen ([`Seen`]).
+
+use std::time::Duration;
+
+use api::{
+    Timestamp,
+    client::{
+        Client, Error, Retry, StreamEvent,
+        calls::{self, Page},
+    },
+    filter::Filter,
+};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+use tui::format;
+use uuid::Uuid;
+
+use super::{VIEW, filter_args::FilterArgs, follow::Seen};
+use crate::{
+    commands::next_cursor,
+    config::{duration, env::now},
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    find,
+    output::cell::{self, Tone},
+};
+
+/// Pages read in one go before what was found is printed.
+const MOST_PAGES: usize = 100;
+/// The longest wait between two tries to reach the server.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Arguments of `traces tail`.
+#[derive(Debug, Args)]
+pub struct TailArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Begin this long ago
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    since: String,
+    /// Time between two readings, where the server has no live stream
+    #[arg(long, value_name = "DURATION", default_value = "2s")]
+    interval: String,
+    /// End after this many traces
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max: Option<u64>,
+    /// End after this long
+    #[arg(long = "for", value_name = "DURATION")]
+    limit: Option<String>,
+    /// End with code 0 at the first trace; with --for, code 7 if there is none
+    #[arg(long, value_enum)]
+    exit_on: Option<ExitOn>,
+    /// What else to show of each trace in a table
+    #[arg(long, value_enum)]
+    show: Option<Show>,
+    /// Read the list again and again, also where there is a live stream
+    #[arg(long)]
+    poll: bool,
+}
+
+/// Values of `--exit-on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExitOn {
+    Match,
+}
+
+/// Values of `--show`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Show {
+    /// The error message.
+    Error,
+    /// The first line of input and output.
+    Io,
+}
+
+/// Follows traces until told to stop.
+pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let filter = args.filter.resolve(ctx)?;
+    let since = duration(&args.since)?;
+    let interval = duration(&args.interval)?.max(Duration::from_millis(200));
+    let limit = args.limit.as_deref().map(duration).transpose()?;
+    // Outages are this command's own subject, so the client tries each request once.
+    let mut options = ctx.settings.client(None);
+    let project = find::current_project(&ctx.client()?, &ctx.settings).await?;
+    options.retry = Retry::NEVER;
+    let client = Client::new(options)?;
+
+    let start = Timestamp::from(now().to_utc());
+    let start = Timestamp::from_micros(start.micros().saturating_sub_unsigned(since.as_micros() as u64));
+    let most = if args.exit_on.is_some() { Some(1) } else { args.max };
+    let mut tail = Tail {
+        client,
+        filter,
+        project,
+        seen: Seen::from(start),
+        interval,
+        show: args.show,
+        left: most,
+        live: !args.poll,
+        primed: !since.is_zero(),
+        last_event: None,
+        outage: None,
+        announced: false,
+    };
+    let Some(limit) = limit else {
+        return tail.follow(ctx).await;
+    };
+    match timeout(limit, tail.follow(ctx)).await {
+        Ok(ended) => ended,
+        Err(_) if args.exit_on.is_some() => {
+            Err(CliError::new(Exit::TimedOut, format!("no trace matched within {limit:?}")))
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+/// A run of `tail`.
+struct Tail {
+    client: Client,
+    filter: Filter,
+    project: Option<Uuid>,
+    seen: Seen,
+    interval: Duration,
+    show: Option<Show>,
+    /// Traces that may still be printed.
+    left: Option<u64>,
+    /// Whether to try the live stream.
+    live: bool,
+    /// Whether the traces that were there at the start are noted.
+    primed: bool,
+    last_event: Option<String>,
+    outage: Option<Outage>,
+    announced: bool,
+}
+
+/// The server can't be reached.
+struct Outage {
+    since: Instant,
+    tries: u32,
+}
+
+/// Why following stops for a moment or for good.
+enum Stop {
+    /// Enough was printed.
+    Enough,
+    /// The server has no live stream.
+    NoStream,
+    Failed(CliError),
+    Client(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<CliError> for Stop {
+    fn from(error: CliError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Tail {
+    async fn follow(&mut self, ctx: &mut Ctx) -> Result {
+        loop {
+            let stop = match self.round(ctx).await {
+                Ok(()) => continue,
+                Err(stop) => stop,
+            };
+            match stop {
+                Stop::Enough => return Ok(()),
+                Stop::Failed(error) => return Err(error),
+                Stop::NoStream => self.live = false,
+                Stop::Client(error) => self.lost(ctx, error).await?,
+            }
+        }
+    }
+
+    /// One connection of the stream, or one reading of the list.
+    async fn round(&mut self, ctx: &mut Ctx) -> std::result::Result<(), Stop> {
+        if !self.primed {
+            self.read_list(ctx, false).await?;
+            self.primed = true;
+        }
+        if !self.live {
+            let wait = self.read_list(ctx, true).await?;
+            self.announce(ctx);
+            sleep(wait).await;
+            return Ok(());
+        }
+        let call = calls::trace_stream(&self.filter, self.project);
+        let mut stream = match self.client.stream(&call, self.last_event.as_deref()).await {
+            Ok(stream) => stream,
+            Err(Error::NotAStream) => return Err(Stop::NoStream),
+            // Older servers take the word for the id of a trace.
+            Err(error) if matches!(error.status(), Some(400 | 404 | 405 | 422 | 501)) => {
+                return Err(Stop::NoStream);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // The stream is open before the list is read, so that nothing falls in between.
+        self.read_list(ctx, true).await?;
+        self.announce(ctx);
+        while let Some(event) = stream.next().await {
+            match event? {
+                StreamEvent::Alive => {}
+                StreamEvent::Trace { id, trace } => {
+                    self.last_event = id.or_else(|| self.last_event.take());
+                    self.print(ctx, &trace)?;
+                }
+            }
+        }
+        Err(Error::Unreachable {
+            url: self.client.url().to_string(),
+            why: "the server ended the stream".to_owned(),
+            sent: true,
+        }
+        .into())
+    }
+
+    /// Reads the list back to known traces and prints what is new, oldest first. Answers how
+    /// long to wait before the next reading.
+    async fn read_list(&mut self, ctx: &mut Ctx, print: bool) -> std::result::Result<Duration, Stop> {
+        let begun = Instant::now();
+        let filter = self.filter.clone().since(self.seen.resume());
+        let mut page = Page { limit: Some(200), cursor: None };
+        let mut found: Vec<Value> = Vec::new();
+        let mut wait = self.interval;
+        for _ in 0..MOST_PAGES {
+            let answer = self.client.send(&calls::traces(&filter, self.project, &page)).await?;
+            if let Some((limit, remaining)) = answer.rate_limit()
+                && remaining.saturating_mul(10) < limit
+            {
+                wait = self.interval * 2;
+                ctx.out.note(&format!(
+                    "{remaining} of {limit} requests left in this minute; reading every {wait:?}"
+                ));
+            }
+            let mut document: Value = answer.json()?;
+            page.cursor = next_cursor(&document);
+            let rows = match document.get_mut(VIEW.plural).map(Value::take) {
+                Some(Value::Array(rows)) => rows,
+                _ => Vec::new(),
+            };
+            let all_known = !rows.is_empty() && rows.iter().all(|row| self.seen.knows(row));
+            found.extend(rows);
+            if page.cursor.is_none() || all_known {
+                break;
+            }
+        }
+        self.back(ctx);
+        if page.cursor.is_some() && found.len() >= MOST_PAGES * 200 {
+            let (count, seconds) = (format::thousands(found.len() as i64), begun.elapsed().as_secs());
+            ctx.out.note(&format!(
+                "falling behind: {count} traces in {seconds}s; narrow the filter or use --interval"
+            ));
+        }
+        for trace in found.iter().rev() {
+            if print {
+                self.print(ctx, trace)?;
+            } else {
+                self.seen.note(trace);
+            }
+        }
+        Ok(wait)
+    }
+
+    fn print(&mut self, ctx: &mut Ctx, trace: &Value) -> std::result::Result<(), Stop> {
+        if !self.seen.note(trace) {
+            return Ok(());
+        }
+        ctx.out.row(&VIEW, trace)?;
+        if ctx.out.format.is_table() {
+            self.print_more(ctx, trace)?;
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+            if *left == 0 {
+                return Err(Stop::Enough);
+            }
+        }
+        Ok(())
+    }
+
+    fn print_more(&self, ctx: &mut Ctx, trace: &Value) -> Result {
+        let members: &[&str] = match self.show {
+            None => &[],
+            Some(Show::Error) => &["error"],
+            Some(Show::Io) => &["input", "output"],
+        };
+        for name in members {
+            let Some(text) = trace.get(*name).and_then(Value::as_str) else { continue };
+            let style = &ctx.out.style;
+            let (room, tone) = match self.show {
+                // An error is shown whole.
+                Some(Show::Error) => (usize::MAX / 64, Tone::Red),
+                _ => (ctx.out.columns.unwrap_or(120).saturating_sub(11), Tone::Dim),
+            };
+            let line = if self.show == Some(Show::Error) {
+                cell::Cell::plain(text).text
+            } else {
+                tui::text::cut(text, room, &style.glyphs)
+            };
+            let line = format!("  {name:<7}  {}\n", style.paint(&line, tone));
+            ctx.out.write(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Says once what is followed.
+    fn announce(&mut self, ctx: &mut Ctx) {
+        if std::mem::replace(&mut self.announced, true) {
+            return;
+        }
+        let what = ctx.settings.project.as_ref().map_or("all projects", |project| project.value.as_str());
+        let how = if self.live { "live".to_owned() } else { format!("every {:?}", self.interval) };
+        let newest =
+            self.seen.newest().map(|time| format!(", newest {}", clock(ctx, time))).unwrap_or_default();
+        ctx.out.note(&format!("following {what}, {how}{newest} (Ctrl-C to stop)"));
+    }
+
+    /// Waits out a failure that may pass; others end the command.
+    async fn lost(&mut self, ctx: &mut Ctx, error: Error) -> Result {
+        let passing = match &error {
+            Error::Unreachable { .. } => true,
+            Error::Answer(answer) => answer.status == 429 || answer.status >= 500,
+            _ => false,
+        };
+        // A server that was never reached is a wrong address rather than an outage.
+        if !passing || !self.announced {
+            let mut failed = CliError::from(error);
+            if let Some(newest) = self.seen.newest().filter(|_| self.announced) {
+                failed.detail.push(format!("the newest trace printed began at {newest}"));
+            }
+            return Err(failed);
+        }
+        let outage = self.outage.get_or_insert_with(|| Outage { since: Instant::now(), tries: 0 });
+        let doubled = Duration::from_secs(1 << outage.tries.min(5)).min(LONGEST_WAIT);
+        outage.tries += 1;
+        let asked = error.answer().and_then(|answer| answer.retry_after);
+        let wait = asked.unwrap_or(doubled);
+        let time = now().format("%H:%M:%S");
+        let seconds = wait.as_secs();
+        match error.status() {
+            Some(_) => ctx.out.note(&format!("{} at {time}, retrying in {seconds}s", error.cause())),
+            None => {
+                ctx.out.note(&format!("connection lost {time} ({}), retrying in {seconds}s", error.cause()))
+            }
+        }
+        sleep(wait).await;
+        Ok(())
+    }
+
+    /// Says that the server is back.
+    fn back(&mut self, ctx: &mut Ctx) {
+        if let Some(outage) = self.outage.take() {
+            let from = clock(ctx, self.seen.resume());
+            let seconds = outage.since.elapsed().as_secs();
+            ctx.out.note(&format!("back after {seconds}s, catching up from {from}"));
+        }
+    }
+}
+
+fn clock(ctx: &Ctx, time: Timestamp) -> String {
+    format::clock(ctx.out.style.zone(), time, now().to_utc().into())
+}

@@ -1,0 +1,59 @@
+//! The surroundings of the process, read once: variables, terminals, clock.
+
+use std::{collections::HashMap, io::IsTerminal, path::PathBuf};
+
+use chrono::{DateTime, Local};
+
+/// What the process was started with. Tests make one by hand.
+#[derive(Clone, Debug, Default)]
+pub struct Env {
+    /// Environment variables; those that are not UTF-8 are left out.
+    pub vars: HashMap<String, String>,
+    /// Working directory.
+    pub cwd: Option<PathBuf>,
+    /// Whether stdin is a terminal.
+    pub stdin_tty: bool,
+    /// Whether stdout is a terminal.
+    pub stdout_tty: bool,
+    /// Whether stderr is a terminal.
+    pub stderr_tty: bool,
+    /// Columns of the terminal, if there is one.
+    pub columns: Option<usize>,
+}
+
+impl Env {
+    /// The surroundings of this process.
+    pub fn of_process() -> Self {
+        let vars = std::env::vars_os();
+        let stdout_tty = std::io::stdout().is_terminal();
+        Self {
+            vars: vars
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            cwd: std::env::current_dir().ok(),
+            stdin_tty: std::io::stdin().is_terminal(),
+            stdout_tty,
+            stderr_tty: std::io::stderr().is_terminal(),
+            columns: stdout_tty
+                .then(crossterm::terminal::size)
+                .and_then(Result::ok)
+                .map(|(columns, _)| columns.into()),
+        }
+    }
+
+    /// A variable; an empty one counts as not set.
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a variable is set to something other than `0`, `false` or `no`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.var(name).is_some_and(|value| !matches!(value, "0" | "false" | "no"))
+    }
+}
+
+/// The time, in the zone of this machine.
+#[expect(clippy::disallowed_methods, reason = "the one place where the programs for people read the clock")]
+pub fn now() -> DateTime<Local> {
+    Local::now()
+}

@@ -1,0 +1,66 @@
+//! `.loupe.toml` beside a piece of work: the nearest one upward may choose the project, the
+//! output and filters, and nothing that decides where a credential is sent.
+
+use std::path::{Path, PathBuf};
+
+use api::filter::Saved;
+use serde::Deserialize;
+
+use crate::error::{CliError, Result};
+
+/// Name of the file.
+pub const FILE: &str = ".loupe.toml";
+
+/// What the file may set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LocalFile {
+    /// Project by name or id.
+    pub project: Option<String>,
+    /// Output format.
+    pub output: Option<String>,
+    /// Saved filters by name.
+    pub filters: Saved,
+}
+
+/// Finds and reads the nearest file, from a folder upward.
+pub fn find(from: &Path) -> Result<Option<(PathBuf, LocalFile)>> {
+    for folder in from.ancestors() {
+        let path = folder.join(FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => return read(&text, &path).map(|file| Some((path, file))),
+            Err(_) => continue,
+        }
+    }
+    Ok(None)
+}
+
+fn read(text: &str, path: &Path) -> Result<LocalFile> {
+    let name = path.display();
+    let table: toml::Table =
+        toml::from_str(text).map_err(|error| CliError::usage(format!("{name}: {}", error.message())))?;
+    if table.contains_key("url") {
+        // Whoever can put a file into a repository could send the reader's key anywhere.
+        let message = format!("{name} sets `url`, which only a flag, the environment or a context may");
+        return Err(CliError::usage(message).hint("remove it, and use `loupe context set NAME --url URL`"));
+    }
+    table.try_into().map_err(|error: toml::de::Error| {
+        CliError::usage(format!("{name}: {}", error.message()))
+            .hint("it may hold project, output and [filters]")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_refused_and_the_rest_is_read() {
+        let path = Path::new("/w/.loupe.toml");
+        assert!(read("url = \"http://evil\"", path).unwrap_err().message.contains("sets `url`"));
+        assert!(read("api_key = \"x\"", path).is_err());
+        let file = read("project = \"p\"\n[filters]\nslow = \"latency:>1s\"", path).unwrap();
+        assert_eq!(file.project.as_deref(), Some("p"));
+        assert_eq!(file.filters["slow"], "latency:>1s");
+    }
+}

@@ -1,0 +1,217 @@
+//! What a run goes by: flags over environment over `.loupe.toml` over the context over defaults.
+//!
+//! The files themselves are [`api::profile`]'s; which credential goes with which call is the
+//! client's. Every value remembers where it came from, for `auth status` and `context show`.
+
+pub mod env;
+pub mod local;
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+use api::{
+    client::{Observer, Options, Retry},
+    filter::{Saved, when::duration_ms},
+    profile::{self, Config, Context, Credentials, Secrets},
+};
+
+use crate::{
+    args::GlobalArgs,
+    error::{CliError, Result},
+    output::Format,
+};
+use env::Env;
+
+/// Address of the server where nothing says otherwise.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:4600";
+
+/// A value and where it came from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// `flag`, `LOUPE_URL`, `context prod` and the like.
+    pub source: String,
+}
+
+impl<T> Sourced<T> {
+    fn new(value: T, source: impl Into<String>) -> Self {
+        Self { value, source: source.into() }
+    }
+}
+
+impl<T> fmt::Debug for Sourced<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {}", self.source)
+    }
+}
+
+/// Everything that is settled before a command runs.
+#[derive(Debug)]
+pub struct Settings {
+    /// Folder of the profile, if one can be known.
+    pub dir: Option<PathBuf>,
+    /// `config.toml`.
+    pub config: Config,
+    /// The context in use, if any.
+    pub context_name: Option<Sourced<String>>,
+    /// What the context says; empty without one.
+    pub context: Context,
+    /// Address of the server.
+    pub url: Sourced<String>,
+    /// API key.
+    pub api_key: Option<Sourced<String>>,
+    /// Session token.
+    pub session: Option<Sourced<String>>,
+    /// Project by name or id.
+    pub project: Option<Sourced<String>>,
+    /// Output format.
+    pub format: Format,
+    /// Saved filters.
+    pub filters: Saved,
+    /// Limit of the whole command, if one was asked for.
+    pub timeout: Option<Duration>,
+    /// Tries for a request.
+    pub attempts: u32,
+    /// Tables show UTC in place of local time.
+    pub utc: bool,
+    /// Remarks about the files, for stderr.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Settles everything. Fails on files that can't be read and on values that make no sense.
+    pub fn resolve(global: &GlobalArgs, env: &Env) -> Result<Self> {
+        let dir = profile::config_dir(|name| env.var(name).map(str::to_owned));
+        let config = dir.as_deref().map(Config::load).transpose()?.unwrap_or_default();
+        let credentials = dir.as_deref().map(Credentials::load).transpose()?.unwrap_or_default();
+        let local = env.cwd.as_deref().map(local::find).transpose()?.flatten();
+
+        let context_name = pick(&global.context, env, "LOUPE_CONTEXT")
+            .or_else(|| Some(Sourced::new(config.current.clone()?, profile::CONFIG_FILE)));
+        let context = match &context_name {
+            None => Context::default(),
+            Some(name) => match config.contexts.get(&name.value) {
+                Some(context) => context.clone(),
+                // `auth login` and `context set` make contexts, so a new name may come by flag.
+                None if global.new_context => Context::default(),
+                None => return Err(unknown_context(name, &config.contexts)),
+            },
+        };
+        let place = context_name.as_ref().map(|name| format!("context {}", name.value)).unwrap_or_default();
+        let secrets = context_name.as_ref().and_then(|name| credentials.contexts.get(&name.value)).cloned();
+        let Secrets { api_key, session_token } = secrets.unwrap_or_default();
+
+        let url = pick(&global.url, env, "LOUPE_URL")
+            .or_else(|| Some(Sourced::new(context.url.clone()?, place.as_str())))
+            .unwrap_or_else(|| Sourced::new(DEFAULT_URL.to_owned(), "default"));
+        let project = pick(&global.project, env, "LOUPE_PROJECT")
+            .or_else(|| {
+                let (path, file) = local.as_ref()?;
+                Some(Sourced::new(file.project.clone()?, path.display().to_string()))
+            })
+            .or_else(|| Some(Sourced::new(context.project.clone()?, place.as_str())));
+
+        let local_output = local.as_ref().and_then(|(_, file)| file.output.as_deref());
+        let format = global.format(env, local_output.or(config.output.format.as_deref()))?;
+        let mut filters = config.filters.clone();
+        filters.extend(local.iter().flat_map(|(_, file)| file.filters.clone()));
+
+        Ok(Self {
+            api_key: secret(env, "LOUPE_API_KEY", api_key, &place)?,
+            session: secret(env, "LOUPE_SESSION_TOKEN", session_token, &place)?,
+            timeout: global.timeout.as_deref().or(env.var("LOUPE_TIMEOUT")).map(duration).transpose()?,
+            attempts: attempts(global, env)?,
+            utc: config.output.time.as_deref() == Some("utc"),
+            warnings: loose_mode(dir.as_deref()),
+            dir,
+            config,
+            context_name,
+            context,
+            url,
+            project,
+            format,
+            filters,
+        })
+    }
+
+    /// Options of the client.
+    pub fn client(&self, observer: Option<Observer>) -> Options {
+        let mut options = Options::new(self.url.value.clone());
+        options.api_key = self.api_key.as_ref().map(|key| key.value.clone());
+        options.session_token = self.session.as_ref().map(|token| token.value.clone());
+        options.retry = Retry { attempts: self.attempts, ..Retry::default() };
+        options.timeout = self.timeout.unwrap_or(options.timeout);
+        options.observer = observer;
+        options
+    }
+
+    /// Folder of the profile, for commands that write to it.
+    pub fn profile_dir(&self) -> Result<&std::path::Path> {
+        let missing =
+            || CliError::usage("no folder for the configuration").hint("set LOUPE_CONFIG_DIR or HOME");
+        self.dir.as_deref().ok_or_else(missing)
+    }
+}
+
+/// Reads a duration of the command line.
+pub fn duration(text: &str) -> Result<Duration> {
+    duration_ms(text).map(Duration::from_millis).map_err(CliError::usage)
+}
+
+fn pick(flag: &Option<String>, env: &Env, variable: &str) -> Option<Sourced<String>> {
+    let flag = flag.as_ref().map(|value| Sourced::new(value.clone(), "flag"));
+    flag.or_else(|| Some(Sourced::new(env.var(variable)?.to_owned(), variable)))
+}
+
+/// A secret: its variable, else the file that its variable with `_FILE` names, else the stored one.
+fn secret(env: &Env, variable: &str, stored: Option<String>, place: &str) -> Result<Option<Sourced<String>>> {
+    if let Some(value) = env.var(variable) {
+        return Ok(Some(Sourced::new(value.trim().to_owned(), variable)));
+    }
+    let file = format!("{variable}_FILE");
+    if let Some(path) = env.var(&file) {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            CliError::new(crate::exit::Exit::Unauthenticated, format!("{file}: {path}: {error}"))
+        })?;
+        return Ok(Some(Sourced::new(text.trim().to_owned(), format!("{file} ({path})"))));
+    }
+    Ok(stored.filter(|value| !value.is_empty()).map(|value| Sourced::new(value, place)))
+}
+
+fn attempts(global: &GlobalArgs, env: &Env) -> Result<u32> {
+    let Some(text) = env.var("LOUPE_RETRIES").filter(|_| global.retries.is_none()) else {
+        return Ok(global.retries.unwrap_or(Retry::default().attempts).max(1));
+    };
+    let tries: u32 =
+        text.parse().map_err(|_| CliError::usage(format!("LOUPE_RETRIES: `{text}` is not a number")))?;
+    Ok(tries.max(1))
+}
+
+fn unknown_context(name: &Sourced<String>, contexts: &BTreeMap<String, Context>) -> CliError {
+    let known: Vec<_> = contexts.keys().map(String::as_str).collect();
+    let hint = match known.as_slice() {
+        [] => "there is none yet: `loupe auth login --url URL` makes one".to_owned(),
+        known => format!("contexts: {}", known.join(", ")),
+    };
+    CliError::usage(format!("there is no context `{}` (from {})", name.value, name.source)).hint(hint)
+}
+
+fn loose_mode(dir: Option<&std::path::Path>) -> Vec<String> {
+    #[cfg(unix)]
+    if let Some(path) = dir.map(|dir| dir.join(profile::CREDENTIALS_FILE)) {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&path).map(|data| data.permissions().mode() & 0o777).unwrap_or_default();
+        if mode & 0o077 != 0 {
+            let path = path.display();
+            return vec![format!(
+                "warning: {path} can be read by others (mode {mode:o}); run: chmod 600 {path}"
+            )];
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = dir;
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests;

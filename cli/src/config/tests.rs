@@ -1,0 +1,101 @@
+//! Precedence, with files in a folder of the test's own.
+
+use super::*;
+
+struct World {
+    dir: tempfile::TempDir,
+    env: Env,
+}
+
+fn world(config: &str, credentials: &str, vars: &[(&str, &str)]) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("config.toml"), config).unwrap();
+    std::fs::write(dir.path().join("credentials.toml"), credentials).unwrap();
+    let mut env = Env { cwd: Some(dir.path().to_owned()), ..Env::default() };
+    env.vars.insert("LOUPE_CONFIG_DIR".into(), dir.path().display().to_string());
+    env.vars.extend(vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    World { dir, env }
+}
+
+const CONFIG: &str = r#"
+current = "prod"
+[contexts.prod]
+url = "https://prod.example"
+project = "from-context"
+protected = true
+[contexts.dev]
+url = "http://dev.example"
+[output]
+format = "json"
+[filters]
+slow = "latency:>1s"
+"#;
+const CREDENTIALS: &str = "[contexts.prod]\napi_key = \"lp_prod\"\nsession_token = \"tok\"\n";
+
+#[test]
+fn a_context_gives_address_project_and_secrets() {
+    let world = world(CONFIG, CREDENTIALS, &[]);
+    let settings = Settings::resolve(&GlobalArgs::default(), &world.env).unwrap();
+    assert_eq!(settings.url.value, "https://prod.example");
+    assert_eq!(settings.url.source, "context prod");
+    assert_eq!(settings.project.as_ref().unwrap().value, "from-context");
+    assert_eq!(settings.api_key.as_ref().unwrap().value, "lp_prod");
+    assert_eq!(settings.format, Format::Json);
+    assert!(settings.context.protected);
+}
+
+#[test]
+fn flag_beats_environment_beats_local_file_beats_context() {
+    let world = world(CONFIG, CREDENTIALS, &[("LOUPE_URL", "http://env"), ("LOUPE_API_KEY", "lp_env\n")]);
+    std::fs::write(world.dir.path().join(".loupe.toml"), "project = \"from-local\"\noutput = \"csv\"")
+        .unwrap();
+    let mut global = GlobalArgs::default();
+    let settings = Settings::resolve(&global, &world.env).unwrap();
+    assert_eq!(settings.url.value, "http://env");
+    assert_eq!(settings.api_key.as_ref().unwrap().value, "lp_env");
+    assert_eq!(settings.project.as_ref().unwrap().value, "from-local");
+    assert_eq!(settings.format, Format::Csv);
+
+    global.url = Some("http://flag".to_owned());
+    global.project = Some("from-flag".to_owned());
+    let settings = Settings::resolve(&global, &world.env).unwrap();
+    assert_eq!((settings.url.value.as_str(), settings.url.source.as_str()), ("http://flag", "flag"));
+    assert_eq!(settings.project.as_ref().unwrap().value, "from-flag");
+}
+
+#[test]
+fn an_address_in_a_local_file_stops_everything() {
+    let world = world(CONFIG, CREDENTIALS, &[]);
+    std::fs::write(world.dir.path().join(".loupe.toml"), "url = \"http://evil\"").unwrap();
+    let error = Settings::resolve(&GlobalArgs::default(), &world.env).unwrap_err();
+    assert_eq!(error.exit.code(), 2);
+}
+
+#[test]
+fn an_unknown_context_lists_the_known_ones() {
+    let world = world(CONFIG, CREDENTIALS, &[("LOUPE_CONTEXT", "prd")]);
+    let error = Settings::resolve(&GlobalArgs::default(), &world.env).unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("contexts: dev, prod"));
+}
+
+#[test]
+fn a_secret_can_be_a_mounted_file() {
+    let mut world = world("", "", &[]);
+    let path = world.dir.path().join("key");
+    std::fs::write(&path, "lp_mounted\n").unwrap();
+    world.env.vars.insert("LOUPE_API_KEY_FILE".into(), path.display().to_string());
+    let settings = Settings::resolve(&GlobalArgs::default(), &world.env).unwrap();
+    assert_eq!(settings.api_key.unwrap().value, "lp_mounted");
+    assert_eq!(settings.url.value, DEFAULT_URL);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_readable_credentials_file_is_warned_about() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = world(CONFIG, CREDENTIALS, &[]);
+    let path = world.dir.path().join("credentials.toml");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let settings = Settings::resolve(&GlobalArgs::default(), &world.env).unwrap();
+    assert!(settings.warnings[0].contains("credentials.toml"));
+}

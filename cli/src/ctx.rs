@@ -1,0 +1,105 @@
+//! What every command gets: settings, output, and the server.
+
+use std::sync::Arc;
+
+use api::client::{Body, Call, Client, Notice, Observer};
+use serde_json::{Value, json};
+
+use crate::{
+    args::GlobalArgs,
+    config::{Settings, env::Env},
+    error::{CliError, Result},
+    output::{self, Out},
+};
+
+/// The surroundings of one command.
+pub struct Ctx {
+    /// Flags of every command.
+    pub global: GlobalArgs,
+    /// The process.
+    pub env: Env,
+    /// What the run goes by.
+    pub settings: Settings,
+    /// Where it writes.
+    pub out: Out,
+}
+
+impl Ctx {
+    /// Makes the surroundings and tells about loose files.
+    pub fn new(global: GlobalArgs, env: Env, settings: Settings) -> Result<Self> {
+        let mut out = Out::of_process(&global, &env, settings.format, settings.utc)?;
+        for warning in &settings.warnings {
+            out.note(warning);
+        }
+        Ok(Self { global, env, settings, out })
+    }
+
+    /// A client for the server of this run.
+    pub fn client(&self) -> Result<Client> {
+        Ok(Client::new(self.settings.client(self.observer()))?)
+    }
+
+    /// Sends a request that changes something and hands back what was answered; nothing is
+    /// sent, and `None` comes back, on `--dry-run`.
+    pub async fn write<T>(&mut self, client: &Client, call: &Call<T>) -> Result<Option<Value>> {
+        if self.global.dry_run {
+            self.show_call(call)?;
+            return Ok(None);
+        }
+        self.check_writable()?;
+        Ok(Some(client.value(call).await?))
+    }
+
+    /// Refuses writes where the context is marked as one to read only.
+    pub fn check_writable(&self) -> Result<()> {
+        if !self.settings.context.read_only {
+            return Ok(());
+        }
+        let name = self.settings.context_name.as_ref().map(|name| name.value.as_str()).unwrap_or_default();
+        Err(CliError::usage(format!("the context {name} is read-only"))
+            .hint(format!("loupe context set {name} --read-only false")))
+    }
+
+    /// Shows a request that is not sent.
+    pub fn show_call<T>(&mut self, call: &Call<T>) -> Result<()> {
+        let body = match &call.body {
+            Body::Empty => Value::Null,
+            Body::Json(value) => value.clone(),
+            Body::Bytes { content_type, bytes } => {
+                json!({ "content_type": content_type, "bytes": bytes.len() })
+            }
+        };
+        if self.out.format.is_json() {
+            let shown = json!({ "method": call.method.as_str(), "path": call.target(), "body": body });
+            return self.out.json(&shown);
+        }
+        self.out.write(&format!("{} {}\n", call.method, api::text::printable(&call.target())))?;
+        if body.is_null() {
+            Ok(())
+        } else {
+            self.out.write(&output::json::text(&body, true).unwrap_or_default())
+        }
+    }
+
+    fn observer(&self) -> Option<Observer> {
+        let (verbose, quiet) = (self.global.verbose, self.global.quiet);
+        Some(Arc::new(move |notice| match notice {
+            Notice::Requested { method, path, outcome, elapsed, request_id, headers } if verbose > 0 => {
+                let outcome = outcome.as_ref().map_or_else(Clone::clone, u16::to_string);
+                let id = request_id.as_deref().unwrap_or("-");
+                output::trace(&format!("{method} {path} {outcome} {}ms {id}", elapsed.as_millis()));
+                for (name, value) in headers.iter().filter(|_| verbose > 1) {
+                    output::trace(&format!("  {name}: {value}"));
+                }
+            }
+            Notice::Waiting { why, delay, attempt, attempts } if !quiet => {
+                let wait = match delay.as_millis() {
+                    ms @ ..1_000 => format!("{ms}ms"),
+                    _ => format!("{}s", delay.as_secs_f64().ceil()),
+                };
+                output::trace(&format!("{why}; waiting {wait} (try {attempt} of {attempts})"));
+            }
+            Notice::Requested { .. } | Notice::Waiting { .. } => {}
+        }))
+    }
+}

@@ -1,0 +1,247 @@
+//! Why a command did not succeed, as people and as programs read it.
+
+use std::{fmt, io};
+
+use api::{
+    client::{ApiError, Error},
+    filter::FilterError,
+    profile::ProfileError,
+    text::printable,
+};
+use serde_json::{Map, Value, json};
+
+use crate::exit::Exit;
+
+/// A command that did not succeed. Fill in what is known; only `exit` and `message` must be.
+#[derive(Debug, Clone)]
+pub struct CliError {
+    /// How the program ends.
+    pub exit: Exit,
+    /// One sentence, without a full stop.
+    pub message: String,
+    /// Lines that show where, below the message.
+    pub detail: Vec<String>,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// The server's answer.
+    pub answer: Option<Box<ApiError>>,
+}
+
+/// Result of a command.
+pub type Result<T = ()> = std::result::Result<T, CliError>;
+
+impl CliError {
+    /// An error with a message.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), detail: Vec::new(), hint: None, answer: None }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// Says what to do next.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether it is only that nobody reads any more.
+    pub fn is_closed_pipe(&self) -> bool {
+        self.exit == Exit::Done
+    }
+
+    /// For a terminal: the message, then what else is known, a line each.
+    pub fn text(&self) -> String {
+        let mut text = format!("error: {}\n", printable(&self.message));
+        for line in &self.detail {
+            text.push_str(&format!("  {}\n", printable(line)));
+        }
+        if let Some(answer) = &self.answer {
+            if !answer.code.is_empty() {
+                let plan = answer.body.get("required_plan").and_then(Value::as_str);
+                let plan = plan.map(|plan| format!("   required_plan {plan}")).unwrap_or_default();
+                text.push_str(&format!("  code        {}{}\n", printable(&answer.code), printable(&plan)));
+            }
+            for (field, message) in fields(answer) {
+                text.push_str(&format!("  field       {}: {}\n", printable(field), printable(message)));
+            }
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("  hint        {}\n", printable(hint)));
+        }
+        if let Some(id) = self.answer.as_ref().and_then(|answer| answer.request_id.as_deref()) {
+            text.push_str(&format!("  request id  {}\n", printable(id)));
+        }
+        text
+    }
+
+    /// For a program: one object. Members of the server's answer that have no other place
+    /// (`required_plan`, `fields`) pass through.
+    pub fn json(&self) -> Value {
+        let mut error = Map::new();
+        if let Some(answer) = &self.answer {
+            if let Value::Object(body) = &answer.body {
+                error.extend(body.iter().map(|(name, value)| (name.clone(), value.clone())));
+            }
+            error.remove("error");
+            error.insert("status".into(), answer.status.into());
+            error.insert("request_id".into(), json!(answer.request_id));
+        }
+        error.insert("exit_code".into(), self.exit.code().into());
+        error.insert("message".into(), self.message.clone().into());
+        error.insert("hint".into(), json!(self.hint));
+        json!({ "error": error })
+    }
+}
+
+fn fields(answer: &ApiError) -> impl Iterator<Item = (&str, &str)> {
+    let fields = answer.body.get("fields").and_then(Value::as_array).into_iter().flatten();
+    fields.filter_map(|field| Some((field.get("field")?.as_str()?, field.get("message")?.as_str()?)))
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Answer(answer) => Self {
+                exit: Exit::of_answer(&answer),
+                hint: Some(hint_for(&answer)),
+                message,
+                detail: Vec::new(),
+                answer: Some(answer),
+            },
+            Error::Unreachable { .. } => Self::new(Exit::Unreachable, message)
+                .hint("check --url or LOUPE_URL, and that the server runs"),
+            Error::NoCredential { session: true } => session_needed("this command"),
+            Error::NoCredential { session: false } => no_credential(),
+            Error::BadCredential => {
+                Self::new(Exit::Unauthenticated, message).hint("see where it comes from: loupe auth status")
+            }
+            Error::Address { .. } => Self::usage(message).hint("an address looks like http://127.0.0.1:4600"),
+            Error::Unreadable { .. } => {
+                Self::new(Exit::Unexpected, message).hint("is the address the one of a Loupe server?")
+            }
+            Error::NotAStream => Self::new(Exit::Unexpected, message),
+        }
+    }
+}
+
+/// What to do about an answer.
+fn hint_for(answer: &ApiError) -> String {
+    let role = answer.body.get("required_role").and_then(Value::as_str);
+    match (answer.status, answer.code.as_str()) {
+        (401, _) => {
+            "the credential is not valid here; see `loupe auth status`, renew with `loupe auth login`".into()
+        }
+        (402, "plan_upgrade_required") => "`loupe traces list --filter ...` works on every plan".into(),
+        (402, _) => "`loupe auth status` shows the plan".into(),
+        (403, "session_required") => "set LOUPE_SESSION_TOKEN or run `loupe auth login --session`".into(),
+        (403, "scope_forbidden") => "the API key is restricted; `loupe auth status` shows its scopes".into(),
+        (403, "error.project.archived") => "unarchive it: loupe projects unarchive PROJECT".into(),
+        (403, "forbidden_role") => format!("this needs the role {}", role.unwrap_or("owner or member")),
+        (403, _) => "`loupe auth status` shows who you are".into(),
+        (404, _) => "ids are those of one tenant; `loupe auth status` shows which".into(),
+        (409, "error.project.cannot_archive_last") => {
+            "a tenant keeps one active project; make another one first".into()
+        }
+        (409, _) => "look at the present state first, then repeat if it still makes sense".into(),
+        (429, _) => "wait for the next window, or ask for fewer requests".into(),
+        (400..=499, _) => "`loupe help filters` and --help show what is taken".into(),
+        _ => "quote the request id to whoever runs the server".into(),
+    }
+}
+
+/// There is only a credential that does not reach the endpoint, or none.
+pub fn session_needed(subject: &str) -> CliError {
+    let message = format!(
+        "{subject} needs a session token: set LOUPE_SESSION_TOKEN or run `loupe auth login --session`"
+    );
+    CliError::new(Exit::Unauthenticated, message).hint("an API key does not reach it; see `loupe help auth`")
+}
+
+/// There is no credential at all.
+pub fn no_credential() -> CliError {
+    let mut error = CliError::new(Exit::Unauthenticated, "no credential; give one in any of three ways");
+    error.detail = [
+        "set LOUPE_API_KEY (or LOUPE_SESSION_TOKEN) in the environment",
+        "name a file that holds it in LOUPE_API_KEY_FILE (or LOUPE_SESSION_TOKEN_FILE)",
+        "store one: loupe auth login --url URL",
+    ]
+    .map(str::to_owned)
+    .into();
+    error.hint("nothing to sign in to yet? `loupe-server` starts a server and prints a key")
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Whoever read has seen enough.
+            io::ErrorKind::BrokenPipe => Self::new(Exit::Done, "the output was closed"),
+            _ => Self::new(Exit::Unexpected, format!("can't write the output: {error}")),
+        }
+    }
+}
+
+impl From<ProfileError> for CliError {
+    fn from(error: ProfileError) -> Self {
+        Self::new(Exit::Unexpected, error.to_string())
+    }
+}
+
+impl From<FilterError> for CliError {
+    fn from(error: FilterError) -> Self {
+        let mut failed = Self::usage(format!("filter: {}", error.message));
+        // The caret is meant for the text as it is shown, so controls are shown first.
+        let before = printable(error.text.get(..error.at).unwrap_or_default()).into_owned();
+        failed.detail = vec![error.text.clone(), format!("{}^", " ".repeat(tui::text::width(&before)))];
+        failed.hint = Some(error.hint.unwrap_or_else(|| "see `loupe help filters`".to_owned()));
+        failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16, body: &str) -> CliError {
+        Error::Answer(Box::new(ApiError::new(status, &Default::default(), body.as_bytes()))).into()
+    }
+
+    #[test]
+    fn an_answer_keeps_code_plan_and_request_id() {
+        let body = r#"{"error":"Needs Pro","code":"plan_upgrade_required","request_id":"r-1","required_plan":"pro"}"#;
+        let error = answered(402, body);
+        assert_eq!(error.json()["error"]["required_plan"], "pro");
+        assert_eq!(error.json()["error"]["exit_code"], 10);
+        assert_eq!(error.json()["error"]["message"], "Needs Pro");
+        let text = error.text();
+        assert!(
+            text.starts_with("error: Needs Pro\n  code        plan_upgrade_required   required_plan pro\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("  request id  r-1\n"), "{text}");
+    }
+
+    #[test]
+    fn what_the_server_says_can_not_act_on_the_terminal() {
+        let text = answered(500, r#"{"error":"\u001b[2J","code":"internal"}"#).text();
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn a_caret_stands_under_the_wrong_term() {
+        let error: CliError =
+            FilterError { text: "é:1 x".into(), at: 5, message: "m".into(), hint: None }.into();
+        assert_eq!(error.detail, ["é:1 x", "    ^"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Turning what people write (a name, the last characters of an id) into ids.
+
+use api::client::{
+    Client,
+    calls::{self, Page},
+};
+use api::{filter::Filter, key::ApiKey, project::Project};
+use uuid::Uuid;
+
+use crate::{
+    config::Settings,
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// Pages of traces that are searched for the end of an id.
+const TRACE_PAGES: usize = 5;
+/// The shortest end of an id that is looked for.
+const SHORTEST: usize = 4;
+
+/// The project of this run, if one is set. A name is looked up.
+pub async fn current_project(client: &Client, settings: &Settings) -> Result<Option<Uuid>> {
+    let Some(wanted) = settings.project.as_ref().map(|project| project.value.as_str()) else {
+        return Ok(None);
+    };
+    match wanted.parse() {
+        Ok(id) => Ok(Some(id)),
+        Err(_) => Ok(Some(project(client, wanted).await?.id)),
+    }
+}
+
+/// A project by id, by name, or by the end of its id.
+pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(client.call(&calls::project(id)).await?);
+    }
+    let mut projects = Vec::new();
+    let mut page = Page { limit: Some(200), cursor: None };
+    loop {
+        let list = client.call(&calls::projects(None, &page)).await?;
+        projects.extend(list.projects);
+        page.cursor = list.next_cursor.filter(|_| list.has_more);
+        if page.cursor.is_none() {
+            break;
+        }
+    }
+    if let Some(at) = projects.iter().position(|project| project.name == wanted) {
+        return Ok(projects.swap_remove(at));
+    }
+    let names: Vec<_> = projects.iter().take(20).map(|project| project.name.as_str()).collect();
+    let hint = format!("projects: {}", names.join(", "));
+    let matching: Vec<usize> =
+        (0..projects.len()).filter(|at| ends_with(&projects[*at].id, wanted)).collect();
+    match matching.as_slice() {
+        [at] => Ok(projects.swap_remove(*at)),
+        _ => Err(missing("project", wanted, matching.len()).hint(hint)),
+    }
+}
+
+/// An API key by id, by the end of its id, by prefix or by name.
+pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
+    let keys = api_keys(client).await?;
+    let fits = |key: &&ApiKey| {
+        key.id.to_string() == wanted
+            || key.prefix == wanted
+            || key.name == wanted
+            || ends_with(&key.id, wanted)
+    };
+    let mut found: Vec<&ApiKey> = keys.iter().filter(fits).collect();
+    match (found.pop(), found.len()) {
+        (Some(key), 0) => Ok(key.clone()),
+        (_, others) => Err(missing("API key", wanted, others).hint("see `loupe keys list`; ids are unique")),
+    }
+}
+
+/// Every API key.
+pub async fn api_keys(client: &Client) -> Result<Vec<ApiKey>> {
+    let mut keys = Vec::new();
+    let mut page = Page { limit: Some(200), cursor: None };
+    loop {
+        let list = client.call(&calls::api_keys(&page)).await?;
+        keys.extend(list.apikeys);
+        page.cursor = list.next_cursor.filter(|_| list.has_more);
+        if page.cursor.is_none() {
+            return Ok(keys);
+        }
+    }
+}
+
+/// A trace id as the server takes it: a whole id or the 32 digits of an OpenTelemetry trace id
+/// as given, else the one recent trace whose id ends so.
+pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Result<String> {
+    let digits = wanted.len() == 32 && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if digits || wanted.parse::<Uuid>().is_ok() {
+        return Ok(wanted.to_owned());
+    }
+    let plausible = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if wanted.len() < SHORTEST || !wanted.chars().all(plausible) {
+        let message = format!("`{wanted}` is not a trace id, nor the last characters of one");
+        return Err(CliError::usage(message).hint("ids are in the last column of `loupe traces list`"));
+    }
+    let project = current_project(client, settings).await?;
+    let mut found: Vec<String> = Vec::new();
+    let mut page = Page { limit: Some(200), cursor: None };
+    for _ in 0..TRACE_PAGES {
+        let list = client.call(&calls::traces(&Filter::default(), project, &page)).await?;
+        found.extend(
+            list.traces.iter().filter(|trace| ends_with(&trace.id, wanted)).map(|trace| trace.id.to_string()),
+        );
+        page.cursor = list.next_cursor.filter(|_| list.has_more);
+        if page.cursor.is_none() {
+            break;
+        }
+    }
+    match found.as_slice() {
+        [id] => Ok(id.clone()),
+        [] => Err(missing("recent trace", wanted, 0).hint("older traces need their whole id")),
+        several => {
+            Err(missing("trace", wanted, several.len()).hint(format!("one of {}", several.join(", "))))
+        }
+    }
+}
+
+fn ends_with(id: &Uuid, wanted: &str) -> bool {
+    let wanted = wanted.to_ascii_lowercase();
+    wanted.len() >= SHORTEST
+        && (id.to_string().ends_with(&wanted) || id.simple().to_string().ends_with(&wanted))
+}
+
+fn missing(kind: &str, wanted: &str, found: usize) -> CliError {
+    match found {
+        0 => CliError::new(Exit::NotFound, format!("there is no {kind} `{wanted}`")),
+        n => CliError::usage(format!("`{wanted}` fits more than one {kind} ({n})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_ids_are_taken_with_or_without_dashes() {
+        let id: Uuid = "01980f6e-1111-7000-8000-0000c07b44d1".parse().unwrap();
+        for (end, fits) in [
+            ("c07b44d1", true),
+            ("C07B44D1", true),
+            ("4d1", false),
+            ("80000000c07b44d1", true),
+            ("x44d1", false),
+        ] {
+            assert_eq!(ends_with(&id, end), fits, "{end}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! JSON text that is safe on a terminal.
+
+use std::fmt::Write as _;
+
+use api::text::is_control;
+use serde::Serialize;
+
+/// A value as JSON with a line end, indented if `pretty`.
+pub fn text(value: &impl Serialize, pretty: bool) -> serde_json::Result<String> {
+    let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) }?;
+    Ok(escape(&text) + "\n")
+}
+
+/// Escapes the controls that JSON allows to stand in strings (DEL, C1, bidirectional ones).
+/// Outside strings JSON has none, so the meaning stays.
+pub fn escape(json: &str) -> String {
+    let escaped = |c: char| is_control(c) && c >= '\u{7f}';
+    if !json.contains(escaped) {
+        return json.to_owned();
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if escaped(c) {
+            // All of them are below U+FFFF. Writing to a String can't fail.
+            _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    #[test]
+    fn controls_are_escaped_and_the_value_stays() {
+        let value = json!({ "a": "\u{1b}[31m\u{9b}\u{202e}\u{7f}ä" });
+        let text = super::text(&value, false).unwrap();
+        assert_eq!(text, "{\"a\":\"\\u001b[31m\\u009b\\u202e\\u007fä\"}\n");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+}

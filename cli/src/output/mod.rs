@@ -1,0 +1,258 @@
+//! What commands write: data to stdout in the format asked for, everything else to stderr.
+//!
+//! A command hands over JSON as the server sent it and a [`View`] that says how a person reads
+//! it; the format decides which of the two is seen. This is the only module that writes.
+
+pub mod cell;
+pub mod delimited;
+pub mod jq;
+pub mod json;
+pub mod pick;
+pub mod table;
+pub mod view;
+
+use std::io::{self, Write};
+
+use api::text::printable;
+use clap::ValueEnum;
+use serde_json::Value;
+use tui::theme::Glyphs;
+
+use crate::{
+    args::GlobalArgs,
+    config::env::Env,
+    error::{CliError, Result},
+};
+pub use cell::Style;
+pub use view::{Column, View};
+
+/// Output formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a terminal: cut to its columns, ids shortened, local time.
+    Table,
+    /// A table with every column.
+    Wide,
+    /// Tab-separated with a header, nothing cut.
+    Tsv,
+    /// One document, in the API's own shape.
+    Json,
+    /// One item a line.
+    Ndjson,
+    /// Comma-separated with a header.
+    Csv,
+    /// Ids only, one a line.
+    Id,
+}
+
+impl Format {
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Wide => "wide",
+            Self::Tsv => "tsv",
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Id => "id",
+        }
+    }
+
+    /// Whether programs that read JSON read this.
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Ndjson)
+    }
+
+    /// Whether people read this.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+}
+
+/// Where and how a run writes.
+pub struct Out {
+    /// The format of stdout.
+    pub format: Format,
+    /// How cells look.
+    pub style: Style,
+    /// Columns of the terminal; `None` cuts nothing.
+    pub columns: Option<usize>,
+    fields: Vec<String>,
+    jq: Option<jq::Program>,
+    raw: bool,
+    pretty: bool,
+    quiet: bool,
+    header_written: bool,
+    stdout: Box<dyn Write + Send>,
+    stderr: Box<dyn Write + Send>,
+}
+
+impl Out {
+    /// Output to the process's own streams. Fails on a jq program that can't be compiled.
+    pub fn of_process(global: &GlobalArgs, env: &Env, format: Format, utc: bool) -> Result<Self> {
+        Self::new(global, env, format, utc, Box::new(io::stdout()), Box::new(io::stderr()))
+    }
+
+    /// Output to given streams.
+    pub fn new(
+        global: &GlobalArgs,
+        env: &Env,
+        format: Format,
+        utc: bool,
+        stdout: Box<dyn Write + Send>,
+        stderr: Box<dyn Write + Send>,
+    ) -> Result<Self> {
+        let glyphs = if env.flag("LOUPE_ASCII") { Glyphs::ASCII } else { Glyphs::UNICODE };
+        let columns = env.var("COLUMNS").and_then(|columns| columns.parse().ok());
+        Ok(Self {
+            format,
+            style: Style {
+                colour: global.colour(env),
+                glyphs,
+                utc,
+                now: crate::config::env::now().to_utc().into(),
+            },
+            columns: env.columns.or(columns).filter(|columns| *columns > 0),
+            fields: global.fields.clone(),
+            jq: global.jq.as_deref().map(jq::Program::compile).transpose()?,
+            raw: global.raw,
+            pretty: env.stdout_tty,
+            quiet: global.quiet,
+            header_written: false,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Refuses `--fields` that a view does not have; called before any request.
+    pub fn check(&self, view: &View) -> Result<()> {
+        pick::check(&self.fields, view)
+    }
+
+    /// Writes a list: the document as the server sent it, with its rows under `view.plural`.
+    pub fn list(&mut self, view: &View, document: Value) -> Result<()> {
+        self.check(view)?;
+        let rows = document.get(view.plural).and_then(Value::as_array).cloned().unwrap_or_default();
+        match self.format {
+            Format::Json => self.document(pick::document(document, view, &self.fields)),
+            Format::Table | Format::Wide => {
+                let chosen = view.chosen(&self.fields, self.format == Format::Wide);
+                let text = table::render(&chosen, &rows, &self.style, self.columns);
+                self.write(&text)
+            }
+            Format::Tsv | Format::Ndjson | Format::Csv | Format::Id => {
+                if matches!(self.format, Format::Tsv | Format::Csv) {
+                    self.header(view)?;
+                }
+                rows.iter().try_for_each(|row| self.row(view, row))
+            }
+        }
+    }
+
+    /// Writes one thing: an object in the JSON formats, else a table of one row.
+    pub fn item(&mut self, view: &View, item: &Value) -> Result<()> {
+        self.check(view)?;
+        match self.format {
+            Format::Json => self.document(pick::item(item, &self.fields)),
+            _ => self.list(view, serde_json::json!({ view.plural: [item] })),
+        }
+    }
+
+    /// Writes one row of a list whose end is not known, and flushes it.
+    pub fn row(&mut self, view: &View, row: &Value) -> Result<()> {
+        match self.format {
+            Format::Json | Format::Ndjson => {
+                let pretty = std::mem::replace(&mut self.pretty, false);
+                let written = self.document(pick::item(row, &self.fields));
+                self.pretty = pretty;
+                written
+            }
+            Format::Table | Format::Wide => {
+                let head_due = !std::mem::replace(&mut self.header_written, true);
+                let chosen = view.chosen(&self.fields, self.format == Format::Wide);
+                let mut lines = table::fixed_row(&chosen, row, &self.style, self.columns);
+                if head_due {
+                    lines.insert_str(0, &table::fixed_head(&chosen, &self.style, self.columns));
+                }
+                self.write(&lines)
+            }
+            Format::Tsv | Format::Csv => {
+                self.header(view)?;
+                let line = delimited::row(self.format, &view.names(&self.fields), row);
+                self.write(&line)
+            }
+            Format::Id => {
+                let id = row.get(view.id).and_then(Value::as_str).unwrap_or_default();
+                self.write(&format!("{}\n", printable(id)))
+            }
+        }
+    }
+
+    /// Writes a document as JSON, through the jq program if there is one.
+    pub fn json(&mut self, document: &Value) -> Result<()> {
+        self.document(pick::item(document, &[]))
+    }
+
+    /// Writes text that is already safe to show.
+    pub fn write(&mut self, text: &str) -> Result<()> {
+        self.stdout.write_all(text.as_bytes())?;
+        self.stdout.flush()?;
+        Ok(())
+    }
+
+    /// Says something on stderr, unless quiet.
+    pub fn note(&mut self, text: &str) {
+        if !self.quiet {
+            self.say(text);
+        }
+    }
+
+    /// Says something on stderr, quiet or not. Several lines stay several lines.
+    pub fn say(&mut self, text: &str) {
+        let lines: String = text.lines().map(|line| format!("{}\n", printable(line))).collect();
+        // Where stderr is closed there is nobody to tell.
+        _ = self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush());
+    }
+
+    /// Asks on stderr, without a line end.
+    pub fn ask(&mut self, text: &str) {
+        _ = self.stderr.write_all(printable(text).as_bytes()).and_then(|()| self.stderr.flush());
+    }
+
+    fn header(&mut self, view: &View) -> Result<()> {
+        if std::mem::replace(&mut self.header_written, true) {
+            return Ok(());
+        }
+        let line = delimited::header(self.format, &view.names(&self.fields));
+        self.write(&line)
+    }
+
+    fn document(&mut self, document: pick::Picked) -> Result<()> {
+        let pretty = self.pretty && self.format != Format::Ndjson;
+        let text = match &self.jq {
+            None => json::text(&document, pretty).map_err(unwritable)?,
+            Some(program) => {
+                let input = json::text(&document, false).map_err(unwritable)?;
+                program.run(input.trim_end(), self.raw, pretty)?
+            }
+        };
+        self.write(&text)
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> CliError {
+    CliError::new(crate::exit::Exit::Unexpected, format!("can't write the JSON: {error}"))
+}
+
+/// Prints an error where there is no [`Out`] yet, or at the end of a run.
+pub fn error(error: &CliError, as_json: bool) {
+    let text = if as_json { format!("{}\n", json::escape(&error.json().to_string())) } else { error.text() };
+    // Where stderr is closed there is nobody to tell.
+    _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Prints a line of text to stderr, from places that have no [`Out`], such as the client's observer.
+pub fn trace(text: &str) {
+    _ = io::stderr().write_all(format!("{}\n", printable(text)).as_bytes());
+}

@@ -1,0 +1,140 @@
+//! Tables for a terminal: measured, and cut to its columns.
+
+use serde_json::Value;
+use tui::text::{fit, fit_right, width};
+
+use super::{
+    cell::{Cell, Style, Tone},
+    view::Chosen,
+};
+
+/// Blanks between columns.
+const GAP: &str = "  ";
+/// A column that may be cut keeps this much, as long as the terminal allows it.
+const LEAST: usize = 4;
+
+/// A whole table with its heading; nothing where there are no rows.
+pub fn render(columns: &[Chosen<'_>], rows: &[Value], style: &Style, limit: Option<usize>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let cells: Vec<Vec<Cell>> =
+        rows.iter().map(|row| columns.iter().map(|column| column.show(row, style)).collect()).collect();
+    let mut widths: Vec<usize> = columns.iter().map(|column| width(&column.head())).collect();
+    for row in &cells {
+        for (widest, cell) in widths.iter_mut().zip(row) {
+            *widest = (*widest).max(width(&cell.text));
+        }
+    }
+    shrink(columns, &mut widths, limit);
+    let mut text = line(columns, &head(columns), &widths, style, limit);
+    for row in &cells {
+        text.push_str(&line(columns, row, &widths, style, limit));
+    }
+    text
+}
+
+/// The heading of a table whose rows come one by one.
+pub fn fixed_head(columns: &[Chosen<'_>], style: &Style, limit: Option<usize>) -> String {
+    line(columns, &head(columns), &fixed_widths(columns, limit), style, limit)
+}
+
+/// A row of a table whose rows come one by one.
+pub fn fixed_row(columns: &[Chosen<'_>], row: &Value, style: &Style, limit: Option<usize>) -> String {
+    let cells: Vec<Cell> = columns.iter().map(|column| column.show(row, style)).collect();
+    line(columns, &cells, &fixed_widths(columns, limit), style, limit)
+}
+
+fn head(columns: &[Chosen<'_>]) -> Vec<Cell> {
+    columns.iter().map(|column| Cell::toned(column.head(), Tone::Bold)).collect()
+}
+
+fn fixed_widths(columns: &[Chosen<'_>], limit: Option<usize>) -> Vec<usize> {
+    let mut widths: Vec<usize> = columns.iter().map(Chosen::width).collect();
+    shrink(columns, &mut widths, limit);
+    widths
+}
+
+/// Takes from the widest elastic column until the table fits.
+fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
+    let Some(limit) = limit else { return };
+    let mut excess = total(widths).saturating_sub(limit);
+    while excess > 0 {
+        let elastic =
+            widths.iter_mut().zip(columns).filter(|(width, column)| column.elastic() && **width > LEAST);
+        let Some((widest, _)) = elastic.max_by_key(|(width, _)| **width) else {
+            return;
+        };
+        *widest -= 1;
+        excess -= 1;
+    }
+}
+
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
+/// One line. Columns that do not fit any more are left out whole; the last that fits in part is cut.
+fn line(
+    columns: &[Chosen<'_>],
+    cells: &[Cell],
+    widths: &[usize],
+    style: &Style,
+    limit: Option<usize>,
+) -> String {
+    let mut text = String::new();
+    let mut used = 0;
+    let last = cells.len().saturating_sub(1);
+    for (index, ((cell, width), column)) in cells.iter().zip(widths).zip(columns).enumerate() {
+        let gap = if index == 0 { "" } else { GAP };
+        let room = limit.map_or(*width, |limit| limit.saturating_sub(used + gap.len()).min(*width));
+        if room == 0 {
+            break;
+        }
+        let fitted = if column.right() {
+            fit_right(&cell.text, room, &style.glyphs)
+        } else {
+            fit(&cell.text, room, &style.glyphs)
+        };
+        let fitted = if index == last { fitted.trim_end() } else { &fitted };
+        text.push_str(gap);
+        text.push_str(&style.paint(fitted, cell.tone));
+        used += gap.len() + room;
+    }
+    let end = text.trim_end().len();
+    text.truncate(end);
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tui::theme::Glyphs;
+
+    use super::*;
+
+    fn style() -> Style {
+        Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() }
+    }
+
+    #[test]
+    fn cells_are_aligned_by_display_width() {
+        let rows = [json!({ "a": "レポート", "b": "x" }), json!({ "a": "ascii", "b": "y" })];
+        let columns = [Chosen::Field("a"), Chosen::Field("b")];
+        assert_eq!(render(&columns, &rows, &style(), None), "A         B\nレポート  x\nascii     y\n");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let rows =
+            [json!({ "a": "a long name that does not fit", "b": "レポートの要約\u{1b}[2J", "c": "short" })];
+        let columns = [Chosen::Field("a"), Chosen::Field("b"), Chosen::Field("c")];
+        for limit in 1..60 {
+            let text = render(&columns, &rows, &style(), Some(limit));
+            assert!(text.lines().all(|line| width(line) <= limit), "{limit}: {text}");
+            assert!(!text.contains('\u{1b}'));
+        }
+        assert!(render(&columns, &rows, &style(), Some(30)).contains('…'));
+    }
+}

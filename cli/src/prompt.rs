@@ -1,0 +1,105 @@
+//! Questions to the person at the terminal, and what happens when there is none.
+
+use std::io::BufRead;
+
+use crossterm::{
+    event::{Event, KeyCode, KeyEventKind, KeyModifiers, read},
+    terminal::{disable_raw_mode, enable_raw_mode},
+};
+
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// Asks whether to go on. On a protected context, or where `typed` is given, the word has to be
+/// typed; else y. `--yes` answers for the person; without a terminal it is required.
+pub async fn confirm(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<()> {
+    if ctx.global.yes {
+        return Ok(());
+    }
+    require_terminal(ctx, "--yes")?;
+    ctx.out.say(what);
+    match typed {
+        Some(word) => ctx.out.ask(&format!("Type {word} to go on: ")),
+        None => ctx.out.ask("Go on? [y/N] "),
+    }
+    let answer = line().await?;
+    let agreed = match typed {
+        Some(word) => answer == word,
+        None => matches!(answer.to_lowercase().as_str(), "y" | "yes"),
+    };
+    if agreed { Ok(()) } else { Err(CliError::new(Exit::Declined, "nothing was changed")) }
+}
+
+/// Reads a secret without showing it.
+pub async fn secret(ctx: &mut Ctx, label: &str, instead: &str) -> Result<String> {
+    require_terminal(ctx, instead)?;
+    ctx.out.ask(&format!("{label}: "));
+    let typed = blocking(hidden).await;
+    ctx.out.ask("\n");
+    typed
+}
+
+/// Reads one line of stdin.
+pub async fn line() -> Result<String> {
+    blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line).map_err(unreadable)?;
+        Ok(line.trim().to_owned())
+    })
+    .await
+}
+
+/// Fails where nobody can answer, naming the flag to pass instead.
+fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
+    let refused = ctx.global.no_input || ctx.env.flag("LOUPE_NO_INPUT");
+    if !refused && ctx.env.stdin_tty && ctx.env.stderr_tty {
+        return Ok(());
+    }
+    let why = if refused { "questions are turned off" } else { "there is no terminal to ask on" };
+    Err(CliError::usage(format!("this needs an answer, and {why}; pass {instead}")))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(CliError::new(Exit::Unexpected, error.to_string())))
+}
+
+/// Puts the terminal back whatever happens while it does not echo.
+struct Raw;
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // There is nothing left to try.
+        _ = disable_raw_mode();
+    }
+}
+
+fn hidden() -> Result<String> {
+    enable_raw_mode().map_err(unreadable)?;
+    let _raw = Raw;
+    let mut typed = String::new();
+    loop {
+        match read().map_err(unreadable)? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => match key.code {
+                KeyCode::Enter => return Ok(typed.trim().to_owned()),
+                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                    return Err(CliError::new(Exit::Interrupted, "interrupted"));
+                }
+                KeyCode::Esc => return Err(CliError::new(Exit::Declined, "nothing was stored")),
+                KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => typed.push(c),
+                KeyCode::Backspace => _ = typed.pop(),
+                _ => {}
+            },
+            Event::Paste(text) => typed.push_str(&text),
+            _ => {}
+        }
+    }
+}
+
+fn unreadable(error: std::io::Error) -> CliError {
+    CliError::new(Exit::Unexpected, format!("can't read the answer: {error}"))
+}

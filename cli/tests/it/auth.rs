@@ -1,0 +1,117 @@
+//! Credentials and contexts.
+
+use serde_json::{Value, json};
+
+use crate::stub::{Reply, Stub, run};
+
+fn me(role: &str) -> Value {
+    json!({
+        "tenant": {
+            "id": "01980f6e-0000-7000-8000-0000000000aa", "name": "demo", "plan": "team", "external_id": null,
+            "created_at": "2026-11-21T14:00:00Z",
+        },
+        "role": role, "subject": "ann", "api_key": null, "expires_at": "2026-11-21T15:00:00Z",
+    })
+}
+
+fn stub() -> Stub {
+    Stub::new(|request, _| match request.auth.as_str() {
+        "Bearer lp_good" | "Bearer tok" => Reply::json(me("owner")),
+        _ => Reply::error(401, "unauthorized"),
+    })
+}
+
+#[test]
+fn without_a_credential_the_three_ways_are_named_and_nothing_is_sent() {
+    let stub = stub();
+    for args in [&["traces", "list"][..], &["auth", "status"]] {
+        let ran = run(stub.bare(args));
+        assert_eq!(ran.code, 4, "{}", ran.stderr);
+        for way in ["LOUPE_API_KEY ", "LOUPE_API_KEY_FILE", "loupe auth login"] {
+            assert!(ran.stderr.contains(way), "{}", ran.stderr);
+        }
+    }
+    assert!(stub.requests().is_empty());
+}
+
+#[test]
+fn login_checks_stores_privately_and_is_used() {
+    let stub = stub();
+    let mut login = stub.bare(&["auth", "login", "--key", "-", "-c", "demo"]);
+    login.write_stdin("lp_good\n");
+    let ran = run(login);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let path = stub.dir.path().join("credentials.toml");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let ran = run(stub.bare(&["auth", "status", "--json"]));
+    let status: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, status["api_key"]["role"].as_str()), (0, Some("owner")));
+    assert_eq!(status["api_key"]["source"], "context demo");
+    assert_eq!(run(stub.bare(&["auth", "token"])).stdout, "lp_good\n");
+    assert_eq!(run(stub.bare(&["auth", "logout"])).code, 0);
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("lp_good"));
+}
+
+#[test]
+fn a_wrong_key_is_not_stored_and_a_secret_is_no_flag_value() {
+    let stub = stub();
+    let mut login = stub.bare(&["auth", "login", "--key", "-"]);
+    login.write_stdin("lp_bad\n");
+    assert_eq!(run(login).code, 4);
+    assert!(!stub.dir.path().join("credentials.toml").exists());
+    let ran = run(stub.bare(&["auth", "login", "--key", "lp_good"]));
+    assert_eq!(ran.code, 2);
+    assert!(!ran.stderr.contains("lp_good"), "{}", ran.stderr);
+}
+
+#[test]
+fn login_without_a_terminal_does_not_ask() {
+    assert_eq!(run(stub().bare(&["auth", "login"])).code, 2);
+}
+
+#[test]
+fn contexts_are_kept_and_chosen() {
+    let stub = stub();
+    for args in [
+        &["context", "set", "prod", "--url", "https://prod.example", "--protected"][..],
+        &["context", "set", "dev", "--url", "http://127.0.0.1:1", "-p", "bot"],
+        &["context", "use", "dev"],
+    ] {
+        let ran = run(stub.bare(args));
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+    }
+    let ran = run(stub.bare(&["context", "list", "--json"]));
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(list["contexts"][0]["name"], "dev");
+    assert_eq!(list["contexts"][0]["current"], true);
+    assert_eq!(list["contexts"][1]["protected"], true);
+    assert_eq!(run(stub.bare(&["context", "delete", "dev"])).code, 2);
+    assert_eq!(run(stub.bare(&["context", "delete", "dev", "--yes"])).code, 0);
+    assert_eq!(run(stub.bare(&["context", "use", "dev"])).code, 11);
+    assert_eq!(run(stub.bare(&["-c", "nope", "traces", "list"])).code, 2);
+}
+
+#[test]
+fn an_address_in_a_local_file_is_refused() {
+    let stub = stub();
+    std::fs::write(stub.dir.path().join(".loupe.toml"), format!("url = \"{}\"", stub.url)).unwrap();
+    let ran = run(stub.loupe(&["traces", "list"]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("url"), "{}", ran.stderr);
+    assert!(stub.requests().is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_loose_credentials_file_is_warned_about() {
+    use std::os::unix::fs::PermissionsExt;
+    let stub = stub();
+    let path = stub.dir.path().join("credentials.toml");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(run(stub.loupe(&["auth", "status"])).stderr.contains("credentials.toml"));
+}

@@ -1,0 +1,170 @@
+//! Keys and projects: what changes something, and what keeps it from being changed by accident.
+
+use serde_json::{Value, json};
+
+use crate::stub::{Reply, Stub, run};
+
+const PROJECT: &str = "01980f6e-0000-7000-8000-000000000001";
+
+fn project(status: &str) -> Value {
+    json!({
+        "id": PROJECT, "name": "bot", "status": status, "prompt_autoship_enabled": false,
+        "retention_days": null, "archived_at": null,
+        "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:00:00Z",
+    })
+}
+
+fn key(name: &str, secret: Option<&str>) -> Value {
+    let mut key = json!({
+        "id": "01980f6e-0000-7000-8000-0000000000ee", "name": name, "prefix": "lp_7Qa2f0H3", "scopes": [],
+        "project_id": PROJECT, "created_at": "2026-11-21T14:00:00Z", "expires_at": null,
+    });
+    if let Some(secret) = secret {
+        key["secret"] = json!(secret);
+    }
+    key
+}
+
+/// A server with one project and one key. The project is archived once it was archived.
+fn stub() -> Stub {
+    let archived = std::sync::atomic::AtomicBool::new(false);
+    Stub::new(move |request, _| {
+        use std::sync::atomic::Ordering::SeqCst;
+        let state = if archived.load(SeqCst) { "archived" } else { "active" };
+        match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/v1/apikeys") => {
+                Reply::json(json!({ "apikeys": [key("old", None)], "has_more": false, "next_cursor": null }))
+            }
+            ("POST", "/v1/apikeys") => Reply::status(201, key("ci", Some("lp_secret"))),
+            ("GET", "/v1/projects") => {
+                Reply::json(json!({ "projects": [project(state)], "has_more": false, "next_cursor": null }))
+            }
+            ("POST", path) if path.ends_with("/archive") => {
+                archived.store(true, SeqCst);
+                Reply::json(project("archived"))
+            }
+            ("DELETE", _) => Reply::status(204, Value::Null),
+            _ => Reply::error(404, "not_found"),
+        }
+    })
+}
+
+#[test]
+fn keys_need_a_session_and_say_so_before_any_request() {
+    let stub = stub();
+    for args in [&["keys", "create", "ci"][..], &["keys", "list"], &["keys", "revoke", "old", "-y"]] {
+        let ran = run(stub.loupe(args));
+        assert_eq!(ran.code, 4);
+        assert!(ran.stderr.contains("LOUPE_SESSION_TOKEN"), "{}", ran.stderr);
+    }
+    assert!(stub.requests().is_empty());
+}
+
+#[test]
+fn a_secret_is_the_only_line_on_stdout() {
+    let stub = stub();
+    let ran = run(stub.session(&["keys", "create", "ci", "--secret-only"]));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "lp_secret\n", ""));
+    let ran = run(stub.session(&["keys", "create", "ci", "--scope", "query"]));
+    assert_eq!(ran.stdout, "lp_secret\n");
+    assert!(ran.stderr.contains("query") && ran.stderr.contains("lp_7Qa2f0H3"), "{}", ran.stderr);
+    assert_eq!(stub.requests().last().unwrap().body, r#"{"name":"ci","scopes":["query"]}"#);
+}
+
+#[test]
+fn a_secret_in_a_file_is_nowhere_else() {
+    let stub = stub();
+    let path = stub.dir.path().join(".env");
+    std::fs::write(&path, "A=1\nLOUPE_API_KEY=old\n").unwrap();
+    let args = ["keys", "create", "ci", "--env-file", ".env", "--json"];
+    let ran = run(stub.session(&args));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stdout.contains("lp_secret") && !ran.stderr.contains("lp_secret"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "A=1\nLOUPE_API_KEY=lp_secret\n");
+
+    let args = ["keys", "create", "ci", "--secret-file", "secret"];
+    assert_eq!(run(stub.session(&args)).code, 0);
+    let posts = stub.count("POST");
+    assert_eq!(run(stub.session(&args)).code, 1);
+    assert_eq!(stub.count("POST"), posts, "no key is made whose secret can't be kept");
+}
+
+#[test]
+fn an_existing_name_can_be_enough() {
+    let stub = stub();
+    let ran = run(stub.session(&["keys", "create", "old", "--if-not-exists", "--json"]));
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["created"], false);
+    let ran = run(stub.session(&["keys", "create", "ci", "--if-not-exists", "--json"]));
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["created"], true);
+    assert_eq!(stub.count("POST"), 1);
+}
+
+#[test]
+fn nothing_asks_where_nobody_can_answer() {
+    let stub = stub();
+    for args in [
+        &["keys", "revoke", "old"][..],
+        &["projects", "archive", "bot"],
+        &["projects", "archive", "bot", "--no-input"],
+    ] {
+        let ran = run(stub.session(args));
+        assert_eq!(ran.code, 2, "{args:?}");
+        assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
+    }
+    assert_eq!(stub.count("POST") + stub.count("DELETE"), 0);
+}
+
+#[test]
+fn a_dry_run_shows_the_request_and_sends_nothing() {
+    let stub = stub();
+    let ran = run(stub.session(&["keys", "create", "ci", "-n", "--json"]));
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, shown["method"].as_str()), (0, Some("POST")));
+    assert_eq!(shown["body"]["name"], "ci");
+    let ran = run(stub.session(&["projects", "archive", PROJECT, "--dry-run", "--json"]));
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["path"], format!("/v1/projects/{PROJECT}/archive"));
+    assert!(stub.requests().is_empty());
+}
+
+#[test]
+fn archiving_twice_is_fine_and_says_which_did_it() {
+    let stub = stub();
+    for changed in [true, false] {
+        let ran = run(stub.session(&["projects", "archive", "bot", "--yes", "--if-active", "--json"]));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(shown, json!({ "project": "bot", "status": "archived", "changed": changed }));
+    }
+    assert_eq!(stub.count("POST"), 1);
+}
+
+#[test]
+fn the_last_active_project_is_code_12() {
+    let stub = Stub::new(|request, _| match request.method.as_str() {
+        "GET" => {
+            Reply::json(json!({ "projects": [project("active")], "has_more": false, "next_cursor": null }))
+        }
+        _ => Reply::error(409, "error.project.cannot_archive_last"),
+    });
+    assert_eq!(run(stub.session(&["projects", "archive", "bot", "-y"])).code, 12);
+}
+
+#[test]
+fn a_read_only_context_changes_nothing() {
+    let stub = stub();
+    run(stub.bare(&["context", "set", "ro", "--read-only"]));
+    let ran = run(stub.session(&["keys", "revoke", "old", "-y"]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("read-only"), "{}", ran.stderr);
+    assert_eq!(stub.count("DELETE"), 0);
+}
+
+#[test]
+fn a_project_is_kept_in_the_context() {
+    let stub = stub();
+    run(stub.bare(&["context", "set", "dev"]));
+    assert_eq!(run(stub.loupe(&["projects", "use", "bot"])).code, 0);
+    let config = std::fs::read_to_string(stub.dir.path().join("config.toml")).unwrap();
+    assert!(config.contains("project = \"bot\""), "{config}");
+}
