@@ -2,7 +2,7 @@
 //!
 //! Every scenario under `tests/fixtures/otlp` is decoded, merged by span id and rolled up, then
 //! compared with its `expect.json`. Where this service reads a payload differently on purpose,
-//! [`DEVIATIONS`] says so and why; an entry that no longer applies fails the test.
+//! `deviations.json` beside them says so and why; an entry that no longer applies fails the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     io::Read,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use api::{FailureType, SpanType};
@@ -24,80 +24,25 @@ use semantics::{
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Scenario, the difference as it is reported, and why it is right to differ.
-const DEVIATIONS: &[(&str, &str, &str)] = &[
-    (
-        "agents-logfire/err_timeout",
-        r#"Responses API with {gen_ai.request.model!r}: input: no "fail" in nothing"#,
-        "the payload has no input on this span; the expectation names a word that stands in the error",
-    ),
-    (
-        "logfire-pydantic-ai/err_rate_limit",
-        r#"chat gpt-4o-mini: input: no "fail" in nothing"#,
-        "the payload has no input on this span; the expectation names a word that stands in the error",
-    ),
-    (
-        "logfire-pydantic-ai/err_timeout",
-        r#"chat gpt-4o-mini: input: no "fail" in nothing"#,
-        "the payload has no input on this span; the expectation names a word that stands in the error",
-    ),
-    (
-        "logfire-pydantic-ai/rag",
-        r#"retrieve documents: input: no "refund policy" in nothing"#,
-        "the word is in an attribute that the application named itself, which no convention calls input",
-    ),
-    (
-        "logfire-pydantic-ai/rag",
-        r#"rag pipeline: input: no "What is the refund policy?" in nothing"#,
-        "the word is in an attribute that the application named itself, which no convention calls input",
-    ),
-    (
-        "logfire-pydantic-ai1/rag",
-        r#"retrieve documents: input: no "refund policy" in nothing"#,
-        "the word is in an attribute that the application named itself, which no convention calls input",
-    ),
-    (
-        "logfire-pydantic-ai1/rag",
-        r#"rag pipeline: input: no "What is the refund policy?" in nothing"#,
-        "the word is in an attribute that the application named itself, which no convention calls input",
-    ),
-    (
-        "vercel-ai7-json/generate_object",
-        r#"invoke_agent gpt-4o: output: no "finish_reason" in {"city":"Zürich","temperature":42.5}"#,
-        "the answer is shown as what the model wrote, without its envelope",
-    ),
-    (
-        "vercel-ai7-proto/generate_object",
-        r#"invoke_agent gpt-4o: output: no "finish_reason" in {"city":"Zürich","temperature":42.5}"#,
-        "the answer is shown as what the model wrote, without its envelope",
-    ),
-];
+use expectation::{
+    Differences, assert_only_deviations, joined, name_of, read_json, root, scenarios_of, session, text,
+};
+
+#[path = "../../tests/src/expectation.rs"]
+mod expectation;
 
 #[test]
 fn every_captured_payload_is_read_as_expected() {
     let mut differences = Vec::new();
     let mut scenarios = 0;
-    for expect in scenarios_of(&root()) {
+    for scenario in scenarios_of(&root()) {
         scenarios += 1;
-        let scenario = expect.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-        for difference in check(&expect) {
-            differences.push((scenario.clone(), difference));
+        for difference in check(&scenario) {
+            differences.push((name_of(&scenario), difference));
         }
     }
     assert!(scenarios > 200, "only {scenarios} scenarios found");
-    let known = |scenario: &str, difference: &str| {
-        DEVIATIONS.iter().any(|(at, what, _)| *at == scenario && *what == difference)
-    };
-    let stale: Vec<_> = DEVIATIONS
-        .iter()
-        .filter(|(at, what, _)| {
-            !differences.iter().any(|(scenario, difference)| at == scenario && what == difference)
-        })
-        .collect();
-    let unknown: Vec<_> =
-        differences.iter().filter(|(scenario, difference)| !known(scenario, difference)).collect();
-    assert!(unknown.is_empty(), "{} differences: {unknown:#?}", unknown.len());
-    assert!(stale.is_empty(), "deviations that no longer apply: {stale:#?}");
+    assert_only_deviations(&differences);
 }
 
 #[test]
@@ -125,26 +70,9 @@ fn shown(result: &Result<otlp::Decoded, otlp::Malformed>) -> String {
     text
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/otlp")
-}
-
-fn scenarios_of(root: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
-        .flat_map(|sdk| fs::read_dir(sdk).unwrap().map(|entry| entry.unwrap().path()))
-        .filter(|path| path.join("expect.json").exists())
-        .collect();
-    found.sort();
-    found
-}
-
 /// The differences between a scenario and its expectation.
 fn check(scenario: &Path) -> Vec<String> {
-    let expect: Value =
-        serde_json::from_str(&fs::read_to_string(scenario.join("expect.json")).unwrap()).unwrap();
+    let expect = read_json(&scenario.join("expect.json"));
     let mut differences = Differences::default();
     let spans = spans_of(scenario, &expect, &mut differences);
     differences.equal("span count", spans.len(), &expect["span_count"]);
@@ -330,15 +258,6 @@ fn facts(span: &SpanDraft) -> SpanFacts<'_> {
     }
 }
 
-/// The session, else the conversation or thread; a scrubber's note and the word null are none.
-fn session(expected: &Value) -> Value {
-    [&expected["session_id"], &expected["session_id_fallback"]]
-        .into_iter()
-        .find(|it| it.as_str().is_some_and(|it| !it.starts_with("[Scrubbed") && it != "null"))
-        .cloned()
-        .unwrap_or_default()
-}
-
 /// Expectations leave out failures that are of none of the named types.
 fn failure(failure: Option<FailureType>) -> Option<&'static str> {
     failure.filter(|it| *it != FailureType::Other).map(FailureType::as_str)
@@ -353,54 +272,6 @@ fn tags(tags: &[(String, String)]) -> Option<String> {
     (!tags.is_empty()).then(|| tags.join(","))
 }
 
-fn joined(tags: &Value) -> Value {
-    match tags.as_array() {
-        Some(tags) => Value::from(tags.iter().map(text).collect::<Vec<_>>().join(",")),
-        None => Value::Null,
-    }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[derive(Default)]
-struct Differences(Vec<String>);
-
-impl Differences {
-    fn note(&mut self, difference: String) {
-        if !self.0.contains(&difference) {
-            self.0.push(difference);
-        }
-    }
-
-    fn equal(&mut self, what: &str, found: impl Into<Value>, expected: &Value) {
-        let found = found.into();
-        if found != *expected && !same_number(&found, expected) {
-            self.note(format!("{what}: {found} instead of {expected}"));
-        }
-    }
-
-    fn one_of(&mut self, what: &str, found: impl Into<Value>, expected: &Value) {
-        let found = found.into();
-        if !expected.as_array().unwrap().contains(&found) {
-            self.note(format!("{what}: {found}, none of {expected}"));
-        }
-    }
-
-    fn contains(&mut self, what: &str, found: Option<&str>, part: &str) {
-        if !found.is_some_and(|found| found.contains(part)) {
-            let found: String = found.unwrap_or("nothing").chars().take(160).collect();
-            self.note(format!("{what}: no {part:?} in {found}"));
-        }
-    }
-}
-
-/// Sums made in another order may differ in the last digit.
-fn same_number(left: &Value, right: &Value) -> bool {
-    matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if (left - right).abs() < 1e-12)
 }

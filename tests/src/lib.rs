@@ -2,6 +2,8 @@
 
 pub mod app;
 pub mod caller;
+pub mod expectation;
+pub mod otlp;
 pub mod postgres;
 
 pub use app::{On, TestApp};

@@ -1,0 +1,7 @@
+//! The OTLP ingest, from outside: what real SDKs send, the protocol, and traces that come in pieces.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod captured;
+mod pieces;
+mod protocol;
