@@ -85,10 +85,12 @@ fn encoding(request: &Request) -> Encoding {
 /// A failure that the router answered, without a body of ours.
 fn unanswered(response: &Response) -> Option<Problem> {
     let status = response.status();
-    if !(status.is_client_error() || status.is_server_error()) || response.headers().contains_key(header::CONTENT_TYPE) {
+    if !(status.is_client_error() || status.is_server_error()) {
         return None;
     }
     Some(match status {
+        // Parameters of the path whose percent-encoding gives no text.
+        StatusCode::BAD_REQUEST => Problem::new(ErrorCode::InvalidQuery, "the path is not readable as UTF-8 text"),
         StatusCode::NOT_FOUND => Problem::new(ErrorCode::NotFound, "there is nothing at this path"),
         StatusCode::METHOD_NOT_ALLOWED => {
             Problem::new(ErrorCode::MethodNotAllowed, "this path does not take this method")

@@ -30,8 +30,6 @@ pub struct Route {
     pub handler: MethodRouter<Arc<App>>,
 }
 
-/// Codes of handlers that read a JSON body.
-const BODY: &[ErrorCode] = &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType];
 /// Codes of the ingest handlers.
 const INGEST: &[ErrorCode] = &[
     InvalidJson,
@@ -46,6 +44,9 @@ const INGEST: &[ErrorCode] = &[
 /// Codes of handlers for OTLP.
 const OTLP: &[ErrorCode] =
     &[InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, ProjectArchived, Overloaded];
+/// Codes of setting a price: the name of the model is read from the path.
+const PRICE: &[ErrorCode] =
+    &[InvalidQuery, InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType];
 /// Codes of lists.
 const LIST: &[ErrorCode] = &[InvalidQuery, InvalidCursor];
 /// Codes of the list of traces.
@@ -101,7 +102,7 @@ pub fn all() -> Vec<Route> {
             post(projects::unarchive),
         ),
         row(Method::GET, "/v1/models", viewer, &[], get(models::list)),
-        row(Method::PUT, "/v1/models/{name}", Access::owner().keys(Keys::Full), BODY, put(models::set)),
+        row(Method::PUT, "/v1/models/{name}", Access::owner().keys(Keys::Full), PRICE, put(models::set)),
         row(Method::GET, "/v1/me", Access::viewer().keys(Keys::Any), &[], get(me::me)),
     ]
 }
