@@ -1,0 +1,285 @@
+//! Who reaches which route: every route of the server, as everybody who could call it.
+//!
+//! What is expected stands in the table below, written by hand: taken from the routes' own
+//! description of access it would prove nothing. A route without a case fails, and so does a
+//! case without a route.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+
+use api::{Plan, Role};
+use reqwest::{Method, header::CONTENT_TYPE};
+use serde_json::json;
+use server::{access::session::Claims, clock::Clock, http::routes};
+use tests::{Caller, TestApp, on_both_databases};
+use uuid::Uuid;
+
+/// What a caller is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Let in: the answer is the case's own.
+    Pass,
+    /// 401 `unauthorized`.
+    Token,
+    /// 403 `unknown_tenant`.
+    Tenant,
+    /// 403 `scope_forbidden`.
+    Scope,
+    /// 403 `session_required`.
+    Session,
+    /// 403 `forbidden_role`.
+    Role,
+}
+
+use Told::{Pass as P, Role as R, Scope as S, Session as K, Tenant as N, Token as T};
+
+/// What the [`personas`] are told, in their order.
+type Row = [Told; 11];
+
+//                 anonymous, garbage, expired, stranger | keys: owner, member, viewer, query | sessions: viewer, member, owner
+const OPEN: Row = [P, P, P, P, /**/ P, P, P, P, /**/ P, P, P];
+const READ: Row = [T, T, T, N, /**/ P, P, P, P, /**/ P, P, P];
+const SEND: Row = [T, T, T, N, /**/ P, P, R, S, /**/ R, P, P];
+const KEYS: Row = [T, T, T, N, /**/ K, K, K, S, /**/ R, P, P];
+const RULE: Row = [T, T, T, N, /**/ P, R, R, S, /**/ R, R, P];
+
+/// A request to one route.
+struct Case {
+    method: Method,
+    /// As in the table of routes.
+    path: &'static str,
+    told: Row,
+    /// What is answered to whoever is let in.
+    answer: (u16, &'static str),
+    /// Content type and body.
+    body: (&'static str, &'static str),
+}
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/x-protobuf";
+/// An id that nothing has.
+const NOBODY: &str = "0190a000-0000-7000-8000-000000000000";
+
+fn cases() -> Vec<Case> {
+    let get = |path, told, answer| Case { method: Method::GET, path, told, answer, body: ("", "") };
+    let send = |method, path, told, answer, body| Case { method, path, told, answer, body };
+    let ok = (200, "");
+    let missing = (404, "not_found");
+    vec![
+        get("/", OPEN, ok),
+        get("/healthz", OPEN, ok),
+        get("/readyz", OPEN, ok),
+        get("/v1/openapi.json", OPEN, ok),
+        send(Method::POST, "/v1/ingest", SEND, (201, ""), (JSON, "{}")),
+        send(Method::POST, "/v1/ingest/batch", SEND, ok, (JSON, r#"{"traces":[]}"#)),
+        send(Method::POST, "/v1/otlp/traces", SEND, ok, (PROTOBUF, "")),
+        send(Method::POST, "/v1/otlp/v1/traces", SEND, ok, (PROTOBUF, "")),
+        send(Method::POST, "/v1/traces", SEND, ok, (JSON, "{}")),
+        send(Method::POST, "/v1/otlp/v1/metrics", SEND, ok, (PROTOBUF, "")),
+        send(Method::POST, "/v1/metrics", SEND, ok, (JSON, "{}")),
+        send(Method::POST, "/v1/otlp/v1/logs", SEND, ok, (PROTOBUF, "")),
+        send(Method::POST, "/v1/logs", SEND, ok, (JSON, "{}")),
+        get("/v1/traces", READ, ok),
+        get("/v1/traces/stream", READ, ok),
+        get("/v1/traces/{id}", READ, missing),
+        get("/v1/traces/{id}/spans", READ, missing),
+        get("/v1/apikeys", KEYS, ok),
+        send(Method::POST, "/v1/apikeys", KEYS, (201, ""), (JSON, r#"{"name":"n"}"#)),
+        send(Method::DELETE, "/v1/apikeys/{id}", KEYS, missing, ("", "")),
+        get("/v1/projects", READ, ok),
+        get("/v1/projects/{id}", READ, missing),
+        send(Method::POST, "/v1/projects/{id}/archive", RULE, missing, ("", "")),
+        send(Method::POST, "/v1/projects/{id}/unarchive", RULE, missing, ("", "")),
+        get("/v1/models", READ, ok),
+        send(
+            Method::PUT,
+            "/v1/models/{name}",
+            RULE,
+            ok,
+            (JSON, r#"{"input_per_million":1,"output_per_million":2}"#),
+        ),
+        get("/v1/me", READ, ok),
+    ]
+}
+
+/// Everybody who could call, in the order of a [`Row`].
+async fn personas(app: &TestApp) -> [(&'static str, Caller); 11] {
+    let expired = Claims {
+        sub: "late".to_owned(),
+        tenant_id: app.tenant.to_string(),
+        role: "owner".to_owned(),
+        exp: app.clock.now() / 1_000_000 - 60,
+        nbf: None,
+    };
+    [
+        ("anonymous", app.anonymous()),
+        ("garbage", app.bearer("lp_not-a-key.nor.a-token")),
+        ("expired session", app.bearer(&app.app.sessions.issue(&expired).unwrap())),
+        ("session of an unknown tenant", app.session_of(Uuid::from_u128(7), Role::Owner)),
+        ("owner's key", app.new_key(Role::Owner, &[]).await),
+        ("member's key", app.new_key(Role::Member, &[]).await),
+        ("viewer's key", app.new_key(Role::Viewer, &[]).await),
+        ("query key", app.new_key(Role::Owner, &["query"]).await),
+        ("viewer", app.session(Role::Viewer)),
+        ("member", app.session(Role::Member)),
+        ("owner", app.session(Role::Owner)),
+    ]
+}
+
+/// Status and code of an answer. A success is not read on: a stream has no end.
+async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
+    let path = case.path.replace("{id}", NOBODY).replace("{name}", "some-model");
+    let mut request = caller.request(case.method.clone(), &path);
+    if !case.body.0.is_empty() {
+        request = request.header(CONTENT_TYPE, case.body.0).body(case.body.1);
+    }
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    if status < 400 {
+        return (status, String::new());
+    }
+    // With protobuf the code is in the header alone.
+    let header = response.headers().get("x-error-code").map(|it| it.to_str().unwrap().to_owned());
+    let body = response.bytes().await.unwrap();
+    let in_body = || serde_json::from_slice::<api::ErrorBody>(&body).unwrap().code;
+    (status, header.unwrap_or_else(in_body))
+}
+
+#[test]
+fn every_route_has_its_case_and_every_case_its_route() {
+    let routes = routes::all();
+    let routes: BTreeSet<_> = routes.iter().map(|it| (it.method.as_str(), it.path)).collect();
+    let cases = cases();
+    let tabled: BTreeSet<_> = cases.iter().map(|it| (it.method.as_str(), it.path)).collect();
+    assert_eq!(tabled.len(), cases.len(), "a case stands twice");
+    let without: Vec<_> = routes.difference(&tabled).collect();
+    assert!(without.is_empty(), "routes without a case: {without:?}");
+    let stale: Vec<_> = tabled.difference(&routes).collect();
+    assert!(stale.is_empty(), "cases without a route: {stale:?}");
+}
+
+on_both_databases! {
+    async fn every_route_as_everybody(app: TestApp) {
+        let mut wrong = Vec::new();
+        for case in &cases() {
+            for ((name, caller), told) in personas(app).await.iter().zip(case.told) {
+                let expected = match told {
+                    P => case.answer,
+                    T => (401, "unauthorized"),
+                    N => (403, "unknown_tenant"),
+                    S => (403, "scope_forbidden"),
+                    K => (403, "session_required"),
+                    R => (403, "forbidden_role"),
+                };
+                let (status, code) = answer(caller, case).await;
+                if (status, code.as_str()) != expected {
+                    wrong.push(format!("{} {} as {name}: {status} {code}, not {expected:?}", case.method, case.path));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// Token, scope, kind of key, role, body, existence, state: the first that fails is told.
+    async fn checks_come_in_their_order(app: TestApp) {
+        let query = app.new_key(Role::Owner, &["query"]).await;
+        let full = app.full_key();
+        let (viewer, member, owner) = (app.session(Role::Viewer), app.session(Role::Member), app.session(Role::Owner));
+        let broken = || b"{".to_vec();
+        let archive = format!("/v1/projects/{NOBODY}/archive");
+
+        // The token before everything, also before what a body is declared to be.
+        app.anonymous().post_bytes("/v1/ingest", "text/plain", broken()).await.is(401, "unauthorized");
+        app.bearer("x").post_bytes("/v1/apikeys", JSON, broken()).await.is(401, "unauthorized");
+        // Scope before kind of key, before role and before the body.
+        query.post_bytes("/v1/apikeys", "text/plain", broken()).await.is(403, "scope_forbidden");
+        query.post_bytes("/v1/ingest", JSON, broken()).await.is(403, "scope_forbidden");
+        let viewers_query = app.new_key(Role::Viewer, &["query"]).await;
+        viewers_query.post_bytes(&archive, JSON, Vec::new()).await.is(403, "scope_forbidden");
+        // Kind of key before role and body.
+        let viewers = app.new_key(Role::Viewer, &[]).await;
+        viewers.post_bytes("/v1/apikeys", JSON, broken()).await.is(403, "session_required");
+        full.delete("/v1/apikeys/no-uuid").await.is(403, "session_required");
+        // Role before body and existence.
+        viewer.post_bytes("/v1/ingest", "text/plain", broken()).await.is(403, "forbidden_role");
+        viewer.post_bytes("/v1/apikeys", JSON, broken()).await.is(403, "forbidden_role");
+        member.post_bytes(&archive, JSON, Vec::new()).await.is(403, "forbidden_role");
+        member.put("/v1/models/x", &json!([])).await.is(403, "forbidden_role");
+        // Body before existence, existence before state.
+        let elsewhere = json!({"name": "", "project_id": NOBODY});
+        owner.post("/v1/apikeys", &elsewhere).await.is(422, "validation_failed");
+        owner.post("/v1/apikeys", &json!({"name": "n", "project_id": NOBODY})).await.is(404, "not_found");
+        owner.post("/v1/projects/no-uuid/archive", &json!({})).await.is(400, "invalid_query");
+        owner.post(&archive, &json!({})).await.is(404, "not_found");
+        let own = format!("/v1/projects/{}/archive", app.project);
+        owner.post(&own, &json!({})).await.is(409, "error.project.cannot_archive_last");
+    }
+
+    /// An id of another tenant is answered just as an id that nobody has.
+    async fn ids_of_others_can_not_be_told_from_unknown_ones(app: TestApp) {
+        let (other, others_key) = app.other_tenant(Plan::Enterprise).await;
+        let trace = others_key.post("/v1/ingest", &json!({"name": "canary", "spans": [{"name": "s"}]})).await.ok();
+        let trace = trace["id"].as_str().unwrap().to_owned();
+        let projects = others_key.get("/v1/projects").await.ok();
+        let project = projects["projects"][0]["id"].as_str().unwrap().to_owned();
+        let keys = app.session_of(other, Role::Owner).get("/v1/apikeys").await.ok();
+        let key = keys["apikeys"][0]["id"].as_str().unwrap().to_owned();
+
+        let targets = [
+            (Method::GET, "/v1/traces/{id}", &trace),
+            (Method::GET, "/v1/traces/{id}/spans", &trace),
+            (Method::DELETE, "/v1/apikeys/{id}", &key),
+            (Method::GET, "/v1/projects/{id}", &project),
+            (Method::POST, "/v1/projects/{id}/archive", &project),
+            (Method::POST, "/v1/projects/{id}/unarchive", &project),
+        ];
+        for route in routes::all().iter().filter(|it| it.path.contains("{id}")) {
+            let known = targets.iter().any(|it| (&it.0, it.1) == (&route.method, route.path));
+            assert!(known, "{} {} has no case", route.method, route.path);
+        }
+        let owner = app.session(Role::Owner);
+        for (method, path, id) in targets {
+            let mut answers = Vec::new();
+            for id in [id.as_str(), NOBODY] {
+                let request = owner.request(method.clone(), &path.replace("{id}", id)).header("x-request-id", "same");
+                let reply = owner.send(request).await;
+                reply.is(404, "not_found");
+                answers.push(reply.text());
+            }
+            assert_eq!(answers[0], answers[1], "{method} {path}");
+        }
+        owner.post("/v1/apikeys", &json!({"name": "n", "project_id": project})).await.is(404, "not_found");
+        // Nothing happened to what they were aimed at.
+        others_key.get(&format!("/v1/traces/{trace}")).await.ok();
+        assert_eq!(others_key.get(&format!("/v1/projects/{project}")).await.ok()["status"], "active");
+    }
+
+    /// Two tenants may use one id; each sees its own.
+    async fn tenants_may_meet_on_an_id(app: TestApp) {
+        let (_, theirs) = app.other_tenant(Plan::Starter).await;
+        let ours = app.full_key();
+        let id = Uuid::from_u128(42);
+        ours.post("/v1/ingest", &json!({"id": id, "name": "ours"})).await.ok();
+        theirs.post("/v1/ingest", &json!({"id": id, "name": "theirs"})).await.ok();
+        for (caller, name) in [(&ours, "ours"), (&theirs, "theirs")] {
+            assert_eq!(caller.get(&format!("/v1/traces/{id}")).await.ok()["name"], name);
+            let list = caller.get("/v1/traces").await.ok();
+            assert_eq!((list["traces"].as_array().unwrap().len(), &list["traces"][0]["name"]), (1, &json!(name)));
+        }
+    }
+
+    async fn paths_and_methods_that_do_not_exist(app: TestApp) {
+        let key = app.full_key();
+        for path in ["/v1", "/v1/nothing", "/v2/traces", "/v1/traces/a/b/c", "/v1//traces", "/favicon.ico"] {
+            key.get(path).await.is(404, "not_found");
+            app.anonymous().get(path).await.is(404, "not_found");
+        }
+        let wrong = [(Method::DELETE, "/v1/traces"), (Method::PATCH, "/v1/projects"), (Method::GET, "/v1/ingest"), (Method::PUT, "/v1/me")];
+        for (method, path) in wrong {
+            let reply = key.send(key.request(method.clone(), path)).await;
+            reply.is(405, "method_not_allowed");
+            assert!(reply.headers.contains_key("allow"), "{method} {path}");
+        }
+    }
+}
