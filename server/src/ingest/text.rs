@@ -51,8 +51,9 @@ const ABSENT: u32 = u32::MAX;
 const FIELDS: usize = 5;
 
 thread_local! {
-    /// A compressor keeps tables of some hundred KiB that are dear to set up for each body.
+    /// Both keep tables of some hundred KiB that are dear to set up for each body.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<zstd::zstd_safe::DCtx<'static>> = RefCell::new(zstd::zstd_safe::DCtx::create());
 }
 
 /// Packs the entries, in order, into as few bodies as their size asks for. Answers the bodies
@@ -89,9 +90,18 @@ pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result
 /// # Errors
 /// When the data is no body of ours.
 pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
-    use std::io::{Error, ErrorKind, Read};
-    let damaged = || Error::new(ErrorKind::InvalidData, "the stored body is damaged");
-    let mut reader = zstd::stream::read::Decoder::with_buffer(data)?;
+    DECOMPRESSOR.with_borrow_mut(|context| {
+        // A reader that stopped early left it in the middle of a frame.
+        context.reset(zstd::zstd_safe::ResetDirective::SessionOnly).map_err(|_| damaged())?;
+        read_entries(&mut zstd::stream::read::Decoder::with_context(data, context), count)
+    })
+}
+
+fn damaged() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, "the stored body is damaged")
+}
+
+fn read_entries(reader: &mut impl std::io::Read, count: usize) -> std::io::Result<Vec<Entry>> {
     let mut number = [0; 4];
     reader.read_exact(&mut number)?;
     let total = u32::from_le_bytes(number) as usize;

@@ -1,4 +1,7 @@
-//! Inserting many rows at once, the cheap way of each database.
+//! Writing and reading many rows at once, the cheap way of each database.
+//!
+//! Rows are read by the place of their columns; looking each up by name costs more than the
+//! rest of reading a row.
 //!
 //! SQLite takes multi-row `VALUES` of a few fixed sizes, so that every statement is prepared
 //! once; PostgreSQL takes one array a column, so that one prepared statement serves any
@@ -7,9 +10,12 @@
 use std::fmt::Write;
 
 use entities::{body, event, job, span, trace, trace_tag};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, Statement, Value};
 use sqlx::{
-    AssertSqlSafe, PgConnection, Postgres, Sqlite, SqliteConnection, postgres::PgArguments, query::Query,
-    sqlite::SqliteArguments,
+    AssertSqlSafe, PgConnection, Postgres, Row, Sqlite, SqliteConnection,
+    postgres::{PgArguments, PgRow},
+    query::Query,
+    sqlite::{SqliteArguments, SqliteRow},
 };
 
 /// What to do with a row whose primary key is taken.
@@ -23,7 +29,7 @@ pub enum OnConflict {
     Replace,
 }
 
-/// A table that rows can be inserted into in bulk.
+/// A table whose rows are written and read in bulk.
 pub trait Bulk: Sized + Sync {
     /// Its name.
     const TABLE: &'static str;
@@ -37,6 +43,16 @@ pub trait Bulk: Sized + Sync {
     fn bind_sqlite<'q>(&self, query: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments>;
     /// Binds one array a column.
     fn bind_postgres<'q>(rows: &[&Self], query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments>;
+    /// Reads a row whose columns are [`Self::COLUMNS`] in their order.
+    fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self>;
+    /// As [`Self::from_sqlite`].
+    fn from_postgres(row: &PgRow) -> sqlx::Result<Self>;
+
+    /// The columns, each after `alias` and a dot, for a `SELECT`.
+    fn select(alias: &str) -> String {
+        let columns: Vec<String> = Self::COLUMNS.iter().map(|it| format!("{alias}.{it}")).collect();
+        columns.join(",")
+    }
 }
 
 macro_rules! bulk {
@@ -53,6 +69,16 @@ macro_rules! bulk {
 
             fn bind_postgres<'q>(rows: &[&Self], query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments> {
                 query$(.bind(rows.iter().map(|row| &row.$column).collect::<Vec<_>>()))+
+            }
+
+            fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self> {
+                let mut places = 0..;
+                Ok(Self { $($column: row.try_get_unchecked(places.next().unwrap_or_default())?),+ })
+            }
+
+            fn from_postgres(row: &PgRow) -> sqlx::Result<Self> {
+                let mut places = 0..;
+                Ok(Self { $($column: row.try_get_unchecked(places.next().unwrap_or_default())?),+ })
             }
         }
     };
@@ -117,7 +143,7 @@ pub async fn insert_sqlite<T: Bulk>(
 pub async fn insert_new_sqlite<T: Bulk>(
     connection: &mut SqliteConnection,
     rows: &[&T],
-) -> sqlx::Result<Vec<sqlx::sqlite::SqliteRow>> {
+) -> sqlx::Result<Vec<SqliteRow>> {
     let mut inserted = Vec::with_capacity(rows.len());
     for (block, sql) in blocks::<T>(rows, OnConflict::Keep, true) {
         let query = block.iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, row| row.bind_sqlite(query));
@@ -150,12 +176,26 @@ pub async fn insert_postgres<T: Bulk>(
 pub async fn insert_new_postgres<T: Bulk>(
     connection: &mut PgConnection,
     rows: &[&T],
-) -> sqlx::Result<Vec<sqlx::postgres::PgRow>> {
+) -> sqlx::Result<Vec<PgRow>> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let sql = postgres_sql::<T>(OnConflict::Keep, true);
     T::bind_postgres(rows, sqlx::query(AssertSqlSafe(sql))).fetch_all(connection).await
+}
+
+/// Reads rows with a statement that selects [`Bulk::COLUMNS`] in their order.
+///
+/// # Errors
+/// When the database fails.
+pub async fn fetch<T: Bulk>(db: &DatabaseConnection, sql: String, values: Vec<Value>) -> Result<Vec<T>, DbErr> {
+    let rows = db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?;
+    let decode = |row: &sea_orm::QueryResult| match (row.try_as_sqlite_row(), row.try_as_pg_row()) {
+        (Some(row), _) => T::from_sqlite(row),
+        (_, Some(row)) => T::from_postgres(row),
+        (None, None) => Err(sqlx::Error::RowNotFound),
+    };
+    rows.iter().map(decode).collect::<sqlx::Result<_>>().map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
 }
 
 /// Cuts the rows into blocks of the fixed sizes, each with its statement.

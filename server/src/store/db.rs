@@ -28,9 +28,9 @@ pub struct Db {
     pub dialect: Dialect,
 }
 
-/// Pages of 4 KiB after which SQLite moves the write-ahead log into the file. Large, because
+/// Pages after which SQLite moves the write-ahead log into the file. Large, because
 /// a page that many transactions touched is then moved once.
-const WAL_PAGES: &str = "8000";
+const WAL_PAGES: &str = "4000";
 
 impl Db {
     /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` for reads, and for
@@ -151,6 +151,7 @@ async fn sqlite(url: &str, connections: u32, cache: &'static str) -> Result<Sqli
         .pragma("cache_size", cache)
         .pragma("temp_store", "memory")
         .pragma("wal_autocheckpoint", WAL_PAGES)
+        .page_size(8192)
         .statement_cache_capacity(256);
     SqlitePoolOptions::new()
         .max_connections(connections)

@@ -1,10 +1,13 @@
 //! One trace with its spans and events.
 
 use entities::{event, span, trace};
-use sea_orm::{ColumnTrait, Condition, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value};
 use uuid::Uuid;
 
-use super::super::Db;
+use super::super::{
+    Db,
+    bulk::{self, Bulk},
+};
 
 /// A place in the order of spans: start, id.
 pub type Position = (i64, Uuid);
@@ -28,21 +31,17 @@ pub async fn spans(
     after: Option<Position>,
     limit: u64,
 ) -> Result<Vec<span::Model>, DbErr> {
-    let mut query = span::Entity::find()
-        .filter(span::Column::TenantId.eq(tenant))
-        .filter(span::Column::TraceId.eq(trace));
+    let mut sql = format!(
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2",
+        span::Model::select("s")
+    );
+    let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
     if let Some((at, id)) = after {
-        let later = Condition::any()
-            .add(span::Column::StartedAt.gt(at))
-            .add(Condition::all().add(span::Column::StartedAt.eq(at)).add(span::Column::Id.gt(id)));
-        query = query.filter(later);
+        sql.push_str(" AND (s.started_at > $3 OR s.started_at = $3 AND s.id > $4)");
+        values.extend([at.into(), id.into()]);
     }
-    query
-        .order_by_asc(span::Column::StartedAt)
-        .order_by_asc(span::Column::Id)
-        .limit(limit)
-        .all(&db.read)
-        .await
+    sql.push_str(&format!(" ORDER BY s.started_at, s.id LIMIT {limit}"));
+    bulk::fetch(&db.read, sql, values).await
 }
 
 /// Up to `limit` events of a trace by time.

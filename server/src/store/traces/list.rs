@@ -1,11 +1,14 @@
 //! Pages of traces, newest first, and what has changed since.
 
-use entities::{dialect::Dialect, trace};
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, FromQueryResult, Statement, Value};
+use entities::trace;
+use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
 use super::{
-    super::Db,
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
     filter::{Driver, Filter, Range, Sql, Tag},
     text::{Texts, trace_texts},
 };
@@ -90,7 +93,8 @@ pub async fn changed_since(
     let mut sql = Sql::new(tenant);
     let (at, id) = (sql.arg(after.0), sql.arg(after.1));
     sql.push(&format!(
-        "SELECT t.* FROM trace t{} WHERE t.tenant_id = $1 AND t.updated_at >= {at} AND (t.updated_at > {at} OR t.id > {id})",
+        "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.updated_at >= {at} AND (t.updated_at > {at} OR t.id > {id})",
+        trace::Model::select("t"),
         db.dialect.index_hint("ix_trace_updated")
     ));
     filter.conditions(&mut sql, "t", db.dialect);
@@ -140,7 +144,8 @@ async fn rows(
     let mut sql = Sql::new(tenant);
     match driver {
         Driver::Index { name } => {
-            sql.push(&format!("SELECT t.* FROM trace t{} WHERE t.tenant_id = $1", db.dialect.index_hint(name)));
+            let (columns, hint) = (trace::Model::select("t"), db.dialect.index_hint(name));
+            sql.push(&format!("SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1"));
             sql.and_older("t", "id", after);
             filter.conditions(&mut sql, "t", db.dialect);
         }
@@ -205,8 +210,9 @@ fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
     }
     let all: Vec<String> = ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
     sql.push(&format!(
-        "SELECT t.* FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
+        "SELECT {} FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
          JOIN trace t ON t.tenant_id = $1 AND t.id = p.id",
+        trace::Model::select("t"),
         all.join(" UNION ALL ")
     ));
 }
@@ -258,15 +264,10 @@ fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
 }
 
 async fn fetch(db: &Db, sql: Sql) -> Result<Vec<trace::Model>, DbErr> {
-    let rows = db.read.query_all_raw(statement(db, sql)).await?;
-    rows.iter().map(|it| trace::Model::from_query_result(it, "")).collect()
+    bulk::fetch(&db.read, sql.text, sql.values).await
 }
 
 fn statement(db: &Db, sql: Sql) -> Statement {
-    let backend = match db.dialect {
-        Dialect::Sqlite => DbBackend::Sqlite,
-        Dialect::Postgres => DbBackend::Postgres,
-    };
     let values: Vec<Value> = sql.values;
-    Statement::from_sql_and_values(backend, sql.text, values)
+    Statement::from_sql_and_values(db.dialect.backend(), sql.text, values)
 }

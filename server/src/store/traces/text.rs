@@ -3,10 +3,16 @@
 use std::collections::HashMap;
 
 use entities::{body, span, trace};
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter};
+use sea_orm::DbErr;
 use uuid::Uuid;
 
-use super::{super::Db, BLOCK};
+use super::{
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
+    BLOCK,
+};
 use crate::ingest::text::{Entry, unpack};
 
 /// Texts of a trace.
@@ -80,11 +86,11 @@ async fn bodies(
     ids.dedup();
     let mut found = HashMap::with_capacity(ids.len());
     for block in ids.chunks(BLOCK) {
-        let rows = body::Entity::find()
-            .filter(body::Column::TenantId.eq(tenant))
-            .filter(body::Column::Id.is_in(block.iter().copied()))
-            .all(&db.read)
-            .await?;
+        let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
+        let (columns, places) = (body::Model::select("b"), places.join(","));
+        let sql = format!("SELECT {columns} FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})");
+        let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
+        let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
         found.extend(rows.into_iter().map(|it| (it.id, it.data)));
     }
     Ok(found)

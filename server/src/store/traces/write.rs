@@ -8,7 +8,6 @@
 use std::collections::{HashMap, HashSet};
 
 use entities::{dialect::Dialect, event, job, span, trace};
-use sea_orm::EntityTrait;
 use sqlx::Row;
 use uuid::Uuid;
 
@@ -239,11 +238,6 @@ struct SqliteStore<'a>(&'a mut sqlx::SqliteConnection);
 /// Runs the statements inside a PostgreSQL transaction.
 struct PostgresStore<'a>(&'a mut sqlx::PgConnection);
 
-/// The columns of a table, in the order of its rows here.
-fn columns<T: Bulk>() -> String {
-    T::COLUMNS.join(",")
-}
-
 impl Store for SqliteStore<'_> {
     async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
         bulk::insert_sqlite(self.0, rows, on_conflict).await
@@ -255,21 +249,21 @@ impl Store for SqliteStore<'_> {
 
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let mut rows = Vec::with_capacity(ids.len());
-        let sql = format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", columns::<trace::Model>());
+        let sql = format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(id).fetch_optional(&mut *self.0).await?;
-            rows.extend(found.map(|it| model::<trace::Entity>(it.into())).transpose()?);
+            rows.extend(found.as_ref().map(trace::Model::from_sqlite).transpose()?);
         }
         Ok(rows)
     }
 
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
         let mut rows = Vec::new();
-        let sql = format!("SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?", columns::<span::Model>());
+        let sql = format!("SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?", span::Model::COLUMNS.join(","));
         for id in ids {
             let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(id).fetch_all(&mut *self.0).await?;
-            for row in found {
-                rows.push(model::<span::Entity>(row.into())?);
+            for row in &found {
+                rows.push(span::Model::from_sqlite(row)?);
             }
         }
         Ok(rows)
@@ -304,17 +298,17 @@ impl Store for PostgresStore<'_> {
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let sql = format!(
             "SELECT {} FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
-            columns::<trace::Model>()
+            trace::Model::COLUMNS.join(",")
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
-        rows.into_iter().map(|it| model::<trace::Entity>(it.into())).collect()
+        rows.iter().map(trace::Model::from_postgres).collect()
     }
 
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
         let sql =
-            format!("SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)", columns::<span::Model>());
+            format!("SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)", span::Model::COLUMNS.join(","));
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
-        rows.into_iter().map(|it| model::<span::Entity>(it.into())).collect()
+        rows.iter().map(span::Model::from_postgres).collect()
     }
 
     async fn remove_tags(&mut self, rows: &[entities::trace_tag::Model]) -> sqlx::Result<()> {
@@ -332,11 +326,6 @@ impl Store for PostgresStore<'_> {
         }
         Ok(())
     }
-}
-
-/// Reads a row as the entity's model.
-fn model<E: EntityTrait>(row: sea_orm::QueryResult) -> sqlx::Result<E::Model> {
-    <E::Model as sea_orm::FromQueryResult>::from_query_result(&row, "").map_err(|it| sqlx::Error::Decode(Box::new(it)))
 }
 
 /// The last two columns of a returned key.
