@@ -5,7 +5,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{api, auth, completion, context, help, keys, projects, traces},
+    commands::{api, auth, completion, context, doctor, help, keys, projects, traces},
     config::env::Env,
     error::{CliError, Result},
     output::Format,
@@ -51,6 +51,8 @@ pub enum Command {
     Traces(traces::Command),
     /// Any request, authenticated
     Api(api::ApiArgs),
+    /// Check address, clock, credentials and limits
+    Doctor(doctor::DoctorArgs),
     /// A completion script for a shell
     Completion(completion::CompletionArgs),
     /// Pages about exit codes, filters, output, environment, credentials

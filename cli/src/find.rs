@@ -112,6 +112,9 @@ pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Res
             break;
         }
     }
+    // A trace that moved while the pages were read stands on two of them.
+    found.sort();
+    found.dedup();
     match found.as_slice() {
         [id] => Ok(id.clone()),
         [] => Err(missing("recent trace", wanted, 0).hint("older traces need their whole id")),

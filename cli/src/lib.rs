@@ -27,9 +27,7 @@ use exit::Exit;
 /// Runs the process's command line.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let wants_json = args.iter().any(|arg| {
-        arg.to_str().is_some_and(|arg| matches!(arg, "--json" | "-ojson" | "--output=json" | "--jq"))
-    });
+    let wants_json = asks_for_json(&args);
     let mut matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage(&error, wants_json),
@@ -54,6 +52,14 @@ pub fn main() -> ExitCode {
     // A read of stdin that nobody answers must not hold up the end.
     runtime.shutdown_background();
     ended
+}
+
+/// Whether errors are to be JSON, also where the command line can't be read.
+fn asks_for_json(args: &[OsString]) -> bool {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let alone = ["--json", "--jq", "-ojson", "-ondjson", "--output=json", "--output=ndjson"];
+    words.iter().any(|word| alone.contains(word))
+        || words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json" | "ndjson"]))
 }
 
 /// The command tree as clap knows it, with examples ahead of the usage.

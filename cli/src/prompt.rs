@@ -38,7 +38,7 @@ pub async fn secret(ctx: &mut Ctx, label: &str, instead: &str) -> Result<String>
     require_terminal(ctx, instead)?;
     ctx.out.ask(&format!("{label}: "));
     let typed = blocking(hidden).await;
-    ctx.out.ask("\n");
+    ctx.out.end_question();
     typed
 }
 

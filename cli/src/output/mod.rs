@@ -220,6 +220,11 @@ impl Out {
         _ = self.stderr.write_all(printable(text).as_bytes()).and_then(|()| self.stderr.flush());
     }
 
+    /// Ends the line of a question whose answer was not echoed.
+    pub fn end_question(&mut self) {
+        _ = self.stderr.write_all(b"\n");
+    }
+
     fn header(&mut self, view: &View) -> Result<()> {
         if std::mem::replace(&mut self.header_written, true) {
             return Ok(());

@@ -12,6 +12,8 @@ use super::{
 const GAP: &str = "  ";
 /// A column that may be cut keeps this much, as long as the terminal allows it.
 const LEAST: usize = 4;
+/// Optional columns are left out before others are cut to less than this.
+const READABLE: usize = 10;
 
 /// A whole table with its heading; nothing where there are no rows.
 pub fn render(columns: &[Chosen<'_>], rows: &[Value], style: &Style, limit: Option<usize>) -> String {
@@ -55,9 +57,20 @@ fn fixed_widths(columns: &[Chosen<'_>], limit: Option<usize>) -> Vec<usize> {
     widths
 }
 
-/// Takes from the widest elastic column until the table fits.
+/// Leaves out optional columns (their width becomes 0) while the others could not be read,
+/// then takes from the widest elastic column until the table fits.
 fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
     let Some(limit) = limit else { return };
+    let readable = |width: usize, column: &Chosen<'_>| if column.elastic() { width.min(READABLE) } else { width };
+    loop {
+        let least: Vec<usize> = widths.iter().zip(columns).map(|(width, column)| readable(*width, column)).collect();
+        if total(&least) <= limit {
+            break;
+        }
+        let left = widths.iter_mut().zip(columns).rev().find(|(width, column)| column.optional() && **width > 0);
+        let Some((dropped, _)) = left else { break };
+        *dropped = 0;
+    }
     let mut excess = total(widths).saturating_sub(limit);
     while excess > 0 {
         let elastic =
@@ -71,7 +84,8 @@ fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
 }
 
 fn total(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+    let shown = widths.iter().filter(|width| **width > 0).count();
+    widths.iter().sum::<usize>() + GAP.len() * shown.saturating_sub(1)
 }
 
 /// One line. Columns that do not fit any more are left out whole; the last that fits in part is cut.
@@ -85,8 +99,9 @@ fn line(
     let mut text = String::new();
     let mut used = 0;
     let last = cells.len().saturating_sub(1);
-    for (index, ((cell, width), column)) in cells.iter().zip(widths).zip(columns).enumerate() {
-        let gap = if index == 0 { "" } else { GAP };
+    let shown = cells.iter().zip(widths).zip(columns).enumerate().filter(|(_, ((_, width), _))| **width > 0);
+    for (index, ((cell, width), column)) in shown {
+        let gap = if used == 0 { "" } else { GAP };
         let room = limit.map_or(*width, |limit| limit.saturating_sub(used + gap.len()).min(*width));
         if room == 0 {
             break;

@@ -17,6 +17,8 @@ pub struct Column {
     pub wide: bool,
     /// Text that may be cut when the terminal is narrow.
     pub elastic: bool,
+    /// Left out before texts are cut to a few letters.
+    pub optional: bool,
     /// Numbers stand right.
     pub right: bool,
     /// Columns that it takes where rows come one by one and can't be measured first.
@@ -26,7 +28,7 @@ pub struct Column {
 impl Column {
     /// A column as wide as its widest cell.
     pub const fn new(head: &'static str, field: &'static str, show: fn(&Value, &Style) -> Cell) -> Self {
-        Self { head, field, show, wide: false, elastic: false, right: false, width: 16 }
+        Self { head, field, show, wide: false, elastic: false, optional: false, right: false, width: 16 }
     }
 
     /// Only in the format `wide`.
@@ -38,6 +40,12 @@ impl Column {
     /// May be cut.
     pub const fn elastic(mut self) -> Self {
         self.elastic = true;
+        self
+    }
+
+    /// Left out on a narrow terminal.
+    pub const fn optional(mut self) -> Self {
+        self.optional = true;
         self
     }
 
@@ -123,6 +131,11 @@ impl Chosen<'_> {
             Self::Column(column) => column.elastic,
             Self::Field(_) => true,
         }
+    }
+
+    /// Whether it is left out on a narrow terminal.
+    pub fn optional(&self) -> bool {
+        matches!(self, Self::Column(column) if column.optional)
     }
 
     /// Whether it stands right.

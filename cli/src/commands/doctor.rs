@@ -1,0 +1,147 @@
+//! `loupe doctor`: what stands between this machine and the server, one check a line.
+
+use std::time::Instant;
+
+use ::api::{
+    Timestamp,
+    client::{Answer, Auth, Call, Client, calls},
+};
+use chrono::DateTime;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    config::env::now,
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    output::{Column, View, cell},
+};
+
+/// Clocks that differ by more than this make `from:-1h` mean something else.
+const SKEW_SECONDS: i64 = 30;
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:\n  loupe doctor\n  loupe doctor --json --jq '.checks[] | select(.ok | not)'\n")]
+pub struct DoctorArgs {}
+
+const VIEW: View = View {
+    plural: "checks",
+    id: "name",
+    columns: &[
+        Column::new("", "ok", |row, style| {
+            cell::mark(!row.get("ok").and_then(Value::as_bool).unwrap_or_default(), style)
+        }),
+        Column::new("CHECK", "name", |row, style| cell::text(row, "name", style)),
+        Column::new("FOUND", "detail", |row, style| cell::text(row, "detail", style)).elastic(),
+    ],
+    fields: &["name", "ok", "detail"],
+};
+
+/// Runs every check; the first that failed decides how the program ends.
+pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let mut checks = Checks::default();
+    let settings = &ctx.settings;
+    let context = settings.context_name.as_ref().map(|name| format!(", context {}", name.value)).unwrap_or_default();
+    checks.good("address", format!("{} (from {}{context})", settings.url.value, settings.url.source));
+
+    let client = ctx.client()?;
+    checks.transport(&client);
+    if let Some(answer) = checks.reach(&client).await {
+        checks.clock(&answer);
+        let ready = Call::<Value>::get("/readyz").with(Auth::None);
+        checks.note("ready", client.send(&ready).await.map(|_| "it takes requests".to_owned()));
+        for (name, found) in [("api key", settings.api_key.is_some()), ("session", settings.session.is_some())] {
+            if found {
+                checks.credential(ctx, name).await?;
+            }
+        }
+        if settings.api_key.is_none() && settings.session.is_none() {
+            checks.bad("credential", crate::error::no_credential());
+        }
+    }
+    let Checks { rows, failure } = checks;
+    ctx.out.list(&VIEW, json!({ "checks": rows }))?;
+    failure.map_or(Ok(()), Err)
+}
+
+#[derive(Default)]
+struct Checks {
+    rows: Vec<Value>,
+    failure: Option<CliError>,
+}
+
+impl Checks {
+    fn good(&mut self, name: &str, detail: String) {
+        self.rows.push(json!({ "name": name, "ok": true, "detail": detail }));
+    }
+
+    fn bad(&mut self, name: &str, error: CliError) {
+        self.rows.push(json!({ "name": name, "ok": false, "detail": error.message }));
+        self.failure.get_or_insert(error);
+    }
+
+    fn note<E: Into<CliError>>(&mut self, name: &str, found: std::result::Result<String, E>) {
+        match found {
+            Ok(detail) => self.good(name, detail),
+            Err(error) => self.bad(name, error.into()),
+        }
+    }
+
+    /// A credential in clear text is for this machine only.
+    fn transport(&mut self, client: &Client) {
+        let url = client.url();
+        let local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        match url.scheme() {
+            "https" => self.good("transport", "TLS".to_owned()),
+            _ if local => self.good("transport", "plain http, to this machine only".to_owned()),
+            _ => self.bad("transport", CliError::new(Exit::Failed, "credentials travel in clear text; use https")),
+        }
+    }
+
+    async fn reach(&mut self, client: &Client) -> Option<Answer> {
+        let start = Instant::now();
+        match client.send(&calls::health()).await {
+            Ok(answer) => {
+                self.good("server", format!("answered in {}", tui::format::latency(start.elapsed().as_millis() as i64)));
+                Some(answer)
+            }
+            Err(error) => {
+                self.bad("server", error.into());
+                None
+            }
+        }
+    }
+
+    fn clock(&mut self, answer: &Answer) {
+        let date = answer.headers.get("date").and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+        let Some(theirs) = date else { return };
+        let skew = (now().to_utc() - theirs.to_utc()).num_seconds();
+        if skew.abs() <= SKEW_SECONDS {
+            return self.good("clock", format!("within {} s of the server's", skew.abs().max(1)));
+        }
+        let side = if skew > 0 { "ahead of" } else { "behind" };
+        let message = format!("this machine is {} s {side} the server", skew.abs());
+        self.bad("clock", CliError::new(Exit::Failed, message).hint("set the clock, or give times in full"));
+    }
+
+    async fn credential(&mut self, ctx: &Ctx, name: &str) -> Result {
+        let mut options = ctx.settings.client(None);
+        if name == "session" { options.api_key = None } else { options.session_token = None }
+        let found = Client::new(options)?.send(&calls::me()).await;
+        let limits = found.as_ref().ok().and_then(Answer::rate_limit);
+        let me = found.and_then(|answer| answer.json::<::api::tenant::Me>());
+        let described = me.map(|me| {
+            let expires: Option<Timestamp> = me.expires_at;
+            let until = expires.map(|time| format!(", until {time}")).unwrap_or_default();
+            format!("role {} in {}, plan {}{until}", me.role, me.tenant.name, me.tenant.plan)
+        });
+        self.note(name, described);
+        if let Some((limit, remaining)) = limits {
+            self.good("rate limit", format!("{remaining} of {limit} requests left in this minute"));
+        }
+        Ok(())
+    }
+}
