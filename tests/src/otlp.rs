@@ -13,6 +13,7 @@ pub struct Span {
     end: Option<i64>,
     error: Option<String>,
     attributes: Vec<Value>,
+    events: Vec<Value>,
 }
 
 impl Span {
@@ -27,6 +28,7 @@ impl Span {
             end: Some(start + 1_000_000),
             error: None,
             attributes: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -58,6 +60,14 @@ impl Span {
         self
     }
 
+    /// With an event at its start.
+    #[must_use]
+    pub fn noting(mut self, name: &str) -> Self {
+        self.events.push(json!({"name": name, "timeUnixNano": nanos(self.start), "attributes": [
+            {"key": "noted", "value": {"stringValue": name}}]}));
+        self
+    }
+
     /// A call of a model with these tokens.
     #[must_use]
     pub fn calls(self, model: &str, prompt: i64, completion: i64) -> Self {
@@ -76,6 +86,7 @@ impl Span {
             "kind": 1,
             "startTimeUnixNano": nanos(self.start),
             "attributes": self.attributes,
+            "events": self.events,
         });
         if let Some(parent) = self.parent {
             span["parentSpanId"] = format!("{parent:016x}").into();
