@@ -19,13 +19,13 @@ OVER_TENANTS = {
     "SELECT tenant_id, MIN(run_at) AS first FROM job": "which tenants have work that is due",
     "SELECT DISTINCT tenant_id FROM job WHERE status = 'running'": "whose workers did not come back",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
-    'FROM "tenant" LIMIT': "whether this is the first start",
+    'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
 }
 
 # Words that may follow a table's name in place of an alias.
 _NO_ALIAS = "where|set|join|inner|left|right|cross|on|order|group|limit|for|from|using|union|returning"
 _TABLE = re.compile(
-    r'(?:\bFROM|\bJOIN|\bUPDATE|,)\s+"?(?P<table>\w+)\b"?(?!\.)'
+    r'(?:\bFROM|\bJOIN|\bUPDATE|,)\s+"?(?P<table>\w+)\b(?!"?\.)"?'
     rf'(?:\s+(?:AS\s+)?(?!(?:{_NO_ALIAS})\b)"?(?P<alias>\w+)"?)?',
     re.IGNORECASE,
 )
@@ -57,6 +57,8 @@ def forgotten(statement: str, owned: set) -> list:
     []
     >>> forgotten('SELECT "trace"."id" FROM "trace" WHERE ("trace"."tenant_id" = $1) LIMIT $2', owned)
     []
+    >>> forgotten('SELECT "span"."id", "span"."name" FROM "span" WHERE "span"."id" = $1', owned)
+    ['span']
     >>> forgotten("SELECT * FROM trace WHERE id = $1", owned)
     ['trace']
     >>> forgotten("UPDATE job SET x = $1 WHERE tenant_id = $2 AND id IN (SELECT id FROM job WHERE lane = $3)", owned)
