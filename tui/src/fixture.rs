@@ -1,6 +1,9 @@
 //! Records for the tests of this crate.
 
-use api::{SpanType, Timestamp, trace::{Span, Trace}};
+use api::{
+    SpanType, Timestamp,
+    trace::{Span, Trace},
+};
 use uuid::Uuid;
 
 /// 2026-11-21T14:02:00Z.

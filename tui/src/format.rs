@@ -39,13 +39,18 @@ pub fn same_day(zone: Zone, one: Timestamp, other: Timestamp) -> bool {
 /// `14:02:11` for a time of today, else `11-20 14:02`.
 pub fn clock(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     let local = zone.of(time);
-    if same_day(zone, time, now) { local.format("%H:%M:%S").to_string() } else { local.format("%m-%d %H:%M").to_string() }
+    if same_day(zone, time, now) {
+        local.format("%H:%M:%S").to_string()
+    } else {
+        local.format("%m-%d %H:%M").to_string()
+    }
 }
 
 /// Date and time to the millisecond, with the year where it is not this one.
 pub fn moment(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     let local = zone.of(time);
-    let form = if local.year() == zone.of(now).year() { "%m-%d %H:%M:%S%.3f" } else { "%Y-%m-%d %H:%M:%S%.3f" };
+    let form =
+        if local.year() == zone.of(now).year() { "%m-%d %H:%M:%S%.3f" } else { "%Y-%m-%d %H:%M:%S%.3f" };
     local.format(form).to_string()
 }
 
@@ -150,7 +155,9 @@ mod tests {
 
     #[test]
     fn counts_and_money_fit_their_column() {
-        for (n, text) in [(0, "0"), (3_912, "3,912"), (99_999, "99,999"), (123_456, "123k"), (1_000_000, "1.0M")] {
+        for (n, text) in
+            [(0, "0"), (3_912, "3,912"), (99_999, "99,999"), (123_456, "123k"), (1_000_000, "1.0M")]
+        {
             assert_eq!(count(n), text);
         }
         for n in [i64::MAX, 999_499, 999_500, 99_950_000, 999_500_000] {

@@ -104,8 +104,8 @@ pub struct Binding {
 
 const LIST: &[Scope] = &[Scope::List];
 const DETAIL: &[Scope] = &[Scope::Tree, Scope::Pane];
-const TREE: &[Scope] = &[Scope::Tree];
 const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
+const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
 const SCREENS: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Panel];
 const TABBED: &[Scope] = &[Scope::List, Scope::Panel];
 const TEXTS: &[Scope] = &[Scope::Tree, Scope::Pane, Scope::Panel, Scope::Overlay];
@@ -133,7 +133,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Zoom, "detail.zoom", ["z"], DETAIL, "zoom the pane over the whole body", "zoom";
     Action::NextTab, "detail.next-tab", ["]", "tab"], DETAIL, "next tab of the pane", "tab";
     Action::PreviousTab, "detail.previous-tab", ["[", "shift-tab"], DETAIL, "previous tab of the pane";
-    Action::Find, "find.start", ["f"], FINDABLE, "find in what is loaded", "find";
+    Action::Find, "find.start", ["f"], FOUND, "find in what is loaded", "find";
     Action::FindNext, "find.next", ["n"], FINDABLE, "next hit";
     Action::FindPrevious, "find.previous", ["N"], FINDABLE, "previous hit";
     Action::CopyId, "copy.id", ["y i", "y y"], FINDABLE, "copy the id of the trace or span", "copy";
@@ -241,13 +241,16 @@ pub fn key_label(key: &str, glyphs: &Glyphs) -> String {
     } else {
         &[("enter", "↵"), ("up", "↑"), ("down", "↓"), ("left", "←"), ("right", "→")]
     };
-    let one = |key: &str| labels.iter().find(|(name, _)| *name == key).map_or(key, |(_, label)| label).to_owned();
+    let one =
+        |key: &str| labels.iter().find(|(name, _)| *name == key).map_or(key, |(_, label)| label).to_owned();
     key.split(' ').map(one).collect::<Vec<_>>().join(" ")
 }
 
 /// The table as TOML: a `[keys]` section of action names and their sequences.
 pub fn to_toml() -> String {
-    let mut text = String::from("# action = [\"key\", ...]; two keys after each other are separated by a blank\n[keys]\n");
+    let mut text = String::from(
+        "# action = [\"key\", ...]; two keys after each other are separated by a blank\n[keys]\n",
+    );
     let mut seen: Vec<&str> = Vec::new();
     for binding in BINDINGS {
         if seen.contains(&binding.name) {

@@ -118,11 +118,6 @@ impl List {
         self.get(self.selected)
     }
 
-    /// The newest loaded trace.
-    pub fn newest(&self) -> Option<&Arc<Trace>> {
-        self.rows.first()
-    }
-
     /// Position of a trace in the screen's order.
     pub fn position(&self, id: Uuid) -> Option<usize> {
         self.order.iter().position(|index| self.rows.get(*index).is_some_and(|row| row.id == id))
@@ -188,7 +183,8 @@ impl List {
     /// Takes in traces that are new or changed. Answers how many were not known before.
     pub fn arrive(&mut self, traces: Vec<Trace>) -> usize {
         let current = self.current().map(|row| row.id);
-        let known: HashMap<Uuid, usize> = self.rows.iter().enumerate().map(|(at, row)| (row.id, at)).collect();
+        let known: HashMap<Uuid, usize> =
+            self.rows.iter().enumerate().map(|(at, row)| (row.id, at)).collect();
         let mut fresh = Vec::new();
         for trace in traces {
             match known.get(&trace.id).and_then(|at| self.rows.get_mut(*at)) {
@@ -219,7 +215,9 @@ impl List {
         let needle = self.find.as_deref()?;
         let count = self.len();
         (1..=count)
-            .map(|step| if forward { (self.selected + step) % count } else { (self.selected + count - step) % count })
+            .map(|step| {
+                if forward { (self.selected + step) % count } else { (self.selected + count - step) % count }
+            })
             .find(|at| self.get(*at).is_some_and(|row| matches(row, needle)))
     }
 
@@ -249,26 +247,35 @@ impl List {
             Sort::Latency => self.order.sort_by(by(|row| row.latency_ms.unwrap_or(-1))),
             Sort::Tokens => self.order.sort_by(by(|row| row.total_token_count)),
             Sort::Errors => self.order.sort_by(by(|row| i64::from(row.error.is_some()))),
-            Sort::Cost => self.order.sort_by(|a, b| {
-                rows[*b].cost.unwrap_or(-1.0).total_cmp(&rows[*a].cost.unwrap_or(-1.0))
-            }),
+            Sort::Cost => self
+                .order
+                .sort_by(|a, b| rows[*b].cost.unwrap_or(-1.0).total_cmp(&rows[*a].cost.unwrap_or(-1.0))),
         }
         let mut latencies: Vec<i64> = self.rows.iter().filter_map(|row| row.latency_ms).collect();
         latencies.sort_unstable();
         self.p95 = latencies.get((latencies.len() * 95).div_ceil(100).saturating_sub(1)).copied();
         self.errors = self.rows.iter().filter(|row| row.error.is_some()).count();
-        self.selected = current.and_then(|id| self.position(id)).unwrap_or(if current.is_none() && self.follow {
-            0
-        } else {
-            self.selected.min(self.order.len().saturating_sub(1))
-        });
+        self.selected =
+            current.and_then(|id| self.position(id)).unwrap_or(if current.is_none() && self.follow {
+                0
+            } else {
+                self.selected.min(self.order.len().saturating_sub(1))
+            });
     }
 }
 
 /// Whether find's words occur in what a row shows, its error or its tags.
 pub fn matches(trace: &Trace, needle: &str) -> bool {
     let has = |text: &str| text.to_lowercase().contains(needle);
-    let texts = [&trace.name, &trace.model, &trace.error, &trace.external_id, &trace.session_id, &trace.input, &trace.output];
+    let texts = [
+        &trace.name,
+        &trace.model,
+        &trace.error,
+        &trace.external_id,
+        &trace.session_id,
+        &trace.input,
+        &trace.output,
+    ];
     texts.into_iter().flatten().any(|text| has(text))
         || trace.tags.iter().any(|tag| has(tag))
         || has(&trace.id.to_string())
@@ -299,7 +306,10 @@ mod tests {
     use crate::fixture::trace;
 
     fn seconds(list: &List) -> Vec<i64> {
-        (0..list.len()).filter_map(|at| list.get(at)).map(|row| (row.started_at.micros() - crate::fixture::BASE) / 1_000_000).collect()
+        (0..list.len())
+            .filter_map(|at| list.get(at))
+            .map(|row| (row.started_at.micros() - crate::fixture::BASE) / 1_000_000)
+            .collect()
     }
 
     #[test]

@@ -4,15 +4,27 @@
 //! results back as messages. A reply carries the number of its request, so that one that was
 //! overtaken is recognised and dropped.
 
-use api::{Timestamp, project::Project, tenant::Me, trace::{SpanList, Trace, TraceList}};
+use api::{
+    Timestamp,
+    filter::Filter,
+    project::Project,
+    tenant::Me,
+    trace::{SpanList, Trace, TraceList},
+};
 use crossterm::event::KeyEvent;
 use uuid::Uuid;
 
 /// Number of a request; later requests have larger ones.
 pub type RequestId = u64;
 
-/// Query parameters of a list, in the order they are sent.
-pub type Query = Vec<(String, String)>;
+/// Which traces a list or a stream holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// The filter.
+    pub filter: Filter,
+    /// Only this project's.
+    pub project: Option<Uuid>,
+}
 
 /// Something that happened.
 #[derive(Debug)]
@@ -66,8 +78,6 @@ pub struct RateLimit {
     pub limit: u64,
     /// Requests left in the window.
     pub remaining: u64,
-    /// Seconds until the window ends.
-    pub reset_in: u64,
 }
 
 /// Why a request failed.
@@ -86,11 +96,6 @@ pub struct NetError {
 }
 
 impl NetError {
-    /// No answer came: the network or the server is away.
-    pub const fn offline(&self) -> bool {
-        self.status.is_none()
-    }
-
     /// The credential was refused.
     pub const fn unauthorized(&self) -> bool {
         matches!(self.status, Some(401))
@@ -113,7 +118,7 @@ pub enum Effect {
     LoadTraces {
         /// The request.
         request: RequestId,
-        /// Filters and limit.
+        /// Which ones.
         query: Query,
         /// Where to read on.
         cursor: Option<String>,
@@ -122,7 +127,7 @@ pub enum Effect {
     OpenStream {
         /// The request.
         request: RequestId,
-        /// Filters.
+        /// Which traces.
         query: Query,
     },
     /// Close the live stream.

@@ -187,7 +187,9 @@ mod tests {
     #[test]
     fn no_colour_means_no_colour_in_any_tone() {
         let theme = Theme::of_environment(|name| (name == "NO_COLOR").then(|| "1".to_owned()));
-        for tone in [Tone::Plain, Tone::Good, Tone::Bad, Tone::Badge, Tone::Protected, Tone::Hit, Tone::Number] {
+        for tone in
+            [Tone::Plain, Tone::Good, Tone::Bad, Tone::Badge, Tone::Protected, Tone::Hit, Tone::Number]
+        {
             assert_eq!(theme.style(tone).fg, None);
             assert_eq!(theme.style(tone).bg, None);
         }

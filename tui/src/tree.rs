@@ -100,7 +100,9 @@ fn flatten(spans: &[Span]) -> Vec<Row> {
             }
             let parent = !children[at].is_empty();
             rows.push(Row { span: at, depth, parent, folded: false, failed_below: false });
-            stack.extend(children[at].iter().rev().filter(|child| !seen[**child]).map(|child| (*child, depth + 1)));
+            stack.extend(
+                children[at].iter().rev().filter(|child| !seen[**child]).map(|child| (*child, depth + 1)),
+            );
         }
     }
     mark_failures(&mut rows, spans);
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn orphans_and_circles_are_all_shown() {
-        let spans = [span(1, Some(99)), span(2, Some(3)), span(3, Some(2)), span(4, Some(4)), span(5, Some(3))];
+        let spans =
+            [span(1, Some(99)), span(2, Some(3)), span(3, Some(2)), span(4, Some(4)), span(5, Some(3))];
         let rows = shape(&spans);
         assert_eq!(rows.len(), spans.len());
         assert_eq!(rows[0], (0, 0));
@@ -161,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_first_failure_is_where_it_began() {
-        let mut spans = vec![span(1, None), span(2, Some(1)), span(3, Some(1)), span(4, Some(3)), span(5, Some(1))];
+        let mut spans =
+            vec![span(1, None), span(2, Some(1)), span(3, Some(1)), span(4, Some(3)), span(5, Some(1))];
         for at in [0, 2, 3, 4] {
             spans[at].error = Some("down".into());
         }

@@ -1,0 +1,122 @@
+//! Where things stand on the screen, as plain functions of its size.
+//!
+//! `update` needs the same rectangles as `view`: how far a page moves, and how wide a text is
+//! wrapped.
+
+use ratatui::layout::{Constraint, Layout, Rect};
+
+/// Below this many columns or rows only one line is shown.
+pub const MIN_COLS: u16 = 40;
+/// See [`MIN_COLS`].
+pub const MIN_ROWS: u16 = 10;
+/// From this many columns on the detail has room for two panes.
+pub const SPLIT_COLS: u16 = 110;
+
+/// The parts of the screen, from top to bottom. Parts without room have no height.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Where am I.
+    pub header: Rect,
+    /// The screens.
+    pub tabs: Rect,
+    /// Filter or breadcrumb.
+    pub line: Rect,
+    /// The screen's own.
+    pub body: Rect,
+    /// Status, toasts and the line editor's complaint.
+    pub status: Rect,
+    /// Keys.
+    pub keys: Rect,
+}
+
+/// Whether the terminal is too small for more than a sentence.
+pub fn too_small(size: (u16, u16)) -> bool {
+    size.0 < MIN_COLS || size.1 < MIN_ROWS
+}
+
+/// Whether there is room for one pane only.
+pub fn single(size: (u16, u16)) -> bool {
+    size.0 < 60 || size.1 < 15
+}
+
+/// The parts of a screen of this size.
+pub fn frame(size: (u16, u16)) -> Frame {
+    let tabs = u16::from(!single(size));
+    let rows = [
+        Constraint::Length(1),
+        Constraint::Length(tabs),
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(1),
+        Constraint::Length(1),
+    ];
+    let [header, tabs, line, body, status, keys] =
+        Layout::vertical(rows).areas(Rect::new(0, 0, size.0, size.1));
+    Frame { header, tabs, line, body, status, keys }
+}
+
+/// The parts of the list's body.
+pub fn list(size: (u16, u16)) -> (Rect, Option<Rect>) {
+    let body = frame(size).body;
+    if size.1 < 30 {
+        return (body, None);
+    }
+    let [rows, preview] = Layout::vertical([Constraint::Min(0), Constraint::Length(4)]).areas(body);
+    (rows, Some(preview))
+}
+
+/// Rows of traces that are visible at once.
+pub fn list_rows(size: (u16, u16)) -> usize {
+    usize::from(list(size).0.height.saturating_sub(1))
+}
+
+/// What of the detail is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The pane fills the body.
+    pub zoomed: bool,
+    /// The keys go to the pane.
+    pub pane_focused: bool,
+    /// Two panes are wanted.
+    pub split: bool,
+    /// Visible rows of the tree.
+    pub tree_rows: usize,
+}
+
+/// The parts of the detail's body.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail {
+    /// Column heads and spans; no height when zoomed.
+    pub tree: Rect,
+    /// The rule with the tabs.
+    pub rule: Rect,
+    /// The left or only pane.
+    pub left: Rect,
+    /// The right pane.
+    pub right: Option<Rect>,
+}
+
+/// The parts of the detail for a terminal of this size.
+pub fn detail(size: (u16, u16), shown: Shown) -> Detail {
+    let body = frame(size).body;
+    let one = single(size);
+    let tree_height = if shown.zoomed || (one && shown.pane_focused) {
+        0
+    } else if one {
+        body.height
+    } else {
+        let wanted = u16::try_from(shown.tree_rows.saturating_add(1)).unwrap_or(u16::MAX);
+        wanted.clamp(3, (body.height * 9 / 20).max(3))
+    };
+    let rule_height = u16::from(tree_height < body.height);
+    let parts = [Constraint::Length(tree_height), Constraint::Length(rule_height), Constraint::Min(0)];
+    let [tree, rule, pane] = Layout::vertical(parts).areas(body);
+    if !shown.split || size.0 < SPLIT_COLS {
+        return Detail { tree, rule, left: pane, right: None };
+    }
+    let [left, right] = Layout::horizontal([Constraint::Percentage(50), Constraint::Min(0)]).areas(pane);
+    Detail { tree, rule, left, right: Some(right) }
+}
+
+/// Columns of line numbers and marks before the text of a pane.
+pub const GUTTER: u16 = 6;

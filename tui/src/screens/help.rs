@@ -1,0 +1,104 @@
+//! Help and the log of problems, drawn over the screen.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use crate::{
+    format::moment,
+    keymap::{Scope, key_label, of_scope},
+    state::{Overlay, State},
+    text::{clean, fit, wrap},
+    theme::Tone,
+    widgets::table::{Pieces, put},
+};
+
+/// Number of lines of the overlay, for scrolling.
+pub fn overlay_len(state: &State) -> usize {
+    lines(state).len()
+}
+
+/// Draws the overlay, if one is open.
+pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
+    let top = match &state.overlay {
+        Some(Overlay::Help { top, .. } | Overlay::Problems { top }) => *top,
+        None => return,
+    };
+    for (at, pieces) in lines(state).into_iter().skip(top).enumerate() {
+        put(buffer, area, at, &pieces.cut(usize::from(area.width), &state.theme).line(&state.theme, false));
+    }
+}
+
+fn lines(state: &State) -> Vec<Pieces> {
+    match &state.overlay {
+        Some(Overlay::Help { words, .. }) => help(state, &words.to_lowercase()),
+        Some(Overlay::Problems { .. }) => problems(state),
+        None => Vec::new(),
+    }
+}
+
+/// The scope that lies under the overlay.
+fn below(state: &State) -> Scope {
+    match (&state.detail, state.screen) {
+        (Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
+        (Some(_), 1) => Scope::Tree,
+        (None, 1) => Scope::List,
+        _ => Scope::Panel,
+    }
+}
+
+fn help(state: &State, words: &str) -> Vec<Pieces> {
+    let glyphs = &state.theme.glyphs;
+    let scope = below(state);
+    let mut lines = vec![
+        Pieces::new()
+            .plain(" ")
+            .add(Tone::Strong, scope.title())
+            .add(Tone::Dim, "   f narrows down, esc closes"),
+        Pieces::new(),
+    ];
+    for binding in of_scope(scope) {
+        let keys: Vec<String> = binding.keys.iter().map(|key| key_label(key, glyphs)).collect();
+        let keys = keys.join(", ");
+        let found =
+            [binding.help, binding.name, &keys].iter().any(|text| text.to_lowercase().contains(words));
+        if !words.is_empty() && !found {
+            continue;
+        }
+        lines.push(
+            Pieces::new()
+                .plain("  ")
+                .add(Tone::Field, fit(&keys, 18, glyphs))
+                .plain(fit(binding.help, 52, glyphs))
+                .add(Tone::Dim, format!(" {}", binding.name)),
+        );
+    }
+    if words.is_empty() {
+        lines.push(Pieces::new());
+        lines.push(
+            Pieces::new().plain("  ").add(Tone::Dim, "While typing: enter uses the text, esc forgets it,"),
+        );
+        lines.push(
+            Pieces::new()
+                .plain("  ")
+                .add(Tone::Dim, "tab completes, ctrl-u and ctrl-w delete, ctrl-c clears."),
+        );
+    }
+    lines
+}
+
+fn problems(state: &State) -> Vec<Pieces> {
+    let mut lines = vec![
+        Pieces::new().plain(" ").add(Tone::Strong, "Problems").add(Tone::Dim, "   newest first, esc closes"),
+        Pieces::new(),
+    ];
+    if state.problems.is_empty() {
+        lines.push(Pieces::new().plain("  none since the console was started"));
+    }
+    let cols = usize::from(state.size.0).saturating_sub(4);
+    for problem in state.problems.iter().rev() {
+        let text = format!("{}  {}", moment(state.zone, problem.at, state.now), problem.text);
+        for (at, part) in wrap(&clean(&text), cols).into_iter().enumerate() {
+            lines.push(Pieces::new().plain(if at == 0 { "  " } else { "    " }).plain(part));
+        }
+    }
+    lines
+}

@@ -1,0 +1,7 @@
+//! What each screen draws. Drawing reads the state and changes nothing.
+
+pub mod detail;
+pub mod help;
+pub mod notice;
+pub mod placeholder;
+pub mod traces;

@@ -1,0 +1,77 @@
+//! Screens 2 to 8: what they will be, and what does that work today.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use crate::{state::State, theme::Tone, widgets::table::put_panel};
+
+/// A screen: its title at full width, a shorter one, and what stands in for it.
+pub struct Screen {
+    /// Its title.
+    pub title: &'static str,
+    /// The title for 80 columns.
+    pub short: &'static str,
+    what: &'static str,
+    today: &'static str,
+}
+
+/// The screens in the order of their digits.
+pub const SCREENS: [Screen; 8] = [
+    Screen { title: "Traces", short: "Traces", what: "", today: "" },
+    Screen {
+        title: "Evals",
+        short: "Evals",
+        what: "Evaluations of traces: scores by metric and evaluator, runs and their rules.",
+        today: "Scores that your code sends as gen_ai.evaluation.* stay on the trace: open one on screen 1.",
+    },
+    Screen {
+        title: "Metrics",
+        short: "Metrics",
+        what: "Charts of latency, cost, tokens and errors over time, and anomalies in them.",
+        today: "loupe traces list --json --jq, or sort the loaded rows of screen 1 with s.",
+    },
+    Screen {
+        title: "Failures",
+        short: "Failures",
+        what: "Clusters of failures and the actions taken on them.",
+        today: "The filter error:true or failure:timeout on screen 1, and loupe traces list --filter.",
+    },
+    Screen {
+        title: "Approvals",
+        short: "Appr",
+        what: "Remediations and deployments that wait for a decision.",
+        today: "Nothing waits yet: this server does not act by itself. Deciding will need a session token.",
+    },
+    Screen {
+        title: "Webhooks",
+        short: "Hooks",
+        what: "Endpoints that are told of events, and their deliveries.",
+        today: "loupe traces tail -o ndjson feeds any program as traces arrive.",
+    },
+    Screen {
+        title: "Keys & Projects",
+        short: "Keys",
+        what: "API keys, and projects with archiving.",
+        today: "loupe keys list, create and revoke; loupe projects list, archive and unarchive.",
+    },
+    Screen {
+        title: "Search",
+        short: "Search",
+        what: "Spans by meaning and by words.",
+        today: "f finds in the loaded rows of screen 1; loupe api GET '/v1/traces?q=words' asks the server.",
+    },
+];
+
+/// Draws the screen's panel.
+pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
+    let Some(screen) = SCREENS.get(usize::from(state.screen).saturating_sub(1)) else { return };
+    let lines = [
+        (Tone::Strong, format!("{} is not part of this version of the console yet.", screen.title)),
+        (Tone::Plain, String::new()),
+        (Tone::Plain, format!("What it will show: {}", screen.what)),
+        (Tone::Plain, String::new()),
+        (Tone::Plain, format!("Until then: {}", screen.today)),
+        (Tone::Plain, String::new()),
+        (Tone::Dim, "1 or esc goes to Traces, - to the place before.".to_owned()),
+    ];
+    put_panel(buffer, area, &state.theme, &lines);
+}

@@ -1,0 +1,265 @@
+//! The live list of traces.
+
+use api::trace::Trace;
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::notice;
+use crate::{
+    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
+    layout,
+    list::Sort,
+    state::{Link, State},
+    text::{fit, fit_right},
+    theme::{Theme, Tone},
+    widgets::table::{Pieces, first_visible, put},
+};
+
+/// Columns of the latency bar at the right edge, and the milliseconds that fill it.
+const BAR: usize = 16;
+const BAR_FULL_MS: i64 = 8_000;
+
+/// Widths of the columns; 0 leaves a column out.
+struct Columns {
+    time: usize,
+    mark: usize,
+    name: usize,
+    model: usize,
+    latency: usize,
+    tokens: usize,
+    cost: usize,
+    tags: usize,
+    id: usize,
+    bar: usize,
+}
+
+impl Columns {
+    /// The columns for so many cells: from the right, the dispensable ones go first.
+    fn of(cols: usize, dated: bool, theme: &Theme) -> Self {
+        let wide = cols >= 110;
+        let mut it = Self {
+            time: if dated { CLOCK_DATED } else { CLOCK_TODAY },
+            mark: theme.glyphs.mark_width(),
+            name: 0,
+            model: if wide { 15 } else { 13 },
+            latency: 7,
+            tokens: if wide { 7 } else { 6 },
+            cost: if wide { 8 } else { 7 },
+            tags: if wide { 10 } else { 0 },
+            id: if wide { 8 } else { 0 },
+            bar: if wide { BAR } else { 0 },
+        };
+        if cols < 76 {
+            it.cost = 0;
+        }
+        if cols < 68 {
+            it.tokens = 0;
+        }
+        if cols < 56 {
+            it.model = 0;
+        }
+        let others = [it.model, it.latency, it.tokens, it.cost, it.tags, it.id, it.bar];
+        let used: usize = others.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
+        it.name = cols.saturating_sub(2 + it.time + 1 + it.mark + 1 + used).max(4);
+        it
+    }
+
+    fn each(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
+        let glyphs = &theme.glyphs;
+        let mut line = Pieces::new()
+            .add(cells.side, fit(&cells.time, self.time, glyphs))
+            .plain(" ")
+            .add(cells.tone, fit(cells.mark, self.mark, glyphs))
+            .plain(" ")
+            .add(cells.main, fit(cells.name, self.name, glyphs));
+        let rest: [(usize, bool, &str, Tone); 7] = [
+            (self.model, false, cells.model, cells.side),
+            (self.latency, true, &cells.latency, cells.tone),
+            (self.tokens, true, &cells.tokens, cells.main),
+            (self.cost, true, &cells.cost, cells.main),
+            (self.tags, false, &cells.tags, cells.side),
+            (self.id, false, &cells.id, cells.side),
+            (self.bar, false, &cells.bar, cells.tone),
+        ];
+        for (width, right, text, tone) in rest {
+            if width > 0 {
+                let text = if right { fit_right(text, width, glyphs) } else { fit(text, width, glyphs) };
+                line = line.plain(" ").add(tone, text);
+            }
+        }
+        line
+    }
+}
+
+/// One row's texts, before they are fitted.
+struct Cells<'a> {
+    time: String,
+    mark: &'a str,
+    name: &'a str,
+    model: &'a str,
+    latency: String,
+    tokens: String,
+    cost: String,
+    tags: String,
+    id: String,
+    bar: String,
+    /// Tone of the mark, the latency and the bar.
+    tone: Tone,
+    /// Tone of what is read first.
+    main: Tone,
+    /// Tone of what is read second.
+    side: Tone,
+}
+
+/// Draws the list, or the panel that stands for it.
+pub fn draw(state: &State, buffer: &mut Buffer, _area: Rect) {
+    let (area, preview_area) = layout::list(state.size);
+    if state.list.is_empty() && (state.list.loaded || state.refused_list.is_some() || stopped(state)) {
+        return notice::draw(state, buffer, layout::frame(state.size).body);
+    }
+    let rows = usize::from(area.height.saturating_sub(1));
+    let list = &state.list;
+    let top = first_visible(list.selected(), list.len(), rows);
+    let visible = || (top..list.len().min(top + rows)).filter_map(|at| list.get(at).map(|row| (at, row)));
+    let dated = visible().any(|(_, row)| !same_day(state.zone, row.started_at, state.now));
+    let columns = Columns::of(usize::from(area.width), dated, &state.theme);
+    put(buffer, area, 0, &head(state, &columns).line(&state.theme, false));
+    let faded = matches!(state.link, Link::Away { .. } | Link::Refused(_));
+    for (at, trace) in visible() {
+        let selected = at == list.selected();
+        let cursor = if selected { state.theme.glyphs.cursor } else { " " };
+        let cells = cells(state, trace, faded);
+        let body = columns.each(&cells, &state.theme);
+        let line = Pieces::new().plain(cursor).plain(" ").join(body);
+        put(buffer, area, 1 + at - top, &line.line(&state.theme, selected));
+    }
+    if let (Some(area), Some(trace)) = (preview_area, list.current()) {
+        preview(state, trace, buffer, area);
+    }
+}
+
+fn stopped(state: &State) -> bool {
+    matches!(state.link, Link::Away { .. } | Link::Refused(_))
+}
+
+fn head(state: &State, columns: &Columns) -> Pieces {
+    let down = state.theme.glyphs.down;
+    let title = |text: &str, sort: Sort| {
+        if state.list.sort == sort && sort != Sort::Time { format!("{text}{down}") } else { text.to_owned() }
+    };
+    let cells = Cells {
+        time: "TIME".to_owned(),
+        mark: "",
+        name: "NAME",
+        model: "MODEL",
+        latency: title(if state.list.sort == Sort::Latency { "LATENC" } else { "LATENCY" }, Sort::Latency),
+        tokens: title(if state.list.sort == Sort::Tokens { "TOKEN" } else { "TOKENS" }, Sort::Tokens),
+        cost: title("COST", Sort::Cost),
+        tags: "TAGS".to_owned(),
+        id: "ID".to_owned(),
+        bar: String::new(),
+        tone: Tone::Dim,
+        main: Tone::Dim,
+        side: Tone::Dim,
+    };
+    Pieces::new().plain("  ").join(columns.each(&cells, &state.theme))
+}
+
+fn cells<'a>(state: &'a State, trace: &'a Trace, faded: bool) -> Cells<'a> {
+    let glyphs = &state.theme.glyphs;
+    let (mark, tone) = if trace.error.is_some() {
+        (glyphs.failed, Tone::Bad)
+    } else if state.list.slow(trace) {
+        (glyphs.slow, Tone::Warn)
+    } else {
+        (glyphs.ok, Tone::Good)
+    };
+    let none = || glyphs.none.to_owned();
+    let filled = trace.latency_ms.map_or(0, |ms| {
+        let full = i64::try_from(BAR).unwrap_or(16);
+        usize::try_from((ms.clamp(0, BAR_FULL_MS) * full / BAR_FULL_MS).max(1)).unwrap_or(1)
+    });
+    Cells {
+        time: clock(state.zone, trace.started_at, state.now),
+        mark,
+        name: trace.name.as_deref().unwrap_or(glyphs.none),
+        model: trace.model.as_deref().unwrap_or(glyphs.none),
+        latency: trace.latency_ms.map_or_else(none, latency),
+        tokens: count(trace.total_token_count),
+        cost: trace.cost.map_or_else(none, money),
+        tags: trace.tags.join(" "),
+        id: short_id(trace.id),
+        bar: glyphs.bar.repeat(filled),
+        tone: if faded { Tone::Dim } else { tone },
+        main: if faded { Tone::Dim } else { Tone::Plain },
+        side: Tone::Dim,
+    }
+}
+
+fn preview(state: &State, trace: &Trace, buffer: &mut Buffer, area: Rect) {
+    let theme = &state.theme;
+    let cols = usize::from(area.width);
+    let rule = theme.glyphs.rule;
+    let name = fit(trace.name.as_deref().unwrap_or("trace"), 40.min(cols / 2), &theme.glyphs);
+    let title = format!("{rule}{rule} preview {} {} ", short_id(trace.id), name.trim_end());
+    let left = Pieces::new().add(Tone::Dim, title);
+    let gap = cols.saturating_sub(left.width());
+    put(buffer, area, 0, &left.add(Tone::Dim, rule.repeat(gap)).line(theme, false));
+    let field = |line: Pieces, name: &str, value: Option<&str>| match value {
+        Some(value) => {
+            line.add(Tone::Field, name.to_owned()).plain(format!(" {}   ", crate::text::clean(value)))
+        }
+        None => line,
+    };
+    let spans = trace.span_count.to_string();
+    let facts = field(Pieces::new().plain("  "), "spans", Some(&spans));
+    let facts = field(facts, "session", trace.session_id.as_deref());
+    let facts = field(facts, "user", trace.user_id.as_deref());
+    let facts = field(facts, "external_id", trace.external_id.as_deref());
+    let tags = (!trace.tags.is_empty()).then(|| trace.tags.join(" "));
+    put(buffer, area, 1, &field(facts, "tags", tags.as_deref()).cut(cols, theme).line(theme, false));
+    let text = |name: &str, tone: Tone, value: Option<&str>| {
+        let value = fit(value.unwrap_or("(empty)"), cols.saturating_sub(11), &theme.glyphs);
+        Pieces::new().plain("  ").add(Tone::Field, format!("{name:<8} ")).add(tone, value).line(theme, false)
+    };
+    put(buffer, area, 2, &text("input", Tone::Plain, trace.input.as_deref()));
+    match trace.error.as_deref() {
+        Some(error) => put(buffer, area, 3, &text("error", Tone::Bad, Some(error))),
+        None => put(buffer, area, 3, &text("output", Tone::Plain, trace.output.as_deref())),
+    }
+}
+
+/// The list's words in the status line.
+pub fn status(state: &State) -> String {
+    let list = &state.list;
+    let glyphs = &state.theme.glyphs;
+    if let Some((at, hits)) = list.hits() {
+        let (open, close) = glyphs.quotes;
+        let words = list.find.as_deref().unwrap_or_default();
+        return format!(
+            "find {open}{words}{close} {at} of {hits} {} n next {} N previous",
+            glyphs.dot, glyphs.dot
+        );
+    }
+    if !list.loaded {
+        return if state.busy() { "loading".to_owned() + glyphs.ellipsis } else { String::new() };
+    }
+    let live = if list.waiting() > 0 {
+        format!("{} {} new {} G to follow", glyphs.paused, list.waiting(), glyphs.dot)
+    } else if list.paused {
+        format!("{} paused {} space or G to follow", glyphs.paused, glyphs.dot)
+    } else if list.sort == Sort::Time {
+        format!("{} following newest", glyphs.following)
+    } else {
+        format!("sorted: {}", list.sort.title())
+    };
+    let more = if list.full {
+        ", the most that is kept"
+    } else if list.next_cursor.is_some() {
+        ", more on server"
+    } else {
+        ""
+    };
+    let dot = glyphs.dot;
+    let loaded = crate::format::thousands(i64::try_from(list.len()).unwrap_or(i64::MAX));
+    format!("{live} {dot} {loaded} loaded{more} {dot} errors {}", list.errors)
+}

@@ -1,0 +1,74 @@
+//! Taking the terminal over and giving it back, whatever happens in between.
+
+use std::{io, panic, sync::Once};
+
+use crossterm::{
+    cursor::Show,
+    event::{DisableBracketedPaste, EnableBracketedPaste},
+    execute,
+    terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+};
+
+/// The terminal, taken over for as long as this lives.
+#[derive(Debug)]
+pub struct Guard(());
+
+impl Guard {
+    /// Takes the terminal over. A panic gives it back before it prints anything.
+    ///
+    /// # Errors
+    /// When it is no terminal, or refuses raw mode.
+    pub fn take() -> io::Result<Self> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let next = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                restore();
+                next(info);
+            }));
+        });
+        let guard = Self(());
+        enter()?;
+        Ok(guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
+}
+
+/// Gives the terminal back. What fails here can't be told to anyone.
+fn restore() {
+    let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+}
+
+/// Gives the terminal to the shell until it resumes this process.
+///
+/// # Errors
+/// When the terminal can't be taken over again.
+#[cfg(unix)]
+pub fn suspend() -> io::Result<()> {
+    restore();
+    // `kill` of the shell's tools, because raising a signal by hand needs unsafe code. A stop
+    // of the whole group is what ctrl-z would have done outside raw mode.
+    let stopped = std::process::Command::new("kill").args(["-TSTP", "0"]).status();
+    enter()?;
+    stopped.map(|_| ())
+}
+
+/// There is no suspending here.
+///
+/// # Errors
+/// Never.
+#[cfg(not(unix))]
+pub fn suspend() -> io::Result<()> {
+    Ok(())
+}

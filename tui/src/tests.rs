@@ -1,0 +1,208 @@
+//! The console as a whole: messages in, effects and screens out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod effects;
+mod screens;
+
+use api::{
+    Plan, Role, Timestamp,
+    tenant::{Me, Tenant},
+    trace::{Span, Trace, TraceList},
+};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::value::RawValue;
+
+use crate::{
+    Options,
+    fixture::{BASE, id, span, trace},
+    format::Zone,
+    msg::{Effect, Msg, NetError, Reply, StreamEvent},
+    state::{State, Target},
+    theme::{Glyphs, Theme},
+    update::{start, update},
+};
+
+const UNICODE: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
+const ASCII: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
+
+/// A console that was just started, and its first effects.
+fn started(size: (u16, u16), theme: Theme) -> (State, Vec<Effect>) {
+    let target = Target {
+        url: "https://loupe.example".into(),
+        context: Some("prod".into()),
+        protected: true,
+        credential: Some("API key lp_abcdefgh...".into()),
+        variable: "LOUPE_API_KEY",
+        project: None,
+    };
+    let mut state = State::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE + 60_000_000), size);
+    let effects = start(&mut state, &Options::default());
+    state.toast = None;
+    (state, effects)
+}
+
+/// A console with a list of traces, over the stream.
+fn filled(size: (u16, u16), theme: Theme) -> State {
+    let (mut state, effects) = started(size, theme);
+    update(&mut state, Msg::Reply(me_request(&effects), Ok(Reply::Me(Box::new(me())))));
+    let effects = answer(&mut state, &effects, page(rows()));
+    let Some(Effect::OpenStream { request, .. }) = effects.last() else { panic!("{effects:?}") };
+    let effects = update(&mut state, Msg::Stream(*request, StreamEvent::Open));
+    answer(&mut state, &effects, page(rows()));
+    state
+}
+
+fn me() -> Me {
+    Me {
+        tenant: Tenant {
+            id: id(0),
+            name: "demo".into(),
+            plan: Plan::Team,
+            external_id: None,
+            created_at: Timestamp::from_micros(BASE),
+        },
+        role: Role::Owner,
+        subject: None,
+        api_key: None,
+        expires_at: None,
+    }
+}
+
+fn me_request(effects: &[Effect]) -> u64 {
+    effects
+        .iter()
+        .find_map(|it| if let Effect::LoadMe(request) = it { Some(*request) } else { None })
+        .unwrap()
+}
+
+/// Answers the request for traces among the effects.
+fn answer(state: &mut State, effects: &[Effect], page: TraceList) -> Vec<Effect> {
+    reply(state, effects, Ok(Reply::Traces(page)))
+}
+
+/// Answers the last request among the effects.
+fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
+    let request = effects.iter().rev().find_map(|effect| match effect {
+        Effect::LoadMe(request)
+        | Effect::LoadProjects(request)
+        | Effect::LoadTraces { request, .. }
+        | Effect::LoadTrace { request, .. }
+        | Effect::LoadSpans { request, .. } => Some(*request),
+        _ => None,
+    });
+    update(state, Msg::Reply(request.expect("no request"), result))
+}
+
+fn page(traces: Vec<Trace>) -> TraceList {
+    TraceList { traces, has_more: true, next_cursor: Some("older".into()) }
+}
+
+fn last_page(traces: Vec<Trace>) -> TraceList {
+    TraceList { traces, has_more: false, next_cursor: None }
+}
+
+fn rows() -> Vec<Trace> {
+    let mut rows: Vec<Trace> = (0..40).map(trace).collect();
+    for (at, row) in rows.iter_mut().enumerate() {
+        match at % 5 {
+            1 => {
+                row.name = Some("refund_agent".into());
+                row.model = Some("claude-sonnet-4-20250514".into());
+                row.error = Some("upstream timeout after 30000 ms".into());
+                row.latency_ms = Some(30_000);
+                row.cost = None;
+            }
+            2 => {
+                row.name = Some("summarise_レポート_の要約を作成するエージェント".into());
+                row.latency_ms = Some(6_710);
+                row.total_token_count = 118_700;
+            }
+            3 => {
+                row.name = Some("embed_docs 🙏🏽 👩‍👩‍👧".into());
+                row.model = Some("text-embed-3".into());
+                row.latency_ms = Some(96);
+                row.tags = vec!["env:stage\u{1b}[31m".into()];
+            }
+            _ => {}
+        }
+    }
+    rows
+}
+
+/// The trace of the failed refund.
+fn refund() -> Trace {
+    let mut trace = rows().remove(36);
+    let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+    let at = |mut span: Span, name: &str, kind: &str, from: i64, ms: i64| {
+        span.name = name.into();
+        span.kind = kind.to_owned().into();
+        span.trace_id = trace.id;
+        span.start_time = Timestamp::from_micros(BASE + from * 1_000);
+        span.end_time = Some(Timestamp::from_micros(BASE + (from + ms) * 1_000));
+        span.latency_ms = Some(ms);
+        span
+    };
+    let mut spans = vec![
+        at(span(101, None), "refund_agent", "other", 0, 30_000),
+        at(span(102, Some(101)), "plan", "llm", 10, 1_310),
+        at(span(103, Some(101)), "lookup_order", "tool", 1_400, 420),
+        at(span(104, Some(101)), "retrieve_policy 返金規定", "retrieval", 1_900, 610),
+        at(span(105, Some(104)), "embed_query", "llm", 1_910, 110),
+        at(span(106, Some(104)), "vector_search", "retrieval", 2_030, 440),
+        at(span(107, Some(101)), "decide_refund", "llm", 2_500, 27_500),
+        at(span(108, Some(999)), "orphan", "guardrail", 2_600, 1),
+    ];
+    spans[1].prompt_tokens = Some(1_204);
+    spans[1].cost = Some(0.0096);
+    spans[0].error = trace.error.clone();
+    spans[6].error = Some("upstream timeout after 30000 ms\nat provider.call (client.py:88)".into());
+    spans[6].failure_type = Some("timeout".into());
+    spans[6].metadata = raw("{\"gen_ai.system\": \"anthropic\", \"retries\": 2}");
+    spans[6].input = Some(
+        serde_json::json!({"model": "claude-sonnet", "messages": [
+            {"role": "system", "content": "You decide refunds. ".repeat(90)},
+            {"role": "user", "content": "Где мой возврат? 🙏 order \u{1b}[31m58113 — купил в марте, хочу вернуть деньги на карту"}
+        ], "max_tokens": 1024})
+        .to_string(),
+    );
+    trace.spans = Some(spans);
+    trace
+}
+
+/// A console with the failed refund opened.
+fn opened(size: (u16, u16), theme: Theme) -> State {
+    let mut state = filled(size, theme);
+    press(&mut state, "jjj");
+    let effects = key(&mut state, KeyCode::Enter);
+    reply(&mut state, &effects, Ok(Reply::Trace(Box::new(refund()))));
+    state
+}
+
+fn press(state: &mut State, keys: &str) -> Vec<Effect> {
+    keys.chars().flat_map(|c| key(state, KeyCode::Char(c))).collect()
+}
+
+fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
+    update(state, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+fn tick(state: &mut State, seconds: i64) -> Vec<Effect> {
+    update(state, Msg::Tick(Timestamp::from_micros(state.now.micros() + seconds * 1_000_000)))
+}
+
+fn offline() -> NetError {
+    NetError {
+        message: "can't reach https://loupe.example: connection refused".into(),
+        ..NetError::default()
+    }
+}
+
+fn answered(status: u16, code: &str, message: &str) -> NetError {
+    NetError {
+        status: Some(status),
+        code: Some(code.into()),
+        message: message.into(),
+        request_id: Some("req-1".into()),
+        retry_after: None,
+    }
+}

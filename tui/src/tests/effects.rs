@@ -1,0 +1,213 @@
+//! What the console asks for, and what it makes of the answers.
+
+use super::*;
+use crate::state::Link;
+
+#[test]
+fn it_starts_with_who_and_the_first_page_and_then_streams() {
+    let (mut state, effects) = started((80, 24), UNICODE);
+    assert!(matches!(effects[..], [Effect::LoadMe(_), Effect::LoadTraces { cursor: None, .. }]));
+    let effects = answer(&mut state, &effects, page(rows()));
+    assert!(matches!(effects[..], [Effect::OpenStream { .. }]), "{effects:?}");
+    assert_eq!(state.link, Link::Polling);
+    let request = state.stream.unwrap();
+    let effects = update(&mut state, Msg::Stream(request, StreamEvent::Open));
+    assert!(matches!(effects[..], [Effect::LoadTraces { .. }]));
+    assert_eq!(state.link, Link::Streaming);
+}
+
+#[test]
+fn an_overtaken_answer_is_dropped() {
+    let mut state = filled((80, 24), UNICODE);
+    let before = press(&mut state, "R");
+    press(&mut state, "/error:true");
+    let after = key(&mut state, KeyCode::Enter);
+    assert!(answer(&mut state, &before, page(rows())).is_empty());
+    assert!(state.list.is_empty() && !state.list.loaded);
+    answer(&mut state, &after, last_page(vec![trace(1)]));
+    assert_eq!(state.list.len(), 1);
+    let old = update(&mut state, Msg::Stream(1, StreamEvent::Trace(Box::new(trace(2)))));
+    assert!(old.is_empty() && state.list.len() == 1);
+}
+
+#[test]
+fn without_a_stream_it_asks_every_two_seconds() {
+    let (mut state, effects) = started((80, 24), UNICODE);
+    answer(&mut state, &effects, last_page(vec![trace(1)]));
+    let request = state.stream.unwrap();
+    let effects =
+        update(&mut state, Msg::Stream(request, StreamEvent::Closed(answered(404, "not_found", "no"))));
+    answer(&mut state, &effects, last_page(vec![trace(1)]));
+    assert!(tick(&mut state, 1).is_empty());
+    let effects = tick(&mut state, 1);
+    assert!(matches!(effects[..], [Effect::LoadTraces { .. }]), "{effects:?}");
+    answer(&mut state, &effects, last_page(vec![trace(2), trace(1)]));
+    assert_eq!(state.list.len(), 2);
+    let effects = tick(&mut state, 20);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::OpenStream { .. })), "{effects:?}");
+}
+
+#[test]
+fn a_gap_between_new_and_known_rows_is_filled() {
+    let (mut state, effects) = started((80, 24), UNICODE);
+    answer(&mut state, &effects, page((0..3).map(trace).collect()));
+    let effects = press(&mut state, "R");
+    let effects = answer(&mut state, &effects, page((20..23).map(trace).collect()));
+    assert!(
+        matches!(&effects[..], [Effect::LoadTraces { cursor: Some(it), .. }] if it == "older"),
+        "{effects:?}"
+    );
+    let effects = answer(&mut state, &effects, page((1..20).map(trace).collect()));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::LoadTraces { .. })), "{effects:?}");
+    assert_eq!(state.list.len(), 23);
+}
+
+#[test]
+fn older_rows_are_asked_for_once_near_the_end() {
+    let mut state = filled((80, 24), UNICODE);
+    assert!(press(&mut state, "j").is_empty());
+    let effects = key(&mut state, KeyCode::End);
+    assert!(matches!(&effects[..], [Effect::LoadTraces { cursor: Some(it), .. }] if it == "older"));
+    assert!(press(&mut state, "k").is_empty(), "it is asked for already");
+    answer(&mut state, &effects, last_page(vec![trace(-100)]));
+    assert_eq!(state.list.len(), 41);
+    assert!(key(&mut state, KeyCode::End).is_empty(), "there is nothing more");
+}
+
+#[test]
+fn away_waits_longer_each_time_and_comes_back() {
+    let mut state = filled((80, 24), UNICODE);
+    let mut effects = press(&mut state, "R");
+    for wait in [2, 4, 8, 16, 30, 30] {
+        reply(&mut state, &effects, Err(offline()));
+        assert_eq!(state.seconds_until(state.next_poll.unwrap()), wait);
+        assert!(tick(&mut state, wait - 1).is_empty());
+        effects = tick(&mut state, 1);
+    }
+    assert_eq!(state.problems.len(), 1, "one notice for the whole outage");
+    let effects = answer(&mut state, &effects, page(rows()));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::OpenStream { .. })), "{effects:?}");
+    assert!(state.toast.as_ref().unwrap().text.starts_with("back after 01:30"));
+    assert_eq!(state.list.len(), 40);
+}
+
+#[test]
+fn a_rate_limit_is_waited_for() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "R");
+    let limited = NetError { retry_after: Some(12), ..answered(429, "rate_limited", "slow down") };
+    reply(&mut state, &effects, Err(limited));
+    assert_eq!(state.seconds_until(state.next_poll.unwrap()), 12);
+}
+
+#[test]
+fn a_refused_credential_stops_everything_until_asked() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "R");
+    let effects = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
+    assert_eq!(effects, [Effect::CloseStream]);
+    assert!(tick(&mut state, 60).is_empty());
+    assert!(!press(&mut state, "R").is_empty());
+}
+
+#[test]
+fn a_wrong_filter_sends_nothing_and_keeps_the_list() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "/latncy:>2s");
+    assert!(key(&mut state, KeyCode::Enter).is_empty());
+    assert!(state.filter.error.is_some() && state.list.len() == 40);
+    assert!(key(&mut state, KeyCode::Esc).is_empty());
+    assert_eq!(state.filter.text, "");
+}
+
+#[test]
+fn the_filter_goes_to_list_and_stream() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "/error:true");
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Effect::CloseStream, Effect::LoadTraces { query, cursor: None, .. }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(query.filter.param("error"), Some("true"));
+    let list = query.clone();
+    let effects = answer(&mut state, &effects, last_page(vec![]));
+    let [Effect::OpenStream { query, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(*query, list);
+}
+
+#[test]
+fn open_and_walk_from_trace_to_trace() {
+    let mut state = opened((80, 24), UNICODE);
+    let open = state.detail.as_ref().unwrap();
+    assert_eq!(open.current().unwrap().name, "decide_refund", "where the failure began");
+    let effects = press(&mut state, "J");
+    assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(35)), "{effects:?}");
+    let effects = press(&mut state, "K");
+    assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(36)));
+    key(&mut state, KeyCode::Esc);
+    assert!(state.detail.is_none());
+    assert!(matches!(press(&mut state, "-")[..], [Effect::LoadTrace { .. }]));
+}
+
+#[test]
+fn spans_are_read_page_by_page() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = key(&mut state, KeyCode::Enter);
+    let mut trace = refund();
+    trace.id = id(39);
+    trace.spans_next_cursor = Some("more".into());
+    let effects = reply(&mut state, &effects, Ok(Reply::Trace(Box::new(trace))));
+    assert!(matches!(&effects[..], [Effect::LoadSpans { cursor, .. }] if cursor == "more"));
+    let page = api::trace::SpanList { spans: vec![span(200, Some(101))], has_more: false, next_cursor: None };
+    assert!(reply(&mut state, &effects, Ok(Reply::Spans(page))).is_empty());
+    assert_eq!(state.detail.as_ref().unwrap().tree.rows.len(), 9);
+}
+
+#[test]
+fn a_change_of_the_opened_trace_is_read_again() {
+    let mut state = opened((80, 24), UNICODE);
+    let stream = state.stream.unwrap();
+    let mut changed = rows().remove(36);
+    let effects = update(&mut state, Msg::Stream(stream, StreamEvent::Trace(Box::new(changed.clone()))));
+    assert!(matches!(effects[..], [Effect::LoadTrace { .. }]));
+    changed.id = id(1);
+    assert!(update(&mut state, Msg::Stream(stream, StreamEvent::Trace(Box::new(changed)))).is_empty());
+}
+
+#[test]
+fn copy_never_holds_a_credential() {
+    let mut state = opened((80, 24), UNICODE);
+    let span_id = id(107).to_string();
+    assert_eq!(press(&mut state, "yi"), [Effect::Copy(span_id)]);
+    let effects = press(&mut state, "yc");
+    let [Effect::Copy(curl)] = &effects[..] else { panic!("{effects:?}") };
+    assert!(curl.contains("$LOUPE_API_KEY") && curl.contains("/v1/traces/"), "{curl}");
+    let effects = press(&mut state, "yj");
+    assert!(matches!(&effects[..], [Effect::Copy(json)] if json.contains("decide_refund")));
+}
+
+#[test]
+fn quitting_and_not_quitting() {
+    let mut state = filled((80, 24), UNICODE);
+    assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
+    assert_eq!(press(&mut state, "q"), [Effect::Quit]);
+    press(&mut state, "/q");
+    let interrupt = || Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    assert!(update(&mut state, interrupt()).is_empty(), "the first clears the line");
+    assert!(update(&mut state, interrupt()).is_empty(), "the second leaves it");
+    assert_eq!(update(&mut state, interrupt()), [Effect::Quit]);
+}
+
+#[test]
+fn a_trace_of_25_000_spans_stays_quick() {
+    let mut state = filled((120, 40), UNICODE);
+    let effects = key(&mut state, KeyCode::Enter);
+    let mut big = refund();
+    big.id = id(39);
+    big.spans = Some((1..=25_000).map(|n| span(n, (n > 1).then(|| n / 2))).collect());
+    reply(&mut state, &effects, Ok(Reply::Trace(Box::new(big))));
+    for _ in 0..200 {
+        press(&mut state, "j");
+    }
+    assert_eq!(state.detail.as_ref().unwrap().selected, 200);
+}

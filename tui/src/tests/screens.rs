@@ -1,0 +1,192 @@
+//! What is on the screen, as text.
+
+use ratatui::{Terminal, backend::TestBackend, style::Color};
+
+use super::*;
+use crate::{text::width, view::draw};
+
+/// The screen as lines without trailing blanks; wide characters take their two columns.
+fn screen(state: &State) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+    terminal.draw(|frame| draw(state, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let mut text = String::new();
+    for y in 0..buffer.area.height {
+        let mut line = String::new();
+        let mut x = 0;
+        while x < buffer.area.width {
+            let symbol = buffer[(x, y)].symbol();
+            line.push_str(symbol);
+            x += u16::try_from(width(symbol).max(1)).unwrap();
+        }
+        assert!(width(&line) <= usize::from(state.size.0), "{line}");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
+
+fn snap(name: &str, state: &State) {
+    insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!(format!("{name}-{}x{}", state.size.0, state.size.1), screen(state));
+    });
+}
+
+#[test]
+fn loading() {
+    for size in SIZES {
+        let (mut state, _) = started(size, UNICODE);
+        tick(&mut state, 1);
+        snap("loading", &state);
+    }
+}
+
+#[test]
+fn empty() {
+    for size in SIZES {
+        let (mut state, effects) = started(size, UNICODE);
+        answer(&mut state, &effects, last_page(vec![]));
+        snap("empty", &state);
+    }
+}
+
+#[test]
+fn full() {
+    for size in SIZES {
+        let mut state = filled(size, UNICODE);
+        press(&mut state, "jjj");
+        let request = state.stream.unwrap();
+        update(&mut state, Msg::Stream(request, StreamEvent::Trace(Box::new(trace(50)))));
+        snap("full", &state);
+    }
+}
+
+#[test]
+fn error() {
+    for size in SIZES {
+        let (mut state, effects) = started(size, UNICODE);
+        reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
+        tick(&mut state, 1);
+        snap("error", &state);
+    }
+}
+
+#[test]
+fn detail() {
+    for size in SIZES {
+        snap("detail", &opened(size, UNICODE));
+    }
+}
+
+#[test]
+fn offline_keeps_the_rows() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "R");
+    reply(&mut state, &effects, Err(offline()));
+    tick(&mut state, 1);
+    snap("offline", &state);
+}
+
+#[test]
+fn unauthorized() {
+    let (mut state, effects) = started((80, 24), UNICODE);
+    reply(&mut state, &effects, Err(answered(401, "unauthorized", "the key is not known")));
+    snap("unauthorized", &state);
+}
+
+#[test]
+fn nothing_matches_and_a_wrong_filter() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "/latency:>=80s from:-15m");
+    let effects = key(&mut state, KeyCode::Enter);
+    answer(&mut state, &effects, last_page(vec![]));
+    snap("empty-filter", &state);
+    press(&mut state, "/ latncy:>2s");
+    key(&mut state, KeyCode::Enter);
+    snap("wrong-filter", &state);
+}
+
+#[test]
+fn panels_and_overlays() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "5");
+    snap("placeholder", &state);
+    press(&mut state, "1?");
+    snap("help", &state);
+    press(&mut state, "?yi!");
+    snap("problems", &state);
+    press(&mut state, "!y");
+    snap("copy-keys", &state);
+}
+
+#[test]
+fn ascii_has_no_other_bytes_outside_data() {
+    let mut state = filled((80, 24), ASCII);
+    press(&mut state, "j");
+    snap("ascii-list", &state);
+    let data = ["summarise_レポート", "🙏", "👩", "⟦"];
+    for text in [screen(&state), screen(&opened((120, 40), ASCII))] {
+        for line in text.lines().filter(|line| !data.iter().any(|word| line.contains(word))) {
+            let foreign: String = line.chars().filter(|c| !c.is_ascii()).collect();
+            assert!(
+                foreign.is_empty() || line.contains("返金") || line.chars().any(|c| ('А'..='я').contains(&c)),
+                "{line}"
+            );
+        }
+    }
+    assert!(screen(&state).contains("ERR refund_agent"));
+}
+
+#[test]
+fn no_colour_is_drawn_without_colours() {
+    let state = filled((80, 24), Theme { colour: false, glyphs: Glyphs::UNICODE });
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(&state, frame)).unwrap();
+    let cells = &terminal.backend().buffer().content;
+    assert!(cells.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+}
+
+#[test]
+fn columns_stay_aligned_under_wide_characters() {
+    for size in SIZES {
+        let state = filled(size, UNICODE);
+        let text = screen(&state);
+        let ends: Vec<usize> = text
+            .lines()
+            .skip(4)
+            .filter_map(|line| {
+                ["1.84s", "30.0s", "6.71s", "96ms"]
+                    .iter()
+                    .find_map(|it| Some(line.find(it)? + it.len()))
+                    .map(|at| width(&line[..at]))
+            })
+            .collect();
+        assert!(ends.len() > 5 && ends.iter().all(|end| *end == ends[0]), "{ends:?}\n{text}");
+    }
+}
+
+#[test]
+fn every_size_draws() {
+    let mut state = opened((80, 24), UNICODE);
+    for cols in [1, 5, 20, 39, 40, 45, 59, 60, 79, 80, 109, 110, 200] {
+        for rows in [1, 2, 5, 9, 10, 14, 15, 24, 60] {
+            update(&mut state, Msg::Resize(cols, rows));
+            screen(&state);
+            let mut list = filled((cols, rows), UNICODE);
+            screen(&list);
+            press(&mut list, "?");
+            screen(&list);
+        }
+    }
+    update(&mut state, Msg::Resize(38, 9));
+    assert!(screen(&state).starts_with("terminal too small (38x9), needs 40x"));
+}
+
+#[test]
+fn the_split_shows_two_panes() {
+    let text = screen(&opened((120, 40), UNICODE));
+    assert!(text.lines().filter(|line| line.contains('│')).count() >= 10, "{text}");
+    assert!(!screen(&opened((80, 24), UNICODE)).contains('│'));
+}

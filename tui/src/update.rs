@@ -1,0 +1,171 @@
+//! What happens to the state: one message in, effects out. Nothing here waits or draws.
+
+mod copy;
+mod detail;
+mod list;
+mod network;
+mod typing;
+
+use crossterm::event::{KeyEvent, KeyEventKind};
+
+use crate::{
+    keymap::{Action, Lookup, Scope, key_name, lookup},
+    layout,
+    msg::{Effect, Msg},
+    state::{Overlay, Place, State},
+};
+
+pub use network::start;
+
+/// Screens by digit.
+pub const SCREENS: u8 = 8;
+
+/// Takes in a message.
+pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
+    let effects = match msg {
+        Msg::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
+        Msg::Key(key) => press(state, key),
+        Msg::Paste(text) => {
+            typing::paste(state, &text);
+            Vec::new()
+        }
+        Msg::Resize(cols, rows) => {
+            state.size = (cols, rows);
+            if let Some(detail) = &mut state.detail {
+                detail.touch();
+            }
+            Vec::new()
+        }
+        Msg::Tick(now) => {
+            state.now = now;
+            if state.toast.as_ref().is_some_and(|toast| toast.until <= now) {
+                state.toast = None;
+            }
+            network::tick(state)
+        }
+        Msg::Reply(request, result) => network::reply(state, request, result),
+        Msg::Stream(request, event) => network::stream(state, request, event),
+        Msg::Limit(limit) => {
+            state.limit = Some(limit);
+            Vec::new()
+        }
+    };
+    let (size, reader) = (state.size, state.reader());
+    if let Some(detail) = &mut state.detail {
+        detail.compose(size, reader);
+    }
+    effects
+}
+
+fn press(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    if state.input.is_some() {
+        return typing::key(state, key);
+    }
+    let Some(name) = key_name(key) else { return Vec::new() };
+    let scope = state.scope();
+    let prefix = state.prefix.take();
+    if prefix.is_some() && name == "esc" {
+        return Vec::new();
+    }
+    let sequence = prefix.as_ref().map_or_else(|| name.clone(), |prefix| format!("{prefix} {name}"));
+    match lookup(scope, &sequence) {
+        Lookup::Action(action) => act(state, action),
+        Lookup::Prefix => {
+            state.prefix = Some(sequence);
+            Vec::new()
+        }
+        Lookup::Nothing if name == "ctrl-c" => vec![Effect::Quit],
+        Lookup::Nothing => {
+            if prefix.is_some() {
+                state.tell(format!("{sequence} does nothing here; ? lists the keys"));
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn act(state: &mut State, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Quit => return vec![Effect::Quit],
+        Action::Suspend => return vec![Effect::Suspend],
+        Action::Redraw => return vec![Effect::Redraw],
+        Action::Help => {
+            let open = matches!(state.overlay, Some(Overlay::Help { .. }));
+            state.overlay = (!open).then(|| Overlay::Help { top: 0, words: String::new() });
+            return Vec::new();
+        }
+        Action::Problems => {
+            let open = matches!(state.overlay, Some(Overlay::Problems { .. }));
+            state.overlay = (!open).then_some(Overlay::Problems { top: 0 });
+            return Vec::new();
+        }
+        Action::Screen(screen) => return go(state, Place { screen, trace: None }),
+        Action::NextScreen => return go(state, Place { screen: state.screen % SCREENS + 1, trace: None }),
+        Action::PreviousScreen => {
+            return go(state, Place { screen: (state.screen + SCREENS - 2) % SCREENS + 1, trace: None });
+        }
+        Action::LastPlace => {
+            return match state.last_place {
+                Some(place) => go(state, place),
+                None => Vec::new(),
+            };
+        }
+        Action::Find => {
+            typing::start_find(state);
+            return Vec::new();
+        }
+        Action::CopyId | Action::CopyText | Action::CopyUrl | Action::CopyJson | Action::CopyCurl => {
+            return copy::copy(state, action);
+        }
+        _ => {}
+    }
+    match state.scope() {
+        Scope::Overlay => {
+            overlay(state, action);
+            Vec::new()
+        }
+        Scope::List => list::act(state, action),
+        Scope::Tree | Scope::Pane => detail::act(state, action),
+        Scope::Panel => {
+            if action == Action::Back {
+                return go(state, Place { screen: 1, trace: None });
+            }
+            Vec::new()
+        }
+    }
+}
+
+/// Goes to a place and remembers this one.
+fn go(state: &mut State, place: Place) -> Vec<Effect> {
+    let here = state.place();
+    if here == place {
+        return Vec::new();
+    }
+    state.last_place = Some(here);
+    state.overlay = None;
+    state.screen = place.screen.clamp(1, SCREENS);
+    match place.trace {
+        Some(id) => detail::open(state, id),
+        None => {
+            state.detail = None;
+            Vec::new()
+        }
+    }
+}
+
+fn overlay(state: &mut State, action: Action) {
+    let page = usize::from(layout::frame(state.size).body.height.saturating_sub(2)).max(1);
+    let lines = crate::screens::help::overlay_len(state);
+    let last = lines.saturating_sub(page);
+    let Some(Overlay::Help { top, .. } | Overlay::Problems { top }) = &mut state.overlay else { return };
+    match action {
+        Action::Up => *top = top.saturating_sub(1),
+        Action::Down => *top = (*top + 1).min(last),
+        Action::PageUp => *top = top.saturating_sub(page),
+        Action::PageDown => *top = (*top + page).min(last),
+        Action::Top => *top = 0,
+        Action::Bottom => *top = last,
+        Action::Back => state.overlay = None,
+        _ => {}
+    }
+}

@@ -1,0 +1,173 @@
+//! Keys of an opened trace.
+
+use uuid::Uuid;
+
+use crate::{
+    content::Tab,
+    detail::{Detail, Focus},
+    keymap::Action,
+    layout,
+    msg::Effect,
+    state::{Place, Purpose, State},
+};
+
+use super::go;
+
+/// Opens a trace; what the list knows of it is shown until the answer comes.
+pub(super) fn open(state: &mut State, id: Uuid) -> Vec<Effect> {
+    let row = state.list.position(id).and_then(|at| state.list.get(at).cloned());
+    let mut detail = Detail::new(id, row);
+    if let Some(before) = &state.detail {
+        detail.split = before.split;
+        detail.zoomed = before.zoomed;
+        detail.find.clone_from(&before.find);
+    }
+    state.detail = Some(detail);
+    load(state, id)
+}
+
+fn load(state: &mut State, id: Uuid) -> Vec<Effect> {
+    let request = state.request(Purpose::Trace(id));
+    vec![Effect::LoadTrace { request, id }]
+}
+
+/// Asks for the opened trace again, unless that is under way.
+pub(super) fn reload(state: &mut State) -> Vec<Effect> {
+    match &state.detail {
+        Some(detail) if !state.awaits(|it| matches!(it, Purpose::Trace(_) | Purpose::Spans(_))) => {
+            let id = detail.id;
+            load(state, id)
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
+    let size = state.size;
+    match action {
+        Action::NextTrace => return neighbour(state, true),
+        Action::PreviousTrace => return neighbour(state, false),
+        Action::Refresh => return reload(state),
+        Action::FindNext | Action::FindPrevious => {
+            find(state, action == Action::FindNext);
+            return Vec::new();
+        }
+        _ => {}
+    }
+    let Some(detail) = &mut state.detail else { return Vec::new() };
+    let areas = layout::detail(size, detail.shown());
+    match action {
+        Action::Zoom => {
+            detail.zoomed = !detail.zoomed;
+            if detail.zoomed && detail.focus == Focus::Tree {
+                detail.focus = Focus::Left;
+            }
+            detail.touch();
+        }
+        Action::Split => {
+            detail.split = !detail.split;
+            if detail.focus == Focus::Right {
+                detail.focus = Focus::Left;
+            }
+            detail.touch();
+        }
+        Action::NextTab | Action::PreviousTab => {
+            let split = detail.split && size.0 >= layout::SPLIT_COLS;
+            // In the split, the way from one side to the other is part of the round of tabs.
+            let forward = action == Action::NextTab;
+            if forward && areas.right.is_some() && detail.focus == Focus::Left {
+                detail.focus = Focus::Right;
+            } else {
+                detail.turn(split, forward);
+            }
+        }
+        Action::TextMode => {
+            detail.as_text = !detail.as_text;
+            detail.touch();
+        }
+        Action::Back => match detail.focus {
+            Focus::Tree => return go(state, Place { screen: 1, trace: None }),
+            Focus::Left | Focus::Right => {
+                detail.focus = Focus::Tree;
+                detail.zoomed = false;
+                detail.touch();
+            }
+        },
+        Action::Open if detail.focus == Focus::Tree => {
+            let failed = detail.tab == Tab::Error && areas.right.is_some();
+            detail.focus = if failed { Focus::Right } else { Focus::Left };
+            detail.touch();
+        }
+        Action::Open => detail.toggle(None),
+        Action::Left => fold(detail, true),
+        Action::Right => fold(detail, false),
+        _ => travel(detail, action, areas.tree.height, areas.left.height),
+    }
+    Vec::new()
+}
+
+fn fold(detail: &mut Detail, fold: bool) {
+    match detail.focus {
+        Focus::Tree => {
+            detail.fold(fold);
+            detail.touch();
+        }
+        Focus::Left | Focus::Right => detail.toggle(Some(fold)),
+    }
+}
+
+fn travel(detail: &mut Detail, action: Action, tree: u16, pane: u16) {
+    let in_tree = detail.focus == Focus::Tree;
+    let page = usize::from(if in_tree { tree.saturating_sub(1) } else { pane }).max(2) - 1;
+    let at = detail.pane().map_or(detail.selected, |pane| pane.cursor);
+    let to = match action {
+        Action::Up => at.saturating_sub(1),
+        Action::Down => at + 1,
+        Action::PageUp => at.saturating_sub(page),
+        Action::PageDown => at + page,
+        Action::Top => 0,
+        Action::Bottom if !in_tree => return detail.pane_end(),
+        Action::Bottom => usize::MAX,
+        _ => return,
+    };
+    match detail.pane_mut() {
+        Some(pane) => pane.cursor = to.min(pane.lines.len().saturating_sub(1)),
+        None => detail.select(to),
+    }
+}
+
+/// Opens the next or the previous trace of the list.
+fn neighbour(state: &mut State, next: bool) -> Vec<Effect> {
+    let Some(at) = state.detail.as_ref().and_then(|detail| state.list.position(detail.id)) else {
+        state.tell("this trace is not among the loaded rows");
+        return Vec::new();
+    };
+    let to = if next { Some(at + 1) } else { at.checked_sub(1) };
+    let Some(id) = to.and_then(|to| state.list.get(to)).map(|row| row.id) else {
+        state.tell(if next { "this is the last loaded trace" } else { "this is the first trace" });
+        return Vec::new();
+    };
+    state.list.select_id(id);
+    open(state, id)
+}
+
+/// Goes to the next hit of find: among the lines of the pane, or the names of the spans.
+fn find(state: &mut State, forward: bool) {
+    let Some(detail) = &mut state.detail else { return };
+    let Some(needle) = detail.find.clone() else {
+        state.tell("f finds");
+        return;
+    };
+    let (at, count) = match detail.pane() {
+        Some(pane) => (pane.cursor, pane.lines.len()),
+        None => (detail.selected, detail.tree.rows.len()),
+    };
+    let hit = (1..=count)
+        .map(|step| if forward { (at + step) % count } else { (at + count - step) % count })
+        .find(|at| detail.hit(*at, &needle));
+    match (hit, detail.pane_mut()) {
+        (Some(hit), Some(pane)) => pane.cursor = hit,
+        (Some(hit), None) => detail.select(hit),
+        (None, _) => state.tell("not found here"),
+    }
+}

@@ -1,0 +1,337 @@
+//! What the server's answers, its silence and the clock do.
+//!
+//! Two ways of hearing of new traces run side by side: the stream, and asking every two
+//! seconds while there is none. A refusal that asking again can't change stops both.
+
+use api::{
+    Timestamp,
+    project::Project,
+    trace::{Trace, TraceList},
+};
+
+use crate::{
+    Options,
+    msg::{Effect, NetError, RateLimit, Reply, RequestId, StreamEvent},
+    screens::{notice::describe, placeholder::SCREENS},
+    state::{Link, Purpose, State},
+};
+
+use super::detail;
+
+/// Microseconds between two polls.
+const POLL: i64 = 2_000_000;
+/// Microseconds until a stream that broke is tried again.
+const STREAM_AGAIN: i64 = 15_000_000;
+/// Longest wait between two attempts to reach the server, in seconds.
+const LONGEST_WAIT: u64 = 30;
+
+/// What the options ask for, and the first effects of a console.
+pub fn start(state: &mut State, options: &Options) -> Vec<Effect> {
+    state.tell("enter opens, / filters, ? lists the keys, q quits");
+    if let Some(screen) = &options.screen {
+        match screen_of(screen) {
+            Some(digit) => state.screen = digit,
+            None => state.complain(format!("there is no screen {screen}")),
+        }
+    }
+    if let Some(filter) = &options.filter {
+        match state.parse(filter) {
+            Ok(_) => filter.trim().clone_into(&mut state.filter.text),
+            Err((_, message)) => state.complain(format!("filter {filter}: {message}")),
+        }
+    }
+    let me = state.request(Purpose::Me);
+    let mut effects = vec![Effect::LoadMe(me)];
+    effects.extend(ask(state));
+    if let Some(trace) = &options.trace {
+        match trace.parse() {
+            Ok(id) => {
+                state.screen = 1;
+                effects.extend(detail::open(state, id));
+            }
+            Err(_) => state.complain(format!("{trace} is not the id of a trace")),
+        }
+    }
+    effects
+}
+
+/// A screen by its digit, or by the beginning of its title.
+fn screen_of(name: &str) -> Option<u8> {
+    let name = name.to_lowercase();
+    (1..=super::SCREENS).zip(&SCREENS).find_map(|(digit, screen)| {
+        let fits = !name.is_empty() && screen.title.to_lowercase().starts_with(&name);
+        (fits || name == digit.to_string()).then_some(digit)
+    })
+}
+
+/// Puts another filter in force and loads the list anew.
+pub(super) fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
+    state.filter.text = text;
+    let find = state.list.find.take();
+    state.list = crate::list::List::new();
+    state.list.find = find;
+    state.refused_list = None;
+    // Pages of the other filter that are still under way would mix with this one's.
+    state.open.retain(|_, (it, _)| matches!(it, Purpose::Me | Purpose::Trace(_) | Purpose::Spans(_)));
+    state.stream = None;
+    state.next_stream = None;
+    let mut effects = vec![Effect::CloseStream];
+    effects.extend(ask(state));
+    effects
+}
+
+/// Asks at once, on the reader's word, whatever went wrong before.
+pub(super) fn retry(state: &mut State) -> Vec<Effect> {
+    state.refused_list = None;
+    if matches!(state.link, Link::Refused(_)) {
+        state.link = Link::Connecting;
+    }
+    let mut effects = Vec::new();
+    if state.me.is_none() {
+        effects.push(Effect::LoadMe(state.request(Purpose::Me)));
+    }
+    effects.extend(ask(state));
+    effects
+}
+
+/// Asks for what is missing: the project, the first page, or what is new.
+fn ask(state: &mut State) -> Vec<Effect> {
+    state.next_poll = None;
+    if state.target.project.is_some() && state.project.is_none() {
+        return vec![Effect::LoadProjects(state.request(Purpose::Projects))];
+    }
+    let purpose = if state.list.loaded { Purpose::Poll } else { Purpose::First };
+    let request = state.request(purpose);
+    vec![Effect::LoadTraces { request, query: state.query(), cursor: None }]
+}
+
+/// The clock moved on.
+pub(super) fn tick(state: &mut State) -> Vec<Effect> {
+    let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= state.now);
+    let (poll, stream) = (due(state.next_poll), due(state.next_stream));
+    let mut effects = Vec::new();
+    if poll {
+        effects.extend(ask(state));
+    }
+    if stream && state.link == Link::Polling && state.stream.is_none() {
+        effects.extend(open_stream(state));
+    }
+    effects
+}
+
+fn open_stream(state: &mut State) -> Vec<Effect> {
+    state.next_stream = None;
+    let request = state.request_stream();
+    vec![Effect::OpenStream { request, query: state.query() }]
+}
+
+fn after(state: &State, micros: i64) -> Option<Timestamp> {
+    Some(Timestamp::from_micros(state.now.micros() + micros))
+}
+
+/// A request came to its end.
+pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply, NetError>) -> Vec<Effect> {
+    let Some((purpose, _)) = state.open.remove(&request) else { return Vec::new() };
+    match (purpose, result) {
+        (purpose, Err(error)) => failed(state, &purpose, error),
+        (_, Ok(Reply::Me(me))) => {
+            state.me = Some(*me);
+            Vec::new()
+        }
+        (_, Ok(Reply::Projects(projects))) => pick(state, projects),
+        (purpose, Ok(Reply::Traces(page))) => {
+            let mut effects = heard(state);
+            effects.extend(traces(state, &purpose, page));
+            effects
+        }
+        (Purpose::Trace(id), Ok(Reply::Trace(trace))) => loaded(state, id, *trace),
+        (Purpose::Spans(id), Ok(Reply::Spans(page))) => {
+            let Some(open) = state.detail.as_mut().filter(|open| open.id == id) else { return Vec::new() };
+            open.extend(page);
+            more_spans(state)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The server answered: if it was away, it is back.
+fn heard(state: &mut State) -> Vec<Effect> {
+    match state.link.clone() {
+        Link::Away { since, .. } => {
+            let gone = (state.now.micros() - since.micros()) / 1_000_000;
+            state.tell(format!(
+                "back after {}; what came meanwhile is filled in",
+                crate::format::elapsed(gone)
+            ));
+        }
+        Link::Connecting => {}
+        _ => return Vec::new(),
+    }
+    state.link = Link::Polling;
+    // A stream from before the outage may never say that it is dead.
+    state.stream = None;
+    state.next_stream = None;
+    let missing = state.me.is_none() && !state.awaits(|it| *it == Purpose::Me);
+    let mut effects = Vec::new();
+    if missing {
+        effects.push(Effect::LoadMe(state.request(Purpose::Me)));
+    }
+    if state.detail.as_ref().is_some_and(|open| !open.loaded) {
+        effects.extend(detail::reload(state));
+    }
+    effects
+}
+
+fn traces(state: &mut State, purpose: &Purpose, page: TraceList) -> Vec<Effect> {
+    let cursor = page.next_cursor.filter(|_| page.has_more);
+    match purpose {
+        Purpose::First => {
+            state.list.next_cursor = cursor;
+            state.list.extend(page.traces);
+            open_stream(state)
+        }
+        Purpose::More => {
+            if !state.list.full {
+                state.list.next_cursor = cursor;
+                state.list.extend(page.traces);
+            }
+            Vec::new()
+        }
+        _ => {
+            let was_empty = state.list.is_empty();
+            let met = page.traces.iter().any(|trace| state.list.knows(trace.id));
+            let fresh = state.list.arrive(page.traces);
+            if was_empty && fresh > 0 {
+                state.list.next_cursor.clone_from(&cursor);
+            }
+            // Rows between this page and the known ones are still missing.
+            if let (false, false, Some(cursor)) = (met, was_empty || state.list.full, cursor) {
+                let request = state.request(Purpose::Fill);
+                return vec![Effect::LoadTraces { request, query: state.query(), cursor: Some(cursor) }];
+            }
+            if state.link == Link::Polling {
+                state.next_poll = after(state, POLL);
+                if state.stream.is_none() && state.next_stream.is_none() {
+                    return open_stream(state);
+                }
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn pick(state: &mut State, projects: Vec<Project>) -> Vec<Effect> {
+    let wanted = state.target.project.clone().unwrap_or_default();
+    let short = wanted.len() >= 8;
+    let found = projects.into_iter().find(|project| {
+        let id = project.id.to_string();
+        project.name == wanted || id == wanted || (short && id.ends_with(&wanted))
+    });
+    if found.is_none() {
+        state.complain(format!("no project named {wanted}; showing all projects"));
+        state.target.project = None;
+    }
+    state.project = found;
+    ask(state)
+}
+
+fn loaded(state: &mut State, id: uuid::Uuid, trace: Trace) -> Vec<Effect> {
+    let Some(open) = state.detail.as_mut().filter(|open| open.id == id) else { return Vec::new() };
+    open.load(trace);
+    more_spans(state)
+}
+
+/// Asks for the next page of the opened trace's spans, if there is one.
+fn more_spans(state: &mut State) -> Vec<Effect> {
+    let Some((id, cursor)) =
+        state.detail.as_ref().and_then(|open| Some((open.id, open.next_cursor.clone()?)))
+    else {
+        return Vec::new();
+    };
+    let request = state.request(Purpose::Spans(id));
+    vec![Effect::LoadSpans { request, id, cursor }]
+}
+
+/// Something arrived on the stream.
+pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) -> Vec<Effect> {
+    if state.stream != Some(request) {
+        return Vec::new();
+    }
+    match event {
+        StreamEvent::Open => {
+            state.link = Link::Streaming;
+            // One look fills the gap between the first page and the beginning of the stream.
+            ask(state)
+        }
+        StreamEvent::Trace(trace) => {
+            let opened = state.detail.as_ref().is_some_and(|open| open.id == trace.id);
+            state.list.arrive(vec![*trace]);
+            if opened { detail::reload(state) } else { Vec::new() }
+        }
+        StreamEvent::Closed(error) => {
+            state.stream = None;
+            if error.unauthorized() {
+                return failed(state, &Purpose::Poll, error);
+            }
+            if state.link == Link::Streaming {
+                state.link = Link::Polling;
+            }
+            state.next_stream = after(state, STREAM_AGAIN);
+            if state.link == Link::Polling { ask(state) } else { Vec::new() }
+        }
+    }
+}
+
+fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
+    if error.unauthorized() {
+        state.complain(describe(&error));
+        state.link = Link::Refused(error);
+        state.next_poll = None;
+        state.stream = None;
+        return vec![Effect::CloseStream];
+    }
+    match purpose {
+        // Who it is only decorates the header; the list's own request tells the trouble.
+        Purpose::Me => {}
+        Purpose::Trace(_) => {
+            state.complain(describe(&error));
+            if let Some(open) = &mut state.detail {
+                open.error = Some(error);
+            }
+        }
+        Purpose::More | Purpose::Spans(_) => {
+            state.complain(describe(&error));
+            if let (Purpose::Spans(_), Some(open)) = (purpose, &mut state.detail) {
+                open.next_cursor = None;
+            }
+        }
+        Purpose::Projects | Purpose::First | Purpose::Poll | Purpose::Fill if error.passing() => {
+            away(state, &error)
+        }
+        Purpose::Projects | Purpose::First | Purpose::Poll | Purpose::Fill => {
+            state.complain(describe(&error));
+            state.refused_list = Some(error);
+        }
+    }
+    Vec::new()
+}
+
+/// The server is away or busy: try again later, and later still.
+fn away(state: &mut State, error: &NetError) {
+    let (since, attempts) = match &state.link {
+        Link::Away { since, attempts, .. } => (*since, attempts + 1),
+        _ => (state.now, 1),
+    };
+    let wait = error.retry_after.unwrap_or_else(|| (1 << attempts.min(5)).min(LONGEST_WAIT)).max(1);
+    let limited = error.status == Some(429);
+    if limited {
+        let limit = state.limit.map_or(0, |limit| limit.limit);
+        state.limit = Some(RateLimit { limit, remaining: 0 });
+    }
+    // One notice for each time it goes away, and not one for each attempt.
+    if attempts == 1 {
+        state.complain(format!("{}; retrying in {wait}s", describe(error)));
+    }
+    state.link = Link::Away { since, attempts, status: error.status };
+    state.next_poll = after(state, i64::try_from(wait).unwrap_or(60).saturating_mul(1_000_000));
+}

@@ -1,0 +1,279 @@
+//! The frame around every screen, from the header to the line of keys.
+
+use ratatui::{Frame, layout::Rect};
+
+use crate::{
+    format::elapsed,
+    input::{Input, Purpose},
+    keymap::{Action, key_label, of_scope},
+    layout,
+    screens::{detail, help, placeholder, traces},
+    state::{Link, Overlay, State},
+    text::{clean, width},
+    theme::{Theme, Tone},
+    widgets::table::{Pieces, put},
+};
+
+/// Draws everything.
+pub fn draw(state: &State, frame: &mut Frame<'_>) {
+    let size = state.size;
+    let area = frame.area();
+    let buffer = frame.buffer_mut();
+    let theme = &state.theme;
+    if layout::too_small(size) {
+        let text = format!(
+            "terminal too small ({}x{}), needs {}x{}",
+            size.0,
+            size.1,
+            layout::MIN_COLS,
+            layout::MIN_ROWS
+        );
+        put(buffer, area, 0, &Pieces::new().plain(text).cut(usize::from(size.0), theme).line(theme, false));
+        return;
+    }
+    let parts = layout::frame(size);
+    let cols = usize::from(size.0);
+    put(buffer, parts.header, 0, &header(state, cols).line(theme, false));
+    put(buffer, parts.tabs, 0, &tabs(state, cols).line(theme, false));
+    put(buffer, parts.line, 0, &middle(state, cols).line(theme, false));
+    match (&state.overlay, &state.detail, state.screen) {
+        (Some(_), ..) => help::draw(state, buffer, parts.body),
+        (None, Some(open), 1) => detail::draw(state, open, buffer, parts.body),
+        (None, None, 1) => traces::draw(state, buffer, parts.body),
+        _ => placeholder::draw(state, buffer, parts.body),
+    }
+    put(buffer, parts.status, 0, &status(state, cols).line(theme, false));
+    put(buffer, parts.keys, 0, &keys(state, cols).line(theme, false));
+    if let Some((x, y)) = cursor(state, parts.line, parts.status) {
+        frame.set_cursor_position((x, y));
+    }
+}
+
+fn header(state: &State, cols: usize) -> Pieces {
+    let theme = &state.theme;
+    let mut line = Pieces::new().add(Tone::Strong, " loupe");
+    if let Some(context) = &state.target.context {
+        let (left, right) = theme.glyphs.badge;
+        let tone = if state.target.protected { Tone::Protected } else { Tone::Badge };
+        let label = if theme.glyphs.ascii {
+            format!("{left}{}{right}", context.to_uppercase())
+        } else {
+            format!(" {} ", context.to_uppercase())
+        };
+        line = line.plain(" ").add(tone, clean(&label).into_owned());
+    }
+    if cols >= 110 {
+        line = line.add(Tone::Dim, format!(" {}", clean(&state.target.url)));
+    }
+    let project = state.project_name().unwrap_or("all projects");
+    let tenant = state.me.as_ref().map(|me| format!("{}/", me.tenant.name)).unwrap_or_default();
+    line = line.plain(format!(" {}", clean(&format!("{tenant}{project}"))));
+    if let Some(me) = &state.me {
+        line = line
+            .add(Tone::Dim, format!(" {}{}{}", capital(me.tenant.plan.as_str()), theme.glyphs.dot, me.role));
+    }
+    line.with_end(connection(state), cols, theme)
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn connection(state: &State) -> Pieces {
+    let glyphs = &state.theme.glyphs;
+    let retry = state
+        .next_poll
+        .map(|at| format!(" {} retry {}s", glyphs.dot, state.seconds_until(at)))
+        .unwrap_or_default();
+    let line = Pieces::new();
+    let line = match &state.link {
+        Link::Connecting => line.add(Tone::Dim, format!("{} connecting", glyphs.offline)),
+        _ if state.list.paused && matches!(state.link, Link::Streaming | Link::Polling) => {
+            line.add(Tone::Warn, format!("{} paused", glyphs.paused))
+        }
+        Link::Streaming => line.add(Tone::Good, format!("{} live", glyphs.live)),
+        Link::Polling => line.add(Tone::Good, format!("{} live 2s", glyphs.polling)),
+        Link::Away { since, status, .. } => {
+            let gone = elapsed((state.now.micros() - since.micros()) / 1_000_000);
+            let what = match status {
+                None => "offline".to_owned(),
+                Some(429) => "rate limited".to_owned(),
+                Some(status) => format!("error {status}"),
+            };
+            line.add(Tone::Bad, format!("{} {what} {gone}{retry}", glyphs.offline))
+        }
+        Link::Refused(_) => line.add(Tone::Bad, format!("{} unauthorized", glyphs.offline)),
+    };
+    match state.limit {
+        // Plans without limits send a number that no one reaches.
+        Some(limit) if limit.limit > 0 && limit.limit < 1_000_000_000 => {
+            let tone = if limit.remaining * 10 < limit.limit { Tone::Warn } else { Tone::Dim };
+            line.add(tone, format!("  RL {}/{}", limit.remaining, limit.limit))
+        }
+        _ => line,
+    }
+}
+
+fn tabs(state: &State, cols: usize) -> Pieces {
+    let mut line = Pieces::new();
+    for (at, screen) in placeholder::SCREENS.iter().enumerate() {
+        let digit = at + 1;
+        let current = usize::from(state.screen) == digit;
+        let title = match cols {
+            110.. => format!("{digit} {}", screen.title),
+            76.. => format!("{digit} {}", screen.short),
+            _ if current => format!("{digit} {}", screen.short),
+            _ => digit.to_string(),
+        };
+        line = if current {
+            line.add(Tone::Strong, format!("[{title}] "))
+        } else {
+            line.add(Tone::Dim, format!("{title}  "))
+        };
+    }
+    line.cut(cols, &state.theme)
+}
+
+/// Line 3: the filter or find, the breadcrumb, or the name of the overlay.
+fn middle(state: &State, cols: usize) -> Pieces {
+    let theme = &state.theme;
+    let archived = state.project.as_ref().and_then(|project| project.archived_at);
+    if let Some(input) = &state.input {
+        let hint = match input.purpose {
+            Purpose::Filter => "tab completes",
+            Purpose::Find => "find in what is loaded",
+            Purpose::Help => "narrow down",
+        };
+        let (text, _) = visible(input, cols);
+        return Pieces::new().plain(text).with_end(Pieces::new().add(Tone::Dim, hint), cols, theme);
+    }
+    match (&state.overlay, &state.detail, state.screen) {
+        (Some(Overlay::Help { .. }), ..) => Pieces::new().add(Tone::Dim, " Keys"),
+        (Some(Overlay::Problems { .. }), ..) => Pieces::new().add(Tone::Dim, " Log"),
+        (None, Some(open), 1) => detail::breadcrumb(state, open).cut(cols, theme),
+        (None, None, 1) => {
+            let filter = if state.filter.text.is_empty() {
+                Pieces::new().add(Tone::Dim, " / no filter")
+            } else {
+                Pieces::new().add(Tone::Dim, " / ").plain(clean(&state.filter.text).into_owned())
+            };
+            let end = match archived {
+                Some(at) => {
+                    let day = state.zone.of(at).format("%-d %b");
+                    Pieces::new().add(Tone::Warn, format!("archived {day}; data is kept, ingest answers 403"))
+                }
+                None if state.filter.text.is_empty() => Pieces::new(),
+                None => Pieces::new().add(Tone::Dim, "server filter"),
+            };
+            filter.with_end(end, cols, theme)
+        }
+        _ => Pieces::new(),
+    }
+}
+
+const PROMPTS: [(Purpose, &str); 3] =
+    [(Purpose::Filter, " / "), (Purpose::Find, " find "), (Purpose::Help, " keys ")];
+
+/// The visible part of the line being edited, and the cursor's column in it.
+fn visible(input: &Input, cols: usize) -> (String, usize) {
+    let prompt =
+        PROMPTS.iter().find(|(purpose, _)| *purpose == input.purpose).map_or("", |(_, prompt)| prompt);
+    let (before, after) = input.around();
+    let (before, after) = (clean(before), clean(after));
+    let room = cols.saturating_sub(width(prompt) + 26).max(10);
+    // A long line is shown from where the cursor still fits.
+    let mut start = 0;
+    while width(&before[start..]) > room {
+        start += before[start..].chars().next().map_or(1, char::len_utf8);
+    }
+    let shown = &before[start..];
+    let left = crate::text::take(&after, room.saturating_sub(width(shown)));
+    (format!("{prompt}{shown}{left}"), width(prompt) + width(shown))
+}
+
+fn status(state: &State, cols: usize) -> Pieces {
+    let theme = &state.theme;
+    let line = Pieces::new();
+    if let (Some((at, message)), Some(input)) = (&state.filter.error, &state.input) {
+        let prompt = 3;
+        let before: String = input.text().chars().take(*at).collect();
+        let column = prompt + width(&clean(&before));
+        // The caret stands under the wrong character while the sentence fits behind it.
+        let pad = if column + 2 + width(message) <= cols { column } else { 1 };
+        let text = format!("{}{} {}", " ".repeat(pad), theme.glyphs.caret, clean(message));
+        return line.add(Tone::Bad, text).cut(cols, theme);
+    }
+    if let Some(prefix) = &state.prefix {
+        let mut shown = line.plain(format!(" {prefix} "));
+        for (key, binding) in crate::keymap::continuations(state.scope(), prefix) {
+            let word = binding.name.rsplit('.').next().unwrap_or(binding.name);
+            shown = shown.plain("  ").add(Tone::Strong, key).plain(format!(" {word}"));
+        }
+        return shown.cut(cols, theme);
+    }
+    if let Some(toast) = &state.toast {
+        let tone = if toast.bad { Tone::Bad } else { Tone::Strong };
+        return line.add(tone, format!(" {}", clean(&toast.text))).cut(cols, theme);
+    }
+    let text = match (&state.overlay, &state.detail, state.screen) {
+        (None, Some(open), 1) => detail::status(state, open),
+        (None, None, 1) => traces::status(state),
+        _ => String::new(),
+    };
+    line.plain(format!(" {}", clean(&text))).cut(cols, theme)
+}
+
+/// The footer: as many of the scope's offers as there is room for, in the table's order, and
+/// help at the end of them.
+fn keys(state: &State, cols: usize) -> Pieces {
+    let theme = &state.theme;
+    if state.input.is_some() {
+        let enter = key_label("enter", &theme.glyphs);
+        return offer(
+            Pieces::new(),
+            theme,
+            &[(enter, "use"), ("esc".to_owned(), "cancel"), ("ctrl-u".to_owned(), "clear")],
+        );
+    }
+    let mut offers = Vec::new();
+    for binding in of_scope(state.scope()) {
+        let Some(word) = binding.footer else { continue };
+        let key = binding.keys.first().and_then(|keys| keys.split(' ').next()).unwrap_or_default();
+        let mut label = key_label(key, &theme.glyphs);
+        if binding.action == Action::Left {
+            label.push_str(&key_label("right", &theme.glyphs));
+        }
+        let word = match (binding.action, state.list.paused) {
+            (Action::Pause, true) => "resume",
+            (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",
+            _ => word,
+        };
+        offers.push((label, word));
+    }
+    let last = offers.iter().position(|(_, word)| *word == "help").map(|at| offers.remove(at));
+    let room = cols.saturating_sub(8);
+    let mut used = 0;
+    offers.retain(|(key, word)| {
+        used += width(key) + word.len() + 3;
+        used <= room
+    });
+    offers.extend(last);
+    offer(Pieces::new(), theme, &offers).cut(cols, theme)
+}
+
+fn offer(mut line: Pieces, _theme: &Theme, offers: &[(String, &str)]) -> Pieces {
+    for (at, (key, word)) in offers.iter().enumerate() {
+        line = line
+            .plain(if at == 0 { " " } else { "  " })
+            .add(Tone::Strong, key.clone())
+            .plain(format!(" {word}"));
+    }
+    line
+}
+
+fn cursor(state: &State, line: Rect, _status: Rect) -> Option<(u16, u16)> {
+    let input = state.input.as_ref()?;
+    let (_, column) = visible(input, usize::from(state.size.0));
+    Some((line.x + u16::try_from(column).ok()?, line.y))
+}

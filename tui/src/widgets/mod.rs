@@ -1,0 +1,5 @@
+//! Pieces that screens are drawn with.
+
+pub mod json;
+pub mod table;
+pub mod waterfall;

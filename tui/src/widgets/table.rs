@@ -1,0 +1,126 @@
+//! Lines put together from pieces in tones, and put on the screen.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+use crate::{
+    text::{cut, width},
+    theme::{Theme, Tone},
+};
+
+/// A line under construction. Its texts are clean already.
+#[derive(Debug, Default)]
+pub struct Pieces(Vec<(Tone, String)>);
+
+impl Pieces {
+    /// An empty line.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds text in a tone.
+    pub fn add(mut self, tone: Tone, text: impl Into<String>) -> Self {
+        self.0.push((tone, text.into()));
+        self
+    }
+
+    /// Adds text in no particular tone.
+    pub fn plain(self, text: impl Into<String>) -> Self {
+        self.add(Tone::Plain, text)
+    }
+
+    /// Adds the pieces of another line.
+    pub fn join(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Display columns.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| width(text)).sum()
+    }
+
+    /// Fills up with blanks so that `end` stands at the right edge of `cols` columns; when
+    /// both do not fit, this line gives way.
+    pub fn with_end(self, end: Self, cols: usize, theme: &Theme) -> Self {
+        let room = cols.saturating_sub(end.width());
+        let mut line = self.cut(room.saturating_sub(1), theme);
+        let gap = room.saturating_sub(line.width());
+        line.0.push((Tone::Plain, " ".repeat(gap)));
+        line.0.extend(end.0);
+        line.cut(cols, theme)
+    }
+
+    /// Cuts to `cols` columns, with an ellipsis where something was cut.
+    pub fn cut(self, cols: usize, theme: &Theme) -> Self {
+        if self.width() <= cols {
+            return self;
+        }
+        let mut left = cols;
+        let mut kept = Vec::new();
+        let mut pieces = self.0.into_iter().peekable();
+        while let Some((tone, text)) = pieces.next() {
+            let more = pieces.peek().is_some();
+            let needed = width(&text);
+            // The ellipsis needs a column as soon as anything is left out.
+            if needed < left || (needed == left && !more) {
+                left -= needed;
+                kept.push((tone, text));
+                continue;
+            }
+            let mut text = crate::text::take(&text, left.saturating_sub(1)).to_owned();
+            if left > 0 {
+                text.push_str(theme.glyphs.ellipsis);
+            }
+            kept.push((tone, text));
+            break;
+        }
+        Self(kept)
+    }
+
+    /// As a line to draw. With `selected`, the whole line takes that look instead.
+    pub fn line(self, theme: &Theme, selected: bool) -> Line<'static> {
+        let spans = self.0.into_iter().map(|(tone, text)| {
+            let style = if selected { Style::new() } else { theme.style(tone) };
+            Span::styled(text, style)
+        });
+        let line = Line::from(spans.collect::<Vec<_>>());
+        if selected { line.style(theme.style(Tone::Selected)) } else { line }
+    }
+}
+
+/// Draws a line at a row of the area, counted from its top; rows below it are left alone.
+pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
+    let Ok(row) = u16::try_from(row) else { return };
+    if row >= area.height {
+        return;
+    }
+    buffer.set_style(Rect::new(area.x, area.y + row, area.width, 1), line.style);
+    buffer.set_line(area.x, area.y + row, line, area.width);
+}
+
+/// Draws sentences in the middle of an area, each on lines of its own.
+pub fn put_panel(buffer: &mut Buffer, area: Rect, theme: &Theme, lines: &[(Tone, String)]) {
+    let cols = usize::from(area.width.saturating_sub(4));
+    let mut wrapped = Vec::new();
+    for (tone, text) in lines {
+        let clean = crate::text::clean(text);
+        wrapped.extend(crate::text::wrap(&clean, cols).into_iter().map(|part| (*tone, part)));
+    }
+    let free = usize::from(area.height).saturating_sub(wrapped.len());
+    let top = (free / 3).min(4);
+    for (at, (tone, text)) in wrapped.into_iter().enumerate() {
+        let line = Pieces::new().plain("  ").add(tone, cut(&text, cols, &theme.glyphs)).line(theme, false);
+        put(buffer, area, top + at, &line);
+    }
+}
+
+/// The first visible row that keeps the selected one on the screen, roughly in the middle
+/// once the list is longer than the screen.
+pub fn first_visible(selected: usize, total: usize, rows: usize) -> usize {
+    selected.saturating_sub(rows / 2).min(total.saturating_sub(rows))
+}
