@@ -66,6 +66,11 @@ pub struct Config {
     #[arg(long, env = "LOUPE_BODY_TIMEOUT", default_value_t = 45, value_name = "SECONDS")]
     pub body_timeout: u64,
 
+    /// At the first start, also write the context `local` with the key and an owner's session
+    /// of 30 days into the profile of the command line.
+    #[arg(long, env = "LOUPE_WRITE_PROFILE")]
+    pub write_profile: bool,
+
     /// Leave jobs to other processes.
     #[arg(long, env = "LOUPE_NO_WORKERS")]
     pub no_workers: bool,
@@ -119,6 +124,12 @@ impl Config {
     pub fn decoders(&self) -> usize {
         std::thread::available_parallelism().map_or(2, usize::from)
     }
+}
+
+/// Folder of the command line's profile, as the environment has it.
+#[expect(clippy::disallowed_methods, reason = "this is the configuration module")]
+pub fn profile_folder() -> Option<PathBuf> {
+    api::profile::config_dir(|name| std::env::var(name).ok())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the configuration module")]

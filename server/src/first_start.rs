@@ -1,12 +1,19 @@
 //! The first start: an empty database gets a tenant, a project and a key, shown once.
 
+use std::path::PathBuf;
+
+use anyhow::Context;
 use api::{Plan, Role};
 use entities::{api_key, project, tenant};
 use uuid::Uuid;
 
 use crate::{
-    access::api_key::ApiKey,
+    access::{
+        api_key::ApiKey,
+        session::{Claims, Sessions},
+    },
     clock::new_id,
+    config,
     store::{self, Connection, Db, DbError},
 };
 
@@ -96,6 +103,24 @@ pub async fn create_tenant(
     };
     store::keys::add(txn, key.clone()).await?;
     Ok(NewTenant { tenant_id, project_id, key, secret })
+}
+
+/// Writes the context `local` into the profile of the command line; answers its folder.
+///
+/// # Errors
+/// When the folder is not known or can't be written.
+pub fn write_profile(made: &NewTenant, sessions: &Sessions, base_url: &str, now: i64) -> anyhow::Result<PathBuf> {
+    let folder = config::profile_folder().context("no folder for the profile: set LOUPE_CONFIG_DIR or HOME")?;
+    let claims = Claims {
+        sub: "local-owner".to_owned(),
+        tenant_id: made.tenant_id.to_string(),
+        role: Role::Owner.as_str().to_owned(),
+        exp: now / 1_000_000 + 30 * 86_400,
+        nbf: None,
+    };
+    let token = sessions.issue(&claims).context("the session token could not be signed")?;
+    api::profile::write_context(&folder, "local", base_url, Some(made.secret.reveal()), Some(&token))?;
+    Ok(folder)
 }
 
 /// The lines that are printed once, ready to be pasted.

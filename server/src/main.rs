@@ -110,6 +110,10 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
             {
                 print(&first_start::greeting(made, &url));
             }
+            if let Some(made) = made.as_ref().filter(|_| app.config.write_profile) {
+                let folder = first_start::write_profile(made, &app.sessions, &url, app.clock.now())?;
+                print(&format!("The context `local` is in {}", folder.display()));
+            }
             print(&format!("loupe-server {} is ready at {url}", env!("CARGO_PKG_VERSION")));
             tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
             http::serve::serve(&app, listener, stop.cancelled_owned()).await;

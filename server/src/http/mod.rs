@@ -9,7 +9,7 @@ mod ingest;
 mod keys;
 mod me;
 mod models;
-mod openapi;
+pub mod openapi;
 mod otlp;
 mod outer;
 mod project_of;

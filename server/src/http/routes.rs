@@ -44,6 +44,8 @@ const INGEST: &[ErrorCode] = &[
 /// Codes of handlers for OTLP.
 const OTLP: &[ErrorCode] =
     &[InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, ProjectArchived, Overloaded];
+/// Codes of the signals that are answered, but not stored.
+const SIGNAL: &[ErrorCode] = &[UnsupportedMediaType];
 /// Codes of setting a price: the name of the model is read from the path.
 const PRICE: &[ErrorCode] =
     &[InvalidQuery, InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType];
@@ -74,10 +76,10 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)),
         row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)),
         row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)),
-        row(Method::POST, "/v1/otlp/v1/metrics", ingest, OTLP, post(otlp::metrics)),
-        row(Method::POST, "/v1/metrics", ingest, OTLP, post(otlp::metrics)),
-        row(Method::POST, "/v1/otlp/v1/logs", ingest, OTLP, post(otlp::logs)),
-        row(Method::POST, "/v1/logs", ingest, OTLP, post(otlp::logs)),
+        row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics)),
+        row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)),
+        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)),
+        row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)),
         row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)),
         row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),

@@ -20,7 +20,7 @@ use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found, problem},
-    ingest::{part::failure_of, spans::splice},
+    ingest::{item::MAX_TAGS, part::failure_of, spans::splice},
     store::traces::{self as store, Filter, SpanTexts, Tag, Texts},
 };
 
@@ -147,6 +147,10 @@ pub fn filter(query: &Query) -> Result<Filter> {
         Some((key, value)) => Tag::Pair(key.to_owned(), value.to_owned()),
         None => Tag::Key(it.to_owned()),
     }));
+    // Nothing has more, and each is a condition of the statement, whose size is bounded.
+    if tags.len() > MAX_TAGS {
+        return Err(invalid("tag", &format!("must not be repeated more than {MAX_TAGS} times")));
+    }
     let failure_type = match query.get("failure_type") {
         None => None,
         Some(word) => match word.parse() {

@@ -28,7 +28,7 @@ use super::{
 use crate::{clock::new_id, error::Problem};
 
 /// Most tags on a trace.
-const MAX_TAGS: usize = 100;
+pub const MAX_TAGS: usize = 100;
 
 /// Makes a part of an item. `raw` is the item's JSON text, by which a repetition is known.
 ///

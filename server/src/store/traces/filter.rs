@@ -175,10 +175,13 @@ impl Filter {
                     ));
                 }
                 Tag::Key(key) => {
-                    // The tags of a row are a JSON object of our own making: a quoted key and a
-                    // colon stand in it only where the key is.
-                    let key = sql.arg(format!("{}:", serde_json::Value::from(key.as_str())));
-                    sql.push(&format!(" AND {} > 0", dialect.position(&format!("{t}.tags"), &key)));
+                    // The tags of a row are a JSON object of our own making. Within its texts every
+                    // quote is escaped, so these two stand in it only where the key is.
+                    let member = format!("{}:", serde_json::Value::from(key.as_str()));
+                    let (first, later) = (sql.arg(format!("{{{member}")), sql.arg(format!(",{member}")));
+                    let tags = format!("{t}.tags");
+                    let (first, later) = (dialect.position(&tags, &first), dialect.position(&tags, &later));
+                    sql.push(&format!(" AND ({first} > 0 OR {later} > 0)"));
                 }
             }
         }
