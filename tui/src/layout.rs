@@ -106,7 +106,7 @@ pub fn detail(size: (u16, u16), shown: Shown) -> Detail {
         body.height
     } else {
         let wanted = u16::try_from(shown.tree_rows.saturating_add(1)).unwrap_or(u16::MAX);
-        wanted.clamp(3, (body.height * 9 / 20).max(3))
+        wanted.clamp(3, (body.height / 2).max(3))
     };
     let rule_height = u16::from(tree_height < body.height);
     let parts = [Constraint::Length(tree_height), Constraint::Length(rule_height), Constraint::Min(0)];

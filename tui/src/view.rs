@@ -199,9 +199,16 @@ fn status(state: &State, cols: usize) -> Pieces {
         let prompt = 3;
         let before: String = input.text().chars().take(*at).collect();
         let column = prompt + width(&clean(&before));
-        // The caret stands under the wrong character while the sentence fits behind it.
-        let pad = if column + 2 + width(message) <= cols { column } else { 1 };
-        let text = format!("{}{} {}", " ".repeat(pad), theme.glyphs.caret, clean(message));
+        // The caret stands under the wrong character; the sentence goes where there is room.
+        let (caret, message) = (theme.glyphs.caret, clean(message));
+        let needed = width(&message);
+        let text = if column + 2 + needed <= cols {
+            format!("{}{caret} {message}", " ".repeat(column))
+        } else if needed + 2 <= column {
+            format!("{}{message} {caret}", " ".repeat(column - needed - 1))
+        } else {
+            format!(" {caret} {message}")
+        };
         return line.add(Tone::Bad, text).cut(cols, theme);
     }
     if let Some(prefix) = &state.prefix {

@@ -63,13 +63,14 @@ fn help(state: &State, words: &str) -> Vec<Pieces> {
         if !words.is_empty() && !found {
             continue;
         }
-        lines.push(
-            Pieces::new()
-                .plain("  ")
-                .add(Tone::Field, fit(&keys, 18, glyphs))
-                .plain(fit(binding.help, 52, glyphs))
-                .add(Tone::Dim, format!(" {}", binding.name)),
-        );
+        let line = Pieces::new().plain("  ").add(Tone::Field, fit(&keys, 16, glyphs)).plain(fit(
+            binding.help,
+            56,
+            glyphs,
+        ));
+        // The name is what a key is bound by; without room for a whole one it says nothing.
+        let named = state.size.0 >= 100;
+        lines.push(if named { line.add(Tone::Dim, format!("  {}", binding.name)) } else { line });
     }
     if words.is_empty() {
         lines.push(Pieces::new());

@@ -94,7 +94,7 @@ fn empty(state: &State) -> Vec<(Tone, String)> {
 
 fn unauthorized(state: &State, error: &NetError) -> Vec<(Tone, String)> {
     let used = match &state.target.credential {
-        Some(credential) => format!("The server refused the {credential}."),
+        Some(credential) => format!("The server refused this credential: {credential}"),
         None => "There is no credential to show the server.".to_owned(),
     };
     let place = state.target.context.as_ref().map(|name| format!(" of context {name}")).unwrap_or_default();

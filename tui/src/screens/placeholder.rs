@@ -65,7 +65,10 @@ pub const SCREENS: [Screen; 8] = [
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     let Some(screen) = SCREENS.get(usize::from(state.screen).saturating_sub(1)) else { return };
     let lines = [
-        (Tone::Strong, format!("{} is not part of this version of the console yet.", screen.title)),
+        (
+            Tone::Strong,
+            format!("The screen {} is not part of this version of the console yet.", screen.title),
+        ),
         (Tone::Plain, String::new()),
         (Tone::Plain, format!("What it will show: {}", screen.what)),
         (Tone::Plain, String::new()),
