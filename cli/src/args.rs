@@ -5,7 +5,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{api, auth, completion, context, doctor, help, keys, projects, traces},
+    commands::{api, auth, completion, console, context, doctor, help, keys, projects, traces},
     config::env::Env,
     error::{CliError, Result},
     output::Format,
@@ -51,6 +51,9 @@ pub enum Command {
     Traces(traces::Command),
     /// Any request, authenticated
     Api(api::ApiArgs),
+    /// The terminal console
+    #[command(alias = "ui")]
+    Console(console::ConsoleArgs),
     /// Check address, clock, credentials and limits
     Doctor(doctor::DoctorArgs),
     /// A completion script for a shell
@@ -178,6 +181,6 @@ impl Command {
 
     /// Whether it goes on until it is stopped, so that `--timeout` means each request only.
     pub fn runs_on(&self) -> bool {
-        matches!(self, Self::Traces(traces::Command::Tail(_)))
+        matches!(self, Self::Console(_) | Self::Traces(traces::Command::Tail(_)))
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Pages of traces that are searched for the end of an id.
-const TRACE_PAGES: usize = 5;
+const TRACE_PAGES: usize = 10;
 /// The shortest end of an id that is looked for.
 const SHORTEST: usize = 4;
 

@@ -101,13 +101,14 @@ pub fn revoke_api_key(id: Uuid) -> Call<Value> {
     Call::new(Method::DELETE, format!("/v1/apikeys/{id}")).with(Auth::SessionOnly)
 }
 
-/// A page of projects, newest first; of one status if given.
+/// A page of projects, newest first; of one status, or all.
 pub fn projects(status: Option<ProjectStatus>, page: &Page) -> Call<ProjectList> {
-    let status = status.map(|status| match status {
-        ProjectStatus::Active => "active",
-        ProjectStatus::Archived => "archived",
-    });
-    paged(Call::get("/v1/projects").maybe("status", status), page)
+    let status = match status {
+        Some(ProjectStatus::Active) => "active",
+        Some(ProjectStatus::Archived) => "archived",
+        None => "all",
+    };
+    paged(Call::get("/v1/projects").query("status", status), page)
 }
 
 /// One project.

@@ -23,7 +23,9 @@ const SKEW_SECONDS: i64 = 30;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-#[command(before_help = "Examples:\n  loupe doctor\n  loupe doctor --json --jq '.checks[] | select(.ok | not)'\n")]
+#[command(
+    before_help = "Examples:\n  loupe doctor\n  loupe doctor --json --jq '.checks[] | select(.ok | not)'\n"
+)]
 pub struct DoctorArgs {}
 
 const VIEW: View = View {
@@ -44,7 +46,8 @@ pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let mut checks = Checks::default();
     let settings = &ctx.settings;
-    let context = settings.context_name.as_ref().map(|name| format!(", context {}", name.value)).unwrap_or_default();
+    let context =
+        settings.context_name.as_ref().map(|name| format!(", context {}", name.value)).unwrap_or_default();
     checks.good("address", format!("{} (from {}{context})", settings.url.value, settings.url.source));
 
     let client = ctx.client()?;
@@ -53,7 +56,9 @@ pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
         checks.clock(&answer);
         let ready = Call::<Value>::get("/readyz").with(Auth::None);
         checks.note("ready", client.send(&ready).await.map(|_| "it takes requests".to_owned()));
-        for (name, found) in [("api key", settings.api_key.is_some()), ("session", settings.session.is_some())] {
+        for (name, found) in
+            [("api key", settings.api_key.is_some()), ("session", settings.session.is_some())]
+        {
             if found {
                 checks.credential(ctx, name).await?;
             }
@@ -97,7 +102,8 @@ impl Checks {
         match url.scheme() {
             "https" => self.good("transport", "TLS".to_owned()),
             _ if local => self.good("transport", "plain http, to this machine only".to_owned()),
-            _ => self.bad("transport", CliError::new(Exit::Failed, "credentials travel in clear text; use https")),
+            _ => self
+                .bad("transport", CliError::new(Exit::Failed, "credentials travel in clear text; use https")),
         }
     }
 
@@ -105,7 +111,10 @@ impl Checks {
         let start = Instant::now();
         match client.send(&calls::health()).await {
             Ok(answer) => {
-                self.good("server", format!("answered in {}", tui::format::latency(start.elapsed().as_millis() as i64)));
+                self.good(
+                    "server",
+                    format!("answered in {}", tui::format::latency(start.elapsed().as_millis() as i64)),
+                );
                 Some(answer)
             }
             Err(error) => {
@@ -116,7 +125,10 @@ impl Checks {
     }
 
     fn clock(&mut self, answer: &Answer) {
-        let date = answer.headers.get("date").and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+        let date = answer
+            .headers
+            .get("date")
+            .and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
         let Some(theirs) = date else { return };
         let skew = (now().to_utc() - theirs.to_utc()).num_seconds();
         if skew.abs() <= SKEW_SECONDS {
@@ -129,7 +141,11 @@ impl Checks {
 
     async fn credential(&mut self, ctx: &Ctx, name: &str) -> Result {
         let mut options = ctx.settings.client(None);
-        if name == "session" { options.api_key = None } else { options.session_token = None }
+        if name == "session" {
+            options.api_key = None
+        } else {
+            options.session_token = None
+        }
         let found = Client::new(options)?.send(&calls::me()).await;
         let limits = found.as_ref().ok().and_then(Answer::rate_limit);
         let me = found.and_then(|answer| answer.json::<::api::tenant::Me>());

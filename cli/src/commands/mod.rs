@@ -3,6 +3,7 @@
 pub mod api;
 pub mod auth;
 pub mod completion;
+pub mod console;
 pub mod context;
 pub mod doctor;
 pub mod help;
@@ -25,6 +26,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Projects(command) => projects::run(ctx, command).await,
         Command::Traces(command) => traces::run(ctx, command).await,
         Command::Api(args) => api::run(ctx, args).await,
+        Command::Console(args) => console::run(ctx, args).await,
         Command::Doctor(args) => doctor::run(ctx, args).await,
         Command::Completion(args) => completion::run(ctx, &args),
         Command::Help(args) => help::run(ctx, &args),

@@ -47,9 +47,9 @@ pub enum Command {
 /// Arguments of `projects list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only those of this status
-    #[arg(long, value_enum)]
-    status: Option<Status>,
+    /// Those of this status
+    #[arg(long, value_enum, default_value_t = Status::Active)]
+    status: Status,
 }
 
 /// Values of `--status`.
@@ -57,6 +57,7 @@ pub struct ListArgs {
 enum Status {
     Active,
     Archived,
+    All,
 }
 
 /// A project.
@@ -127,17 +128,16 @@ async fn project_id(client: &Client, wanted: &str) -> Result<uuid::Uuid> {
     }
 }
 
-async fn list(ctx: &mut Ctx, client: &Client, status: Option<Status>) -> Result {
+async fn list(ctx: &mut Ctx, client: &Client, status: Status) -> Result {
     ctx.out.check(&VIEW)?;
-    let status = status.map(|status| match status {
-        Status::Active => ProjectStatus::Active,
-        Status::Archived => ProjectStatus::Archived,
-    });
-    let rows = super::all_pages(ctx, client, VIEW.plural, |cursor| {
-        calls::projects(status, &Page { limit: Some(200), cursor })
-    })
-    .await?;
-    ctx.out.list(&VIEW, rows)
+    let status = match status {
+        Status::Active => Some(ProjectStatus::Active),
+        Status::Archived => Some(ProjectStatus::Archived),
+        Status::All => None,
+    };
+    let page = |cursor| calls::projects(status, &Page { limit: Some(200), cursor });
+    let projects = super::all_pages(ctx, client, VIEW.plural, page).await?;
+    ctx.out.list(&VIEW, projects)
 }
 
 async fn archive(ctx: &mut Ctx, client: &Client, args: &ArchiveArgs) -> Result {

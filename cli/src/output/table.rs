@@ -61,13 +61,16 @@ fn fixed_widths(columns: &[Chosen<'_>], limit: Option<usize>) -> Vec<usize> {
 /// then takes from the widest elastic column until the table fits.
 fn shrink(columns: &[Chosen<'_>], widths: &mut [usize], limit: Option<usize>) {
     let Some(limit) = limit else { return };
-    let readable = |width: usize, column: &Chosen<'_>| if column.elastic() { width.min(READABLE) } else { width };
+    let readable =
+        |width: usize, column: &Chosen<'_>| if column.elastic() { width.min(READABLE) } else { width };
     loop {
-        let least: Vec<usize> = widths.iter().zip(columns).map(|(width, column)| readable(*width, column)).collect();
+        let least: Vec<usize> =
+            widths.iter().zip(columns).map(|(width, column)| readable(*width, column)).collect();
         if total(&least) <= limit {
             break;
         }
-        let left = widths.iter_mut().zip(columns).rev().find(|(width, column)| column.optional() && **width > 0);
+        let left =
+            widths.iter_mut().zip(columns).rev().find(|(width, column)| column.optional() && **width > 0);
         let Some((dropped, _)) = left else { break };
         *dropped = 0;
     }

@@ -36,6 +36,10 @@ fn stub() -> Stub {
                 Reply::json(json!({ "apikeys": [key("old", None)], "has_more": false, "next_cursor": null }))
             }
             ("POST", "/v1/apikeys") => Reply::status(201, key("ci", Some("lp_secret"))),
+            // Archived ones are listed only when they are asked for.
+            ("GET", "/v1/projects") if state == "archived" && !request.query.contains("status=all") => {
+                Reply::json(json!({ "projects": [], "has_more": false, "next_cursor": null }))
+            }
             ("GET", "/v1/projects") => {
                 Reply::json(json!({ "projects": [project(state)], "has_more": false, "next_cursor": null }))
             }

@@ -1,5 +1,10 @@
 //! The program as a whole, against a stub of the server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first thing that is wrong")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first thing that is wrong"
+)]
 
 mod auth;
 mod changes;

@@ -241,5 +241,8 @@ fn help_needs_nothing_and_misspelt_words_get_a_suggestion() {
     }
     assert!(run(stub.bare(&["completion", "bash"])).stdout.contains("_loupe"));
     assert_eq!(run(stub.bare(&["trace", "list", "--help"])).code, 0);
+    let ran = run(stub.bare(&["console"]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("loupe traces tail"), "{}", ran.stderr);
     assert!(stub.requests().is_empty());
 }

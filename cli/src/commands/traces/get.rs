@@ -99,21 +99,24 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
 fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
     let is_failed = failed(trace);
     let mark = cell::mark(is_failed, style);
+    let narrow = width.is_some_and(|width| width < 100);
+    let id = cell::raw(trace.get("id"));
     let shown = [
         cell::text(trace, "name", style).text,
-        cell::raw(trace.get("id")),
+        if narrow { String::new() } else { id },
         cell::text(trace, "model", style).text,
         cell::latency(trace, "latency_ms", style).text,
         format!("{} tokens", cell::count(trace, "total_token_count", style).text),
         cell::money(trace, "cost", style).text,
     ];
+    let shown: Vec<&str> = shown.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     let first = cell::Cell::plain(shown.join("  ")).text;
-    // Long names are cut like everything in a table; the id has its own line below if needed.
+    // Where the line is short it is cut like everything in a table, and the id has its own.
     let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(2));
     let first = tui::text::cut(&first, room, &style.glyphs);
     let mut text = format!("{} {first}\n", style.paint(&mark.text, mark.tone));
     let lines = [
-        ("id", width.filter(|width| *width < 100).and_then(|_| trace.get("id"))),
+        ("id", trace.get("id").filter(|_| narrow)),
         ("started", None),
         ("error", trace.get("error")),
         ("session", trace.get("session_id")),

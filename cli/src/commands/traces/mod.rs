@@ -55,9 +55,13 @@ pub const VIEW: View = View {
             .right()
             .columns(7),
         Column::new("TOKENS", "total_token_count", |row, style| cell::count(row, "total_token_count", style))
-            .right().optional()
+            .right()
+            .optional()
             .columns(6),
-        Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)).right().optional().columns(7),
+        Column::new("COST", "cost", |row, style| cell::money(row, "cost", style))
+            .right()
+            .optional()
+            .columns(7),
         Column::new("TAGS", "tags", tags).elastic().wide(),
         Column::new("SPANS", "span_count", |row, style| cell::count(row, "span_count", style))
             .right()

@@ -61,6 +61,18 @@ const VIEW: View = View {
     ],
 };
 
+/// How people read the answer to one trace.
+const ONE: View = View {
+    columns: &[
+        Column::new("ID", "id", |row, style| cell::text(row, "id", style)),
+        Column::new("EXTERNAL", "external_id", |row, style| cell::text(row, "external_id", style)),
+        Column::new("SPANS", "span_count", |row, style| cell::count(row, "span_count", style)),
+        Column::new("TOKENS", "total_token_count", |row, style| cell::count(row, "total_token_count", style)),
+        Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)),
+    ],
+    ..VIEW
+};
+
 /// Sends traces and reports what became of each.
 pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     ctx.out.check(&VIEW)?;
@@ -235,7 +247,7 @@ async fn send_one(ctx: &mut Ctx, client: &Client, item: Value) -> Result {
                 .into_owned();
             ctx.out.write(&(line + "\n"))
         }
-        _ => ctx.out.item(&VIEW, &answer),
+        _ => ctx.out.item(&ONE, &answer),
     }
 }
 
