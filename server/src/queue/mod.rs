@@ -119,15 +119,17 @@ pub async fn enqueue<J: Job>(
     Ok(())
 }
 
-/// Up to `limit` tenants with work that is due in `lane`, the longest waiting first.
+/// Up to `limit` tenants with work that is due in `lane`, in a circle that begins behind
+/// `last`: whoever was served last is asked last, so a tenant with much work waiting doesn't
+/// keep the others from theirs.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn candidates(db: &Db, lane: Lane, now: i64, limit: u64) -> Result<Vec<Uuid>, DbErr> {
+pub async fn candidates(db: &Db, lane: Lane, now: i64, last: Uuid, limit: u64) -> Result<Vec<Uuid>, DbErr> {
     // Over tenants, without a lock: one of the few statements that name none.
-    let sql = "SELECT tenant_id, MIN(run_at) AS first FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2 \
-               GROUP BY tenant_id ORDER BY first LIMIT $3";
-    let values = [lane.as_str().into(), now.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let sql = "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2 \
+               GROUP BY tenant_id ORDER BY (tenant_id <= $3), tenant_id LIMIT $4";
+    let values = [lane.as_str().into(), now.into(), last.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
     let rows = db.write.query_all_raw(statement(db, sql, values)).await?;
     rows.iter().map(|it| it.try_get("", "tenant_id")).collect()
 }

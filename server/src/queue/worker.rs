@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use entities::job;
 use futures::FutureExt;
+use uuid::Uuid;
 
 use super::{LEASE, Lane, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
 use crate::{app::App, jobs};
@@ -41,10 +42,11 @@ pub fn start(app: &Arc<App>) {
 /// When the database fails.
 pub async fn drain(app: &Arc<App>) -> Result<usize, sea_orm::DbErr> {
     let mut ran = 0;
+    let mut last = Uuid::nil();
     loop {
         let mut found = false;
         for lane in Lane::ALL {
-            for job in due(app, *lane).await? {
+            for job in due(app, *lane, &mut last).await? {
                 found = true;
                 ran += 1;
                 run(app, job).await;
@@ -57,8 +59,9 @@ pub async fn drain(app: &Arc<App>) -> Result<usize, sea_orm::DbErr> {
 }
 
 async fn work(app: &Arc<App>, lane: Lane) {
+    let mut last = Uuid::nil();
     loop {
-        let jobs = match due(app, lane).await {
+        let jobs = match due(app, lane, &mut last).await {
             Ok(jobs) => jobs,
             Err(error) => {
                 tracing::warn!(lane = lane.as_str(), %error, "could not claim jobs");
@@ -83,11 +86,13 @@ async fn work(app: &Arc<App>, lane: Lane) {
     }
 }
 
-async fn due(app: &App, lane: Lane) -> Result<Vec<job::Model>, sea_orm::DbErr> {
+/// Claims jobs of the next tenant after `last` that has some, and remembers it there.
+async fn due(app: &App, lane: Lane, last: &mut Uuid) -> Result<Vec<job::Model>, sea_orm::DbErr> {
     let now = app.clock.now();
-    for tenant in candidates(&app.db, lane, now, 8).await? {
+    for tenant in candidates(&app.db, lane, now, *last, 8).await? {
         let jobs = claim(&app.db, tenant, lane, now, BATCH).await?;
         if !jobs.is_empty() {
+            *last = tenant;
             return Ok(jobs);
         }
     }
