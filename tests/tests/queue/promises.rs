@@ -1,0 +1,233 @@
+//! One promise a test.
+
+use std::collections::HashSet;
+
+use server::queue::{self, LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
+use tests::on_both_databases;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::{LANE, Work, enqueue, insert, now, stored};
+
+const SECOND: i64 = 1_000_000;
+
+on_both_databases! {
+    async fn a_job_is_there_with_its_transaction_or_not_at_all(app: TestApp) {
+        let db = &app.app.db;
+        let txn = db.begin().await.unwrap();
+        queue::enqueue(&txn, app.tenant, &Work { n: 1 }, now(app), now(app)).await.unwrap();
+        txn.rollback().await.unwrap();
+        assert_eq!(stored(app).await, []);
+        let txn = db.begin().await.unwrap();
+        queue::enqueue(&txn, app.tenant, &Work { n: 2 }, now(app), now(app)).await.unwrap();
+        txn.commit().await.unwrap();
+        let jobs = stored(app).await;
+        assert_eq!((jobs.len(), jobs[0].payload.as_str(), jobs[0].status.as_str()), (1, r#"{"n":2}"#, "ready"));
+    }
+
+    async fn jobs_are_claimed_when_due_the_longest_waiting_first(app: TestApp) {
+        let db = &app.app.db;
+        let third = enqueue(app, app.tenant, 3, now(app)).await;
+        let first = enqueue(app, app.tenant, 1, now(app) - 2).await;
+        let second = enqueue(app, app.tenant, 2, now(app) - 1).await;
+        let later = enqueue(app, app.tenant, 4, now(app) + SECOND).await;
+        for expected in [first, second, third] {
+            let claimed = claim(db, app.tenant, LANE, now(app), 1).await.unwrap();
+            assert_eq!((claimed.len(), claimed[0].id), (1, expected));
+            assert_eq!((claimed[0].attempts, claimed[0].lease_until), (1, Some(now(app) + LEASE)));
+        }
+        assert_eq!(claim(db, app.tenant, LANE, now(app), 10).await.unwrap(), []);
+        assert!(candidates(db, LANE, now(app), Uuid::nil(), 8).await.unwrap().is_empty());
+        app.advance(1);
+        assert_eq!(claim(db, app.tenant, LANE, now(app), 10).await.unwrap()[0].id, later);
+    }
+
+    async fn a_claim_takes_no_more_than_asked(app: TestApp) {
+        for n in 0..20 {
+            enqueue(app, app.tenant, n, now(app)).await;
+        }
+        let sizes = [7, 7, 7, 7];
+        let mut taken = Vec::new();
+        for limit in sizes {
+            taken.push(claim(&app.app.db, app.tenant, LANE, now(app), limit).await.unwrap().len());
+        }
+        assert_eq!(taken, [7, 7, 6, 0]);
+    }
+
+    async fn a_lane_never_takes_from_another(app: TestApp) {
+        let mut row = queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app));
+        row.lane = "another".to_owned();
+        insert(app, row).await;
+        assert!(candidates(&app.app.db, LANE, now(app), Uuid::nil(), 8).await.unwrap().is_empty());
+        assert_eq!(claim(&app.app.db, app.tenant, LANE, now(app), 8).await.unwrap(), []);
+    }
+
+    async fn a_tenant_with_much_to_do_does_not_keep_others_waiting(app: TestApp) {
+        let db = &app.app.db;
+        let tenants: Vec<Uuid> = (1..=12_u128).map(Uuid::from_u128).collect();
+        for n in 0..200 {
+            enqueue(app, tenants[n % 10], n, now(app) - 1_000).await;
+        }
+        for small in &tenants[10..] {
+            enqueue(app, *small, 0, now(app)).await;
+        }
+        // As a worker goes round: one claim of the next tenant after the last one served.
+        let mut last = Uuid::nil();
+        let mut served = Vec::new();
+        for _ in 0..tenants.len() {
+            last = candidates(db, LANE, now(app), last, 1).await.unwrap()[0];
+            assert!(!claim(db, last, LANE, now(app), 1).await.unwrap().is_empty());
+            served.push(last);
+        }
+        assert_eq!(served, tenants, "each once before anyone's second turn");
+        assert_eq!(candidates(db, LANE, now(app), last, 1).await.unwrap(), tenants[..1], "and round again");
+    }
+
+    async fn a_claim_reaches_no_other_tenant(app: TestApp) {
+        let other = Uuid::from_u128(9);
+        enqueue(app, other, 1, now(app)).await;
+        assert_eq!(claim(&app.app.db, app.tenant, LANE, now(app), 8).await.unwrap(), []);
+        assert_eq!(claim(&app.app.db, other, LANE, now(app), 8).await.unwrap().len(), 1);
+    }
+
+    async fn what_is_done_is_gone(app: TestApp) {
+        enqueue(app, app.tenant, 1, now(app)).await;
+        let job = claim(&app.app.db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        assert!(finish(&app.app.db, &job, &Outcome::Done, now(app)).await.unwrap());
+        assert_eq!(stored(app).await, []);
+        assert!(!finish(&app.app.db, &job, &Outcome::Done, now(app)).await.unwrap(), "only once");
+    }
+
+    async fn a_heartbeat_keeps_a_claim(app: TestApp) {
+        let db = &app.app.db;
+        enqueue(app, app.tenant, 1, now(app)).await;
+        let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        for _ in 0..3 {
+            app.advance(LEASE / SECOND - 1);
+            assert!(heartbeat(db, &job, now(app)).await.unwrap());
+            assert_eq!(rescue(db, now(app)).await.unwrap(), 0);
+        }
+        assert!(finish(db, &job, &Outcome::Done, now(app)).await.unwrap());
+        assert!(!heartbeat(db, &job, now(app)).await.unwrap());
+    }
+
+    async fn whoever_lost_a_claim_can_no_longer_end_the_job(app: TestApp) {
+        let db = &app.app.db;
+        let id = enqueue(app, app.tenant, 1, now(app)).await;
+        let lost = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        app.advance(LEASE / SECOND);
+        assert_eq!(rescue(db, now(app)).await.unwrap(), 0, "to the last moment it is held");
+        app.advance(1);
+        assert_eq!(rescue(db, now(app)).await.unwrap(), 1);
+        let why = Outcome::Retry { why: "late".to_owned() };
+        let ways = [Outcome::Done, why, Outcome::Snooze { until: 0 }, Outcome::Discard { why: String::new() }];
+        for again in [false, true] {
+            if again {
+                let held = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+                assert_eq!((held.id, held.attempts), (id, 2));
+                assert!(held.fence > lost.fence);
+            }
+            let before = stored(app).await;
+            for outcome in &ways {
+                assert!(!finish(db, &lost, outcome, now(app)).await.unwrap(), "{outcome:?}");
+            }
+            assert!(!heartbeat(db, &lost, now(app)).await.unwrap());
+            assert!(!give_back(db, &lost, now(app)).await.unwrap());
+            assert_eq!(stored(app).await, before);
+        }
+    }
+
+    async fn a_snooze_and_a_job_given_back_are_no_attempts(app: TestApp) {
+        let db = &app.app.db;
+        enqueue(app, app.tenant, 1, now(app)).await;
+        for _ in 0..5 {
+            let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+            assert_eq!(job.attempts, 1);
+            assert!(finish(db, &job, &Outcome::Snooze { until: now(app) + 10 * SECOND }, now(app)).await.unwrap());
+            assert_eq!(claim(db, app.tenant, LANE, now(app), 1).await.unwrap(), []);
+            app.advance(10);
+            let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+            assert!(give_back(db, &job, now(app)).await.unwrap());
+        }
+        assert_eq!(stored(app).await[0].attempts, 0);
+    }
+
+    async fn failures_wait_longer_each_time_and_then_the_job_is_dead(app: TestApp) {
+        let db = &app.app.db;
+        let id = enqueue(app, app.tenant, 1, now(app)).await;
+        let mut waits = Vec::new();
+        for attempt in 1..=3 {
+            let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+            assert_eq!(job.attempts, attempt);
+            let why = format!("failure {attempt}");
+            assert!(finish(db, &job, &Outcome::Retry { why: why.clone() }, now(app)).await.unwrap());
+            let job = stored(app).await.remove(0);
+            assert_eq!((job.id, job.last_error), (id, Some(why)));
+            if attempt < 3 {
+                assert_eq!(job.status, "ready");
+                waits.push(job.run_at - now(app));
+                app.clock.advance(job.run_at - now(app));
+            } else {
+                assert_eq!((job.status.as_str(), job.lease_until), ("dead", None));
+            }
+        }
+        assert!(waits[0] >= SECOND && waits[1] > waits[0], "{waits:?}");
+        app.advance(100_000);
+        assert_eq!(claim(db, app.tenant, LANE, now(app), 1).await.unwrap(), []);
+        assert_eq!(rescue(db, now(app)).await.unwrap(), 0);
+    }
+
+    async fn what_can_not_succeed_is_dead_at_once(app: TestApp) {
+        enqueue(app, app.tenant, 1, now(app)).await;
+        let job = claim(&app.app.db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        assert!(finish(&app.app.db, &job, &Outcome::Discard { why: "no".to_owned() }, now(app)).await.unwrap());
+        let job = stored(app).await.remove(0);
+        assert_eq!((job.status.as_str(), job.last_error.as_deref()), ("dead", Some("no")));
+    }
+
+    async fn a_job_that_takes_its_workers_down_ends_dead(app: TestApp) {
+        let db = &app.app.db;
+        enqueue(app, app.tenant, 1, now(app)).await;
+        for _ in 0..3 {
+            assert_eq!(claim(db, app.tenant, LANE, now(app), 1).await.unwrap().len(), 1);
+            app.advance(LEASE / SECOND + 1);
+            assert_eq!(rescue(db, now(app)).await.unwrap(), 1);
+        }
+        assert_eq!(stored(app).await[0].status, "dead");
+    }
+
+    async fn claimers_at_the_same_time_share_no_job(app: TestApp) {
+        let db = app.app.db.clone();
+        let other = Uuid::from_u128(5);
+        let at = now(app);
+        let txn = db.begin().await.unwrap();
+        for n in 0..500 {
+            queue::enqueue(&txn, if n % 2 == 0 { app.tenant } else { other }, &Work { n }, at, at).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        let mut tasks = JoinSet::new();
+        for worker in 0..8_u64 {
+            let db = db.clone();
+            tasks.spawn(async move {
+                let mut mine = Vec::new();
+                let mut last = Uuid::from_u128(u128::from(worker));
+                loop {
+                    let tenants = candidates(&db, LANE, at, last, 8).await.unwrap();
+                    let Some(tenant) = tenants.first() else { return mine };
+                    last = *tenant;
+                    for job in claim(&db, *tenant, LANE, at, 1 + worker).await.unwrap() {
+                        mine.push(job.id);
+                        assert!(finish(&db, &job, &Outcome::Done, at).await.unwrap());
+                    }
+                }
+            });
+        }
+        let mut all = Vec::new();
+        while let Some(mine) = tasks.join_next().await {
+            all.extend(mine.unwrap());
+        }
+        assert_eq!(all.len(), 500);
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), 500);
+        assert_eq!(stored(app).await, []);
+    }
+}

@@ -1,0 +1,206 @@
+//! Commands drawn from a seed, against a model of the queue in memory. After each command the
+//! answers agree, and at the end of a run every stored row does. A failure names its seed.
+
+use std::collections::BTreeMap;
+
+use entities::job;
+use sea_orm::EntityTrait;
+use server::queue::{LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
+use tests::{TestApp, on_both_databases};
+use uuid::Uuid;
+
+use super::{LANE, enqueue, now, stored};
+
+/// Runs on each database, and commands in each.
+const SEEDS: u64 = 200;
+const COMMANDS: usize = 40;
+/// As [`super::Work`] has it.
+const MAX_ATTEMPTS: i32 = 3;
+
+on_both_databases! {
+    async fn the_queue_does_what_its_model_does(app: TestApp) {
+        for seed in 0..SEEDS {
+            run(app, seed).await;
+        }
+    }
+}
+
+/// What the model knows of a job.
+#[derive(Clone, Debug, PartialEq)]
+struct Known {
+    tenant: Uuid,
+    status: &'static str,
+    run_at: i64,
+    attempts: i32,
+    lease_until: Option<i64>,
+    fence: i64,
+}
+
+#[derive(Default)]
+struct Model {
+    jobs: BTreeMap<Uuid, Known>,
+    /// Claims, also those lost since: a worker may come back at any time.
+    claims: Vec<job::Model>,
+}
+
+async fn run(app: &TestApp, seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
+    let mut model = Model::default();
+    for step in 0..COMMANDS {
+        command(app, &mut model, &mut dice, &format!("seed {seed}, step {step}")).await;
+    }
+    let rows: BTreeMap<Uuid, Known> = stored(app).await.into_iter().map(|it| (it.id, known(&it))).collect();
+    assert_eq!(rows, model.jobs, "seed {seed}");
+    let expired = model.jobs.values().filter(|it| it.status == "running").count();
+    app.clock.advance(2 * LEASE);
+    assert_eq!(rescue(&app.app.db, now(app)).await.unwrap(), u64::try_from(expired).unwrap(), "seed {seed}");
+    job::Entity::delete_many().exec(&app.app.db.write).await.unwrap();
+}
+
+async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
+    let (db, now) = (&app.app.db, now(app));
+    let tenant = Uuid::from_u128(u128::from(1 + dice.below(3)));
+    match dice.below(10) {
+        0..=2 => {
+            let run_at = now + dice.signed(2 * LEASE);
+            let id = enqueue(app, tenant, 0, run_at).await;
+            model.jobs.insert(id, Known { tenant, status: "ready", run_at, attempts: 0, lease_until: None, fence: 0 });
+        }
+        3 | 4 => {
+            let limit = 1 + dice.below(3);
+            let mut claimed = claim(db, tenant, LANE, now, limit).await.unwrap();
+            claimed.sort_by_key(|it| (it.run_at, it.id));
+            let found: Vec<Uuid> = claimed.iter().map(|it| it.id).collect();
+            assert_eq!(found, model.claim(tenant, now, usize::try_from(limit).unwrap()), "{at}: claim");
+            model.claims.extend(claimed);
+        }
+        5 => {
+            let mut due: Vec<Uuid> = model.jobs.values().filter(|it| it.is_due(now)).map(|it| it.tenant).collect();
+            due.sort_unstable();
+            due.dedup();
+            due.sort_by_key(|it| *it <= tenant);
+            assert_eq!(candidates(db, LANE, now, tenant, 8).await.unwrap(), due, "{at}: candidates");
+        }
+        6 => app.clock.advance(dice.signed(LEASE).abs()),
+        7 => {
+            let lost = model.rescue(now);
+            assert_eq!(rescue(db, now).await.unwrap(), lost, "{at}: rescue");
+        }
+        8 => {
+            let Some(claim) = model.draw(dice) else { return };
+            let held = model.holds(&claim);
+            if let Some(known) = held {
+                known.lease_until = Some(now + LEASE);
+            }
+            let held = model.holds(&claim).is_some();
+            assert_eq!(heartbeat(db, &claim, now).await.unwrap(), held, "{at}: heartbeat");
+        }
+        _ => {
+            let Some(claim) = model.draw(dice) else { return };
+            let held = model.holds(&claim).is_some();
+            let outcome = match dice.below(5) {
+                0 => Outcome::Done,
+                1 => Outcome::Snooze { until: now + dice.signed(LEASE) },
+                2 => Outcome::Discard { why: "drawn".to_owned() },
+                3 => {
+                    assert_eq!(give_back(db, &claim, now).await.unwrap(), held, "{at}: give back");
+                    return model.finish(&claim, &Outcome::Snooze { until: now }, now);
+                }
+                _ => Outcome::Retry { why: "drawn".to_owned() },
+            };
+            assert_eq!(finish(db, &claim, &outcome, now).await.unwrap(), held, "{at}: {outcome:?}");
+            model.finish(&claim, &outcome, now);
+        }
+    }
+}
+
+impl Known {
+    fn is_due(&self, now: i64) -> bool {
+        self.status == "ready" && self.run_at <= now
+    }
+}
+
+impl Model {
+    fn claim(&mut self, tenant: Uuid, now: i64, limit: usize) -> Vec<Uuid> {
+        let mut due: Vec<(i64, Uuid)> = self
+            .jobs
+            .iter()
+            .filter(|(_, it)| it.tenant == tenant && it.is_due(now))
+            .map(|(id, it)| (it.run_at, *id))
+            .collect();
+        due.sort_unstable();
+        due.truncate(limit);
+        for (_, id) in &due {
+            let job = self.jobs.get_mut(id).unwrap();
+            (job.status, job.lease_until) = ("running", Some(now + LEASE));
+            (job.attempts, job.fence) = (job.attempts + 1, job.fence + 1);
+        }
+        due.into_iter().map(|it| it.1).collect()
+    }
+
+    fn rescue(&mut self, now: i64) -> u64 {
+        let lost = self.jobs.values_mut().filter(|it| it.lease_until.is_some_and(|until| until < now));
+        let mut count = 0;
+        for job in lost {
+            count += 1;
+            job.lease_until = None;
+            job.status = if job.attempts >= MAX_ATTEMPTS { "dead" } else { "ready" };
+        }
+        count
+    }
+
+    fn finish(&mut self, claim: &job::Model, outcome: &Outcome, now: i64) {
+        let Some(job) = self.holds(claim) else { return };
+        job.lease_until = None;
+        match outcome {
+            Outcome::Done => {
+                self.jobs.remove(&claim.id);
+            }
+            Outcome::Snooze { until } => {
+                (job.status, job.attempts, job.run_at) = ("ready", job.attempts - 1, *until);
+            }
+            Outcome::Retry { .. } if job.attempts < MAX_ATTEMPTS => {
+                // A second, doubled with each attempt.
+                (job.status, job.run_at) = ("ready", now + (1_000_000 << (job.attempts - 1)));
+            }
+            Outcome::Retry { .. } | Outcome::Discard { .. } => job.status = "dead",
+        }
+    }
+
+    /// The job, if this claim is the newest and not ended.
+    fn holds(&mut self, claim: &job::Model) -> Option<&mut Known> {
+        self.jobs.get_mut(&claim.id).filter(|it| it.status == "running" && it.fence == claim.fence)
+    }
+
+    fn draw(&self, dice: &mut Dice) -> Option<job::Model> {
+        let count = u64::try_from(self.claims.len()).unwrap();
+        (count > 0).then(|| self.claims[usize::try_from(dice.below(count)).unwrap()].clone())
+    }
+}
+
+fn known(row: &job::Model) -> Known {
+    let status = ["ready", "running", "dead"].into_iter().find(|it| *it == row.status).unwrap();
+    let job::Model { tenant_id, run_at, attempts, lease_until, fence, .. } = *row;
+    Known { tenant: tenant_id, status, run_at, attempts, lease_until, fence }
+}
+
+/// Numbers from a seed (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 11) % bound
+    }
+
+    /// Between minus `bound` and `bound`.
+    fn signed(&mut self, bound: i64) -> i64 {
+        i64::try_from(self.below(2 * bound.unsigned_abs())).unwrap() - bound
+    }
+}

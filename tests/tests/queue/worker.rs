@@ -1,0 +1,75 @@
+//! What workers do with jobs, by those that the server knows.
+
+use std::time::Duration;
+
+use entities::job;
+use serde_json::json;
+use server::queue::{Outcome, claim, finish, worker};
+use tests::{app::START, on_both_databases};
+use uuid::Uuid;
+
+use super::{LANE, Work, enqueue, insert, now, stored};
+
+on_both_databases! {
+    async fn a_job_of_an_unknown_kind_is_left_for_a_newer_version(app: TestApp) {
+        enqueue(app, app.tenant, 1, now(app)).await;
+        assert_eq!(app.drain().await, 1);
+        let job = stored(app).await.remove(0);
+        assert_eq!((job.status.as_str(), job.attempts, job.kind.as_str()), ("ready", 0, "test_work"));
+        assert!(job.run_at > now(app));
+        assert_eq!(app.drain().await, 0, "not before its time");
+    }
+
+    async fn a_job_that_can_not_be_read_is_dead_and_hinders_no_other(app: TestApp) {
+        let key = app.full_key();
+        let mut row = server::queue::new_job(app.tenant, &Work { n: 1 }, now(app) - 1, now(app));
+        row.kind = "trace_ready".to_owned();
+        insert(app, row).await;
+        key.post("/v1/ingest", &json!({"id": "r"})).await.ok();
+        assert_eq!(app.drain().await, 2);
+        let jobs = stored(app).await;
+        assert_eq!((jobs.len(), jobs[0].status.as_str()), (1, "dead"));
+        assert!(jobs[0].last_error.as_deref().unwrap().contains("unreadable payload"));
+        assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["ready"], true);
+    }
+
+    async fn running_workers_do_what_is_enqueued_while_they_run(app: TestApp) {
+        worker::start(&app.app);
+        let key = app.full_key();
+        for n in 0..30 {
+            key.post("/v1/ingest", &json!({"id": format!("r{n}")})).await.ok();
+        }
+        until("every trace is ready and no job is left", async || {
+            let list = key.get("/v1/traces").await.ok();
+            let all_ready = list["traces"].as_array().unwrap().iter().all(|it| it["ready"] == true);
+            all_ready && stored(app).await.is_empty()
+        }).await;
+    }
+
+    async fn a_job_that_another_process_held_is_taken_up(app: TestApp) {
+        let row = job::Model {
+            kind: "trace_ready".to_owned(),
+            payload: json!({"ready_at": START, "traces": [Uuid::from_u128(1)]}).to_string(),
+            ..server::queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app))
+        };
+        insert(app, row).await;
+        let held = claim(&app.app.db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        assert_eq!(app.drain().await, 0);
+        app.advance(31);
+        assert_eq!(server::queue::rescue(&app.app.db, now(app)).await.unwrap(), 1);
+        assert_eq!(app.drain().await, 1);
+        assert!(!finish(&app.app.db, &held, &Outcome::Done, now(app)).await.unwrap());
+        assert_eq!(stored(app).await, []);
+    }
+}
+
+/// Waits for what workers do by themselves; fails when it does not come about.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..100 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("never: {what}");
+}
