@@ -16,7 +16,7 @@ SHARED = {"setting", "api_key"}
 
 # Statements over all tenants: few, known, without a lock, and on nobody's path.
 OVER_TENANTS = {
-    "SELECT tenant_id, MIN(run_at) AS first FROM job": "which tenants have work that is due",
+    "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1": "which tenants have work that is due",
     "SELECT DISTINCT tenant_id FROM job WHERE status = 'running'": "whose workers did not come back",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
     'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
