@@ -50,8 +50,8 @@ impl Tab {
 /// What the panes are about: a span, or the trace itself when it has no spans.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// A span.
-    Span(&'a Span),
+    /// A span, and the trace that lends the topmost ones its own input and output.
+    Span(&'a Span, Option<&'a Trace>),
     /// A trace.
     Trace(&'a Trace),
 }
@@ -60,7 +60,9 @@ impl<'a> Subject<'a> {
     /// What went in.
     pub fn input(self) -> Option<&'a str> {
         match self {
-            Self::Span(span) => span.input.as_deref(),
+            Self::Span(span, trace) => {
+                span.input.as_deref().or_else(|| lender(span, trace)?.input.as_deref())
+            }
             Self::Trace(trace) => trace.input.as_deref(),
         }
     }
@@ -68,7 +70,9 @@ impl<'a> Subject<'a> {
     /// What came out.
     pub fn output(self) -> Option<&'a str> {
         match self {
-            Self::Span(span) => span.output.as_deref(),
+            Self::Span(span, trace) => {
+                span.output.as_deref().or_else(|| lender(span, trace)?.output.as_deref())
+            }
             Self::Trace(trace) => trace.output.as_deref(),
         }
     }
@@ -76,7 +80,7 @@ impl<'a> Subject<'a> {
     /// What went wrong.
     pub fn error(self) -> Option<&'a str> {
         match self {
-            Self::Span(span) => span.error.as_deref(),
+            Self::Span(span, _) => span.error.as_deref(),
             Self::Trace(trace) => trace.error.as_deref(),
         }
     }
@@ -84,7 +88,7 @@ impl<'a> Subject<'a> {
     /// Its name.
     pub fn name(self) -> &'a str {
         match self {
-            Self::Span(span) => &span.name,
+            Self::Span(span, _) => &span.name,
             Self::Trace(trace) => trace.name.as_deref().unwrap_or("trace"),
         }
     }
@@ -92,11 +96,16 @@ impl<'a> Subject<'a> {
     /// The record as JSON.
     pub fn record(self) -> String {
         let text = match self {
-            Self::Span(span) => serde_json::to_string(span),
+            Self::Span(span, _) => serde_json::to_string(span),
             Self::Trace(trace) => serde_json::to_string(trace),
         };
         text.unwrap_or_default()
     }
+}
+
+/// The trace, if the span is at the top of it: callers often give the input to the trace only.
+fn lender<'a>(span: &Span, trace: Option<&'a Trace>) -> Option<&'a Trace> {
+    trace.filter(|_| span.parent_span_id.is_none())
 }
 
 /// How lines are laid out.
@@ -181,7 +190,7 @@ fn failure(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec
         return vec![Line::of(Tone::Dim, "(no error)")];
     };
     let mut lines = plain(error, Tone::Bad, setting.cols);
-    if let Subject::Span(span) = subject {
+    if let Subject::Span(span, _) = subject {
         field(&mut lines, "failure_type", span.failure_type.as_deref(), setting);
         let own = |event: &&Event| event.span_id == Some(span.id) && event.level == "error";
         for event in events.iter().filter(own) {
@@ -208,7 +217,7 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
     let time = |time: Timestamp| moment(setting.reader.zone, time, setting.reader.now);
     let mut add = |name: &str, value: Option<String>| field(&mut lines, name, value.as_deref(), setting);
     let metadata = match subject {
-        Subject::Span(span) => {
+        Subject::Span(span, _) => {
             add("span", Some(span.id.to_string()));
             add("parent", span.parent_span_id.map(|id| id.to_string()));
             add("type", Some(span.kind.to_string()));
@@ -238,7 +247,7 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
         lines.extend(value(Some(metadata.get()), setting));
     }
     let own = |event: &&Event| match subject {
-        Subject::Span(span) => event.span_id == Some(span.id),
+        Subject::Span(span, _) => event.span_id == Some(span.id),
         Subject::Trace(_) => true,
     };
     let mut titled = false;

@@ -146,7 +146,7 @@ impl Detail {
     /// What the panes are about.
     pub fn subject(&self) -> Option<Subject<'_>> {
         match (self.current(), &self.trace) {
-            (Some(span), _) => Some(Subject::Span(span)),
+            (Some(span), trace) => Some(Subject::Span(span, trace.as_deref())),
             (None, Some(trace)) => Some(Subject::Trace(trace)),
             (None, None) => None,
         }

@@ -58,6 +58,10 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
 }
 
 fn press(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    // A notice was read by now; a failure stays its time.
+    if state.toast.as_ref().is_some_and(|toast| !toast.bad) {
+        state.toast = None;
+    }
     if state.input.is_some() {
         return typing::key(state, key);
     }
