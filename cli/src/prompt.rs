@@ -53,7 +53,7 @@ pub async fn line() -> Result<String> {
 }
 
 /// Fails where nobody can answer, naming the flag to pass instead.
-fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
+pub fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
     let refused = ctx.global.no_input || ctx.env.flag("LOUPE_NO_INPUT");
     if !refused && ctx.env.stdin_tty && ctx.env.stderr_tty {
         return Ok(());

@@ -143,8 +143,8 @@ async fn list(ctx: &mut Ctx, client: &Client, status: Status) -> Result {
 async fn archive(ctx: &mut Ctx, client: &Client, args: &ArchiveArgs) -> Result {
     // Without a terminal the question can't be asked, whatever the project turns out to be.
     let asked = !ctx.global.yes && !ctx.global.dry_run;
-    if asked && (ctx.global.no_input || !ctx.env.stdin_tty) {
-        return Err(CliError::usage(format!("archiving {} needs an answer; pass --yes", args.project)));
+    if asked {
+        prompt::require_terminal(ctx, "--yes")?;
     }
     if ctx.global.dry_run
         && let Ok(id) = args.project.parse()

@@ -115,3 +115,25 @@ fn a_loose_credentials_file_is_warned_about() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(run(stub.loupe(&["auth", "status"])).stderr.contains("credentials.toml"));
 }
+
+#[test]
+fn the_doctor_says_what_is_wrong() {
+    let stub = Stub::new(|request, _| match request.path.as_str() {
+        "/v1/me" if request.auth != "Bearer lp_test" => Reply::error(401, "unauthorized"),
+        "/v1/me" => {
+            Reply::json(me("member")).header("X-RateLimit-Limit: 60").header("X-RateLimit-Remaining: 7")
+        }
+        _ => Reply::json(json!({})).header("Date: Sat, 21 Nov 2020 05:00:00 GMT"),
+    });
+    let mut command = stub.loupe(&["doctor", "--json"]);
+    command.env("LOUPE_SESSION_TOKEN", "old");
+    let ran = run(command);
+    let checks: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let ok = |name: &str| {
+        let of_name = |check: &&Value| check["name"] == name;
+        checks["checks"].as_array().unwrap().iter().find(of_name).map(|check| check["ok"] == true)
+    };
+    assert_eq!((ok("server"), ok("api key"), ok("rate limit")), (Some(true), Some(true), Some(true)));
+    assert_eq!((ok("clock"), ok("session")), (Some(false), Some(false)));
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
+}
