@@ -5,7 +5,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{api, auth, completion, console, context, doctor, help, keys, projects, traces},
+    commands::{api, auth, completion, console, context, doctor, help, keys, man, projects, traces},
     config::env::Env,
     error::{CliError, Result},
     output::Format,
@@ -58,6 +58,8 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// A completion script for a shell
     Completion(completion::CompletionArgs),
+    /// Manual pages, a file a command
+    Man(man::ManArgs),
     /// Pages about exit codes, filters, output, environment, credentials
     Help(help::HelpArgs),
 }

@@ -84,7 +84,7 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
         return finish(out.write(commands::help::SHORT), wants_json);
     };
     // Pages and scripts need no configuration, and come even where it is broken.
-    let offline = matches!(command, Command::Help(_) | Command::Completion(_));
+    let offline = matches!(command, Command::Help(_) | Command::Completion(_) | Command::Man(_));
     global.new_context = command.makes_contexts();
     let settings = if offline {
         config::Settings::resolve(

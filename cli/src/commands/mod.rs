@@ -8,6 +8,7 @@ pub mod context;
 pub mod doctor;
 pub mod help;
 pub mod keys;
+pub mod man;
 pub mod projects;
 pub mod secret_file;
 pub mod traces;
@@ -29,6 +30,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Console(args) => console::run(ctx, args).await,
         Command::Doctor(args) => doctor::run(ctx, args).await,
         Command::Completion(args) => completion::run(ctx, &args),
+        Command::Man(args) => man::run(ctx, &args),
         Command::Help(args) => help::run(ctx, &args),
     }
 }

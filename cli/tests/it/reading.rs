@@ -239,6 +239,9 @@ fn help_needs_nothing_and_misspelt_words_get_a_suggestion() {
     for topic in ["exit-codes", "filters", "output", "environment", "auth"] {
         assert_eq!(run(stub.bare(&["help", topic])).code, 0);
     }
+    assert_eq!(run(stub.bare(&["man", "--dir", "pages"])).code, 0);
+    let page = std::fs::read_to_string(stub.dir.path().join("pages/loupe-traces-list.1")).unwrap();
+    assert!(page.contains("latency"), "{page}");
     assert!(run(stub.bare(&["completion", "bash"])).stdout.contains("_loupe"));
     assert_eq!(run(stub.bare(&["trace", "list", "--help"])).code, 0);
     let ran = run(stub.bare(&["console"]));

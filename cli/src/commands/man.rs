@@ -1,0 +1,31 @@
+//! `loupe man`: manual pages, made without network or configuration.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  loupe man --dir ~/.local/share/man/man1\n  loupe man --dir pages && man -l pages/loupe-traces.1\n"
+)]
+pub struct ManArgs {
+    /// Folder that takes the pages; it is made if needed
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Writes a page for every command.
+pub fn run(ctx: &mut Ctx, args: &ManArgs) -> Result {
+    std::fs::create_dir_all(&args.dir)
+        .and_then(|()| clap_mangen::generate_to(crate::command(), &args.dir))
+        .map_err(|error| CliError::new(Exit::Unexpected, format!("{}: {error}", args.dir.display())))?;
+    ctx.out.note(&format!("pages written to {}", args.dir.display()));
+    Ok(())
+}
