@@ -21,7 +21,7 @@ use crate::{
     access::Caller,
     app::App,
     error::Result,
-    store::traces::{Filter, changed_since},
+    store::traces::{Changes, Filter, changed_since},
 };
 
 /// Events read at once.
@@ -108,19 +108,16 @@ impl Follower {
 
     /// Reads what changed; false when nothing new did.
     async fn read(&mut self) -> Result<bool> {
-        // One writer commits in order, so there nothing appears behind the last event.
+        // One writer commits in order, so there nothing appears behind the last event's microsecond.
         let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
-        let mut after = match overlap {
-            0 => self.position,
-            back => (self.position.0.saturating_sub(back), Uuid::nil()),
-        };
+        let mut after = (self.position.0.saturating_sub(overlap), Uuid::nil());
         let mut events = Vec::new();
         loop {
-            let rows = changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK).await?;
-            let Some((last, _)) = rows.last() else { break };
-            after = (last.updated_at, last.id);
-            self.position = self.position.max(after);
-            let full = rows.len() == BLOCK;
+            let Changes { rows, last, more } =
+                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK).await?;
+            let Some(last) = last else { break };
+            after = last;
+            self.position = self.position.max(last);
             for (row, texts) in rows {
                 if self.sent.insert(row.id, row.updated_at) == Some(row.updated_at) {
                     continue;
@@ -130,7 +127,7 @@ impl Follower {
                 let data = serde_json::to_string(&trace).map_err(anyhow::Error::from)?;
                 events.push(Event::default().event("trace").id(id).data(data));
             }
-            if !full || !events.is_empty() {
+            if !more || !events.is_empty() {
                 break;
             }
         }

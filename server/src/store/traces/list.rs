@@ -22,6 +22,17 @@ pub struct Page {
     pub next: Option<(i64, Uuid)>,
 }
 
+/// What changed, and how far was read.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The traces, oldest change first.
+    pub rows: Vec<(trace::Model, Texts)>,
+    /// The last change read, which may be of a trace that lacks the words; none if there was none.
+    pub last: Option<(i64, Uuid)>,
+    /// There may be more behind it.
+    pub more: bool,
+}
+
 /// Bytes of text after which a page ends early.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Traces whose texts one request looks through for words.
@@ -79,7 +90,7 @@ pub async fn page(
     }
 }
 
-/// Traces committed or changed after the (time of change, id) of `after`, oldest change first.
+/// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`.
 ///
 /// # Errors
 /// When the database fails.
@@ -89,7 +100,7 @@ pub async fn changed_since(
     filter: &Filter,
     after: (i64, Uuid),
     limit: usize,
-) -> Result<Vec<(trace::Model, Texts)>, DbErr> {
+) -> Result<Changes, DbErr> {
     let mut sql = Sql::new(tenant);
     let (at, id) = (sql.arg(after.0), sql.arg(after.1));
     sql.push(&format!(
@@ -101,7 +112,9 @@ pub async fn changed_since(
     sql.push(&format!(" ORDER BY t.updated_at, t.id LIMIT {limit}"));
     let rows = fetch(db, sql).await?;
     let texts = trace_texts(db, tenant, &rows).await?;
-    Ok(rows.into_iter().zip(texts).filter(|(row, texts)| holds(row, texts, &filter.words)).collect())
+    let (last, more) = (rows.last().map(|it| (it.updated_at, it.id)), rows.len() == limit);
+    let rows = rows.into_iter().zip(texts).filter(|(row, texts)| holds(row, texts, &filter.words)).collect();
+    Ok(Changes { rows, last, more })
 }
 
 /// Chooses what to walk along.
@@ -157,8 +170,8 @@ async fn rows(
                     let (key, value) = (way.arg(key.as_str()), way.arg(value.as_str()));
                     way.push(&format!(
                         "SELECT g.started_at, g.trace_id AS id FROM trace_tag g \
-                         JOIN trace t ON t.tenant_id = $1 AND t.id = g.trace_id \
-                         WHERE g.tenant_id = $1 AND g.key = {key} AND g.value = {value}"
+                         CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = g.trace_id \
+                         AND g.tenant_id = $1 AND g.key = {key} AND g.value = {value}"
                     ));
                     way.and_older("g", "trace_id", after);
                     let mut rest = filter.clone();
@@ -204,6 +217,9 @@ async fn rows(
 }
 
 /// Joins the newest rows of several ways with the traces they name.
+///
+/// `CROSS JOIN`, because SQLite then keeps the order of the tables; of itself it would walk
+/// all traces by time to save the sort.
 fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
     if ways.is_empty() {
         return;
@@ -211,7 +227,7 @@ fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
     let all: Vec<String> = ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
     sql.push(&format!(
         "SELECT {} FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
-         JOIN trace t ON t.tenant_id = $1 AND t.id = p.id",
+         CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = p.id",
         trace::Model::select("t"),
         all.join(" UNION ALL ")
     ));

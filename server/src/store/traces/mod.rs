@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 pub use detail::{Position, events, get, spans};
 pub use filter::{Filter, Tag};
-pub use list::{Page, changed_since, page};
+pub use list::{Changes, Page, changed_since, page};
 pub use text::{SpanTexts, Texts, span_texts, trace_texts};
 pub use write::{Stored, store};
 
