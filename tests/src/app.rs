@@ -39,6 +39,8 @@ pub enum On {
 enum Holder {
     Sqlite { _folder: tempfile::TempDir },
     Postgres { _database: Database },
+    /// Another [`TestApp`] does.
+    Elsewhere,
 }
 
 /// A running server with one tenant.
@@ -54,9 +56,18 @@ pub struct TestApp {
     /// Its project.
     pub project: Uuid,
     key: String,
+    database: String,
     stop: CancellationToken,
     serving: JoinHandle<()>,
     holder: Holder,
+}
+
+/// A server that listens.
+struct Listening {
+    app: Arc<App>,
+    url: String,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
 }
 
 impl TestApp {
@@ -67,7 +78,7 @@ impl TestApp {
 
     /// A server with a tenant on this plan and these flags.
     pub async fn with(database: On, plan: Plan, flags: &[&str]) -> Self {
-        let (url, holder) = match database {
+        let (database, holder) = match database {
             On::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
                 (sqlite_url(folder.path()), Holder::Sqlite { _folder: folder })
@@ -77,20 +88,13 @@ impl TestApp {
                 (database.url(), Holder::Postgres { _database: database })
             }
         };
-        let db = Db::open(&url, None, 4).await.unwrap();
+        let db = Db::open(&database, None, 4).await.unwrap();
         db.migrate().await.unwrap();
         let clock = Arc::new(FakeClock::at(START));
         let txn = db.begin().await.unwrap();
         let made = first_start::create_tenant(&txn, "default", plan, None, None, START).await.unwrap();
         txn.commit().await.unwrap();
-        let master = MasterKey::parse("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").unwrap();
-        let config = config::from_flags(flags).unwrap();
-        let app = App::start(db, Arc::clone(&clock) as Arc<dyn Clock>, config, &master).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let stop = CancellationToken::new();
-        let (serve, stopped) = (Arc::clone(&app), stop.clone().cancelled_owned());
-        let serving = tokio::spawn(async move { server::http::serve::serve(&serve, listener, stopped).await });
+        let Listening { app, url, stop, serving } = listen(db, &clock, flags).await;
         Self {
             app,
             clock,
@@ -98,9 +102,28 @@ impl TestApp {
             tenant: made.tenant_id,
             project: made.project_id,
             key: made.secret.reveal().to_owned(),
+            database,
             stop,
             serving,
             holder,
+        }
+    }
+
+    /// Another server on the same database, as a second process would be.
+    pub async fn beside(&self) -> Self {
+        let db = Db::open(&self.database, None, 4).await.unwrap();
+        let Listening { app, url, stop, serving } = listen(db, &self.clock, &[]).await;
+        Self {
+            app,
+            clock: Arc::clone(&self.clock),
+            url,
+            tenant: self.tenant,
+            project: self.project,
+            key: self.key.clone(),
+            database: self.database.clone(),
+            stop,
+            serving,
+            holder: Holder::Elsewhere,
         }
     }
 
@@ -198,4 +221,16 @@ impl TestApp {
         txn.commit().await.unwrap();
         (made.tenant_id, self.bearer(made.secret.reveal()))
     }
+}
+
+async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
+    let master = MasterKey::parse("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").unwrap();
+    let config = config::from_flags(flags).unwrap();
+    let app = App::start(db, Arc::clone(clock) as Arc<dyn Clock>, config, &master).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let stop = CancellationToken::new();
+    let (serve, stopped) = (Arc::clone(&app), stop.clone().cancelled_owned());
+    let serving = tokio::spawn(async move { server::http::serve::serve(&serve, listener, stopped).await });
+    Listening { app, url, stop, serving }
 }

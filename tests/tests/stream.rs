@@ -1,0 +1,147 @@
+//! The stream of traces, from outside.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use api::Plan;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tests::{
+    Caller, On, TestApp,
+    app::START,
+    on_both_databases,
+    otlp::{Span, request},
+    sse::EventStream,
+};
+
+const STREAM: &str = "/v1/traces/stream";
+
+on_both_databases! {
+    async fn a_trace_comes_when_it_is_committed_and_when_it_changes(app: TestApp) {
+        let key = app.full_key();
+        let mut stream = EventStream::open(&key, STREAM, None).await;
+        key.post("/v1/otlp/traces", &request([&Span::new(1, 2, "call", START).under(1).with("output.value", "late")])).await.ok();
+        let event = stream.next().await.unwrap();
+        assert_eq!((event.name.as_str(), &event.data["name"]), ("trace", &Value::Null));
+        assert!(event.data.get("spans").is_none() && !event.id.is_empty());
+        app.clock.advance(1);
+        key.post("/v1/otlp/traces", &request([&Span::new(1, 1, "root", START)])).await.ok();
+        let event = stream.next().await.unwrap();
+        assert_eq!((&event.data["name"], &event.data["span_count"]), (&json!("root"), &json!(2)));
+        let list = key.get("/v1/traces").await.ok();
+        assert_eq!(event.data, list["traces"][0], "as in the list");
+        // A client's retry changes nothing, so nothing comes.
+        app.clock.advance(1);
+        key.post("/v1/otlp/traces", &request([&Span::new(1, 1, "root", START)])).await.ok();
+        assert!(stream.within(Duration::from_millis(1_500)).await.is_none());
+    }
+
+    async fn the_filters_of_the_list_hold(app: TestApp) {
+        let key = app.full_key();
+        let mut by_name = EventStream::open(&key, &format!("{STREAM}?name=wanted"), None).await;
+        let mut by_words = EventStream::open(&key, &format!("{STREAM}?q=needle&preview=true"), None).await;
+        // More than is read at once lies before the one that is looked for.
+        let hay: Vec<Value> = (0..250).map(|n| json!({"id": format!("hay-{n}"), "name": "hay", "input": "straw"})).collect();
+        key.post("/v1/ingest/batch", &json!({"traces": hay})).await.ok();
+        app.clock.advance(1);
+        let text = format!("a needle {}", "x".repeat(5_000));
+        key.post("/v1/ingest", &json!({"id": "the one", "name": "wanted", "input": text})).await.ok();
+        let event = by_name.next().await.unwrap();
+        assert_eq!((&event.data["external_id"], &event.data["input"]), (&json!("the one"), &json!(text)));
+        let event = by_words.next().await.unwrap();
+        assert_eq!(event.data["external_id"], "the one");
+        assert_eq!(event.data["input"].as_str().unwrap().len(), 2_048);
+        key.get(&format!("{STREAM}?latency_min=x")).await.is(400, "invalid_query");
+    }
+
+    async fn resuming_leaves_nothing_out(app: TestApp) {
+        const WRITERS: usize = 4;
+        const EACH: usize = 60;
+        let key = app.full_key();
+        let mut tasks = tokio::task::JoinSet::new();
+        for writer in 0..WRITERS {
+            let (key, clock) = (app.full_key(), std::sync::Arc::clone(&app.clock));
+            tasks.spawn(async move {
+                for n in 0..EACH {
+                    key.post("/v1/ingest", &json!({"id": format!("{writer}-{n}")})).await.ok();
+                    clock.advance(20_000);
+                }
+            });
+        }
+        let (mut seen, mut last, mut connections): (HashSet<String>, Option<String>, usize) = Default::default();
+        let started = Instant::now();
+        while seen.len() < WRITERS * EACH {
+            assert!(started.elapsed() < Duration::from_secs(60), "{} of {} came", seen.len(), WRITERS * EACH);
+            let mut stream = EventStream::open(&key, STREAM, last.as_deref()).await;
+            connections += 1;
+            // Longer each time: the overlap that comes again must not be all that is read.
+            for _ in 0..20 * connections {
+                let Some(Some(event)) = stream.within(Duration::from_millis(1_500)).await else { break };
+                seen.insert(event.data["external_id"].as_str().unwrap().to_owned());
+                last = Some(event.id);
+            }
+        }
+        assert!(connections > 1);
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+    }
+
+    async fn a_tenant_sees_its_own_only(app: TestApp) {
+        let (_, other) = app.other_tenant(Plan::Pro).await;
+        let key = app.full_key();
+        let mut foreign = EventStream::open(&other, STREAM, None).await;
+        let mut own = EventStream::open(&key, STREAM, None).await;
+        key.post("/v1/ingest", &json!({"name": "mine"})).await.ok();
+        let event = own.next().await.unwrap();
+        assert!(foreign.within(Duration::from_millis(1_500)).await.is_none());
+        let resumed = other.request(Method::GET, STREAM).header("last-event-id", &event.id);
+        other.send(resumed).await.is(400, "invalid_cursor");
+        let damaged = key.request(Method::GET, STREAM).header("last-event-id", format!("{}x", event.id));
+        key.send(damaged).await.is(400, "invalid_cursor");
+        app.anonymous().get(STREAM).await.is(401, "unauthorized");
+    }
+
+    async fn a_comment_keeps_a_quiet_stream_open(app: TestApp) {
+        let mut stream = EventStream::open(&app.full_key(), STREAM, None).await;
+        assert!(stream.within(Duration::from_millis(16_500)).await.is_none(), "no event");
+        assert!(stream.comments > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_with_its_server() {
+    for database in [On::Sqlite, On::Postgres] {
+        let app = TestApp::on(database).await;
+        let mut stream = EventStream::open(&app.full_key(), STREAM, None).await;
+        let started = Instant::now();
+        let (ended, ()) = tokio::join!(stream.next(), app.stop());
+        assert!(ended.is_none());
+        assert!(started.elapsed() < Duration::from_secs(5), "{database:?} took {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_server_commits_comes_too() {
+    let app = TestApp::on(On::Postgres).await;
+    let other = app.beside().await;
+    let mut stream = EventStream::open(&app.full_key(), STREAM, None).await;
+    for n in 0..5 {
+        let there: Caller = other.full_key();
+        there.post("/v1/ingest", &json!({"id": format!("there-{n}")})).await.ok();
+        assert_eq!(stream.next().await.unwrap().data["external_id"], format!("there-{n}"));
+        // An id of the one resumes at the other.
+        app.clock.advance(1);
+        app.full_key().post("/v1/ingest", &json!({"id": format!("here-{n}")})).await.ok();
+        let event = stream.next().await.unwrap();
+        let mut resumed = EventStream::open(&there, STREAM, Some(&event.id)).await;
+        assert!(resumed.next().await.is_some());
+        app.clock.advance(4_000_000);
+    }
+    other.stop().await;
+    app.stop().await;
+}
