@@ -47,6 +47,7 @@ pub enum Action {
     TextMode,
     NextTrace,
     PreviousTrace,
+    Projects,
     Problems,
     Help,
     Redraw,
@@ -67,11 +68,14 @@ pub enum Scope {
     Panel,
     /// Help and the log of problems.
     Overlay,
+    /// The choice of a project.
+    Picker,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: &'static [Self] = &[Self::List, Self::Tree, Self::Pane, Self::Panel, Self::Overlay];
+    pub const ALL: &'static [Self] =
+        &[Self::List, Self::Tree, Self::Pane, Self::Panel, Self::Overlay, Self::Picker];
 
     /// What help calls it.
     pub const fn title(self) -> &'static str {
@@ -81,6 +85,7 @@ impl Scope {
             Self::Pane => "Trace detail: pane",
             Self::Panel => "Screen",
             Self::Overlay => "Help and problems",
+            Self::Picker => "Projects",
         }
     }
 }
@@ -107,8 +112,9 @@ const DETAIL: &[Scope] = &[Scope::Tree, Scope::Pane];
 const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
 const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
 const SCREENS: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Panel];
+const OPENABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Picker];
 const TABBED: &[Scope] = &[Scope::List, Scope::Panel];
-const TEXTS: &[Scope] = &[Scope::Tree, Scope::Pane, Scope::Panel, Scope::Overlay];
+const TEXTS: &[Scope] = &[Scope::Tree, Scope::Pane, Scope::Panel, Scope::Overlay, Scope::Picker];
 
 macro_rules! table {
     ($($action:expr, $name:literal, [$($key:literal),+], $scopes:expr, $help:literal $(, $footer:literal)?);+ $(;)?) => {
@@ -123,7 +129,7 @@ macro_rules! table {
 
 /// The table. Its order is the order of the footer and of help.
 pub const BINDINGS: &[Binding] = table! {
-    Action::Open, "nav.open", ["enter"], FINDABLE, "open the trace, go into the pane, fold or unfold", "open";
+    Action::Open, "nav.open", ["enter"], OPENABLE, "open, go into the pane, fold or unfold, choose", "open";
     Action::Up, "nav.up", ["up", "k"], Scope::ALL, "one up";
     Action::Down, "nav.down", ["down", "j"], Scope::ALL, "one down";
     Action::EditFilter, "list.filter", ["/"], LIST, "edit the server filter; tab completes, up recalls", "filter";
@@ -146,6 +152,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Split, "detail.split", ["\\"], DETAIL, "one pane or two, where the width allows two";
     Action::TextMode, "detail.text-mode", ["t"], DETAIL, "show JSON as a tree or as plain text";
     Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
+    Action::Projects, "app.project", ["p"], LIST, "show another project, or all", "project";
     Action::Refresh, "nav.refresh", ["R"], FINDABLE, "ask the server again now", "refresh";
     Action::WidenTime, "list.widen", ["w"], LIST, "drop the filter's time bounds";
     Action::PageUp, "nav.page-up", ["pgup", "ctrl-u"], Scope::ALL, "one page up";

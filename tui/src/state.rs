@@ -67,6 +67,8 @@ pub enum Purpose {
     Me,
     /// The projects.
     Projects,
+    /// The projects to choose from.
+    Picker,
     /// The first page of the list.
     First,
     /// An older page.
@@ -115,6 +117,13 @@ pub enum Overlay {
     Problems {
         /// First visible line.
         top: usize,
+    },
+    /// The choice of a project.
+    Projects {
+        /// The tenant's projects; nothing until they are here.
+        all: Option<Vec<Project>>,
+        /// The row under the cursor; 0 stands for all projects.
+        selected: usize,
     },
 }
 
@@ -290,6 +299,7 @@ impl State {
     /// Where keys are pressed.
     pub fn scope(&self) -> Scope {
         match (&self.overlay, &self.detail, self.screen) {
+            (Some(Overlay::Projects { .. }), ..) => Scope::Picker,
             (Some(_), ..) => Scope::Overlay,
             (None, Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
             (None, Some(_), 1) => Scope::Tree,

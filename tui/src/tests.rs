@@ -68,6 +68,21 @@ fn me() -> Me {
     }
 }
 
+fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
+    use api::project::{Project, ProjectStatus};
+    let time = Timestamp::from_micros(BASE);
+    Project {
+        id: id(n),
+        name: name.into(),
+        status: if archived { ProjectStatus::Archived } else { ProjectStatus::Active },
+        prompt_autoship_enabled: false,
+        retention_days: None,
+        archived_at: archived.then_some(time),
+        created_at: time,
+        updated_at: time,
+    }
+}
+
 fn me_request(effects: &[Effect]) -> u64 {
     effects
         .iter()

@@ -4,6 +4,7 @@ mod copy;
 mod detail;
 mod list;
 mod network;
+mod picker;
 mod typing;
 
 use crossterm::event::{KeyEvent, KeyEventKind};
@@ -128,6 +129,7 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             overlay(state, action);
             Vec::new()
         }
+        Scope::Picker => picker::act(state, action),
         Scope::List => list::act(state, action),
         Scope::Tree | Scope::Pane => detail::act(state, action),
         Scope::Panel => {

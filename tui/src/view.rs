@@ -7,7 +7,7 @@ use crate::{
     input::{Input, Purpose},
     keymap::{Action, key_label, of_scope},
     layout,
-    screens::{detail, help, placeholder, traces},
+    screens::{detail, help, picker, placeholder, traces},
     state::{Link, Overlay, State},
     text::{clean, width},
     theme::{Theme, Tone},
@@ -37,6 +37,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     put(buffer, parts.tabs, 0, &tabs(state, cols).line(theme, false));
     put(buffer, parts.line, 0, &middle(state, cols).line(theme, false));
     match (&state.overlay, &state.detail, state.screen) {
+        (Some(Overlay::Projects { .. }), ..) => picker::draw(state, buffer, parts.body),
         (Some(_), ..) => help::draw(state, buffer, parts.body),
         (None, Some(open), 1) => detail::draw(state, open, buffer, parts.body),
         (None, None, 1) => traces::draw(state, buffer, parts.body),
@@ -151,6 +152,7 @@ fn middle(state: &State, cols: usize) -> Pieces {
     match (&state.overlay, &state.detail, state.screen) {
         (Some(Overlay::Help { .. }), ..) => Pieces::new().add(Tone::Dim, " Keys"),
         (Some(Overlay::Problems { .. }), ..) => Pieces::new().add(Tone::Dim, " Log"),
+        (Some(Overlay::Projects { .. }), ..) => Pieces::new().add(Tone::Dim, " Projects"),
         (None, Some(open), 1) => detail::breadcrumb(state, open).cut(cols, theme),
         (None, None, 1) => {
             let filter = if state.filter.text.is_empty() {
@@ -253,6 +255,7 @@ fn keys(state: &State, cols: usize) -> Pieces {
         }
         let word = match (binding.action, state.list.paused) {
             (Action::Pause, true) => "resume",
+            (Action::Open, _) if state.overlay.is_some() => "choose",
             (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",
             _ => word,
         };

@@ -20,7 +20,7 @@ pub fn overlay_len(state: &State) -> usize {
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     let top = match &state.overlay {
         Some(Overlay::Help { top, .. } | Overlay::Problems { top }) => *top,
-        None => return,
+        Some(Overlay::Projects { .. }) | None => return,
     };
     for (at, pieces) in lines(state).into_iter().skip(top).enumerate() {
         put(buffer, area, at, &pieces.cut(usize::from(area.width), &state.theme).line(&state.theme, false));
@@ -31,7 +31,7 @@ fn lines(state: &State) -> Vec<Pieces> {
     match &state.overlay {
         Some(Overlay::Help { words, .. }) => help(state, &words.to_lowercase()),
         Some(Overlay::Problems { .. }) => problems(state),
-        None => Vec::new(),
+        Some(Overlay::Projects { .. }) | None => Vec::new(),
     }
 }
 

@@ -3,5 +3,6 @@
 pub mod detail;
 pub mod help;
 pub mod notice;
+pub mod picker;
 pub mod placeholder;
 pub mod traces;

@@ -204,10 +204,39 @@ fn a_trace_of_25_000_spans_stays_quick() {
     let effects = key(&mut state, KeyCode::Enter);
     let mut big = refund();
     big.id = id(39);
-    big.spans = Some((1..=25_000).map(|n| span(n, (n > 1).then(|| n / 2))).collect());
+    big.spans = Some((1..=25_000).map(|n| span(n, (n > 1).then_some(n / 2))).collect());
     reply(&mut state, &effects, Ok(Reply::Trace(Box::new(big))));
     for _ in 0..200 {
         press(&mut state, "j");
     }
     assert_eq!(state.detail.as_ref().unwrap().selected, 200);
+}
+
+#[test]
+fn another_project_is_chosen_from_the_list() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "p");
+    assert!(matches!(effects[..], [Effect::LoadProjects(_)]));
+    let projects = vec![project(1, "zeta", true), project(2, "checkout-bot", false)];
+    reply(&mut state, &effects, Ok(Reply::Projects(projects)));
+    press(&mut state, "j");
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(query.project, Some(id(2)), "active ones come first");
+    assert!(state.overlay.is_none());
+}
+
+#[test]
+fn a_named_project_is_looked_up_before_the_list() {
+    let (mut state, _) = started((80, 24), UNICODE);
+    state.target.project = Some("checkout-bot".into());
+    let effects = press(&mut state, "R");
+    let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
+    assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project == Some(id(2))));
+    state.project = None;
+    state.target.project = Some("missing".into());
+    let effects = press(&mut state, "R");
+    let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![])));
+    assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project.is_none()));
+    assert!(state.toast.as_ref().unwrap().bad);
 }

@@ -122,6 +122,19 @@ fn panels_and_overlays() {
 }
 
 #[test]
+fn projects_and_an_archived_one() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "p");
+    let projects = vec![project(1, "2025-pilot", true), project(2, "checkout-bot", false)];
+    reply(&mut state, &effects, Ok(Reply::Projects(projects)));
+    press(&mut state, "jj");
+    snap("projects", &state);
+    let effects = key(&mut state, KeyCode::Enter);
+    answer(&mut state, &effects, last_page(vec![trace(1)]));
+    snap("archived", &state);
+}
+
+#[test]
 fn ascii_has_no_other_bytes_outside_data() {
     let mut state = filled((80, 24), ASCII);
     press(&mut state, "j");

@@ -46,6 +46,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
                 state.tell(if state.list.find.is_some() { "not found in the loaded rows" } else { "f finds" })
             }
         },
+        Action::Projects => return super::picker::open(state),
         Action::Refresh => return network::retry(state),
         Action::Back if state.list.find.is_some() => state.list.find = None,
         Action::Back if state.list.is_empty() && !state.filter.text.is_empty() => {

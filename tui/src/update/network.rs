@@ -67,6 +67,17 @@ fn screen_of(name: &str) -> Option<u8> {
 /// Puts another filter in force and loads the list anew.
 pub(super) fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
     state.filter.text = text;
+    reload(state)
+}
+
+/// Shows another project, or all of them, and loads the list anew.
+pub(super) fn set_project(state: &mut State, project: Option<Project>) -> Vec<Effect> {
+    state.target.project = None;
+    state.project = project;
+    reload(state)
+}
+
+fn reload(state: &mut State) -> Vec<Effect> {
     let find = state.list.find.take();
     state.list = crate::list::List::new();
     state.list.find = find;
@@ -136,6 +147,10 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
         (purpose, Err(error)) => failed(state, &purpose, error),
         (_, Ok(Reply::Me(me))) => {
             state.me = Some(*me);
+            Vec::new()
+        }
+        (Purpose::Picker, Ok(Reply::Projects(projects))) => {
+            super::picker::fill(state, projects);
             Vec::new()
         }
         (_, Ok(Reply::Projects(projects))) => pick(state, projects),
@@ -299,7 +314,7 @@ fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> 
                 open.error = Some(error);
             }
         }
-        Purpose::More | Purpose::Spans(_) => {
+        Purpose::More | Purpose::Spans(_) | Purpose::Picker => {
             state.complain(describe(&error));
             if let (Purpose::Spans(_), Some(open)) = (purpose, &mut state.detail) {
                 open.next_cursor = None;

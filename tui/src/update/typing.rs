@@ -20,7 +20,7 @@ pub(super) fn start_find(state: &mut State) {
             state.input = Some(Input::new(Purpose::Help, words));
             return;
         }
-        (Some(Overlay::Problems { .. }), _) => return,
+        (Some(_), _) => return,
         (None, Some(detail)) => detail.find.clone(),
         (None, None) => state.list.find.clone(),
     };
