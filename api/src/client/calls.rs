@@ -35,8 +35,12 @@ pub fn health() -> Call<Value> {
 
 /// A page of traces, newest first, their texts cut to a preview.
 pub fn traces(filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
-    let call = filtered(Call::get("/v1/traces"), filter, project);
-    paged(call, page).query("preview", true)
+    whole_traces(filter, project, page).query("preview", true)
+}
+
+/// A page of traces, newest first, their texts whole. Large texts make pages short.
+pub fn whole_traces(filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
+    paged(filtered(Call::get("/v1/traces"), filter, project), page)
 }
 
 /// The live stream of the traces that a filter selects.

@@ -130,6 +130,12 @@ impl Out {
         pick::check(&self.fields, view)
     }
 
+    /// Whether inputs and outputs are part of what is written, so that they must be whole.
+    pub fn shows_texts(&self) -> bool {
+        let named = self.fields.iter().any(|field| matches!(field.as_str(), "input" | "output"));
+        named || (self.format.is_json() && self.fields.is_empty())
+    }
+
     /// Writes a list: the document as the server sent it, with its rows under `view.plural`.
     pub fn list(&mut self, view: &View, document: Value) -> Result<()> {
         self.check(view)?;

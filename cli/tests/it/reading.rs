@@ -68,6 +68,20 @@ fn an_unknown_field_lists_the_known_ones_before_any_request() {
 }
 
 #[test]
+fn texts_are_whole_where_they_are_written() {
+    let stub = pages();
+    for (args, whole) in [
+        (&["traces", "list", "-o", "ndjson", "-L", "1"][..], true),
+        (&["traces", "list", "-o", "csv", "--fields", "id,output", "-L", "1"], true),
+        (&["traces", "list", "-L", "1"], false),
+    ] {
+        run(stub.loupe(args));
+        let query = stub.requests().last().unwrap().query.clone();
+        assert_eq!(!query.contains("preview"), whole, "{args:?}: {query}");
+    }
+}
+
+#[test]
 fn jq_runs_without_jq() {
     let ran = run(pages().loupe(&["traces", "list", "--jq", ".traces[0].id", "--raw"]));
     assert_eq!(ran.stdout, "01980f6e-0000-7000-8000-000000000000\n");

@@ -1,7 +1,7 @@
 //! `loupe traces list`.
 
 use api::{
-    client::calls::{self, Page},
+    client::calls::Page,
     page::{DEFAULT_LIMIT, MAX_LIMIT},
 };
 use clap::Args;
@@ -42,7 +42,7 @@ pub async fn run(ctx: &mut Ctx, args: ListArgs) -> Result {
     loop {
         let limit = u32::try_from(left).unwrap_or(MAX_LIMIT).min(MAX_LIMIT);
         page.limit = Some(limit);
-        document = client.value(&calls::traces(&filter, project, &page)).await?;
+        document = client.value(&super::page(ctx, &filter, project, &page)).await?;
         page.cursor = next_cursor(&document);
         let rows = match document.get_mut(VIEW.plural).map(Value::take) {
             Some(Value::Array(rows)) => rows,

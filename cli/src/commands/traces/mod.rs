@@ -8,8 +8,17 @@ pub mod send;
 pub mod tail;
 pub mod tree;
 
+use api::{
+    client::{
+        Call,
+        calls::{self, Page},
+    },
+    filter::Filter,
+    trace::TraceList,
+};
 use clap::Subcommand;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::{
     ctx::Ctx,
@@ -110,6 +119,12 @@ pub fn failed(row: &Value) -> bool {
 fn tags(row: &Value, _: &cell::Style) -> cell::Cell {
     let tags = row.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     cell::Cell::plain(tags.collect::<Vec<_>>().join(" "))
+}
+
+/// A page of the list, with as much of the texts as the output shows.
+fn page(ctx: &Ctx, filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
+    let call = if ctx.out.shows_texts() { calls::whole_traces } else { calls::traces };
+    call(filter, project, page)
 }
 
 /// Runs a verb of `traces`.

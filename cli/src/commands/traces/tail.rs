@@ -234,7 +234,7 @@ impl Tail {
         let mut found: Vec<Value> = Vec::new();
         let mut wait = self.interval;
         for _ in 0..MOST_PAGES {
-            let answer = self.client.send(&calls::traces(&filter, self.project, &page)).await?;
+            let answer = self.client.send(&super::page(ctx, &filter, self.project, &page)).await?;
             if let Some((limit, remaining)) = answer.rate_limit()
                 && remaining.saturating_mul(10) < limit
             {
