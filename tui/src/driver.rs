@@ -56,6 +56,7 @@ pub async fn run(
     let mut events = EventStream::new();
     let mut clock = interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut hangup = Hangup::new()?;
     terminal.draw(|frame| draw(state, frame))?;
     loop {
         let msg = tokio::select! {
@@ -65,6 +66,8 @@ pub async fn run(
                 None => return Ok(()),
             },
             Some(msg) = inbox.recv() => Some(msg),
+            // The caller gives the terminal back on the way out.
+            () = hangup.wait() => return Ok(()),
             _ = clock.tick() => Some(Msg::Tick(now())),
         };
         let Some(msg) = msg else { continue };
@@ -98,6 +101,40 @@ fn message(event: Event) -> Option<Msg> {
         Event::Paste(text) => Some(Msg::Paste(text)),
         Event::Resize(cols, rows) => Some(Msg::Resize(cols, rows)),
         Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+    }
+}
+
+/// The signals that ask a process to end.
+#[cfg(unix)]
+struct Hangup(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Hangup {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self(signal(SignalKind::terminate())?, signal(SignalKind::hangup())?))
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}
+
+/// Elsewhere the terminal ends with its window.
+#[cfg(not(unix))]
+struct Hangup;
+
+#[cfg(not(unix))]
+impl Hangup {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn wait(&mut self) {
+        std::future::pending().await
     }
 }
 

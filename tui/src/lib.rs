@@ -161,8 +161,8 @@ fn target(options: &Options) -> Target {
 
 fn farewell() -> &'static str {
     "What next:\n  \
-     loupe traces tail                               follow in a pipe\n  \
-     loupe traces get ID                             one trace, as text or JSON\n  \
-     loupe auth login --url https://your-server      store a key or a session\n  \
-     loupe help                                      everything else\n"
+     loupe traces tail     follow in a pipe\n  \
+     loupe traces get ID   one trace, as text or JSON\n  \
+     loupe auth login      store a key or a session\n  \
+     loupe help            everything else\n"
 }

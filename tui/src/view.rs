@@ -251,6 +251,9 @@ fn keys(state: &State, cols: usize) -> Pieces {
         let key = binding.keys.first().and_then(|keys| keys.split(' ').next()).unwrap_or_default();
         let mut label = key_label(key, &theme.glyphs);
         if binding.action == Action::Left {
+            if theme.glyphs.ascii {
+                label.push('/');
+            }
             label.push_str(&key_label("right", &theme.glyphs));
         }
         let word = match (binding.action, state.list.paused) {

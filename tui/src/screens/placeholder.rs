@@ -32,7 +32,7 @@ pub const SCREENS: [Screen; 8] = [
     Screen {
         title: "Failures",
         short: "Failures",
-        what: "Clusters of failures and the actions taken on them.",
+        what: "Clusters of failures and the actions taken on them. Acting will need a session token.",
         today: "The filter error:true or failure:timeout on screen 1, and loupe traces list --filter.",
     },
     Screen {

@@ -198,6 +198,16 @@ fn every_size_draws() {
 }
 
 #[test]
+fn a_window_that_shrank_is_drawn_before_its_size_is_known() {
+    for state in [filled((120, 40), UNICODE), opened((120, 40), UNICODE)] {
+        for size in [(119, 40), (60, 12), (1, 1)] {
+            let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+            terminal.draw(|frame| draw(&state, frame)).unwrap();
+        }
+    }
+}
+
+#[test]
 fn the_split_shows_two_panes() {
     let text = screen(&opened((120, 40), UNICODE));
     assert!(text.lines().filter(|line| line.contains('│')).count() >= 10, "{text}");

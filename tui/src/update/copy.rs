@@ -4,11 +4,18 @@ use crate::{
     content::Subject, detail::Focus, keymap::Action, msg::Effect, screens::notice::first_steps, state::State,
 };
 
+/// Bytes that a terminal can be expected to take as one escape sequence.
+const LARGEST: usize = 512 * 1024;
+
 pub(super) fn copy(state: &mut State, action: Action) -> Vec<Effect> {
     let Some((what, text)) = chosen(state, action) else {
         state.tell("nothing to copy here");
         return Vec::new();
     };
+    if text.len() > LARGEST {
+        state.tell(format!("{what} is too long for the clipboard; loupe traces get prints it"));
+        return Vec::new();
+    }
     state.tell(format!(
         "copied {what}, {} bytes",
         crate::format::thousands(i64::try_from(text.len()).unwrap_or(0))

@@ -96,6 +96,8 @@ impl Pieces {
 /// Draws a line at a row of the area, counted from its top; rows below it are left alone.
 pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     let Ok(row) = u16::try_from(row) else { return };
+    // A window that just shrank is drawn once before its new size arrives as a message.
+    let area = area.intersection(buffer.area);
     if row >= area.height {
         return;
     }
