@@ -2,9 +2,12 @@
 
 pub mod app;
 pub mod caller;
+pub mod declared;
 pub mod expectation;
 pub mod otlp;
 pub mod postgres;
+pub mod process;
+pub mod sse;
 
 pub use app::{On, TestApp};
 pub use caller::{Caller, Reply};

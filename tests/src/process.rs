@@ -1,0 +1,162 @@
+//! The built server as a process of its own, to be killed, stopped and started again.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose server can't be started fails")]
+#![allow(clippy::disallowed_methods, reason = "waits for processes, from threads of their own")]
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longest that a start may take.
+const START: Duration = Duration::from_secs(30);
+
+/// How the server is started: its folder, settings and arguments.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    folder: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    /// Its address.
+    pub url: String,
+    /// What it printed until it was ready.
+    pub greeting: String,
+    /// From its start until it was ready.
+    pub took: Duration,
+    log: Arc<Mutex<String>>,
+}
+
+impl Setup {
+    /// In this folder, with a port that is picked at the start and the data below the folder.
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), variables: Vec::new() }.with("LOUPE_LISTEN", "127.0.0.1:0")
+    }
+
+    /// With this variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the server and waits until it says that it is ready.
+    pub fn start(&self) -> ServerProcess {
+        let started = Instant::now();
+        let mut child = self.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = collect(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        let stdout = child.stdout.take().unwrap();
+        thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).for_each(|it| _ = sender.send(it)));
+        let mut greeting = String::new();
+        loop {
+            match lines.recv_timeout(START.saturating_sub(started.elapsed())) {
+                Ok(line) => {
+                    if let Some((_, url)) = line.split_once(" is ready at ") {
+                        let (url, took) = (url.trim().to_owned(), started.elapsed());
+                        return ServerProcess { child, url, greeting, took, log };
+                    }
+                    greeting.push_str(&line);
+                    greeting.push('\n');
+                }
+                Err(_) => {
+                    _ = child.kill();
+                    panic!("the server did not start: {greeting}\n{}", log.lock().unwrap());
+                }
+            }
+        }
+    }
+
+    /// Runs the program with these arguments to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        // Nothing of the machine's settings: only what the test says.
+        command.env_clear().current_dir(&self.folder).args(arguments).envs(self.variables.iter().cloned());
+        command
+    }
+}
+
+impl ServerProcess {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, as a loss of power would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop.
+    pub fn terminate(&self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end; fails when that takes longer.
+    pub fn wait(&mut self, at_most: Duration) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(started.elapsed() < at_most, "still running after {at_most:?}: {}", self.log());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // It may have ended already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Reads a pipe to its end in the background.
+fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+    let log = Arc::new(Mutex::new(String::new()));
+    let written = Arc::clone(&log);
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut log = written.lock().unwrap();
+            log.push_str(&line);
+            log.push('\n');
+        }
+    });
+    log
+}
+
+/// The built server, beside the test program. It is built when it is missing.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    // Test programs are in `deps`, benchmarks may be beside the server.
+    let folders = test.ancestors().skip(1).take(2);
+    let names = folders.map(|it| it.join(format!("loupe-server{}", std::env::consts::EXE_SUFFIX)));
+    let found = names.clone().find(|it| it.exists());
+    found.unwrap_or_else(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let built = Command::new("cargo").args(["build", "-p", "server"]).current_dir(root).status().unwrap();
+        assert!(built.success());
+        names.last().unwrap()
+    })
+}

@@ -1,0 +1,70 @@
+//! Clients that send as fast as they are answered.
+
+use reqwest::Method;
+use tests::Caller;
+use tokio::task::JoinSet;
+
+use super::history::{History, Sent};
+
+/// Traces in one request.
+const TRACES: u128 = 3;
+
+/// Clients at work.
+pub struct Load(JoinSet<Vec<Sent>>);
+
+impl Load {
+    /// Starts clients that go on until a request fails. `round` keeps their trace ids apart
+    /// from those of other rounds.
+    pub fn start(key: &Caller, clients: u128, round: u128) -> Self {
+        let mut tasks = JoinSet::new();
+        for client in 0..clients {
+            let key = key.clone();
+            tasks.spawn(async move { send_on(&key, (round << 64) + (client << 48)).await });
+        }
+        Self(tasks)
+    }
+
+    /// Waits until all clients were cut off.
+    pub async fn history(mut self) -> History {
+        let mut all = Vec::new();
+        while let Some(done) = self.0.join_next().await {
+            all.append(&mut done.unwrap());
+        }
+        History(all)
+    }
+}
+
+async fn send_on(key: &Caller, first: u128) -> Vec<Sent> {
+    let mut sent: Vec<Sent> = Vec::new();
+    for n in 0.. {
+        let mut next = request_of(&sent, first, n);
+        let answer = key.request(Method::POST, "/v1/otlp/traces").json(&next.body()).send().await;
+        match answer {
+            Ok(answer) if answer.status().is_success() => next.acknowledged = true,
+            // The server is busy, or going down and saying so.
+            Ok(answer) if answer.status() == 503 => {}
+            Ok(answer) => panic!("{}: {}", answer.status(), answer.text().await.unwrap_or_default()),
+            Err(_) => {
+                sent.push(next);
+                return sent;
+            }
+        }
+        sent.push(next);
+    }
+    sent
+}
+
+/// New traces mostly; now and then late spans of traces that were sent before, or all of an
+/// earlier request once more.
+fn request_of(sent: &[Sent], first: u128, n: u128) -> Sent {
+    let earlier = usize::try_from(n / 2).ok().and_then(|it| sent.get(it));
+    let traces = match (n % 4, earlier) {
+        (2, Some(earlier)) => {
+            let spans = u64::try_from(10 + n * 4 % 40).unwrap();
+            earlier.traces.iter().map(|(trace, _)| (*trace, (spans..spans + 3).collect())).collect()
+        }
+        (3, Some(earlier)) => earlier.traces.clone(),
+        _ => (0..TRACES).map(|i| (first + n * TRACES + i + 1, (1..=u64::try_from(1 + (n + i) % 5).unwrap()).collect())).collect(),
+    };
+    Sent { traces, acknowledged: false }
+}

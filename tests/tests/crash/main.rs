@@ -1,0 +1,57 @@
+//! The built server, killed and stopped in the middle of its work, and started again.
+//!
+//! LOUPE_TEST_KILLS says how often it is killed; a long run shows what a short one misses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod history;
+mod load;
+mod start;
+mod stop;
+
+use server::access::{api_key::ApiKey, master_key::MasterKey};
+use tests::{Caller, On, postgres::Database, process::Setup};
+
+/// Where a server keeps its data, over its starts.
+struct Home {
+    setup: Setup,
+    folder: tempfile::TempDir,
+    database: Option<Database>,
+    key: String,
+}
+
+impl Home {
+    /// An empty one; its first start makes a tenant with a known key.
+    async fn on(database: On) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let key = ApiKey::generate().unwrap().reveal().to_owned();
+        let mut setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key);
+        let database = match database {
+            On::Sqlite => None,
+            On::Postgres => Some(Database::create().await.unwrap()),
+        };
+        if let Some(database) = &database {
+            setup = setup
+                .with("LOUPE_DATABASE_URL", &database.url())
+                .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+        }
+        Self { setup, folder, database, key }
+    }
+
+    fn caller(&self, url: &str) -> Caller {
+        Caller::new(url, Some(&self.key))
+    }
+
+    /// Fails unless SQLite finds its file whole.
+    async fn check_integrity(&self) {
+        if self.database.is_some() {
+            return;
+        }
+        use sqlx::Connection;
+        let url = server::store::sqlite_url(&self.folder.path().join("loupe-data"));
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+        assert_eq!(verdict, "ok");
+        connection.close().await.unwrap();
+    }
+}

@@ -1,0 +1,103 @@
+//! What a start prints and makes, and the operator's commands beside a running server.
+
+use serde_json::{Value, json};
+use server::access::master_key::MasterKey;
+use tests::{Caller, On, process::Setup};
+
+use super::Home;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_start_greets_once_with_a_key_that_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup::new(folder.path());
+    let first = setup.start();
+    let key = first.greeting.split_whitespace().find(|it| it.starts_with("lp_")).unwrap().to_owned();
+    for line in [
+        format!("OTEL_EXPORTER_OTLP_ENDPOINT={}", first.url),
+        "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf".to_owned(),
+        format!("OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{key}"),
+        "admin issue-token".to_owned(),
+        "curl".to_owned(),
+        "loupe console".to_owned(),
+    ] {
+        assert!(first.greeting.contains(&line), "no {line:?} in {}", first.greeting);
+    }
+    assert!(!first.url.ends_with(":0"), "the port that was picked is printed: {}", first.url);
+    assert!(!first.log().contains(&key), "a secret is not logged");
+    let caller = Caller::new(&first.url, Some(&key));
+    assert_eq!(caller.post("/v1/ingest", &json!({"id": "hello"})).await.status, 201);
+    drop(first);
+    let second = setup.start();
+    assert!(!second.greeting.contains("lp_") && !second.greeting.contains("first start"), "{}", second.greeting);
+    let caller = Caller::new(&second.url, Some(&key));
+    assert_eq!(caller.get("/v1/traces").await.ok()["traces"][0]["external_id"], "hello");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.path().join("loupe-data/master.key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_key_can_be_given() {
+    for database in [On::Sqlite, On::Postgres] {
+        let home = Home::on(database).await;
+        let server = home.setup.start();
+        assert!(!server.greeting.contains("lp_"), "{}", server.greeting);
+        let me = home.caller(&server.url).get("/v1/me").await.ok();
+        assert_eq!(me["tenant"]["plan"].as_str().or(me["plan"].as_str()), Some("enterprise"), "{me}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let refused = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", "lp_short").run(&[]);
+    assert!(!refused.status.success());
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("LOUPE_BOOTSTRAP_API_KEY") && !told.contains("lp_short"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operator_commands_work_beside_a_running_server() {
+    for database in [On::Sqlite, On::Postgres] {
+        let home = Home::on(database).await;
+        let server = home.setup.start();
+        let admin = |arguments: &[&str]| -> Value {
+            let output = home.setup.run(&[&["admin"], arguments, &["--json"]].concat());
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            serde_json::from_slice(&output.stdout).unwrap()
+        };
+        let made = admin(&["create-tenant", "--name", "acme", "--plan", "starter", "--external-id", "acme-1"]);
+        let tenant = made["tenant_id"].as_str().unwrap();
+        assert!(made["project_id"].is_string(), "{made}");
+        let key = Caller::new(&server.url, made["api_key"]["secret"].as_str());
+        assert_eq!(key.post("/v1/ingest", &json!({"id": "t"})).await.status, 201);
+        assert_eq!(home.caller(&server.url).get("/v1/traces").await.ok()["traces"], json!([]));
+
+        let find = |list: &Value| list["tenants"].as_array().unwrap().iter().find(|it| it["id"] == tenant).unwrap().clone();
+        let row = find(&admin(&["list-tenants"]));
+        assert_eq!((&row["name"], &row["plan"], &row["external_id"]), (&json!("acme"), &json!("starter"), &json!("acme-1")));
+        admin(&["set-plan", "--tenant", tenant, "--plan", "team"]);
+        assert_eq!(find(&admin(&["list-tenants"]))["plan"], "team");
+
+        let token = admin(&["issue-token", "--tenant", tenant, "--role", "owner", "--ttl", "15m"]);
+        assert!(token["expires_at"].is_string());
+        let session = Caller::new(&server.url, token["token"].as_str());
+        let made = session.post("/v1/apikeys", &json!({"name": "by session", "scopes": ["query"]})).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let unknown = "00000000-0000-7000-8000-000000000000";
+        let refused = home.setup.run(&["admin", "set-plan", "--tenant", unknown, "--plan", "pro"]);
+        assert!(!refused.status.success());
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(unknown));
+        let generated = home.setup.run(&["admin", "generate-key"]);
+        assert!(MasterKey::parse(String::from_utf8_lossy(&generated.stdout).trim()).is_ok());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_without_a_master_key_is_refused_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = tests::postgres::Database::create().await.unwrap();
+    let output = Setup::new(folder.path()).with("LOUPE_DATABASE_URL", &database.url()).run(&[]);
+    assert!(!output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("LOUPE_MASTER_KEY") && told.contains("admin generate-key"), "{told}");
+}
