@@ -22,6 +22,14 @@ OVER_TENANTS = {
     'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
 }
 
+# What suites do through the server's own connection to look at everything, or to begin anew.
+ARRANGED = {
+    'DELETE FROM "job"',
+    'SELECT "job"."tenant_id", "job"."id", "job"."lane", "job"."kind", "job"."payload", "job"."status", '
+    '"job"."run_at", "job"."attempts", "job"."max_attempts", "job"."lease_until", "job"."fence", '
+    '"job"."last_error", "job"."created_at" FROM "job" ORDER BY "job"."id" ASC',
+}
+
 # Words that may follow a table's name in place of an alias.
 _NO_ALIAS = "where|set|join|inner|left|right|cross|on|order|group|limit|for|from|using|union|returning"
 _TABLE = re.compile(
@@ -141,7 +149,7 @@ def check(log: Path, root: Path) -> tuple:
     statements = [it for it in sent(log) if named.search(it)]
     wrong = []
     for statement in statements:
-        if any(it in statement for it in OVER_TENANTS):
+        if statement in ARRANGED or any(it in statement for it in OVER_TENANTS):
             continue
         missing = forgotten(statement, owned)
         if missing:
