@@ -37,6 +37,8 @@ use crate::{
 const PAGE: u32 = 100;
 /// Between two drawings; a burst of traces is drawn once.
 const FRAME: Duration = Duration::from_millis(16);
+/// Messages that are taken in before the next drawing.
+const GATHERED: usize = 1_000;
 
 /// Runs until the reader quits. `effects` are the first ones.
 ///
@@ -58,6 +60,7 @@ pub async fn run(
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut hangup = Hangup::new()?;
     terminal.draw(|frame| draw(state, frame))?;
+    let mut drawn = Instant::now();
     loop {
         let msg = tokio::select! {
             event = events.next() => match event {
@@ -71,28 +74,43 @@ pub async fn run(
             _ = clock.tick() => Some(Msg::Tick(now())),
         };
         let Some(msg) = msg else { continue };
-        let mut next = Some(msg);
-        let due = Instant::now() + FRAME;
-        while let Some(msg) = next {
+        if matches!(msg, Msg::Stream(..)) {
+            // A burst is taken in and drawn once per frame; keys wait no longer than that.
+            sleep_until(drawn + FRAME).await;
+        }
+        for msg in gather(&mut inbox, msg) {
             let effects = update(state, msg);
             if driver.perform(effects, terminal)?.is_break() {
                 return Ok(());
             }
-            next = ready(&mut inbox, due);
         }
         terminal.draw(|frame| draw(state, frame))?;
+        drawn = Instant::now();
     }
+}
+
+/// A message and those that are there already, neighbouring traces of one stream as one.
+fn gather(inbox: &mut UnboundedReceiver<Msg>, first: Msg) -> Vec<Msg> {
+    let mut msgs = vec![first];
+    for _ in 0..GATHERED {
+        let Ok(msg) = inbox.try_recv() else { break };
+        match (msgs.last_mut(), msg) {
+            (
+                Some(Msg::Stream(one, StreamEvent::Traces(known))),
+                Msg::Stream(other, StreamEvent::Traces(more)),
+            ) if *one == other => {
+                known.extend(more);
+            }
+            (_, msg) => msgs.push(msg),
+        }
+    }
+    msgs
 }
 
 /// The time, which is handed to `update` and read nowhere else.
 #[expect(clippy::disallowed_methods, reason = "the one clock of the console")]
 pub fn now() -> Timestamp {
     Utc::now().into()
-}
-
-/// A message that is there already, as long as the next drawing is not due.
-fn ready(inbox: &mut UnboundedReceiver<Msg>, due: Instant) -> Option<Msg> {
-    if Instant::now() >= due { None } else { inbox.try_recv().ok() }
 }
 
 fn message(event: Event) -> Option<Msg> {
@@ -241,7 +259,7 @@ async fn follow(client: Client, query: Query, request: RequestId, sender: Unboun
             Some(Ok(Wire::Alive)) => {}
             Some(Ok(Wire::Trace { trace, .. })) => match serde_json::from_value::<Trace>(trace) {
                 Ok(trace) => {
-                    if !tell(StreamEvent::Trace(Box::new(trace))) {
+                    if !tell(StreamEvent::Traces(vec![trace])) {
                         return;
                     }
                 }

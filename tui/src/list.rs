@@ -3,7 +3,11 @@
 //! Rows are kept newest first. While the list is paused, traces that arrive wait beside it,
 //! so that nothing moves under the reader's eyes. Asking the server is not done here.
 
-use std::{cmp::Ordering, collections::HashMap, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use api::trace::Trace;
 use uuid::Uuid;
@@ -79,7 +83,10 @@ pub struct List {
     /// Loaded rows that failed.
     pub errors: usize,
     /// Words that find looks for, in lower case.
-    pub find: Option<String>,
+    find: Option<String>,
+    /// The rows that hold them. Kept, because the texts of thousands of rows are too long to
+    /// be searched for each drawing.
+    hits: HashSet<Uuid>,
 }
 
 impl List {
@@ -175,7 +182,9 @@ impl List {
     /// Takes in older rows of a page that was asked for.
     pub fn extend(&mut self, traces: Vec<Trace>) {
         let current = self.current().map(|row| row.id);
-        merge(&mut self.rows, traces.into_iter().map(Arc::new).collect());
+        let traces: Vec<Arc<Trace>> = traces.into_iter().map(Arc::new).collect();
+        self.check_hits(&traces);
+        merge(&mut self.rows, traces);
         self.loaded = true;
         self.settle(if self.follow { None } else { current });
     }
@@ -186,10 +195,12 @@ impl List {
         let known: HashMap<Uuid, usize> =
             self.rows.iter().enumerate().map(|(at, row)| (row.id, at)).collect();
         let mut fresh = Vec::new();
+        let traces: Vec<Arc<Trace>> = traces.into_iter().map(Arc::new).collect();
+        self.check_hits(&traces);
         for trace in traces {
             match known.get(&trace.id).and_then(|at| self.rows.get_mut(*at)) {
-                Some(row) => *row = Arc::new(trace),
-                None => fresh.push(Arc::new(trace)),
+                Some(row) => *row = trace,
+                None => fresh.push(trace),
             }
         }
         let waited = self.waiting.iter().filter(|row| fresh.iter().any(|it| it.id == row.id)).count();
@@ -210,22 +221,52 @@ impl List {
         self.rows.iter().chain(&self.waiting).any(|row| row.id == id)
     }
 
+    /// The words that find looks for.
+    pub fn find(&self) -> Option<&str> {
+        self.find.as_deref()
+    }
+
+    /// Looks for other words, in lower case, or for none.
+    pub fn set_find(&mut self, words: Option<String>) {
+        self.find = words;
+        self.hits = match &self.find {
+            Some(words) => self.rows.iter().filter(|row| matches(row, words)).map(|row| row.id).collect(),
+            None => HashSet::new(),
+        };
+    }
+
+    /// Whether find's words occur in the row at a position.
+    pub fn hit(&self, at: usize) -> bool {
+        self.get(at).is_some_and(|row| self.hits.contains(&row.id))
+    }
+
+    /// Keeps the hits right for rows that are about to join the list.
+    fn check_hits(&mut self, rows: &[Arc<Trace>]) {
+        let Some(words) = &self.find else { return };
+        for row in rows {
+            if matches(row, words) {
+                self.hits.insert(row.id);
+            } else {
+                self.hits.remove(&row.id);
+            }
+        }
+    }
+
     /// Looks for the next row that find matches, from the cursor on and around the end.
     pub fn find_from(&self, forward: bool) -> Option<usize> {
-        let needle = self.find.as_deref()?;
+        self.find.as_ref()?;
         let count = self.len();
         (1..=count)
             .map(|step| {
                 if forward { (self.selected + step) % count } else { (self.selected + count - step) % count }
             })
-            .find(|at| self.get(*at).is_some_and(|row| matches(row, needle)))
+            .find(|at| self.hit(*at))
     }
 
     /// How many rows find matches, and which of them the cursor is on or after, from 1.
     pub fn hits(&self) -> Option<(usize, usize)> {
-        let needle = self.find.as_deref()?;
-        let hits: Vec<usize> =
-            (0..self.len()).filter(|at| self.get(*at).is_some_and(|row| matches(row, needle))).collect();
+        self.find.as_ref()?;
+        let hits: Vec<usize> = (0..self.len()).filter(|at| self.hit(*at)).collect();
         let at = hits.iter().filter(|at| **at <= self.selected).count();
         Some((at, hits.len()))
     }
@@ -234,7 +275,9 @@ impl List {
     fn settle(&mut self, current: Option<Uuid>) {
         self.rows.sort_by(newest_first);
         if self.rows.len() > CAPACITY {
-            self.rows.truncate(CAPACITY);
+            for gone in self.rows.drain(CAPACITY..) {
+                self.hits.remove(&gone.id);
+            }
             // What was let go lies between the rows and the cursor of the next page.
             self.next_cursor = None;
             self.full = true;
@@ -265,7 +308,7 @@ impl List {
 }
 
 /// Whether find's words occur in what a row shows, its error or its tags.
-pub fn matches(trace: &Trace, needle: &str) -> bool {
+fn matches(trace: &Trace, needle: &str) -> bool {
     let has = |text: &str| text.to_lowercase().contains(needle);
     let texts = [
         &trace.name,
@@ -361,7 +404,7 @@ mod tests {
         let mut odd = trace(2);
         odd.name = Some("Refund_Agent".into());
         list.extend(vec![trace(3), odd, trace(1)]);
-        list.find = Some("refund".into());
+        list.set_find(Some("refund".into()));
         assert_eq!(list.find_from(true), Some(1));
         list.select(1);
         assert_eq!(list.find_from(true), Some(1));

@@ -65,8 +65,8 @@ pub enum Reply {
 pub enum StreamEvent {
     /// The server accepted the stream.
     Open,
-    /// A trace was stored or changed.
-    Trace(Box<Trace>),
+    /// Traces were stored or changed.
+    Traces(Vec<Trace>),
     /// The stream ended, or was never opened.
     Closed(NetError),
 }

@@ -70,7 +70,7 @@ impl Columns {
             .plain(" ")
             .add(cells.tone, fit(cells.mark, self.mark, glyphs))
             .plain(" ")
-            .add(cells.main, fit(cells.name, self.name, glyphs));
+            .add(cells.title, fit(cells.name, self.name, glyphs));
         let rest: [(usize, bool, &str, Tone); 7] = [
             (self.model, false, cells.model, cells.side),
             (self.latency, true, &cells.latency, cells.tone),
@@ -104,6 +104,8 @@ struct Cells<'a> {
     bar: String,
     /// Tone of the mark, the latency and the bar.
     tone: Tone,
+    /// Tone of the name.
+    title: Tone,
     /// Tone of what is read first.
     main: Tone,
     /// Tone of what is read second.
@@ -127,7 +129,10 @@ pub fn draw(state: &State, buffer: &mut Buffer, _area: Rect) {
     for (at, trace) in visible() {
         let selected = at == list.selected();
         let cursor = if selected { state.theme.glyphs.cursor } else { " " };
-        let cells = cells(state, trace, faded);
+        let mut cells = cells(state, trace, faded);
+        if list.hit(at) {
+            cells.title = Tone::Hit;
+        }
         let body = columns.each(&cells, &state.theme);
         let line = Pieces::new().plain(cursor).plain(" ").join(body);
         put(buffer, area, 1 + at - top, &line.line(&state.theme, selected));
@@ -158,6 +163,7 @@ fn head(state: &State, columns: &Columns) -> Pieces {
         id: "ID".to_owned(),
         bar: String::new(),
         tone: Tone::Dim,
+        title: Tone::Dim,
         main: Tone::Dim,
         side: Tone::Dim,
     };
@@ -190,6 +196,7 @@ fn cells<'a>(state: &'a State, trace: &'a Trace, faded: bool) -> Cells<'a> {
         id: short_id(trace.id),
         bar: glyphs.bar.repeat(filled),
         tone: if faded { Tone::Dim } else { tone },
+        title: if faded { Tone::Dim } else { Tone::Plain },
         main: if faded { Tone::Dim } else { Tone::Plain },
         side: Tone::Dim,
     }
@@ -234,7 +241,7 @@ pub fn status(state: &State) -> String {
     let glyphs = &state.theme.glyphs;
     if let Some((at, hits)) = list.hits() {
         let (open, close) = glyphs.quotes;
-        let words = list.find.as_deref().unwrap_or_default();
+        let words = list.find().unwrap_or_default();
         return format!(
             "find {open}{words}{close} {at} of {hits} {} n next {} N previous",
             glyphs.dot, glyphs.dot

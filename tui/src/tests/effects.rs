@@ -26,7 +26,7 @@ fn an_overtaken_answer_is_dropped() {
     assert!(state.list.is_empty() && !state.list.loaded);
     answer(&mut state, &after, last_page(vec![trace(1)]));
     assert_eq!(state.list.len(), 1);
-    let old = update(&mut state, Msg::Stream(1, StreamEvent::Trace(Box::new(trace(2)))));
+    let old = update(&mut state, Msg::Stream(1, StreamEvent::Traces(vec![trace(2)])));
     assert!(old.is_empty() && state.list.len() == 1);
 }
 
@@ -168,10 +168,10 @@ fn a_change_of_the_opened_trace_is_read_again() {
     let mut state = opened((80, 24), UNICODE);
     let stream = state.stream.unwrap();
     let mut changed = rows().remove(36);
-    let effects = update(&mut state, Msg::Stream(stream, StreamEvent::Trace(Box::new(changed.clone()))));
+    let effects = update(&mut state, Msg::Stream(stream, StreamEvent::Traces(vec![changed.clone()])));
     assert!(matches!(effects[..], [Effect::LoadTrace { .. }]));
     changed.id = id(1);
-    assert!(update(&mut state, Msg::Stream(stream, StreamEvent::Trace(Box::new(changed)))).is_empty());
+    assert!(update(&mut state, Msg::Stream(stream, StreamEvent::Traces(vec![changed]))).is_empty());
 }
 
 #[test]

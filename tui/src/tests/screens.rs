@@ -58,7 +58,7 @@ fn full() {
         let mut state = filled(size, UNICODE);
         press(&mut state, "jjj");
         let request = state.stream.unwrap();
-        update(&mut state, Msg::Stream(request, StreamEvent::Trace(Box::new(trace(50)))));
+        update(&mut state, Msg::Stream(request, StreamEvent::Traces(vec![trace(50)])));
         snap("full", &state);
     }
 }

@@ -42,13 +42,15 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Action::FindNext | Action::FindPrevious => match state.list.find_from(action == Action::FindNext) {
             Some(hit) => state.list.select(hit),
-            None => {
-                state.tell(if state.list.find.is_some() { "not found in the loaded rows" } else { "f finds" })
-            }
+            None => state.tell(if state.list.find().is_some() {
+                "not found in the loaded rows"
+            } else {
+                "f finds"
+            }),
         },
         Action::Projects => return super::picker::open(state),
         Action::Refresh => return network::retry(state),
-        Action::Back if state.list.find.is_some() => state.list.find = None,
+        Action::Back if state.list.find().is_some() => state.list.set_find(None),
         Action::Back if state.list.is_empty() && !state.filter.text.is_empty() => {
             return network::set_filter(state, String::new());
         }

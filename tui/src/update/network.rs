@@ -78,9 +78,9 @@ pub(super) fn set_project(state: &mut State, project: Option<Project>) -> Vec<Ef
 }
 
 fn reload(state: &mut State) -> Vec<Effect> {
-    let find = state.list.find.take();
+    let find = state.list.find().map(str::to_owned);
     state.list = crate::list::List::new();
-    state.list.find = find;
+    state.list.set_find(find);
     state.refused_list = None;
     // Pages of the other filter that are still under way would mix with this one's.
     state.open.retain(|_, (it, _)| matches!(it, Purpose::Me | Purpose::Trace(_) | Purpose::Spans(_)));
@@ -278,9 +278,10 @@ pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) 
             // One look fills the gap between the first page and the beginning of the stream.
             ask(state)
         }
-        StreamEvent::Trace(trace) => {
-            let opened = state.detail.as_ref().is_some_and(|open| open.id == trace.id);
-            state.list.arrive(vec![*trace]);
+        StreamEvent::Traces(traces) => {
+            let opened = state.detail.as_ref().map(|open| open.id);
+            let opened = traces.iter().any(|trace| Some(trace.id) == opened);
+            state.list.arrive(traces);
             if opened { detail::reload(state) } else { Vec::new() }
         }
         StreamEvent::Closed(error) => {

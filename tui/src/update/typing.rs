@@ -22,7 +22,7 @@ pub(super) fn start_find(state: &mut State) {
         }
         (Some(_), _) => return,
         (None, Some(detail)) => detail.find.clone(),
-        (None, None) => state.list.find.clone(),
+        (None, None) => state.list.find().map(str::to_owned),
     };
     state.input = Some(Input::new(Purpose::Find, words.as_deref().unwrap_or("")));
 }
@@ -64,7 +64,7 @@ fn changed(state: &mut State) {
             let words = Some(input.text().trim().to_lowercase()).filter(|words| !words.is_empty());
             match &mut state.detail {
                 Some(detail) => detail.find = words,
-                None => state.list.find = words,
+                None => state.list.set_find(words),
             }
         }
         Purpose::Help => {
@@ -83,7 +83,7 @@ fn cancel(state: &mut State) {
     if input.purpose == Purpose::Find {
         match &mut state.detail {
             Some(detail) => detail.find = None,
-            None => state.list.find = None,
+            None => state.list.set_find(None),
         }
     }
 }
@@ -98,11 +98,7 @@ fn accept(state: &mut State) -> Vec<Effect> {
                     let at = detail.pane().map_or(detail.selected, |pane| pane.cursor);
                     detail.find.as_deref().is_none_or(|needle| detail.hit(at, needle))
                 }
-                None => {
-                    let needle = state.list.find.as_deref();
-                    let row = state.list.current();
-                    needle.is_none_or(|it| row.is_some_and(|row| crate::list::matches(row, it)))
-                }
+                None => state.list.find().is_none() || state.list.hit(state.list.selected()),
             };
             if first { Vec::new() } else { super::act(state, crate::keymap::Action::FindNext) }
         }
