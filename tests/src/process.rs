@@ -146,17 +146,18 @@ fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     log
 }
 
-/// The built server, beside the test program. It is built when it is missing.
+/// The built server, beside the test program and of the same profile. It is built when it is
+/// missing.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    // Test programs are in `deps`, benchmarks may be beside the server.
-    let folders = test.ancestors().skip(1).take(2);
-    let names = folders.map(|it| it.join(format!("loupe-server{}", std::env::consts::EXE_SUFFIX)));
-    let found = names.clone().find(|it| it.exists());
-    found.unwrap_or_else(|| {
+    // target/<profile>/deps/<test>
+    let folder = test.ancestors().nth(2).unwrap();
+    let program = folder.join(format!("loupe-server{}", std::env::consts::EXE_SUFFIX));
+    if !program.exists() {
+        let profile = folder.file_name().and_then(|it| it.to_str()).map_or("dev", |it| if it == "debug" { "dev" } else { it });
+        let build = ["build", "-p", "server", "--profile", profile];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let built = Command::new("cargo").args(["build", "-p", "server"]).current_dir(root).status().unwrap();
-        assert!(built.success());
-        names.last().unwrap()
-    })
+        assert!(Command::new("cargo").args(build).current_dir(root).status().unwrap().success());
+    }
+    program
 }

@@ -1,0 +1,179 @@
+//! What ingest, lists and details cost the server: processor time of the built server, on a
+//! fresh database, while this program loads it. See docs/benchmarks.md.
+//!
+//! Processor time is what compares between runs; times on the wall depend on what else the
+//! machine does, this program included.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod measure;
+mod traces;
+
+use std::time::Instant;
+
+use measure::{Processor, median};
+use reqwest::Method;
+use serde_json::{Value, json};
+use server::access::{api_key::ApiKey, master_key::MasterKey};
+use tests::{
+    Caller,
+    process::{ServerProcess, Setup},
+};
+use tokio::task::JoinSet;
+use traces::{Trace, body_otlp};
+
+/// Spans in one request, about.
+const SPANS: usize = 50;
+
+/// What is asked for on the command line.
+#[derive(Clone, Debug)]
+struct Options {
+    /// Traces to ingest.
+    traces: usize,
+    /// Requests of each kind of read.
+    requests: usize,
+    /// Connections that ingest.
+    connections: usize,
+    /// An empty PostgreSQL database; SQLite without.
+    database: Option<String>,
+    /// The PostgreSQL server's first process, whose time counts too.
+    postgres: Option<u32>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let options = options(std::env::args().skip(1));
+    println!("{options:?}");
+    let traces: Vec<Trace> = (0..options.traces).map(Trace::drawn).collect();
+    let spans: usize = traces.iter().map(|it| it.spans.len()).sum();
+    let otlp: Vec<Vec<u8>> = requests(&traces).map(body_otlp).collect();
+    let bytes: usize = otlp.iter().map(Vec::len).sum();
+    println!("{} traces, {spans} spans, {} bytes a span as OTLP\n", traces.len(), bytes / spans);
+
+    let folder = tempfile::tempdir().unwrap();
+    let (server, key) = start(&options, folder.path());
+    let processor = Processor::of(server.id(), options.postgres);
+    ingest(&options, &processor, "OTLP", &key, "/v1/otlp/traces", "application/x-protobuf", otlp, spans).await;
+    reads(&options, &processor, &key, &traces).await;
+    drop(server);
+    if options.database.is_some() {
+        println!("\nThe JSON ingest needs an empty database too: only SQLite is measured with both in one run.");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (server, key) = start(&options, folder.path());
+    let processor = Processor::of(server.id(), None);
+    let items = requests(&traces).map(|it| json!({"traces": it.iter().map(Trace::item).collect::<Vec<_>>()}));
+    let items = items.map(|it| it.to_string().into_bytes()).collect();
+    ingest(&options, &processor, "JSON", &key, "/v1/ingest/batch", "application/json", items, spans).await;
+}
+
+/// The traces request by request.
+fn requests(traces: &[Trace]) -> impl Iterator<Item = &[Trace]> {
+    let a_trace = traces.iter().map(|it| it.spans.len()).sum::<usize>().div_ceil(traces.len());
+    traces.chunks((SPANS / a_trace).max(1))
+}
+
+fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller) {
+    let key = ApiKey::generate().unwrap().reveal().to_owned();
+    let mut setup = Setup::new(folder).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "warn");
+    if let Some(database) = &options.database {
+        setup = setup
+            .with("LOUPE_DATABASE_URL", database)
+            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+    }
+    let server = setup.start();
+    let caller = Caller::new(&server.url, Some(&key));
+    (server, caller)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the two ways of ingest differ in all of these")]
+async fn ingest(
+    options: &Options,
+    processor: &Processor,
+    what: &str,
+    key: &Caller,
+    path: &'static str,
+    content_type: &'static str,
+    bodies: Vec<Vec<u8>>,
+    spans: usize,
+) {
+    let (before, started) = (processor.seconds(), Instant::now());
+    let mut shares: Vec<Vec<Vec<u8>>> = vec![Vec::new(); options.connections];
+    for (n, body) in bodies.into_iter().enumerate() {
+        shares[n % options.connections].push(body);
+    }
+    let mut tasks = JoinSet::new();
+    for share in shares {
+        let key = key.clone();
+        tasks.spawn(async move {
+            for body in share {
+                let request = key.request(Method::POST, path).header("content-type", content_type).body(body);
+                let answer = request.send().await.unwrap();
+                assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let (wall, cpu) = (started.elapsed().as_secs_f64(), processor.seconds() - before);
+    let count = f64::from(u32::try_from(spans).unwrap());
+    println!(
+        "ingest {what}: {:.2} CPU seconds per 100,000 spans, {:.0} spans a second, {:.0} MiB resident",
+        cpu * 100_000.0 / count,
+        count / wall,
+        processor.resident_mib(),
+    );
+}
+
+async fn reads(options: &Options, processor: &Processor, key: &Caller, traces: &[Trace]) {
+    println!("\n{:<52} {:>10} {:>12} {:>6}", "read", "CPU ms", "median ms", "rows");
+    for query in traces::queries(traces) {
+        let path = format!("/v1/traces?limit=50&{query}");
+        let what = if query.is_empty() { "no filter" } else { query.as_str() };
+        read(options, processor, key, what, |_| path.clone()).await;
+    }
+    let ids: Vec<String> = traces.iter().map(|it| format!("/v1/traces/{:032x}", it.id)).collect();
+    read(options, processor, key, "one trace with its spans", |n| ids[n * 7919 % ids.len()].clone()).await;
+}
+
+async fn read(options: &Options, processor: &Processor, key: &Caller, what: &str, path: impl Fn(usize) -> String) {
+    let mut rows = 0;
+    // The first answers fill caches.
+    for n in 0..3 {
+        let answer: Value = key.get(&path(n)).await.ok();
+        rows = ["traces", "spans"].iter().find_map(|it| answer[it].as_array()).unwrap().len();
+    }
+    let before = processor.seconds();
+    let mut times = Vec::with_capacity(options.requests);
+    for n in 0..options.requests {
+        let started = Instant::now();
+        assert_eq!(key.get(&path(n)).await.status, 200);
+        times.push(started.elapsed().as_secs_f64() * 1_000.0);
+    }
+    let count = f64::from(u32::try_from(options.requests).unwrap());
+    let cpu = (processor.seconds() - before) * 1_000.0 / count;
+    println!("{what:<52} {cpu:>10.2} {:>12.2} {rows:>6}", median(times));
+}
+
+fn options(mut given: impl Iterator<Item = String>) -> Options {
+    let mut options = Options { traces: 2_000, requests: 200, connections: 4, database: None, postgres: None };
+    while let Some(flag) = given.next() {
+        // Given by cargo.
+        if flag == "--bench" {
+            continue;
+        }
+        let value = given.next().unwrap_or_else(|| panic!("{flag} needs a value"));
+        let number = || value.parse().unwrap_or_else(|_| panic!("{flag} needs a number"));
+        match flag.as_str() {
+            "--traces" => options.traces = number(),
+            "--requests" => options.requests = number(),
+            "--connections" => options.connections = number(),
+            "--database" => options.database = Some(value),
+            "--postgres-pid" => options.postgres = u32::try_from(number()).ok(),
+            _ => panic!("unknown: {flag}; see docs/benchmarks.md"),
+        }
+    }
+    options
+}

@@ -1,0 +1,160 @@
+//! Traces of a support assistant, drawn from their number: the same in every run.
+
+use fastrand::Rng;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use prost::Message;
+use serde_json::{Value, json};
+use tests::{
+    app::START,
+    otlp::{self, Span},
+};
+use uuid::Uuid;
+
+const MODELS: [&str; 5] = ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash", "mistral-large-latest"];
+const NAMES: [&str; 6] = ["support", "answer", "summarize", "review", "translate", "plan"];
+const WORDS: [&str; 24] = [
+    "the", "order", "of", "invoice", "refund", "to", "customer", "shipping", "a", "policy", "return", "account",
+    "balance", "in", "table", "query", "error", "is", "document", "section", "page", "summary", "answer", "question",
+];
+const FAILURES: [&str; 4] = [
+    "Request timed out after 30.0s",
+    "429 rate limit exceeded: please retry after 2s",
+    "invalid response: could not parse JSON at line 1 column 57",
+    "context_length_exceeded: maximum context length is 128000 tokens",
+];
+/// Traces lie this far apart, in microseconds: 10,000 of them fill thirty days.
+const APART: i64 = 259_200_000;
+
+/// A trace to be sent in either form.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Its id.
+    pub id: u128,
+    /// Its spans, the root first.
+    pub spans: Vec<Drawn>,
+    name: &'static str,
+    session: String,
+    user: String,
+    environment: &'static str,
+}
+
+/// A span of a [`Trace`].
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    start: i64,
+    lasts: i64,
+    call: Option<(&'static str, i64, i64)>,
+    error: Option<&'static str>,
+    input: String,
+    output: String,
+}
+
+impl Trace {
+    /// The trace of this number.
+    pub fn drawn(number: usize) -> Self {
+        let mut rng = Rng::with_seed(u64::try_from(number).unwrap());
+        let start = START + i64::try_from(number).unwrap() * APART;
+        let count = 1 + rng.usize(..7);
+        let error = (rng.usize(..100) < 3).then(|| FAILURES[rng.usize(..4)]);
+        let spans = (0..count)
+            .map(|at| Drawn {
+                start: start + i64::try_from(at).unwrap() * 200_000,
+                lasts: rng.i64(50_000..1_500_000) * if at == 0 { 4 } else { 1 },
+                call: (at > 0 || count == 1).then(|| (MODELS[rng.usize(..5)], rng.i64(50..4_000), rng.i64(10..900))),
+                error: error.filter(|_| at == 0 || at + 1 == count),
+                input: text(&mut rng, 500..4_000),
+                output: text(&mut rng, 100..1_500),
+            })
+            .collect();
+        Self {
+            id: rng.u128(..),
+            spans,
+            name: NAMES[rng.usize(..NAMES.len())],
+            session: format!("session-{}", rng.usize(..500)),
+            user: format!("user-{}", rng.usize(..200)),
+            environment: ["prod", "prod", "prod", "staging"][rng.usize(..4)],
+        }
+    }
+
+    fn otlp(&self) -> impl Iterator<Item = Span> {
+        self.spans.iter().enumerate().map(|(at, drawn)| {
+            let mut span = Span::new(self.id, u64::try_from(at).unwrap() + 1, &self.name_of(at), drawn.start)
+                .until(Some(drawn.start + drawn.lasts))
+                .with("input.value", drawn.input.as_str())
+                .with("output.value", drawn.output.as_str());
+            if let Some((model, prompt, completion)) = drawn.call {
+                span = span.calls(model, prompt, completion);
+            }
+            if let Some(error) = drawn.error {
+                span = span.failed(error);
+            }
+            if at > 0 {
+                return span.under(1);
+            }
+            let tags = vec![format!("env:{}", self.environment), format!("name:{}", self.name)];
+            span.with("session.id", self.session.as_str()).with("user.id", self.user.as_str()).with("tag.tags", tags)
+        })
+    }
+
+    /// The trace as an item of the JSON ingest.
+    pub fn item(&self) -> Value {
+        let spans: Vec<Value> = self
+            .spans
+            .iter()
+            .enumerate()
+            .map(|(at, drawn)| {
+                let (model, prompt, completion) = drawn.call.map_or((None, None, None), |it| (Some(it.0), Some(it.1), Some(it.2)));
+                json!({
+                    "id": at.to_string(), "parent_span_id": (at > 0).then_some("0"), "name": self.name_of(at),
+                    "type": if drawn.call.is_some() { "llm" } else { "agent" }, "model": model,
+                    "prompt_tokens": prompt, "completion_tokens": completion, "error": drawn.error,
+                    "input": drawn.input, "output": drawn.output, "latency_ms": drawn.lasts / 1_000,
+                })
+            })
+            .collect();
+        json!({
+            "id": Uuid::from_u128(self.id), "session_id": self.session, "user_id": self.user,
+            "tags": {"env": self.environment, "name": self.name}, "spans": spans,
+        })
+    }
+
+    fn name_of(&self, at: usize) -> String {
+        if at == 0 { self.name.to_owned() } else { format!("{} step {at}", self.name) }
+    }
+}
+
+/// An OTLP request with these traces.
+pub fn body_otlp(traces: &[Trace]) -> Vec<u8> {
+    let spans: Vec<Span> = traces.iter().flat_map(Trace::otlp).collect();
+    let request: ExportTraceServiceRequest = serde_json::from_value(otlp::request(&spans)).unwrap();
+    request.encode_to_vec()
+}
+
+/// The list without a filter and with each single one.
+pub fn queries(traces: &[Trace]) -> Vec<String> {
+    let some = &traces[traces.len() / 2];
+    let mut queries: Vec<String> = [
+        "", "model=gpt-4o", "error=true", "error=false", "failure_type=timeout", "failure_type=rate_limit",
+        "name=support", "tag=env:prod", "tag_key=env&tag_value=staging", "tag=env", "latency_min=2000",
+        "latency_min=1000&latency_max=1500", "token_count_min=9000", "token_count_max=500", "min_cost=0.02",
+        "from=2026-06-16T00:00:00Z&to=2026-06-18T00:00:00Z", "preview=true",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    queries.push(format!("session_id={}", some.session));
+    queries.push(format!("user_id={}", some.user));
+    queries
+}
+
+fn text(rng: &mut Rng, length: std::ops::Range<usize>) -> String {
+    let length = rng.usize(length);
+    let mut text = String::with_capacity(length + 12);
+    while text.len() < length {
+        text.push_str(WORDS[rng.usize(..WORDS.len())]);
+        text.push(if rng.usize(..12) == 0 { '.' } else { ' ' });
+        if rng.usize(..16) == 0 {
+            text.push_str(&rng.u32(10..99_999).to_string());
+        }
+    }
+    text
+}
