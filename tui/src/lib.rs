@@ -5,7 +5,7 @@
 //! `view` draws the state and changes nothing.
 //!
 //! The command line shows the same things in the same words, so it borrows how they read:
-//! [`format`], [`text`] and [`theme`].
+//! [`mod@format`], [`text`] and [`theme`].
 
 mod content;
 mod detail;
