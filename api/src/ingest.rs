@@ -50,8 +50,10 @@ pub struct TraceItem {
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// Its spans, in any order.
+    #[serde(deserialize_with = "crate::object::list")]
     pub spans: Option<Vec<SpanItem>>,
     /// Its events.
+    #[serde(deserialize_with = "crate::object::list")]
     pub events: Option<Vec<EventItem>>,
 }
 

@@ -14,6 +14,7 @@ pub mod filter;
 pub mod ingest;
 pub mod key;
 pub mod model;
+pub mod object;
 pub mod page;
 #[cfg(feature = "profile")]
 pub mod profile;

@@ -2,7 +2,7 @@
 
 use std::{io::Read, sync::Arc, time::Duration};
 
-use api::ErrorCode;
+use api::{ErrorCode, object::Object};
 use axum::{
     body::{Body, Bytes},
     extract::{FromRequest, Request},
@@ -38,12 +38,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
     }
 }
 
-/// Parses JSON, telling what is no JSON from what has the wrong shape.
+/// Parses a JSON object, telling what is no JSON from what has the wrong shape.
 ///
 /// # Errors
 /// `invalid_json` or `invalid_body`, with line and column.
 pub fn parse<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    let parsed = serde_json::from_slice::<Object<T>>(bytes);
+    parsed.map(|Object(it)| it).map_err(|error| {
         let code = if error.is_data() { ErrorCode::InvalidBody } else { ErrorCode::InvalidJson };
         problem(code, error.to_string())
     })
