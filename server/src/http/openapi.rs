@@ -72,8 +72,12 @@ fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> O
     }
 }
 
-/// Adds who may call and every error that can be answered.
+/// Adds who may call and every error that can be answered, and makes the name unique: a
+/// handler's own is unique within its tag.
 fn describe(operation: &mut Operation, route: &Route) {
+    if let (Some([tag, ..]), Some(name)) = (operation.tags.as_deref(), &operation.operation_id) {
+        operation.operation_id = Some(format!("{}_{name}", tag.to_lowercase().replace(' ', "_")));
+    }
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in codes(route) {
         by_status.entry(code.status()).or_default().push(code.as_str());
