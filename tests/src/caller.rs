@@ -6,6 +6,8 @@
 use reqwest::{Method, header::HeaderMap};
 use serde_json::Value;
 
+use crate::declared;
+
 /// A client with a token, or without one.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -41,11 +43,17 @@ impl Caller {
         }
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the answer. A failure must be one that the route declares.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Reply {
-        let response = request.send().await.unwrap();
+        let request = request.build().unwrap();
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let response = self.client.execute(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Reply { status, headers, body: response.bytes().await.unwrap().to_vec() }
+        let reply = Reply { status, headers, body: response.bytes().await.unwrap().to_vec() };
+        if status >= 400 && method != Method::HEAD {
+            declared::check(&method, &path, status, reply.code().as_deref());
+        }
+        reply
     }
 
     /// `GET`.
@@ -85,8 +93,11 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|it| panic!("{it}: {}", self.text()))
     }
 
-    /// The body's `code`, if it is an error body.
+    /// The code of a failure: the header's on the endpoints of OTLP, else the body's.
     pub fn code(&self) -> Option<String> {
+        if let Some(code) = self.headers.get("x-error-code") {
+            return code.to_str().ok().map(str::to_owned);
+        }
         let value: Value = serde_json::from_slice(&self.body).ok()?;
         value["code"].as_str().map(str::to_owned)
     }

@@ -1,0 +1,42 @@
+//! Whether an error that a caller saw is one that its route declares.
+//!
+//! Every request of every suite passes here, so an error that nobody declared, and that the
+//! OpenAPI document therefore does not tell of, fails the test that met it.
+
+#![allow(clippy::panic, reason = "a test that meets what is not declared fails")]
+
+use std::sync::LazyLock;
+
+use api::ErrorCode;
+use reqwest::Method;
+use server::http::{
+    openapi,
+    routes::{self, Route},
+};
+
+static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(routes::all);
+
+/// Fails unless the route that `method` and `path` lead to declares the code of a failure.
+pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
+    let Some(code) = code else { panic!("{method} {path}: {status} without a code") };
+    let Some(code) = ErrorCode::of(code) else { panic!("{method} {path}: unknown code {code}") };
+    assert_eq!(code.status(), status, "{method} {path}: {}", code.as_str());
+    let declared = match route(method, path) {
+        Some(route) => openapi::codes(route).contains(&code),
+        None => matches!(code, ErrorCode::NotFound | ErrorCode::MethodNotAllowed),
+    };
+    assert!(declared, "{method} {path}: {} is not declared", code.as_str());
+}
+
+/// The route of a request; one written out wins over one with a parameter.
+fn route(method: &Method, path: &str) -> Option<&'static Route> {
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let leads = |route: &&Route| {
+        let (mut pattern, mut given) = (route.path.split('/'), path.split('/'));
+        pattern.by_ref().zip(given.by_ref()).all(|(a, b)| a == b || (a.starts_with('{') && !b.is_empty()))
+            && route.path.split('/').count() == path.split('/').count()
+    };
+    let mut found: Vec<_> = ROUTES.iter().filter(|it| it.method == *method).filter(leads).collect();
+    found.sort_by_key(|it| it.path.contains('{'));
+    found.first().copied()
+}

@@ -1,0 +1,8 @@
+//! The list of traces, from outside: held against a list that filters rows one by one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cursors;
+mod filters;
+mod model;
+mod pages;

@@ -1,0 +1,230 @@
+//! The OpenAPI document against the routes, and every error code from a request that provokes it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+
+use api::{ErrorCode, Plan, Role};
+use reqwest::Method;
+use sea_orm::ConnectionTrait;
+use serde_json::{Value, json};
+use server::http::{openapi, routes};
+use tests::{On, Reply, TestApp, on_both_databases};
+use uuid::Uuid;
+
+/// Codes that no route answers yet, each with the reason.
+const LATER: &[(ErrorCode, &str)] =
+    &[(ErrorCode::PlanUpgradeRequired, "what is served so far belongs to every plan")];
+
+fn document() -> Value {
+    serde_json::to_value(openapi::document()).unwrap()
+}
+
+#[test]
+fn every_route_is_described() {
+    let document = document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
+    let mut described: BTreeSet<(String, String)> = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let at = format!("{method} {path}");
+            assert!(operation["summary"].as_str().is_some_and(|it| !it.is_empty()), "{at} has no summary");
+            assert!(operation["tags"][0].is_string(), "{at} has no tag");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(responses.keys().any(|it| it.starts_with('2')), "{at} has no success");
+            described.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let routes = routes::all();
+    let served: BTreeSet<_> = routes.iter().map(|it| (it.method.to_string(), it.path.to_owned())).collect();
+    assert_eq!(described, served);
+}
+
+#[test]
+fn operations_have_unique_names_and_declared_parameters() {
+    let document = document();
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            assert!(names.insert(name.clone()), "{method} {path}: {name} is taken");
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            for part in path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}')) {
+                let declared = parameters.iter().any(|it| it["name"] == part && it["in"] == "path" && it["required"] == true);
+                assert!(declared, "{method} {path}: {part} is not declared");
+            }
+        }
+    }
+}
+
+#[test]
+fn references_lead_somewhere() {
+    fn references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(to)) = members.get("$ref") {
+                    found.insert(to.clone());
+                }
+                members.values().for_each(|it| references(it, found));
+            }
+            Value::Array(items) => items.iter().for_each(|it| references(it, found)),
+            _ => {}
+        }
+    }
+    let (document, mut found) = (document(), BTreeSet::new());
+    references(&document, &mut found);
+    assert!(found.len() > 5, "{found:?}");
+    for reference in found {
+        assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[test]
+fn every_error_of_a_route_is_in_the_document_and_every_code_has_a_route() {
+    let document = document();
+    let mut used = BTreeSet::new();
+    for route in routes::all() {
+        let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
+        for code in openapi::codes(&route) {
+            used.insert(code.as_str());
+            let response = &operation["responses"][code.status().to_string()];
+            let words = response["description"].as_str().unwrap_or_default();
+            let told = words.trim_start_matches("code: ").split(", ").any(|it| it == code.as_str());
+            assert!(told, "{} {} does not tell of {}", route.method, route.path, code.as_str());
+            assert_eq!(response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/ErrorBody");
+        }
+    }
+    let unused: BTreeSet<_> = ErrorCode::ALL.iter().map(|it| it.as_str()).filter(|it| !used.contains(it)).collect();
+    let later: BTreeSet<_> = LATER.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(unused, later, "codes without a route");
+}
+
+/// Whoever adds or removes an operation says so here.
+#[test]
+fn the_operations() {
+    let routes = routes::all();
+    let mut lines: Vec<_> = routes.iter().map(|it| format!("{} {}", it.path, it.method)).collect();
+    lines.sort_unstable();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+/// Provokes a code; `None` for one that no request can.
+async fn provoke(app: &TestApp, code: ErrorCode) -> Option<Reply> {
+    let (key, owner) = (app.full_key(), app.session(Role::Owner));
+    let other_project = async |name: &str| {
+        key.post("/v1/ingest", &json!({"project_name": name})).await.ok();
+        let list = key.get("/v1/projects").await.ok();
+        let found = list["projects"].as_array().unwrap().iter().find(|it| it["name"] == name).cloned();
+        found.unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let archive = async |id: &str| owner.post(&format!("/v1/projects/{id}/archive"), &json!({})).await;
+    Some(match code {
+        ErrorCode::InvalidJson => key.post_bytes("/v1/ingest", "application/json", b"{".to_vec()).await,
+        ErrorCode::InvalidBody => key.post("/v1/ingest", &json!([])).await,
+        ErrorCode::InvalidQuery => key.get("/v1/traces?limit=0").await,
+        ErrorCode::InvalidCursor => key.get("/v1/traces?cursor=x").await,
+        ErrorCode::TagsFilterIncomplete => key.get("/v1/traces?tag_key=x").await,
+        ErrorCode::Unauthorized => app.anonymous().get("/v1/traces").await,
+        ErrorCode::PlanUpgradeRequired => return None,
+        ErrorCode::ForbiddenRole => app.session(Role::Viewer).get("/v1/apikeys").await,
+        ErrorCode::ScopeForbidden => app.new_key(Role::Owner, &["query"]).await.post("/v1/ingest", &json!({})).await,
+        ErrorCode::SessionRequired => key.get("/v1/apikeys").await,
+        ErrorCode::UnknownTenant => app.session_of(Uuid::nil(), Role::Owner).get("/v1/me").await,
+        ErrorCode::ProjectArchived => {
+            archive(&other_project("closed").await).await.ok();
+            key.post("/v1/ingest", &json!({"project_name": "closed"})).await
+        }
+        ErrorCode::NotFound => key.get(&format!("/v1/traces/{}", Uuid::nil())).await,
+        ErrorCode::MethodNotAllowed => key.delete("/v1/ingest").await,
+        ErrorCode::Conflict => {
+            key.post("/v1/ingest", &json!({"id": "twice"})).await.ok();
+            key.post("/v1/ingest", &json!({"id": "twice"})).await
+        }
+        ErrorCode::CannotArchiveLast => archive(&app.project.to_string()).await,
+        ErrorCode::PayloadTooLarge => key.post_bytes("/v1/ingest", "application/json", vec![b' '; 5_000]).await,
+        ErrorCode::UnsupportedMediaType => key.post_bytes("/v1/ingest", "text/plain", b"{}".to_vec()).await,
+        ErrorCode::ValidationFailed => key.post("/v1/ingest", &json!({"latency_ms": -1})).await,
+        ErrorCode::Internal => {
+            // What no request can do: a table is gone.
+            app.app.db.write.execute_unprepared("DROP TABLE model_price").await.unwrap();
+            key.get("/v1/models").await
+        }
+        ErrorCode::Overloaded => {
+            let memory = app.app.body_memory.clone();
+            let _held = memory.acquire_many(u32::try_from(app.app.config.body_memory_kib).unwrap()).await.unwrap();
+            key.post("/v1/ingest", &json!({})).await
+        }
+    })
+}
+
+async fn every_code_can_be_provoked_on(database: On) {
+    for code in ErrorCode::ALL {
+        let app = TestApp::with(database, Plan::Starter, &["--max-body-bytes", "4096"]).await;
+        match provoke(&app, *code).await {
+            Some(reply) => {
+                reply.is(code.status(), code.as_str());
+                let about = reply.json();
+                match code {
+                    ErrorCode::Internal => {
+                        let text = reply.text().to_lowercase();
+                        assert!(!text.contains("model_price") && !text.contains("sql"), "{text}");
+                    }
+                    ErrorCode::Overloaded => assert_eq!(reply.headers["retry-after"], "1"),
+                    ErrorCode::Unauthorized => assert_eq!(reply.headers["www-authenticate"], "Bearer"),
+                    ErrorCode::ValidationFailed => assert_eq!(about["fields"][0]["field"], "latency_ms"),
+                    ErrorCode::ProjectArchived => assert_eq!(about["message"], about["error"]),
+                    ErrorCode::Conflict => assert!(about["trace_id"].is_string() && about["identical"] == true),
+                    _ => {}
+                }
+            }
+            None => assert!(LATER.iter().any(|it| it.0 == *code), "nothing provokes {}", code.as_str()),
+        }
+        app.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_code_can_be_provoked_on_sqlite() {
+    every_code_can_be_provoked_on(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_code_can_be_provoked_on_postgres() {
+    every_code_can_be_provoked_on(On::Postgres).await;
+}
+
+on_both_databases! {
+    async fn the_document_and_its_page_are_open(app: TestApp) {
+        let anyone = app.anonymous();
+        let served = anyone.get("/v1/openapi.json").await;
+        assert_eq!(served.ok(), document());
+        assert_eq!(served.headers["content-type"], "application/json");
+        let page = anyone.get("/docs/").await;
+        assert!(page.status == 200 && page.text().contains("swagger"), "{}", page.text());
+        // The page works without a network: whatever it loads is served here.
+        assert!(!page.text().contains("https://"), "{}", page.text());
+        assert_eq!(anyone.get("/docs/swagger-ui-bundle.js").await.status, 200);
+        assert!(anyone.get("/").await.text().contains("/docs"));
+        let ready = anyone.get("/readyz").await.ok();
+        assert_eq!((ready, anyone.get("/healthz").await.ok()), (json!({"status": "ok"}), json!({"status": "ok"})));
+    }
+
+    async fn request_ids_go_both_ways(app: TestApp) {
+        let anyone = app.anonymous();
+        let longest = "x".repeat(128);
+        for id in ["a", "trace-1/2#3", "~!@$%^&*(){}[]|\\:;\"'<>,.?", longest.as_str()] {
+            for path in ["/healthz", "/v1/traces", "/nowhere"] {
+                let reply = anyone.send(anyone.request(Method::GET, path).header("x-request-id", id)).await;
+                assert_eq!(reply.headers["x-request-id"], id, "{path}");
+            }
+        }
+        let too_long = "x".repeat(129);
+        for id in ["", "a b", "tab\there", "caf\u{e9}", too_long.as_str()] {
+            let value = reqwest::header::HeaderValue::from_bytes(id.as_bytes()).unwrap();
+            let reply = anyone.send(anyone.request(Method::GET, "/v1/traces").header("x-request-id", value)).await;
+            reply.is(401, "unauthorized");
+            let own = reply.headers["x-request-id"].to_str().unwrap();
+            assert!(own.parse::<Uuid>().is_ok(), "{id:?} became {own:?}");
+        }
+    }
+}
