@@ -239,21 +239,22 @@ fn preview(state: &State, trace: &Trace, buffer: &mut Buffer, area: Rect) {
 pub fn status(state: &State) -> String {
     let list = &state.list;
     let glyphs = &state.theme.glyphs;
+    let dot = glyphs.dot;
+    let thousands = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
+    let new = format!("{} new {dot} G to follow", thousands(list.waiting()));
     if let Some((at, hits)) = list.hits() {
         let (open, close) = glyphs.quotes;
         let words = list.find().unwrap_or_default();
-        return format!(
-            "find {open}{words}{close} {at} of {hits} {} n next {} N previous",
-            glyphs.dot, glyphs.dot
-        );
+        let found = format!("find {open}{words}{close} {at} of {hits} {dot} n next {dot} N previous");
+        return if list.waiting() > 0 { format!("{found} {dot} {new}") } else { found };
     }
     if !list.loaded {
         return if state.busy() { "loading".to_owned() + glyphs.ellipsis } else { String::new() };
     }
     let live = if list.waiting() > 0 {
-        format!("{} {} new {} G to follow", glyphs.paused, list.waiting(), glyphs.dot)
+        format!("{} {new}", glyphs.paused)
     } else if list.paused {
-        format!("{} paused {} space or G to follow", glyphs.paused, glyphs.dot)
+        format!("{} paused {dot} space or G to follow", glyphs.paused)
     } else if list.sort == Sort::Time {
         format!("{} following newest", glyphs.following)
     } else {
@@ -266,7 +267,6 @@ pub fn status(state: &State) -> String {
     } else {
         ""
     };
-    let dot = glyphs.dot;
-    let loaded = crate::format::thousands(i64::try_from(list.len()).unwrap_or(i64::MAX));
+    let loaded = thousands(list.len());
     format!("{live} {dot} {loaded} loaded{more} {dot} errors {}", list.errors)
 }
