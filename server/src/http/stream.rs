@@ -80,7 +80,7 @@ struct Follower {
     wake: broadcast::Receiver<Uuid>,
     /// The last change read.
     position: (i64, Uuid),
-    /// Changes sent within the overlap: trace and time of change.
+    /// Changes read within the overlap, each sent or not wanted: trace and time of change.
     sent: HashMap<Uuid, i64>,
     ready: std::vec::IntoIter<Event>,
 }
@@ -113,15 +113,14 @@ impl Follower {
         let mut after = (self.position.0.saturating_sub(overlap), Uuid::nil());
         let mut events = Vec::new();
         loop {
-            let Changes { rows, last, more } =
-                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK).await?;
+            let new = |trace: Uuid, at: i64| self.sent.get(&trace) != Some(&at);
+            let Changes { rows, read, last, more } =
+                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK, new).await?;
             let Some(last) = last else { break };
             after = last;
             self.position = self.position.max(last);
+            self.sent.extend(read);
             for (row, texts) in rows {
-                if self.sent.insert(row.id, row.updated_at) == Some(row.updated_at) {
-                    continue;
-                }
                 let id = self.app.cursors.seal(self.tenant, SCOPE, (row.updated_at, row.id));
                 let trace = traces::wire(row, texts, self.preview);
                 let data = serde_json::to_string(&trace).map_err(anyhow::Error::from)?;

@@ -27,7 +27,9 @@ pub struct Page {
 pub struct Changes {
     /// The traces, oldest change first.
     pub rows: Vec<(trace::Model, Texts)>,
-    /// The last change read, which may be of a trace that lacks the words; none if there was none.
+    /// Trace and time of every new change read, also of traces that lack the words.
+    pub read: Vec<(Uuid, i64)>,
+    /// The last change read, new or not; none if there was none.
     pub last: Option<(i64, Uuid)>,
     /// There may be more behind it.
     pub more: bool,
@@ -90,7 +92,8 @@ pub async fn page(
     }
 }
 
-/// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`.
+/// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`
+/// and leaves out those that are not `new`, whose texts are not read.
 ///
 /// # Errors
 /// When the database fails.
@@ -100,6 +103,7 @@ pub async fn changed_since(
     filter: &Filter,
     after: (i64, Uuid),
     limit: usize,
+    new: impl Fn(Uuid, i64) -> bool,
 ) -> Result<Changes, DbErr> {
     let mut sql = Sql::new(tenant);
     let (at, id) = (sql.arg(after.0), sql.arg(after.1));
@@ -110,11 +114,13 @@ pub async fn changed_since(
     ));
     filter.conditions(&mut sql, "t", db.dialect);
     sql.push(&format!(" ORDER BY t.updated_at, t.id LIMIT {limit}"));
-    let rows = fetch(db, sql).await?;
-    let texts = trace_texts(db, tenant, &rows).await?;
+    let mut rows = fetch(db, sql).await?;
     let (last, more) = (rows.last().map(|it| (it.updated_at, it.id)), rows.len() == limit);
+    rows.retain(|it| new(it.id, it.updated_at));
+    let read = rows.iter().map(|it| (it.id, it.updated_at)).collect();
+    let texts = trace_texts(db, tenant, &rows).await?;
     let rows = rows.into_iter().zip(texts).filter(|(row, texts)| holds(row, texts, &filter.words)).collect();
-    Ok(Changes { rows, last, more })
+    Ok(Changes { rows, read, last, more })
 }
 
 /// Chooses what to walk along.
