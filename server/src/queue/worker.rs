@@ -100,6 +100,10 @@ async fn due(app: &App, lane: Lane, last: &mut Uuid) -> Result<Vec<job::Model>, 
 }
 
 async fn run(app: &Arc<App>, job: job::Model) {
+    if !still_held(app, &job).await {
+        tracing::warn!(job.id = %job.id, "the lease ended before its turn came; another worker has the job");
+        return;
+    }
     let outcome = with_heartbeat(app, &job).await;
     if let Outcome::Retry { why } | Outcome::Discard { why } = &outcome {
         tracing::warn!(job.kind = job.kind, job.id = %job.id, job.attempts, why, "job {} did not succeed", job.kind);
@@ -108,6 +112,21 @@ async fn run(app: &Arc<App>, job: job::Model) {
         Ok(true) => {}
         Ok(false) => tracing::warn!(job.id = %job.id, "the lease was lost; another worker has the job"),
         Err(error) => tracing::warn!(job.id = %job.id, %error, "a job's end could not be stored; it will run again"),
+    }
+}
+
+/// Whether the claim holds: those before it in its batch may have taken long.
+async fn still_held(app: &App, job: &job::Model) -> bool {
+    let now = app.clock.now();
+    if job.lease_until.is_some_and(|until| until - now > LEASE / 2) {
+        return true;
+    }
+    match heartbeat(&app.db, job, now).await {
+        Ok(held) => held,
+        Err(error) => {
+            tracing::warn!(%error, "no heartbeat");
+            false
+        }
     }
 }
 
