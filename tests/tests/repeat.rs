@@ -1,0 +1,105 @@
+//! Clients that send again: at the same time, or because they never saw the answer.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::{Value, json};
+use tests::{
+    TestApp,
+    app::START,
+    on_both_databases,
+    otlp::{Span, request},
+};
+use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
+
+on_both_databases! {
+    async fn of_many_at_once_with_one_id_one_is_stored(app: TestApp) {
+        let key = app.full_key();
+        for round in 0..20 {
+            let mut tasks = JoinSet::new();
+            for sender in 0..20 {
+                let key = key.clone();
+                let item = json!({"id": format!("r{round}"), "name": format!("by {sender}"), "tags": {"by": sender}});
+                tasks.spawn(async move { (sender, key.post("/v1/ingest", &item).await.status) });
+            }
+            let mut made = Vec::new();
+            while let Some(done) = tasks.join_next().await {
+                match done.unwrap() {
+                    (sender, 201) => made.push(sender),
+                    (_, status) => assert_eq!(status, 409),
+                }
+            }
+            let [winner] = made[..] else { panic!("{made:?} were told that theirs is stored") };
+            let rows = key.get(&format!("/v1/traces?external_id=r{round}")).await.ok();
+            let [row] = rows["traces"].as_array().unwrap().as_slice() else { panic!("{rows}") };
+            assert_eq!((&row["name"], &row["tags"]), (&json!(format!("by {winner}")), &json!([format!("by:{winner}")])));
+        }
+    }
+
+    async fn batches_that_share_ids_store_each_once(app: TestApp) {
+        let key = app.full_key();
+        let mut tasks = JoinSet::new();
+        for sender in 0..8 {
+            let key = key.clone();
+            // Each overlaps with its neighbours, and runs the other way round than the last one.
+            let mut ids: Vec<usize> = (sender * 20..sender * 20 + 60).collect();
+            if sender % 2 == 1 {
+                ids.reverse();
+            }
+            let items: Vec<Value> = ids.iter().map(|it| json!({"id": format!("b{it}"), "spans": [{"name": "one"}]})).collect();
+            tasks.spawn(async move { key.post("/v1/ingest/batch", &json!({"traces": items})).await.ok() });
+        }
+        let mut accepted = 0;
+        while let Some(done) = tasks.join_next().await {
+            let answer = done.unwrap();
+            assert_eq!(answer["rejected"], 0);
+            accepted += answer["accepted"].as_u64().unwrap();
+        }
+        assert_eq!(accepted, 200);
+        let first = key.get("/v1/traces?limit=200").await.ok();
+        assert_eq!((first["traces"].as_array().unwrap().len(), &first["has_more"]), (200, &json!(false)));
+        assert!(first["traces"].as_array().unwrap().iter().all(|it| it["span_count"] == 1));
+    }
+
+    async fn a_caller_cut_off_before_the_answer_can_send_again(app: TestApp) {
+        let key = app.full_key();
+        let mut tasks = JoinSet::new();
+        for n in 0..50_u64 {
+            let item = json!({"id": format!("cut-{n}"), "spans": [{"name": "one"}]}).to_string();
+            let spans = request([&Span::new(u128::from(n) + 1, 1, "one", START)]).to_string();
+            let sends = [raw(app, "/v1/ingest", &item), raw(app, "/v1/otlp/traces", &spans)];
+            let address = app.url.strip_prefix("http://").unwrap().to_owned();
+            tasks.spawn(async move {
+                for bytes in sends.iter().cycle().take(6) {
+                    let mut socket = TcpStream::connect(&address).await.unwrap();
+                    socket.write_all(bytes).await.unwrap();
+                    // Gone before anything could be answered.
+                    drop(socket);
+                }
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        for n in 0..50_u64 {
+            let again = key.post("/v1/ingest", &json!({"id": format!("cut-{n}"), "spans": [{"name": "one"}]})).await;
+            assert!(again.status == 201 || again.status == 409, "{} {}", again.status, again.text());
+            key.post("/v1/otlp/traces", &request([&Span::new(u128::from(n) + 1, 1, "one", START)])).await.ok();
+        }
+        let list = key.get("/v1/traces?limit=200").await.ok();
+        let traces = list["traces"].as_array().unwrap();
+        assert_eq!(traces.len(), 100);
+        assert!(traces.iter().all(|it| it["span_count"] == 1));
+    }
+}
+
+/// A whole request as bytes.
+fn raw(app: &TestApp, path: &str, body: &str) -> Vec<u8> {
+    let host = app.url.strip_prefix("http://").unwrap();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        app.key_text(),
+        body.len()
+    )
+    .into_bytes()
+}
