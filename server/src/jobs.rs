@@ -6,16 +6,22 @@ use entities::job;
 
 use crate::{
     app::App,
+    long_trace::{self, LongTrace},
     queue::{Job, Outcome},
     trace_ready::{self, TraceReady},
 };
 
 /// Does a job's work.
 pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
+    let unreadable = |error: serde_json::Error| Outcome::Discard { why: format!("unreadable payload: {error}") };
     match job.kind.as_str() {
         TraceReady::KIND => match serde_json::from_str(&job.payload) {
             Ok(payload) => trace_ready::run(app, job.tenant_id, payload).await,
-            Err(error) => Outcome::Discard { why: format!("unreadable payload: {error}") },
+            Err(error) => unreadable(error),
+        },
+        LongTrace::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => long_trace::run(app, job.tenant_id, payload).await,
+            Err(error) => unreadable(error),
         },
         // From a newer version that shares the database: it will come back for it.
         kind => {

@@ -14,6 +14,7 @@ pub mod first_start;
 pub mod http;
 pub mod ingest;
 mod jobs;
+pub mod long_trace;
 pub mod queue;
 pub mod store;
 pub mod trace_ready;

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use entities::job;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
     app::App,
-    queue::{Job, Lane, Outcome},
+    queue::{Job, Lane, Outcome, new_job},
     store::traces,
 };
 
@@ -27,6 +28,11 @@ pub struct TraceReady {
 impl Job for TraceReady {
     const KIND: &'static str = "trace_ready";
     const LANE: Lane = Lane::Ingest;
+}
+
+/// The job that looks whether they are.
+pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Model {
+    new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }
 
 /// Marks those that are ready indeed.

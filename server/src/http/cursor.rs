@@ -42,6 +42,21 @@ impl Cursors {
         })
     }
 
+    /// Cuts the row that was read beyond `limit`, and answers the cursor of the next page if
+    /// there was one. `position` tells where in the list a row stands.
+    pub fn page<T>(
+        &self,
+        tenant: Uuid,
+        scope: &str,
+        rows: &mut Vec<T>,
+        limit: usize,
+        position: impl Fn(&T) -> (i64, Uuid),
+    ) -> Option<String> {
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        rows.last().filter(|_| has_more).map(|it| self.seal(tenant, scope, position(it)))
+    }
+
     fn verify(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<(i64, Uuid)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let (position, tag) = bytes.split_at_checked(POSITION)?;

@@ -37,11 +37,9 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, "apikeys", it)).transpose()?;
     let mut rows = store::keys::page(&app.db.read, tenant, after, limit as u64 + 1).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more).map(|it| app.cursors.seal(tenant, "apikeys", (it.created_at, it.id)));
+    let next_cursor = app.cursors.page(tenant, "apikeys", &mut rows, limit, |it| (it.created_at, it.id));
     let apikeys = rows.into_iter().map(|it| wire(it, None)).collect::<Result<_>>()?;
-    Ok(Json(ApiKeyList { apikeys, has_more, next_cursor: next }))
+    Ok(Json(ApiKeyList { apikeys, has_more: next_cursor.is_some(), next_cursor }))
 }
 
 /// Create a key. Its rights end at the role of the session that makes it.

@@ -38,10 +38,9 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let scope = format!("projects {show:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
     let mut rows = store::page(&app.db.read, tenant, show, after, limit as u64 + 1).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more).map(|it| app.cursors.seal(tenant, &scope, (it.created_at, it.id)));
-    Ok(Json(ProjectList { projects: rows.into_iter().map(wire).collect(), has_more, next_cursor: next }))
+    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
+    let has_more = next_cursor.is_some();
+    Ok(Json(ProjectList { projects: rows.into_iter().map(wire).collect(), has_more, next_cursor }))
 }
 
 /// Show one project.

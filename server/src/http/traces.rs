@@ -125,9 +125,7 @@ async fn span_page(
 ) -> Result<(Vec<Span>, Option<String>)> {
     let more = u64::try_from(limit + 1).unwrap_or(u64::MAX);
     let mut rows = store::spans(&app.db, tenant, trace, after, more).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more).map(|it| app.cursors.seal(tenant, &span_scope(trace), (it.started_at, it.id)));
+    let next = app.cursors.page(tenant, &span_scope(trace), &mut rows, limit, |it| (it.started_at, it.id));
     let texts = store::span_texts(&app.db, tenant, &rows).await?;
     Ok((rows.into_iter().zip(texts).map(|(row, texts)| wire_span(row, texts)).collect(), next))
 }

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    part::{Given, MAX_LABEL, Part, bit_of, derived_id, summarise},
+    part::{Given, MAX_LABEL, MAX_TAG_BYTES, Part, bit_of, derived_id, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
     text::{Entry, pack},
@@ -287,6 +287,9 @@ fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<S
         };
         if key.is_empty() {
             return Err(Problem::field("tags", "has an empty key"));
+        }
+        if key.len().max(value.len()) > MAX_TAG_BYTES {
+            return Err(Problem::field(field, format!("has a key or value of more than {MAX_TAG_BYTES} bytes")));
         }
         let key = label(&field, Some(key))?.unwrap_or_default();
         tags.insert(key, label(&field, Some(value))?.unwrap_or_default());

@@ -18,6 +18,8 @@ use super::class::class;
 /// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
 /// refuses index entries of more than 2,704 bytes.
 pub const MAX_LABEL: usize = 500;
+/// Longest key and longest value of a tag in bytes: both stand in one index entry.
+pub const MAX_TAG_BYTES: usize = 1_280;
 
 /// A root that ended and no new span for so long: the trace is ready. Microseconds.
 const QUIET: i64 = 5_000_000;
@@ -181,6 +183,13 @@ pub fn label(text: &str) -> String {
         Some((end, _)) => text[..end].to_owned(),
         None => text.to_owned(),
     }
+}
+
+/// The same for the key or the value of a tag.
+pub fn tag_label(text: &str) -> String {
+    let mut text = label(text);
+    text.truncate(text.floor_char_boundary(MAX_TAG_BYTES));
+    text
 }
 
 /// The id that is made of a caller's own `text` within `namespace` (UUID version 5).

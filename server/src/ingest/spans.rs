@@ -10,7 +10,7 @@ use semantics::{
 use uuid::Uuid;
 
 use super::{
-    part::{Hints, Part, bit_of, derived_id, label, summarise},
+    part::{Hints, Part, bit_of, derived_id, label, summarise, tag_label},
     prices::PriceBook,
     text::{Entry, pack},
 };
@@ -194,7 +194,7 @@ fn hints(said: TraceHints) -> Option<String> {
         session_id: said.session_id.as_deref().map(label),
         user_id: said.user_id.as_deref().map(label),
         external_id: said.external_id.as_deref().map(label),
-        tags: said.tags.iter().map(|(key, value)| (label(key), label(value))).collect(),
+        tags: said.tags.iter().map(|(key, value)| (tag_label(key), tag_label(value))).collect(),
         complete: said.complete,
     };
     (hints != Hints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())

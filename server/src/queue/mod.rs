@@ -129,7 +129,8 @@ pub async fn candidates(db: &Db, lane: Lane, now: i64, last: Uuid, limit: u64) -
     // Over tenants, without a lock: one of the few statements that name none.
     let sql = "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2 \
                GROUP BY tenant_id ORDER BY (tenant_id <= $3), tenant_id LIMIT $4";
-    let values = [lane.as_str().into(), now.into(), last.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let values =
+        [lane.as_str().into(), now.into(), last.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
     let rows = db.write.query_all_raw(statement(db, sql, values)).await?;
     rows.iter().map(|it| it.try_get("", "tenant_id")).collect()
 }
@@ -138,7 +139,13 @@ pub async fn candidates(db: &Db, lane: Lane, now: i64, last: Uuid, limit: u64) -
 ///
 /// # Errors
 /// When the database fails.
-pub async fn claim(db: &Db, tenant: Uuid, lane: Lane, now: i64, limit: u64) -> Result<Vec<job::Model>, DbErr> {
+pub async fn claim(
+    db: &Db,
+    tenant: Uuid,
+    lane: Lane,
+    now: i64,
+    limit: u64,
+) -> Result<Vec<job::Model>, DbErr> {
     let sql = format!(
         "UPDATE job SET status = 'running', attempts = attempts + 1, fence = fence + 1, lease_until = $1 \
          WHERE tenant_id = $2 AND id IN (SELECT id FROM job WHERE tenant_id = $2 AND lane = $3 AND status = 'ready' \
@@ -178,8 +185,11 @@ pub async fn finish(db: &Db, job: &job::Model, outcome: &Outcome, now: i64) -> R
             changed(db, &sql, [tenant, id, fence, (*until).into()]).await
         }
         Outcome::Retry { why } if job.attempts < job.max_attempts => {
-            let sql = format!("UPDATE job SET status = 'ready', lease_until = NULL, run_at = $4, last_error = $5 {held}");
-            changed(db, &sql, [tenant, id, fence, (now + backoff(job.attempts)).into(), why.as_str().into()]).await
+            let sql = format!(
+                "UPDATE job SET status = 'ready', lease_until = NULL, run_at = $4, last_error = $5 {held}"
+            );
+            changed(db, &sql, [tenant, id, fence, (now + backoff(job.attempts)).into(), why.as_str().into()])
+                .await
         }
         Outcome::Retry { why } | Outcome::Discard { why } => {
             let sql = format!("UPDATE job SET status = 'dead', lease_until = NULL, last_error = $4 {held}");
@@ -210,7 +220,8 @@ pub async fn rescue(db: &Db, now: i64) -> Result<u64, DbErr> {
         let sql = "UPDATE job SET status = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'ready' END, \
                    lease_until = NULL, last_error = 'its worker did not come back' \
                    WHERE tenant_id = $1 AND status = 'running' AND lease_until < $2";
-        rescued += db.write.execute_raw(statement(db, sql, [tenant.into(), now.into()])).await?.rows_affected();
+        rescued +=
+            db.write.execute_raw(statement(db, sql, [tenant.into(), now.into()])).await?.rows_affected();
     }
     Ok(rescued)
 }

@@ -111,7 +111,9 @@ async fn run(app: &Arc<App>, job: job::Model) {
     match finish(&app.db, &job, &outcome, app.clock.now()).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!(job.id = %job.id, "the lease was lost; another worker has the job"),
-        Err(error) => tracing::warn!(job.id = %job.id, %error, "a job's end could not be stored; it will run again"),
+        Err(error) => {
+            tracing::warn!(job.id = %job.id, %error, "a job's end could not be stored; it will run again")
+        }
     }
 }
 

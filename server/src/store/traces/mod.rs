@@ -3,6 +3,7 @@
 mod detail;
 mod filter;
 mod list;
+mod statements;
 mod text;
 mod write;
 
@@ -14,7 +15,7 @@ pub use detail::{Position, events, get, spans};
 pub use filter::{Filter, Tag};
 pub use list::{Changes, Page, changed_since, page};
 pub use text::{SpanTexts, Texts, span_texts, trace_texts};
-pub use write::{Stored, store};
+pub use write::{LONG, Stored, store, sum_up_long};
 
 use super::Db;
 

@@ -2,24 +2,27 @@
 //!
 //! A part whose trace is new goes in as it is. Where something of the trace is stored already,
 //! its new spans are added and its row is made again from all of its spans, under a lock on
-//! the row; spans that were stored before change nothing. Rows are touched in the order of
+//! the row; spans that were stored before change nothing. The row of a long trace follows
+//! within seconds, by a job. Rows are touched in the order of
 //! their keys, so that two writers can't wait for each other.
 
 use std::collections::{HashMap, HashSet};
 
 use entities::{dialect::Dialect, event, job, span, trace};
-use sqlx::Row;
 use uuid::Uuid;
 
-use super::super::{
-    bulk::{self, Bulk, OnConflict},
-    db::Db,
+use super::{
+    super::{bulk::OnConflict, db::Db},
+    statements::{Key, PostgresStore, SqliteStore, Statements},
 };
 use crate::{
     ingest::part::{Part, summarise, tag_rows},
-    queue::new_job,
-    trace_ready,
+    long_trace, trace_ready,
 };
+
+/// Spans from which a trace's row is made again by a job, once a second at most, and no longer
+/// in the transaction that adds to it.
+pub const LONG: i32 = 2_000;
 
 /// What became of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +37,6 @@ pub enum Stored {
         identical: bool,
     },
 }
-
-/// Key of a trace.
-type Key = (Uuid, Uuid);
 
 /// Stores the parts in one transaction and answers what became of each, in their order.
 ///
@@ -59,19 +59,6 @@ pub async fn store(db: &Db, parts: &mut [Part], now: i64) -> sqlx::Result<Vec<St
     Ok(group.outcomes)
 }
 
-/// The few statements that a group needs, on either database.
-trait Store {
-    async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
-    /// Inserts what is not there, and answers the keys of what was inserted: the key's last two columns.
-    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>>;
-    /// The stored rows of these traces of one tenant, locked.
-    async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>>;
-    /// All stored spans of these traces of one tenant.
-    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>>;
-    /// Removes tags by their whole key.
-    async fn remove_tags(&mut self, rows: &[entities::trace_tag::Model]) -> sqlx::Result<()>;
-}
-
 struct Group<'a> {
     parts: &'a mut [Part],
     outcomes: Vec<Stored>,
@@ -84,7 +71,7 @@ impl<'a> Group<'a> {
         Self { outcomes: vec![Stored::New; parts.len()], parts, now, jobs: Vec::new() }
     }
 
-    async fn run(&mut self, store: &mut impl Store) -> sqlx::Result<()> {
+    async fn run(&mut self, store: &mut impl Statements) -> sqlx::Result<()> {
         for part in self.parts.iter_mut() {
             part.trace.updated_at = self.now;
         }
@@ -93,11 +80,12 @@ impl<'a> Group<'a> {
         let changed = self.merge(store, &late).await?;
         self.enqueue_readiness(&late, &changed);
         let jobs: Vec<&job::Model> = self.jobs.iter().collect();
-        store.insert(&jobs, OnConflict::Fail).await
+        // A long trace's job may be there from an earlier commit of the same second.
+        store.insert(&jobs, OnConflict::Keep).await
     }
 
     /// Inserts the traces; answers the parts whose trace was there before or earlier in the group.
-    async fn insert_new_traces(&mut self, store: &mut impl Store) -> sqlx::Result<Vec<usize>> {
+    async fn insert_new_traces(&mut self, store: &mut impl Statements) -> sqlx::Result<Vec<usize>> {
         let mut firsts: Vec<usize> = Vec::with_capacity(self.parts.len());
         let mut late = Vec::new();
         let mut seen = HashSet::with_capacity(self.parts.len());
@@ -112,7 +100,7 @@ impl<'a> Group<'a> {
         Ok(late)
     }
 
-    async fn insert_new_children(&self, store: &mut impl Store, late: &[usize]) -> sqlx::Result<()> {
+    async fn insert_new_children(&self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<()> {
         let new = || self.parts.iter().enumerate().filter(|(i, _)| late.binary_search(i).is_err()).map(|it| it.1);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
@@ -125,7 +113,7 @@ impl<'a> Group<'a> {
     }
 
     /// Adds late parts to their traces. Answers the traces that changed, as they are now.
-    async fn merge(&mut self, store: &mut impl Store, late: &[usize]) -> sqlx::Result<Vec<trace::Model>> {
+    async fn merge(&mut self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<Vec<trace::Model>> {
         let mut by_tenant: HashMap<Uuid, Vec<usize>> = HashMap::new();
         for i in late {
             by_tenant.entry(self.parts[*i].trace.tenant_id).or_default().push(*i);
@@ -141,14 +129,14 @@ impl<'a> Group<'a> {
 
     async fn merge_tenant(
         &mut self,
-        store: &mut impl Store,
+        store: &mut impl Statements,
         tenant: Uuid,
         late: &[usize],
     ) -> sqlx::Result<Vec<trace::Model>> {
         let mut ids: Vec<Uuid> = late.iter().map(|it| self.parts[*it].trace.id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let mut stored: HashMap<Uuid, trace::Model> =
+        let stored: HashMap<Uuid, trace::Model> =
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {
             let trace = &self.parts[*i].trace;
@@ -177,36 +165,12 @@ impl<'a> Group<'a> {
         events.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&events, OnConflict::Keep).await?;
 
-        let mut touched: Vec<Uuid> = new.iter().map(|it| it.0).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        let mut all: HashMap<Uuid, Vec<span::Model>> = HashMap::new();
-        for span in store.spans_of(tenant, &touched).await? {
-            all.entry(span.trace_id).or_default().push(span);
-        }
-        let mut traces = Vec::new();
-        let mut flipped = Vec::new();
-        let (mut old_tags, mut new_tags) = (Vec::new(), Vec::new());
-        for id in touched {
-            let (Some(mut trace), Some(mut spans)) = (stored.remove(&id), all.remove(&id)) else { continue };
-            let before: Vec<_> = spans.iter().map(counts).collect();
-            let tags = tag_rows(&trace);
-            let received = spans.iter().map(|it| it.created_at).max().unwrap_or(self.now);
-            summarise(&mut trace, &mut spans, received);
-            trace.updated_at = self.now;
-            let tags_now = tag_rows(&trace);
-            if tags != tags_now {
-                old_tags.extend(tags);
-                new_tags.extend(tags_now);
-            }
-            flipped.extend(spans.into_iter().zip(before).filter(|(it, was)| counts(it) != *was).map(|it| it.0));
-            traces.push(trace);
-        }
-        store.insert(&traces.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
-        store.insert(&flipped.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
-        store.remove_tags(&old_tags).await?;
-        store.insert(&new_tags.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
-        Ok(traces)
+        let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
+        let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();
+        // A long trace that comes span by span must not be read as often as it grows.
+        let (long, short): (Vec<_>, Vec<_>) = traces.into_iter().partition(|it| it.span_count >= LONG);
+        self.jobs.extend(long.iter().map(|it| long_trace::job(tenant, it.id, self.now)));
+        sum_up(store, tenant, short, self.now).await
     }
 
     /// One job for all traces of a tenant that will be ready at the same time.
@@ -218,9 +182,78 @@ impl<'a> Group<'a> {
         }
         let now = self.now;
         self.jobs.extend(due.into_iter().map(|((tenant, ready_at), traces)| {
-            new_job(tenant, &trace_ready::TraceReady { ready_at, traces }, ready_at, now)
+            trace_ready::job(tenant, ready_at, traces, now)
         }));
     }
+}
+
+/// Makes the rows of these locked traces again from all of their spans, and stores what
+/// changed. Answers the rows.
+async fn sum_up(
+    store: &mut impl Statements,
+    tenant: Uuid,
+    mut traces: Vec<trace::Model>,
+    now: i64,
+) -> sqlx::Result<Vec<trace::Model>> {
+    traces.sort_unstable_by_key(|it| it.id);
+    let ids: Vec<Uuid> = traces.iter().map(|it| it.id).collect();
+    let mut all: HashMap<Uuid, Vec<span::Model>> = HashMap::new();
+    for span in store.spans_of(tenant, &ids).await? {
+        all.entry(span.trace_id).or_default().push(span);
+    }
+    let mut flipped = Vec::new();
+    let (mut old_tags, mut new_tags) = (Vec::new(), Vec::new());
+    for trace in &mut traces {
+        let mut spans = all.remove(&trace.id).unwrap_or_default();
+        let before: Vec<_> = spans.iter().map(counts).collect();
+        let tags = tag_rows(trace);
+        let received = spans.iter().map(|it| it.created_at).max().unwrap_or(now);
+        summarise(trace, &mut spans, received);
+        trace.updated_at = now;
+        let tags_now = tag_rows(trace);
+        if tags != tags_now {
+            old_tags.extend(tags);
+            new_tags.extend(tags_now);
+        }
+        flipped.extend(spans.into_iter().zip(before).filter(|(it, was)| counts(it) != *was).map(|it| it.0));
+    }
+    store.insert(&traces.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
+    store.insert(&flipped.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
+    store.remove_tags(&old_tags).await?;
+    store.insert(&new_tags.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
+    Ok(traces)
+}
+
+/// Brings the row of a long trace up to date with its spans. False when it is already, or gone.
+///
+/// # Errors
+/// When the database fails.
+pub async fn sum_up_long(db: &Db, tenant: Uuid, id: Uuid, now: i64) -> sqlx::Result<bool> {
+    match db.dialect {
+        Dialect::Sqlite => {
+            let mut tx = db.sqlite().begin_with("BEGIN IMMEDIATE").await?;
+            let changed = sum_up_one(&mut SqliteStore(&mut tx), tenant, id, now).await?;
+            tx.commit().await?;
+            Ok(changed)
+        }
+        Dialect::Postgres => {
+            let mut tx = db.postgres().begin().await?;
+            let changed = sum_up_one(&mut PostgresStore(&mut tx), tenant, id, now).await?;
+            tx.commit().await?;
+            Ok(changed)
+        }
+    }
+}
+
+async fn sum_up_one(store: &mut impl Statements, tenant: Uuid, id: Uuid, now: i64) -> sqlx::Result<bool> {
+    let Some(trace) = store.lock_traces(tenant, &[id]).await?.pop() else { return Ok(false) };
+    if store.count_spans(tenant, id).await? == i64::from(trace.span_count) {
+        return Ok(false);
+    }
+    let traces = sum_up(store, tenant, vec![trace], now).await?;
+    let ready: Vec<job::Model> = traces.iter().map(|it| trace_ready::job(tenant, it.ready_at, vec![it.id], now)).collect();
+    store.insert(&ready.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
+    Ok(true)
 }
 
 /// What a span adds to its trace's sums.
@@ -232,108 +265,3 @@ fn key(trace: &trace::Model) -> Key {
     (trace.tenant_id, trace.id)
 }
 
-/// Runs the statements inside a SQLite transaction.
-struct SqliteStore<'a>(&'a mut sqlx::SqliteConnection);
-
-/// Runs the statements inside a PostgreSQL transaction.
-struct PostgresStore<'a>(&'a mut sqlx::PgConnection);
-
-impl Store for SqliteStore<'_> {
-    async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
-        bulk::insert_sqlite(self.0, rows, on_conflict).await
-    }
-
-    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>> {
-        bulk::insert_new_sqlite(self.0, rows).await?.iter().map(last_two).collect()
-    }
-
-    async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
-        let mut rows = Vec::with_capacity(ids.len());
-        let sql = format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
-        for id in ids {
-            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(id).fetch_optional(&mut *self.0).await?;
-            rows.extend(found.as_ref().map(trace::Model::from_sqlite).transpose()?);
-        }
-        Ok(rows)
-    }
-
-    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
-        let mut rows = Vec::new();
-        let sql = format!("SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?", span::Model::COLUMNS.join(","));
-        for id in ids {
-            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(id).fetch_all(&mut *self.0).await?;
-            for row in &found {
-                rows.push(span::Model::from_sqlite(row)?);
-            }
-        }
-        Ok(rows)
-    }
-
-    async fn remove_tags(&mut self, rows: &[entities::trace_tag::Model]) -> sqlx::Result<()> {
-        for tag in rows {
-            sqlx::query(
-                "DELETE FROM trace_tag WHERE tenant_id = ? AND key = ? AND value = ? AND started_at = ? AND trace_id = ?",
-            )
-            .bind(tag.tenant_id)
-            .bind(&tag.key)
-            .bind(&tag.value)
-            .bind(tag.started_at)
-            .bind(tag.trace_id)
-            .execute(&mut *self.0)
-            .await?;
-        }
-        Ok(())
-    }
-}
-
-impl Store for PostgresStore<'_> {
-    async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
-        bulk::insert_postgres(self.0, rows, on_conflict).await
-    }
-
-    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>> {
-        bulk::insert_new_postgres(self.0, rows).await?.iter().map(last_two).collect()
-    }
-
-    async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
-        let sql = format!(
-            "SELECT {} FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
-            trace::Model::COLUMNS.join(",")
-        );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
-        rows.iter().map(trace::Model::from_postgres).collect()
-    }
-
-    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
-        let sql =
-            format!("SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)", span::Model::COLUMNS.join(","));
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
-        rows.iter().map(span::Model::from_postgres).collect()
-    }
-
-    async fn remove_tags(&mut self, rows: &[entities::trace_tag::Model]) -> sqlx::Result<()> {
-        for tag in rows {
-            sqlx::query(
-                "DELETE FROM trace_tag WHERE tenant_id = $1 AND key = $2 AND value = $3 AND started_at = $4 AND trace_id = $5",
-            )
-            .bind(tag.tenant_id)
-            .bind(&tag.key)
-            .bind(&tag.value)
-            .bind(tag.started_at)
-            .bind(tag.trace_id)
-            .execute(&mut *self.0)
-            .await?;
-        }
-        Ok(())
-    }
-}
-
-/// The last two columns of a returned key.
-fn last_two<R: Row>(row: &R) -> sqlx::Result<Key>
-where
-    usize: sqlx::ColumnIndex<R>,
-    Uuid: for<'r> sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
-{
-    let last = row.columns().len() - 1;
-    Ok((row.try_get(last - 1)?, row.try_get(last)?))
-}

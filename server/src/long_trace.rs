@@ -1,0 +1,56 @@
+//! Long traces: their rows follow their spans within seconds, once a second at most.
+//!
+//! A trace's row is made from all of its spans. Doing that in every transaction that adds one
+//! would cost the square of a long trace's length, so from [`LONG`](crate::store::traces::LONG)
+//! spans on a job does it, one for all commits of the same second.
+
+use std::sync::Arc;
+
+use entities::job;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    ingest::part::derived_id,
+    queue::{Job, Lane, Outcome, new_job},
+    store::traces,
+};
+
+/// A long trace to which spans were added.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LongTrace {
+    /// The trace.
+    pub trace: Uuid,
+}
+
+impl Job for LongTrace {
+    const KIND: &'static str = "long_trace";
+    const LANE: Lane = Lane::Ingest;
+}
+
+/// A second, in microseconds.
+const SECOND: i64 = 1_000_000;
+
+/// The job for spans that are committed at `now`. It has one id for all of that second, and
+/// runs when the transactions of that second have long ended, so that it sees their spans.
+pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
+    let second = now.div_euclid(SECOND);
+    let mut job = new_job(tenant, &LongTrace { trace }, (second + 3) * SECOND, now);
+    job.id = derived_id(trace, &format!("long:{second}"));
+    job
+}
+
+/// Makes the trace's row again, unless it has all spans already.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: LongTrace) -> Outcome {
+    match traces::sum_up_long(&app.db, tenant, job.trace, app.clock.now()).await {
+        Ok(changed) => {
+            if changed {
+                // Nobody may be listening.
+                _ = app.changed.send(tenant);
+            }
+            Outcome::Done
+        }
+        Err(error) => Outcome::Retry { why: error.to_string() },
+    }
+}

@@ -1,0 +1,52 @@
+//! Long traces: rows that follow their spans by a job.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::{Value, json};
+use server::store::traces::LONG;
+use tests::{TestApp, on_both_databases};
+
+const TRACE: &str = "5b8efff798038103d269b633813fc60c";
+
+/// One OTLP span of the trace, a call with tokens.
+fn span(i: usize) -> Value {
+    let id = format!("{:016x}", i + 1);
+    let usage = |key: &str, n: usize| json!({"key": key, "value": {"intValue": n.to_string()}});
+    json!({"traceId": TRACE, "spanId": id, "parentSpanId": if i == 0 { "" } else { "0000000000000001" },
+        "name": format!("step {i}"), "startTimeUnixNano": format!("{}", 1_781_524_800_000_000_000_u64 + i as u64),
+        "endTimeUnixNano": "1781524801000000000",
+        "attributes": if i == 0 { json!([]) } else { json!([
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+            usage("gen_ai.usage.input_tokens", 2), usage("gen_ai.usage.output_tokens", 1)]) }})
+}
+
+async fn send(app: &TestApp, spans: Vec<Value>) {
+    let body = json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]});
+    app.full_key().post("/v1/otlp/traces", &body).await.ok();
+}
+
+async fn count_and_tokens(app: &TestApp) -> (u64, u64) {
+    let trace = &app.full_key().get("/v1/traces?limit=1").await.ok()["traces"][0];
+    (trace["span_count"].as_u64().unwrap(), trace["total_token_count"].as_u64().unwrap())
+}
+
+on_both_databases! {
+    async fn a_long_trace_follows_its_spans(app: TestApp) {
+        let long = usize::try_from(LONG).unwrap();
+        send(app, (0..long).map(span).collect()).await;
+        assert_eq!(count_and_tokens(app).await, (2_000, 5_997));
+        for i in long..long + 5 {
+            send(app, vec![span(i)]).await;
+        }
+        // Stored and shown at once, summed up by one job for all five.
+        let rows = app.full_key().get(&format!("/v1/traces/{TRACE}")).await.ok();
+        assert!(rows["spans_next_cursor"].is_string());
+        assert_eq!(count_and_tokens(app).await, (2_000, 5_997));
+        app.advance(4);
+        assert_eq!(app.drain().await, 1);
+        assert_eq!(count_and_tokens(app).await, (2_005, 6_012));
+        app.advance(10);
+        app.drain().await;
+        assert_eq!(app.full_key().get("/v1/traces").await.ok()["traces"][0]["ready"], true);
+    }
+}
