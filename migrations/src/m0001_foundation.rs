@@ -103,7 +103,9 @@ impl MigrationTrait for Migration {
                 .col(text(model_price::Column::Name))
                 .col(text(model_price::Column::Price))
                 .col(big_integer(model_price::Column::UpdatedAt))
-                .primary_key(Index::create().col(model_price::Column::TenantId).col(model_price::Column::Name))
+                .primary_key(
+                    Index::create().col(model_price::Column::TenantId).col(model_price::Column::Name),
+                )
                 .to_owned(),
         )
         .await

@@ -25,7 +25,11 @@ const TRACE_INDEXES: &[(&str, &str, Option<&str>)] = &[
     ("ix_trace_rate_limit", "tenant_id, started_at, id", Some("(failure_types & 2) <> 0")),
     ("ix_trace_invalid_response", "tenant_id, started_at, id", Some("(failure_types & 4) <> 0")),
     ("ix_trace_context_length", "tenant_id, started_at, id", Some("(failure_types & 8) <> 0")),
-    ("ix_trace_latency", "tenant_id, latency_class, started_at, id, latency_ms", Some("latency_class IS NOT NULL")),
+    (
+        "ix_trace_latency",
+        "tenant_id, latency_class, started_at, id, latency_ms",
+        Some("latency_class IS NOT NULL"),
+    ),
     ("ix_trace_tokens", "tenant_id, token_class, started_at, id, total_tokens", None),
     ("ix_trace_cost", "tenant_id, cost_class, started_at, id, cost", Some("cost_class IS NOT NULL")),
     ("ix_trace_updated", "tenant_id, updated_at, id", None),
@@ -122,7 +126,12 @@ impl MigrationTrait for Migration {
                 .col(uuid_null(span::Column::BodyId))
                 .col(integer(span::Column::BodyIndex))
                 .col(big_integer(span::Column::CreatedAt))
-                .primary_key(Index::create().col(span::Column::TenantId).col(span::Column::TraceId).col(span::Column::Id))
+                .primary_key(
+                    Index::create()
+                        .col(span::Column::TenantId)
+                        .col(span::Column::TraceId)
+                        .col(span::Column::Id),
+                )
                 .to_owned(),
         )
         .await?;
@@ -138,7 +147,12 @@ impl MigrationTrait for Migration {
                 .col(text(event::Column::Level))
                 .col(text_null(event::Column::Metadata))
                 .col(big_integer(event::Column::CreatedAt))
-                .primary_key(Index::create().col(event::Column::TenantId).col(event::Column::TraceId).col(event::Column::Id))
+                .primary_key(
+                    Index::create()
+                        .col(event::Column::TenantId)
+                        .col(event::Column::TraceId)
+                        .col(event::Column::Id),
+                )
                 .to_owned(),
         )
         .await?;

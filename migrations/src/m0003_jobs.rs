@@ -34,8 +34,11 @@ impl MigrationTrait for Migration {
         )
         .await?;
         // Candidates are looked for over tenants, the claim within one.
-        create_index(manager, "ix_job_ready", "job", "lane, run_at, tenant_id", Some("status = 'ready'")).await?;
-        create_index(manager, "ix_job_claim", "job", "tenant_id, lane, run_at, id", Some("status = 'ready'")).await?;
-        create_index(manager, "ix_job_lease", "job", "lease_until, tenant_id", Some("status = 'running'")).await
+        create_index(manager, "ix_job_ready", "job", "lane, run_at, tenant_id", Some("status = 'ready'"))
+            .await?;
+        create_index(manager, "ix_job_claim", "job", "tenant_id, lane, run_at, id", Some("status = 'ready'"))
+            .await?;
+        create_index(manager, "ix_job_lease", "job", "lease_until, tenant_id", Some("status = 'running'"))
+            .await
     }
 }

@@ -9,7 +9,10 @@ pub fn dialect(manager: &SchemaManager<'_>) -> Dialect {
 }
 
 /// Creates a table whose rows are found by their whole primary key.
-pub async fn create_clustered(manager: &SchemaManager<'_>, mut table: TableCreateStatement) -> Result<(), DbErr> {
+pub async fn create_clustered(
+    manager: &SchemaManager<'_>,
+    mut table: TableCreateStatement,
+) -> Result<(), DbErr> {
     let extra = dialect(manager).clustered();
     if !extra.is_empty() {
         table.extra(extra);
@@ -28,6 +31,9 @@ pub async fn create_index(
     condition: Option<&str>,
 ) -> Result<(), DbErr> {
     let filter = condition.map(|it| format!(" WHERE {it}")).unwrap_or_default();
-    manager.get_connection().execute_unprepared(&format!("CREATE INDEX {name} ON {table} ({columns}){filter}")).await?;
+    manager
+        .get_connection()
+        .execute_unprepared(&format!("CREATE INDEX {name} ON {table} ({columns}){filter}"))
+        .await?;
     Ok(())
 }

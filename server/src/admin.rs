@@ -93,7 +93,12 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
             });
             let value = json!({"tenant_id": made.tenant_id, "project_id": made.project_id, "api_key": key});
             Ok(show(json, &value, || {
-                format!("tenant   {}\nproject  {}\nkey      {}", made.tenant_id, made.project_id, made.secret.reveal())
+                format!(
+                    "tenant   {}\nproject  {}\nkey      {}",
+                    made.tenant_id,
+                    made.project_id,
+                    made.secret.reveal()
+                )
             }))
         }
         Command::SetPlan { tenant, plan, json } => {
@@ -107,7 +112,10 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
             let rows = store::tenants::all(&db.read).await?;
             let value = json!({"tenants": rows.iter().map(tenant_json).collect::<Vec<_>>()});
             Ok(show(json, &value, || {
-                rows.iter().map(|it| format!("{}  {:<10}  {}", it.tenant_id, it.plan, it.name)).collect::<Vec<_>>().join("\n")
+                rows.iter()
+                    .map(|it| format!("{}  {:<10}  {}", it.tenant_id, it.plan, it.name))
+                    .collect::<Vec<_>>()
+                    .join("\n")
             }))
         }
         Command::IssueToken { tenant, role, subject, ttl, json } => {

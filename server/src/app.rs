@@ -14,10 +14,7 @@ use crate::{
     config::Config,
     error::Result,
     http::cursor::Cursors,
-    ingest::{
-        prices::PriceBook,
-        writer::Writer,
-    },
+    ingest::{prices::PriceBook, writer::Writer},
     store::{self, Db, keys::KnownKey},
 };
 
@@ -60,7 +57,12 @@ impl App {
     ///
     /// # Errors
     /// When a setting can't be used.
-    pub fn start(db: Db, clock: Arc<dyn Clock>, config: Config, master: &MasterKey) -> anyhow::Result<Arc<Self>> {
+    pub fn start(
+        db: Db,
+        clock: Arc<dyn Clock>,
+        config: Config,
+        master: &MasterKey,
+    ) -> anyhow::Result<Arc<Self>> {
         let (writer, queue) = Writer::new();
         let (changed, _) = broadcast::channel(1_024);
         let session_secret = match &config.session_secret {
@@ -178,7 +180,8 @@ impl App {
         if let Some(known) = self.archived.get(&(tenant, id)).await {
             return Ok(known);
         }
-        let known = store::projects::get(&self.db.write, tenant, id).await?.map(|it| it.archived_at.is_some());
+        let known =
+            store::projects::get(&self.db.write, tenant, id).await?.map(|it| it.archived_at.is_some());
         self.archived.insert((tenant, id), known).await;
         Ok(known)
     }

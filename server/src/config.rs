@@ -96,7 +96,11 @@ impl Config {
     /// When a setting can't be used, with what to do about it.
     pub fn check(&self) -> anyhow::Result<()> {
         if let Some(secret) = &self.session_secret {
-            ensure!(secret.len() >= 32, "LOUPE_SESSION_SECRET must have at least 32 bytes; it has {}", secret.len());
+            ensure!(
+                secret.len() >= 32,
+                "LOUPE_SESSION_SECRET must have at least 32 bytes; it has {}",
+                secret.len()
+            );
         }
         if let Some(url) = &self.database_url {
             let known = ["sqlite://", "postgres://", "postgresql://"].iter().any(|it| url.starts_with(it));
@@ -116,7 +120,8 @@ impl Config {
         let table = PriceTable::builtin();
         let Some(path) = &self.prices_file else { return Ok(table) };
         let text = std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
-        let overrides = PriceTable::parse_file(&text).map_err(|it| anyhow::anyhow!("{}: {it}", path.display()))?;
+        let overrides =
+            PriceTable::parse_file(&text).map_err(|it| anyhow::anyhow!("{}: {it}", path.display()))?;
         Ok(table.with_overrides(&overrides))
     }
 
@@ -157,9 +162,10 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
         let known = command.get_arguments().find(|it| it.get_long() == Some(flag.as_str()));
         let known = known.with_context(|| format!("loupe.toml: `{name}` is no setting"))?;
         let in_environment = known.get_env().is_some_and(is_set);
-        let on_line = given.iter().filter_map(|it| it.to_str()).any(|it| {
-            it.strip_prefix("--").and_then(|it| it.split('=').next()) == Some(flag.as_str())
-        });
+        let on_line = given
+            .iter()
+            .filter_map(|it| it.to_str())
+            .any(|it| it.strip_prefix("--").and_then(|it| it.split('=').next()) == Some(flag.as_str()));
         if in_environment || on_line {
             continue;
         }

@@ -89,7 +89,10 @@ impl From<Problem> for Error {
 impl From<DbErr> for Error {
     fn from(error: DbErr) -> Self {
         if is_away(&error) {
-            return problem(ErrorCode::Overloaded, "the database can't be reached at the moment; try again shortly");
+            return problem(
+                ErrorCode::Overloaded,
+                "the database can't be reached at the moment; try again shortly",
+            );
         }
         Self::Internal(anyhow::Error::new(error).context("database"))
     }
@@ -111,12 +114,17 @@ fn is_away(error: &DbErr) -> bool {
         return matches!(error, DbErr::ConnectionAcquire(_));
     };
     match source.as_ref() {
-        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
         // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialisation), by primary
         // result code for SQLite (busy, locked, read-only, I/O, full).
         sqlx::Error::Database(it) => it.code().is_some_and(|code| {
             ["08", "53", "57P", "40"].iter().any(|class| code.len() == 5 && code.starts_with(class))
-                || code.parse::<u32>().is_ok_and(|n| code.len() < 5 && matches!(n & 0xff, 5 | 6 | 8 | 10 | 13 | 14))
+                || code
+                    .parse::<u32>()
+                    .is_ok_and(|n| code.len() < 5 && matches!(n & 0xff, 5 | 6 | 8 | 10 | 13 | 14))
         }),
         _ => false,
     }
@@ -160,5 +168,8 @@ pub struct Fault(pub String);
 
 /// What the caller is told of a fault.
 pub fn internal() -> Problem {
-    Problem::new(ErrorCode::Internal, "something went wrong on our side; the request id helps us find out what")
+    Problem::new(
+        ErrorCode::Internal,
+        "something went wrong on our side; the request id helps us find out what",
+    )
 }

@@ -109,8 +109,14 @@ pub async fn create_tenant(
 ///
 /// # Errors
 /// When the folder is not known or can't be written.
-pub fn write_profile(made: &NewTenant, sessions: &Sessions, base_url: &str, now: i64) -> anyhow::Result<PathBuf> {
-    let folder = config::profile_folder().context("no folder for the profile: set LOUPE_CONFIG_DIR or HOME")?;
+pub fn write_profile(
+    made: &NewTenant,
+    sessions: &Sessions,
+    base_url: &str,
+    now: i64,
+) -> anyhow::Result<PathBuf> {
+    let folder =
+        config::profile_folder().context("no folder for the profile: set LOUPE_CONFIG_DIR or HOME")?;
     let claims = Claims {
         sub: "local-owner".to_owned(),
         tenant_id: made.tenant_id.to_string(),

@@ -13,7 +13,8 @@ use crate::{
 
 /// Does a job's work.
 pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
-    let unreadable = |error: serde_json::Error| Outcome::Discard { why: format!("unreadable payload: {error}") };
+    let unreadable =
+        |error: serde_json::Error| Outcome::Discard { why: format!("unreadable payload: {error}") };
     match job.kind.as_str() {
         TraceReady::KIND => match serde_json::from_str(&job.payload) {
             Ok(payload) => trace_ready::run(app, job.tenant_id, payload).await,

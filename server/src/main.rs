@@ -85,14 +85,20 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
         None => None,
     };
     let master = admin::master_key(&config)?;
-    let db = Db::open(&config.database_url(), config.database_read_url.as_deref(), config.database_connections)
-        .await
-        .with_context(|| "can't open the database")?;
+    let db =
+        Db::open(&config.database_url(), config.database_read_url.as_deref(), config.database_connections)
+            .await
+            .with_context(|| "can't open the database")?;
     db.migrate().await.context("can't bring the schema up to date")?;
-    let made = first_start::run(&db, bootstrap.clone(), clock.now()).await.context("the first start failed")?;
+    let made =
+        first_start::run(&db, bootstrap.clone(), clock.now()).await.context("the first start failed")?;
 
     let listener = match with_http {
-        true => Some(TcpListener::bind(config.listen).await.with_context(|| format!("can't listen on {}", config.listen))?),
+        true => Some(
+            TcpListener::bind(config.listen)
+                .await
+                .with_context(|| format!("can't listen on {}", config.listen))?,
+        ),
         false => None,
     };
     let workers = !with_http || !config.no_workers;

@@ -29,7 +29,11 @@ impl ApiKey {
             getrandom::fill(&mut bytes)?;
             // Bytes from 248 up would make some characters likelier than others.
             secret.extend(
-                bytes.iter().filter(|it| **it < 248).map(|it| char::from(ALPHABET[usize::from(it % 62)])).take(SECRET - secret.len()),
+                bytes
+                    .iter()
+                    .filter(|it| **it < 248)
+                    .map(|it| char::from(ALPHABET[usize::from(it % 62)]))
+                    .take(SECRET - secret.len()),
             );
         }
         let checksum = checksum(&secret);

@@ -107,7 +107,10 @@ impl Access {
             // A restricted key reaches what its scopes name and nothing else, also where
             // another key would be told to bring a session.
             if !scopes.is_empty() && !matches!(keys, Keys::Query | Keys::Any) {
-                return Err(Problem::new(ErrorCode::ScopeForbidden, "the key's scopes do not allow this call"));
+                return Err(Problem::new(
+                    ErrorCode::ScopeForbidden,
+                    "the key's scopes do not allow this call",
+                ));
             }
             if keys == Keys::Refused {
                 return Err(Problem::new(

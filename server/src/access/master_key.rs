@@ -24,7 +24,9 @@ impl MasterKey {
         let bytes = BASE64_STANDARD.decode(encoded).ok().and_then(|it| <[u8; 32]>::try_from(it).ok());
         match bytes {
             Some(bytes) => Ok(Self(bytes)),
-            None => bail!("the master key must be 32 bytes in base64; `loupe-server admin generate-key` makes one"),
+            None => bail!(
+                "the master key must be 32 bytes in base64; `loupe-server admin generate-key` makes one"
+            ),
         }
     }
 
@@ -57,7 +59,8 @@ impl MasterKey {
                 Err(error) => return Err(error).with_context(|| format!("can't write {}", path.display())),
             }
         }
-        let text = std::fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
         ensure!(!text.trim().is_empty(), "{} is empty", path.display());
         Self::parse(text.trim())
     }

@@ -73,7 +73,10 @@ impl Sessions {
         validation.set_required_spec_claims(&["exp", "sub"]);
         let claims = decode::<Claims>(token, &self.decoding, &validation).ok()?.claims;
         let seconds = now / 1_000_000;
-        if claims.exp <= seconds - LEEWAY || claims.nbf.is_some_and(|it| it > seconds + LEEWAY) || claims.sub.is_empty() {
+        if claims.exp <= seconds - LEEWAY
+            || claims.nbf.is_some_and(|it| it > seconds + LEEWAY)
+            || claims.sub.is_empty()
+        {
             return None;
         }
         Some(Session {

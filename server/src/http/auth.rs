@@ -53,10 +53,13 @@ async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller> {
     let token = bearer(headers)?;
     let now = app.clock.now();
     if let Some(key) = ApiKey::parse(token) {
-        let known = app.key(&key).await?.filter(|it| {
-            it.key.revoked_at.is_none() && it.key.expires_at.is_none_or(|at| at > now)
-        });
-        let Some(known) = known else { return Err(unauthorized("the API key is unknown, revoked or expired")) };
+        let known = app
+            .key(&key)
+            .await?
+            .filter(|it| it.key.revoked_at.is_none() && it.key.expires_at.is_none_or(|at| at > now));
+        let Some(known) = known else {
+            return Err(unauthorized("the API key is unknown, revoked or expired"));
+        };
         let scopes = known.key.scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
         return Ok(Caller {
             tenant_id: known.tenant.tenant_id,

@@ -38,7 +38,10 @@ impl Cursors {
     /// `invalid_cursor` when it was not sealed for just this tenant and scope.
     pub fn open(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<(i64, Uuid), Error> {
         self.verify(tenant, scope, cursor).ok_or_else(|| {
-            problem(ErrorCode::InvalidCursor, "the cursor is damaged, or belongs to another list or other filters")
+            problem(
+                ErrorCode::InvalidCursor,
+                "the cursor is damaged, or belongs to another list or other filters",
+            )
         })
     }
 

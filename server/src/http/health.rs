@@ -32,7 +32,10 @@ pub async fn live() -> Json<Value> {
 pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>> {
     // Serving begins after the migrations, so a reachable database is a current one.
     if app.is_stopping() || !app.db.is_reachable().await {
-        return Err(problem(ErrorCode::Overloaded, "the database can't be reached, or the server is stopping"));
+        return Err(problem(
+            ErrorCode::Overloaded,
+            "the database can't be reached, or the server is stopping",
+        ));
     }
     Ok(Json(json!({"status": "ok"})))
 }

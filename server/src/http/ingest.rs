@@ -46,7 +46,8 @@ pub async fn one(
         return Err(anyhow::anyhow!("the writer answered nothing").into());
     };
     if let Stored::Duplicate { identical } = stored {
-        let mut conflict = Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
+        let mut conflict =
+            Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
         conflict.stored = Some((part.trace.id, identical));
         return Err(conflict.into());
     }
@@ -89,7 +90,8 @@ pub async fn batch(
             Ok(item) => source.part(&app, &caller, item, raw).await,
             Err(error) => Err(error),
         };
-        let mut result = ItemResult { index, id: None, status: ItemStatus::Accepted, code: None, error: None };
+        let mut result =
+            ItemResult { index, id: None, status: ItemStatus::Accepted, code: None, error: None };
         match part {
             Ok(part) => {
                 result.id = Some(part.trace.id);
@@ -149,7 +151,11 @@ impl Source {
             receipt.project_id = project_of::named(app, caller, name).await?;
         }
         // The work is the processor's alone: no more of it at once than there are processors.
-        let _turn = app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+        let _turn = app
+            .decoding
+            .acquire()
+            .await
+            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
         Ok(item::part(item, raw, receipt, &self.prices)?)
     }
 }

@@ -92,7 +92,11 @@ pub async fn create(
 /// Revoke a key. It stops working at once here and within a second on other processes.
 #[utoipa::path(delete, path = "/v1/apikeys/{id}", tag = "API keys", params(("id" = uuid::Uuid, Path, description = "id of the key")),
     responses((status = 204)))]
-pub async fn revoke(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
+pub async fn revoke(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     let id = path_id(&id)?;
     if !store::keys::revoke(&app.db.write, caller.tenant_id, id, app.clock.now()).await? {
         return Err(not_found("API key"));

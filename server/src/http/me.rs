@@ -29,10 +29,14 @@ pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>>
     };
     let (subject, api_key, expires_at) = match caller.credential {
         Credential::Key { id, .. } => {
-            let key = store::keys::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("API key"))?;
+            let key = store::keys::get(&app.db.read, caller.tenant_id, id)
+                .await?
+                .ok_or_else(|| not_found("API key"))?;
             (None, Some(keys::wire(key, None)?), None)
         }
-        Credential::Session { subject, expires_at } => (Some(subject), None, Some(Timestamp::from_micros(expires_at))),
+        Credential::Session { subject, expires_at } => {
+            (Some(subject), None, Some(Timestamp::from_micros(expires_at)))
+        }
     };
     Ok(Json(Me { tenant, role: caller.role, subject, api_key, expires_at }))
 }

@@ -21,13 +21,29 @@ use crate::access::{Access, Keys};
 #[openapi(
     info(title = "Loupe", description = "Observability and evaluation for LLM applications."),
     paths(
-        super::health::root, super::health::live, super::health::ready, super::docs::document,
-        super::ingest::one, super::ingest::batch,
-        super::otlp::traces, super::otlp::metrics, super::otlp::logs,
-        super::traces::list, super::stream::follow, super::traces::detail, super::traces::spans,
-        super::keys::list, super::keys::create, super::keys::revoke,
-        super::projects::list, super::projects::detail, super::projects::archive, super::projects::unarchive,
-        super::models::list, super::models::set, super::me::me,
+        super::health::root,
+        super::health::live,
+        super::health::ready,
+        super::docs::document,
+        super::ingest::one,
+        super::ingest::batch,
+        super::otlp::traces,
+        super::otlp::metrics,
+        super::otlp::logs,
+        super::traces::list,
+        super::stream::follow,
+        super::traces::detail,
+        super::traces::spans,
+        super::keys::list,
+        super::keys::create,
+        super::keys::revoke,
+        super::projects::list,
+        super::projects::detail,
+        super::projects::archive,
+        super::projects::unarchive,
+        super::models::list,
+        super::models::set,
+        super::me::me,
     ),
     components(schemas(ErrorBody))
 )]
@@ -44,7 +60,10 @@ pub const ALIASES: &[(&str, &str)] = &[
 /// The document.
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Handlers::openapi();
-    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("an API key or a session token")).build();
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("an API key or a session token"))
+        .build();
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("bearer".to_owned(), SecurityScheme::Http(scheme).into());
     for route in routes::all() {
@@ -56,7 +75,8 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> Option<&'a mut Operation> {
-    if let Some((_, original)) = ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST) {
+    if let Some((_, original)) = ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST)
+    {
         let mut copy = document.paths.paths.get(*original)?.post.clone()?;
         copy.operation_id = copy.operation_id.map(|it| format!("{it}{}", route.path.replace('/', "_")));
         document.paths.paths.entry(route.path.to_owned()).or_default().post = Some(copy);

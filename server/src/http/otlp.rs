@@ -8,7 +8,9 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceResponse,
+};
 use prost::Message;
 use semantics::otlp;
 
@@ -50,7 +52,8 @@ pub async fn traces(
         Some(name) => Some(project_of::named(&app, &caller, &name).await?),
         None => None,
     };
-    let turn = app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+    let turn =
+        app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
     let decoded = match form {
         Form::Protobuf => otlp::from_protobuf(&held.bytes),
         Form::Json => otlp::from_json(&held.bytes),
@@ -68,7 +71,11 @@ pub async fn traces(
             (None, None) => own,
         };
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
-        let _turn = app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+        let _turn = app
+            .decoding
+            .acquire()
+            .await
+            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
     app.writer.store(rows).await?;
@@ -103,8 +110,10 @@ fn form(headers: &HeaderMap) -> Result<Form> {
 /// The messages for the three signals share their shape: a count of what was refused, and why.
 fn answer(form: Form, rejected: usize, message: Option<String>) -> Response {
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
-    let partial = (rejected > 0 || message.is_some())
-        .then(|| ExportTracePartialSuccess { rejected_spans: rejected, error_message: message.unwrap_or_default() });
+    let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {
+        rejected_spans: rejected,
+        error_message: message.unwrap_or_default(),
+    });
     match form {
         Form::Protobuf => {
             let body = ExportTraceServiceResponse { partial_success: partial }.encode_to_vec();

@@ -69,7 +69,8 @@ fn request_id(headers: &HeaderMap) -> String {
 fn encoding(request: &Request) -> Encoding {
     let path = request.uri().path();
     let otlp = path.starts_with("/v1/otlp/")
-        || (request.method() == axum::http::Method::POST && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"));
+        || (request.method() == axum::http::Method::POST
+            && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"));
     let protobuf = request
         .headers()
         .get(header::CONTENT_TYPE)
@@ -90,7 +91,9 @@ fn unanswered(response: &Response) -> Option<Problem> {
     }
     Some(match status {
         // Parameters of the path whose percent-encoding gives no text.
-        StatusCode::BAD_REQUEST => Problem::new(ErrorCode::InvalidQuery, "the path is not readable as UTF-8 text"),
+        StatusCode::BAD_REQUEST => {
+            Problem::new(ErrorCode::InvalidQuery, "the path is not readable as UTF-8 text")
+        }
         StatusCode::NOT_FOUND => Problem::new(ErrorCode::NotFound, "there is nothing at this path"),
         StatusCode::METHOD_NOT_ALLOWED => {
             Problem::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
@@ -104,7 +107,8 @@ fn write(problem: Problem, id: &str, encoding: Encoding, original: Response) -> 
     let code = problem.code.as_str();
     let mut response = match encoding {
         Encoding::OtlpProtobuf => {
-            let body = RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") }.encode_to_vec();
+            let body =
+                RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") }.encode_to_vec();
             (status, [(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
         }
         Encoding::Json | Encoding::OtlpJson => (status, Json(problem.body(id))).into_response(),

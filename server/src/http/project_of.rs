@@ -24,12 +24,10 @@ const MAX_PROJECTS: u64 = 100;
 pub async fn own(app: &App, caller: &Caller) -> Result<Uuid> {
     let archived_or_missing = || archived("the project");
     match &caller.credential {
-        Credential::Key { project_id, .. } => {
-            match app.is_archived(caller.tenant_id, *project_id).await? {
-                Some(false) => Ok(*project_id),
-                _ => Err(archived_or_missing()),
-            }
-        }
+        Credential::Key { project_id, .. } => match app.is_archived(caller.tenant_id, *project_id).await? {
+            Some(false) => Ok(*project_id),
+            _ => Err(archived_or_missing()),
+        },
         Credential::Session { .. } => {
             let project = store::projects::oldest_active(&app.db.read, caller.tenant_id).await?;
             project.map(|it| it.id).ok_or_else(archived_or_missing)

@@ -46,7 +46,11 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
 /// Show one project.
 #[utoipa::path(get, path = "/v1/projects/{id}", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
-pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Json<Project>> {
+pub async fn detail(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Project>> {
     let row = store::get(&app.db.read, caller.tenant_id, path_id(&id)?).await?;
     row.map(|it| Json(wire(it))).ok_or_else(|| not_found("project"))
 }
@@ -54,14 +58,22 @@ pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<
 /// Archive a project: ingest with its keys is refused from now on; data, keys and history are kept.
 #[utoipa::path(post, path = "/v1/projects/{id}/archive", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
-pub async fn archive(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Json<Project>> {
+pub async fn archive(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Project>> {
     set_archived(&app, caller.tenant_id, path_id(&id)?, true).await
 }
 
 /// Unarchive a project: ingest resumes at once, with the same keys.
 #[utoipa::path(post, path = "/v1/projects/{id}/unarchive", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
-pub async fn unarchive(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Json<Project>> {
+pub async fn unarchive(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Project>> {
     set_archived(&app, caller.tenant_id, path_id(&id)?, false).await
 }
 

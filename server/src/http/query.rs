@@ -1,6 +1,9 @@
 //! Query strings: unknown parameters are ignored, known ones must be well-formed.
 
-use api::{ErrorCode, Timestamp, page::{DEFAULT_LIMIT, MAX_LIMIT}};
+use api::{
+    ErrorCode, Timestamp,
+    page::{DEFAULT_LIMIT, MAX_LIMIT},
+};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use uuid::Uuid;
 
@@ -15,8 +18,9 @@ impl<S: Sync> FromRequestParts<S> for Query {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let text = parts.uri.query().unwrap_or_default();
-        let pairs: Vec<(String, String)> =
-            url::form_urlencoded::parse(text.as_bytes()).map(|(key, value)| (key.into_owned(), value.into_owned())).collect();
+        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
+            .map(|(key, value)| (key.into_owned(), value.into_owned()))
+            .collect();
         if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains('\0')) {
             return Err(invalid(key, "must not contain NUL"));
         }
@@ -68,8 +72,10 @@ impl Query {
     pub fn time(&self, name: &str) -> Result<Option<i64>> {
         // A `+` of a time zone that was not encoded arrives as a blank.
         let text = self.get(name).map(|it| it.replace(' ', "+"));
-        text.map(|it| it.parse::<Timestamp>().map(Timestamp::micros).map_err(|error| invalid(name, &error.to_string())))
-            .transpose()
+        text.map(|it| {
+            it.parse::<Timestamp>().map(Timestamp::micros).map_err(|error| invalid(name, &error.to_string()))
+        })
+        .transpose()
     }
 
     /// A whole number that is not negative.
@@ -87,16 +93,23 @@ impl Query {
     /// `invalid_query`.
     pub fn money(&self, name: &str) -> Result<Option<i64>> {
         let bad = || invalid(name, "must be a number between 0 and 1,000,000");
-        self.get(name).map(|it| it.parse().ok().and_then(semantics::money::from_usd).ok_or_else(bad)).transpose()
+        self.get(name)
+            .map(|it| it.parse().ok().and_then(semantics::money::from_usd).ok_or_else(bad))
+            .transpose()
     }
 
     /// Two bounds, the second not below the first.
     ///
     /// # Errors
     /// `invalid_query`.
-    pub fn ordered(names: (&str, &str), bounds: (Option<i64>, Option<i64>)) -> Result<(Option<i64>, Option<i64>)> {
+    pub fn ordered(
+        names: (&str, &str),
+        bounds: (Option<i64>, Option<i64>),
+    ) -> Result<(Option<i64>, Option<i64>)> {
         match bounds {
-            (Some(min), Some(max)) if max < min => Err(invalid(names.1, &format!("must not be less than {}", names.0))),
+            (Some(min), Some(max)) if max < min => {
+                Err(invalid(names.1, &format!("must not be less than {}", names.0)))
+            }
             ok => Ok(ok),
         }
     }
@@ -110,7 +123,9 @@ impl Query {
             None => Some(DEFAULT_LIMIT),
             Some(text) => text.parse().ok().filter(|it| (1..=MAX_LIMIT).contains(it)),
         };
-        limit.map(|it| it as usize).ok_or_else(|| invalid("limit", &format!("must be a whole number from 1 to {MAX_LIMIT}")))
+        limit
+            .map(|it| it as usize)
+            .ok_or_else(|| invalid("limit", &format!("must be a whole number from 1 to {MAX_LIMIT}")))
     }
 }
 

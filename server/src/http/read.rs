@@ -126,7 +126,8 @@ fn unpack(
     limit: usize,
     memory: &mut Vec<OwnedSemaphorePermit>,
 ) -> Result<Vec<u8>> {
-    let damaged = || problem(ErrorCode::InvalidBody, "the body can't be unpacked as its Content-Encoding says");
+    let damaged =
+        || problem(ErrorCode::InvalidBody, "the body can't be unpacked as its Content-Encoding says");
     let mut reader: Box<dyn Read + '_> = match packing {
         Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
         Packing::Zstd => {
@@ -171,7 +172,8 @@ enum Packing {
 }
 
 fn packing(headers: &HeaderMap) -> Result<Packing> {
-    let unknown = || problem(ErrorCode::UnsupportedMediaType, "the Content-Encoding must be gzip, zstd or identity");
+    let unknown =
+        || problem(ErrorCode::UnsupportedMediaType, "the Content-Encoding must be gzip, zstd or identity");
     let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
     let Some(value) = values.next() else { return Ok(Packing::None) };
     if values.next().is_some() {

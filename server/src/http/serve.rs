@@ -37,7 +37,8 @@ pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Outp
         };
         // Head and body leave in one segment or two; neither waits for the caller's delayed acknowledgement.
         _ = socket.set_nodelay(true);
-        let connection = server.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router.clone()));
+        let connection =
+            server.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router.clone()));
         let connection = graceful.watch(connection);
         app.spawn(async move {
             // A caller that goes away in the middle is no event.

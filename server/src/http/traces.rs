@@ -81,12 +81,17 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
 /// the answer carries the first 2,000 and `spans_next_cursor`.
 #[utoipa::path(get, path = "/v1/traces/{id}", tag = "Traces", params(("id" = String, Path, description = "id of the trace")),
     responses((status = 200, body = Trace)))]
-pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Json<Trace>> {
+pub async fn detail(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Trace>> {
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let row = store::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
     let (spans, next) = span_page(&app, tenant, id, None, DETAIL_SPANS).await?;
     let events = store::events(&app.db, tenant, id, DETAIL_EVENTS).await?;
-    let texts = store::trace_texts(&app.db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
+    let texts =
+        store::trace_texts(&app.db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
     let mut trace = wire(row, texts, false);
     // No remediation has been executed on any trace: actions arrive with the control loop.
     trace.control_loop_depth = Some(0);
@@ -138,7 +143,10 @@ pub fn filter(query: &Query) -> Result<Filter> {
         (Some(key), Some(value)) => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
         (None, None) => {}
         _ => {
-            return Err(problem(ErrorCode::TagsFilterIncomplete, "tag_key and tag_value must be given together"));
+            return Err(problem(
+                ErrorCode::TagsFilterIncomplete,
+                "tag_key and tag_value must be given together",
+            ));
         }
     }
     tags.extend(query.all("tag").filter(|it| !it.is_empty()).map(|it| match it.split_once(':') {
@@ -153,7 +161,10 @@ pub fn filter(query: &Query) -> Result<Filter> {
         None => None,
         Some(word) => match word.parse() {
             Ok(FailureType::Other) | Err(_) => {
-                return Err(invalid("failure_type", "must be timeout, rate_limit, invalid_response or context_length"));
+                return Err(invalid(
+                    "failure_type",
+                    "must be timeout, rate_limit, invalid_response or context_length",
+                ));
             }
             Ok(known) => Some(known),
         },

@@ -81,7 +81,9 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
             span.body_index = i32::try_from(i + 1).unwrap_or(i32::MAX);
         }
         summarise(&mut scratch, &mut spans, receipt.now);
-        if let Some(root) = usize::try_from(scratch.body_index).ok().filter(|it| *it > 0).and_then(|it| entries.get(it)) {
+        if let Some(root) =
+            usize::try_from(scratch.body_index).ok().filter(|it| *it > 0).and_then(|it| entries.get(it))
+        {
             let (input, output) = (root.input.clone(), root.output.clone());
             entries[0].input = entries[0].input.take().or(input);
             entries[0].output = entries[0].output.take().or(output);
@@ -97,8 +99,10 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
         span.body_id = Some(body_id);
         span.body_index = index;
     }
-    let bodies =
-        packed.into_iter().map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data }).collect();
+    let bodies = packed
+        .into_iter()
+        .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
+        .collect();
     summarise(&mut trace, &mut spans, receipt.now);
     Ok(Part { trace, spans, events, bodies })
 }
@@ -120,7 +124,10 @@ impl Source<'_> {
         for (i, item) in items.into_iter().enumerate() {
             let (row, entry) = self.span(i, item)?;
             if !ids.insert(row.id) {
-                return Err(Problem::field(format!("spans[{i}].id"), "is the id of an earlier span of this trace"));
+                return Err(Problem::field(
+                    format!("spans[{i}].id"),
+                    "is the id of an earlier span of this trace",
+                ));
             }
             spans.push(row);
             entries.push(entry);
@@ -146,7 +153,8 @@ impl Source<'_> {
             return Err(Problem::field(at("end_time"), "lies before start_time"));
         }
         let clamp = |micros: i64| api::Timestamp::from_micros(micros).micros();
-        let started_at = start.or_else(|| end.map(|it| clamp(it.saturating_sub(span_micros)))).unwrap_or(self.base);
+        let started_at =
+            start.or_else(|| end.map(|it| clamp(it.saturating_sub(span_micros)))).unwrap_or(self.base);
         let ended_at = end.or_else(|| latency.map(|_| clamp(started_at.saturating_add(span_micros))));
         let model = label(&at("model"), item.model)?;
         let kind = item.kind.unwrap_or_default();
@@ -206,7 +214,10 @@ impl Source<'_> {
         for (i, item) in items.into_iter().enumerate() {
             let id = item.id.map_or_else(new_id, |it| self.child_id(&it));
             if !ids.insert(id) {
-                return Err(Problem::field(format!("events[{i}].id"), "is the id of an earlier event of this trace"));
+                return Err(Problem::field(
+                    format!("events[{i}].id"),
+                    "is the id of an earlier event of this trace",
+                ));
             }
             events.push(event::Model {
                 tenant_id: self.receipt.tenant_id,
@@ -233,7 +244,9 @@ fn trace_id(given: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
         None | Some("") => (new_id(), None),
         Some(text) => match Uuid::parse_str(text) {
             Ok(id) => (id, None),
-            Err(_) => (derived_id(project_id, text), Some(super::part::label(&text.replace('\0', "\u{fffd}")))),
+            Err(_) => {
+                (derived_id(project_id, text), Some(super::part::label(&text.replace('\0', "\u{fffd}"))))
+            }
         },
     }
 }
@@ -289,7 +302,10 @@ fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<S
             return Err(Problem::field("tags", "has an empty key"));
         }
         if key.len().max(value.len()) > MAX_TAG_BYTES {
-            return Err(Problem::field(field, format!("has a key or value of more than {MAX_TAG_BYTES} bytes")));
+            return Err(Problem::field(
+                field,
+                format!("has a key or value of more than {MAX_TAG_BYTES} bytes"),
+            ));
         }
         let key = label(&field, Some(key))?.unwrap_or_default();
         tags.insert(key, label(&field, Some(value))?.unwrap_or_default());
@@ -301,7 +317,8 @@ fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<S
 fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    let mut value: serde_json::Value = serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
+    let mut value: serde_json::Value =
+        serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
     match &value {
         serde_json::Value::Null => Ok(None),
         // A NUL can only be written as an escape; the value is written anew where there may be one.

@@ -117,7 +117,8 @@ pub struct Hints {
 /// `trace` brings what does not follow from spans: ids, project, `given`, where a trace's own
 /// texts are, and the times of receipt. `now` is when the newest span was received.
 pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
-    let given: Given = trace.given.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let given: Given =
+        trace.given.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let is_item = trace.digest.is_some();
     let facts: Vec<SpanFacts<'_>> = spans.iter().map(facts).collect();
     let sums = rollup(&facts);
@@ -270,7 +271,9 @@ fn times(
     };
     trace.started_at = api::Timestamp::from_micros(trace.started_at).micros();
     trace.ended_at = ended.or(sums.ended_us).or_else(|| {
-        latency.map(|it| api::Timestamp::from_micros(trace.started_at.saturating_add(it.saturating_mul(1_000))).micros())
+        latency.map(|it| {
+            api::Timestamp::from_micros(trace.started_at.saturating_add(it.saturating_mul(1_000))).micros()
+        })
     });
     trace.latency_ms = latency.or(sums.latency_ms).or_else(|| {
         let (start, end) = (started?, ended?);

@@ -76,8 +76,10 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         span.body_id = Some(body_id);
         span.body_index = index;
     }
-    let bodies =
-        packed.into_iter().map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data }).collect();
+    let bodies = packed
+        .into_iter()
+        .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
+        .collect();
     let mut trace = empty_trace(receipt, trace_id);
     summarise(&mut trace, &mut spans, receipt.now);
     Ok(Part { trace, spans, events, bodies })
@@ -236,4 +238,3 @@ fn hash(response_id: &str) -> i64 {
     let bytes = Uuid::new_v5(&Uuid::NAMESPACE_OID, response_id.as_bytes()).into_bytes();
     i64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
 }
-

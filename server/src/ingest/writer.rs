@@ -56,9 +56,14 @@ impl Writer {
         }
         let (answer, stored) = oneshot::channel();
         self.queue.try_send(Submission { parts, answer }).map_err(|_| {
-            problem(api::ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
+            problem(
+                api::ErrorCode::Overloaded,
+                "more is being ingested than can be stored; try again shortly",
+            )
         })?;
-        stored.await.map_err(|_| problem(api::ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
+        stored
+            .await
+            .map_err(|_| problem(api::ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
     }
 }
 

@@ -40,9 +40,15 @@ pub trait Bulk: Sized + Sync {
     /// The primary key, and what `RETURNING` answers.
     const KEY: &'static str;
     /// Binds one row.
-    fn bind_sqlite<'q>(&self, query: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments>;
+    fn bind_sqlite<'q>(
+        &self,
+        query: Query<'q, Sqlite, SqliteArguments>,
+    ) -> Query<'q, Sqlite, SqliteArguments>;
     /// Binds one array a column.
-    fn bind_postgres<'q>(rows: &[&Self], query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments>;
+    fn bind_postgres<'q>(
+        rows: &[&Self],
+        query: Query<'q, Postgres, PgArguments>,
+    ) -> Query<'q, Postgres, PgArguments>;
     /// Reads a row whose columns are [`Self::COLUMNS`] in their order.
     fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self>;
     /// As [`Self::from_sqlite`].
@@ -188,14 +194,22 @@ pub async fn insert_new_postgres<T: Bulk>(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn fetch<T: Bulk>(db: &DatabaseConnection, sql: String, values: Vec<Value>) -> Result<Vec<T>, DbErr> {
-    let rows = db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?;
+pub async fn fetch<T: Bulk>(
+    db: &DatabaseConnection,
+    sql: String,
+    values: Vec<Value>,
+) -> Result<Vec<T>, DbErr> {
+    let rows =
+        db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?;
     let decode = |row: &sea_orm::QueryResult| match (row.try_as_sqlite_row(), row.try_as_pg_row()) {
         (Some(row), _) => T::from_sqlite(row),
         (_, Some(row)) => T::from_postgres(row),
         (None, None) => Err(sqlx::Error::RowNotFound),
     };
-    rows.iter().map(decode).collect::<sqlx::Result<_>>().map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
+    rows.iter()
+        .map(decode)
+        .collect::<sqlx::Result<_>>()
+        .map_err(|it| DbErr::Query(RuntimeErr::SqlxError(it.into())))
 }
 
 /// Cuts the rows into blocks of the fixed sizes, each with its statement.
@@ -214,7 +228,8 @@ fn blocks<'a, 'r, T: Bulk>(
 
 fn sqlite_sql<T: Bulk>(rows: usize, on_conflict: OnConflict, returning: bool) -> String {
     let row = format!("({})", vec!["?"; T::COLUMNS.len()].join(","));
-    let mut sql = format!("INSERT INTO {} ({}) VALUES {}", T::TABLE, T::COLUMNS.join(","), vec![row; rows].join(","));
+    let mut sql =
+        format!("INSERT INTO {} ({}) VALUES {}", T::TABLE, T::COLUMNS.join(","), vec![row; rows].join(","));
     finish::<T>(&mut sql, on_conflict, returning);
     sql
 }
@@ -237,8 +252,11 @@ fn finish<T: Bulk>(sql: &mut String, on_conflict: OnConflict, returning: bool) {
         OnConflict::Keep => sql.push_str(" ON CONFLICT DO NOTHING"),
         OnConflict::Replace => {
             let key: Vec<&str> = T::KEY.split(", ").collect();
-            let set: Vec<String> =
-                T::COLUMNS.iter().filter(|it| !key.contains(it)).map(|it| format!("{it}=excluded.{it}")).collect();
+            let set: Vec<String> = T::COLUMNS
+                .iter()
+                .filter(|it| !key.contains(it))
+                .map(|it| format!("{it}=excluded.{it}"))
+                .collect();
             _ = write!(sql, " ON CONFLICT ({}) DO UPDATE SET {}", T::KEY, set.join(","));
         }
     }

@@ -5,8 +5,8 @@ use std::{path::Path, str::FromStr, time::Duration};
 use entities::dialect::Dialect;
 use migrations::MigratorTrait;
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, SqlErr, SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector,
-    TransactionOptions, TransactionTrait,
+    DatabaseConnection, DatabaseTransaction, DbErr, SqlErr, SqliteTransactionMode, SqlxPostgresConnector,
+    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sqlx::{
     PgPool, SqlitePool,
@@ -70,9 +70,15 @@ impl Db {
         if self.dialect == Dialect::Postgres {
             let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
             // "loupe" as a number; held by this session only while it migrates.
-            sqlx::query("SELECT pg_advisory_lock(465557418597)").execute(&mut *lock).await.map_err(conn_err)?;
+            sqlx::query("SELECT pg_advisory_lock(465557418597)")
+                .execute(&mut *lock)
+                .await
+                .map_err(conn_err)?;
             let done = migrations::Migrator::up(&self.write, None).await;
-            sqlx::query("SELECT pg_advisory_unlock(465557418597)").execute(&mut *lock).await.map_err(conn_err)?;
+            sqlx::query("SELECT pg_advisory_unlock(465557418597)")
+                .execute(&mut *lock)
+                .await
+                .map_err(conn_err)?;
             return done;
         }
         migrations::Migrator::up(&self.write, None).await

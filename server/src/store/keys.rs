@@ -2,8 +2,8 @@
 
 use entities::{api_key, project, tenant};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, ExprTrait,
+    IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -55,7 +55,12 @@ pub async fn page(
             .add(Condition::all().add(api_key::Column::CreatedAt.eq(at)).add(api_key::Column::Id.lt(id)));
         query = query.filter(older);
     }
-    query.order_by_desc(api_key::Column::CreatedAt).order_by_desc(api_key::Column::Id).limit(limit).all(db).await
+    query
+        .order_by_desc(api_key::Column::CreatedAt)
+        .order_by_desc(api_key::Column::Id)
+        .limit(limit)
+        .all(db)
+        .await
 }
 
 /// Adds a key.

@@ -2,8 +2,8 @@
 
 use entities::project;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
 };
 use uuid::Uuid;
 
@@ -31,7 +31,11 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Op
 ///
 /// # Errors
 /// When the database fails.
-pub async fn by_name(db: &impl ConnectionTrait, tenant: Uuid, name: &str) -> Result<Option<project::Model>, DbErr> {
+pub async fn by_name(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    name: &str,
+) -> Result<Option<project::Model>, DbErr> {
     project::Entity::find()
         .filter(project::Column::TenantId.eq(tenant))
         .filter(project::Column::Name.eq(name))

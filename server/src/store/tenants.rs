@@ -2,7 +2,9 @@
 
 use api::Plan;
 use entities::tenant;
-use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder, Set};
+use sea_orm::{
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder, Set,
+};
 use uuid::Uuid;
 
 /// One tenant.
@@ -18,7 +20,11 @@ pub async fn get(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenan
 /// # Errors
 /// When the database fails.
 pub async fn all(db: &impl ConnectionTrait) -> Result<Vec<tenant::Model>, DbErr> {
-    tenant::Entity::find().order_by_asc(tenant::Column::CreatedAt).order_by_asc(tenant::Column::TenantId).all(db).await
+    tenant::Entity::find()
+        .order_by_asc(tenant::Column::CreatedAt)
+        .order_by_asc(tenant::Column::TenantId)
+        .all(db)
+        .await
 }
 
 /// Whether there is no tenant at all.
@@ -42,7 +48,11 @@ pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), Db
 ///
 /// # Errors
 /// When the database fails.
-pub async fn set_plan(db: &impl ConnectionTrait, tenant: Uuid, plan: Plan) -> Result<Option<tenant::Model>, DbErr> {
+pub async fn set_plan(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    plan: Plan,
+) -> Result<Option<tenant::Model>, DbErr> {
     let Some(row) = get(db, tenant).await? else { return Ok(None) };
     let mut row = row.into_active_model();
     row.plan = Set(plan.as_str().to_owned());

@@ -31,10 +31,8 @@ pub async fn spans(
     after: Option<Position>,
     limit: u64,
 ) -> Result<Vec<span::Model>, DbErr> {
-    let mut sql = format!(
-        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2",
-        span::Model::select("s")
-    );
+    let mut sql =
+        format!("SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2", span::Model::select("s"));
     let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
     if let Some((at, id)) = after {
         sql.push_str(" AND (s.started_at > $3 OR s.started_at = $3 AND s.id > $4)");

@@ -181,7 +181,9 @@ async fn rows(
                     ));
                     way.and_older("g", "trace_id", after);
                     let mut rest = filter.clone();
-                    rest.tags.retain(|it| tags.len() > 1 || !matches!(it, Tag::Pair(k, v) if (k, v) == (&tags[0].0, &tags[0].1)));
+                    rest.tags.retain(|it| {
+                        tags.len() > 1 || !matches!(it, Tag::Pair(k, v) if (k, v) == (&tags[0].0, &tags[0].1))
+                    });
                     rest.conditions(&mut way, "t", db.dialect);
                     if let Some(from) = filter.from {
                         way.and("g", "started_at", ">=", from);
@@ -230,7 +232,8 @@ fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
     if ways.is_empty() {
         return;
     }
-    let all: Vec<String> = ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
+    let all: Vec<String> =
+        ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
     sql.push(&format!(
         "SELECT {} FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
          CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = p.id",

@@ -45,9 +45,14 @@ impl Statements for SqliteStore<'_> {
 
     async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
         let mut rows = Vec::with_capacity(ids.len());
-        let sql = format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
+        let sql =
+            format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
         for id in ids {
-            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(id).fetch_optional(&mut *self.0).await?;
+            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
+                .bind(tenant)
+                .bind(id)
+                .fetch_optional(&mut *self.0)
+                .await?;
             rows.extend(found.as_ref().map(trace::Model::from_sqlite).transpose()?);
         }
         Ok(rows)
@@ -55,9 +60,16 @@ impl Statements for SqliteStore<'_> {
 
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
         let mut rows = Vec::new();
-        let sql = format!("SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?", span::Model::COLUMNS.join(","));
+        let sql = format!(
+            "SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?",
+            span::Model::COLUMNS.join(",")
+        );
         for id in ids {
-            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str())).bind(tenant).bind(id).fetch_all(&mut *self.0).await?;
+            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
+                .bind(tenant)
+                .bind(id)
+                .fetch_all(&mut *self.0)
+                .await?;
             for row in &found {
                 rows.push(span::Model::from_sqlite(row)?);
             }
@@ -91,14 +103,18 @@ impl Statements for PostgresStore<'_> {
             "SELECT {} FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
             trace::Model::COLUMNS.join(",")
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
+        let rows =
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
         rows.iter().map(trace::Model::from_postgres).collect()
     }
 
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
-        let sql =
-            format!("SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)", span::Model::COLUMNS.join(","));
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
+        let sql = format!(
+            "SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)",
+            span::Model::COLUMNS.join(",")
+        );
+        let rows =
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
         rows.iter().map(span::Model::from_postgres).collect()
     }
 

@@ -101,7 +101,8 @@ impl<'a> Group<'a> {
     }
 
     async fn insert_new_children(&self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<()> {
-        let new = || self.parts.iter().enumerate().filter(|(i, _)| late.binary_search(i).is_err()).map(|it| it.1);
+        let new =
+            || self.parts.iter().enumerate().filter(|(i, _)| late.binary_search(i).is_err()).map(|it| it.1);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
         let bodies: Vec<_> = new().flat_map(|it| &it.bodies).collect();
@@ -113,7 +114,11 @@ impl<'a> Group<'a> {
     }
 
     /// Adds late parts to their traces. Answers the traces that changed, as they are now.
-    async fn merge(&mut self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<Vec<trace::Model>> {
+    async fn merge(
+        &mut self,
+        store: &mut impl Statements,
+        late: &[usize],
+    ) -> sqlx::Result<Vec<trace::Model>> {
         let mut by_tenant: HashMap<Uuid, Vec<usize>> = HashMap::new();
         for i in late {
             by_tenant.entry(self.parts[*i].trace.tenant_id).or_default().push(*i);
@@ -141,7 +146,9 @@ impl<'a> Group<'a> {
         for i in late {
             let trace = &self.parts[*i].trace;
             self.outcomes[*i] = match (&trace.digest, stored.get(&trace.id)) {
-                (Some(digest), Some(known)) => Stored::Duplicate { identical: known.digest.as_ref() == Some(digest) },
+                (Some(digest), Some(known)) => {
+                    Stored::Duplicate { identical: known.digest.as_ref() == Some(digest) }
+                }
                 (Some(_), None) => Stored::Duplicate { identical: false },
                 (None, _) => Stored::Merged,
             };
@@ -154,8 +161,11 @@ impl<'a> Group<'a> {
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        let used: HashSet<Uuid> =
-            spans.iter().filter(|it| new.contains(&(it.trace_id, it.id))).filter_map(|it| it.body_id).collect();
+        let used: HashSet<Uuid> = spans
+            .iter()
+            .filter(|it| new.contains(&(it.trace_id, it.id)))
+            .filter_map(|it| it.body_id)
+            .collect();
         let bodies: Vec<_> = merging().flat_map(|it| &it.bodies).filter(|it| used.contains(&it.id)).collect();
         store.insert(&bodies, OnConflict::Fail).await?;
         let mut events: Vec<&event::Model> = merging()
@@ -176,14 +186,20 @@ impl<'a> Group<'a> {
     /// One job for all traces of a tenant that will be ready at the same time.
     fn enqueue_readiness(&mut self, late: &[usize], changed: &[trace::Model]) {
         let mut due: HashMap<(Uuid, i64), Vec<Uuid>> = HashMap::new();
-        let new = self.parts.iter().enumerate().filter(|(i, _)| late.binary_search(i).is_err()).map(|it| &it.1.trace);
+        let new = self
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| late.binary_search(i).is_err())
+            .map(|it| &it.1.trace);
         for trace in new.chain(changed) {
             due.entry((trace.tenant_id, trace.ready_at)).or_default().push(trace.id);
         }
         let now = self.now;
-        self.jobs.extend(due.into_iter().map(|((tenant, ready_at), traces)| {
-            trace_ready::job(tenant, ready_at, traces, now)
-        }));
+        self.jobs.extend(
+            due.into_iter()
+                .map(|((tenant, ready_at), traces)| trace_ready::job(tenant, ready_at, traces, now)),
+        );
     }
 }
 
@@ -251,7 +267,8 @@ async fn sum_up_one(store: &mut impl Statements, tenant: Uuid, id: Uuid, now: i6
         return Ok(false);
     }
     let traces = sum_up(store, tenant, vec![trace], now).await?;
-    let ready: Vec<job::Model> = traces.iter().map(|it| trace_ready::job(tenant, it.ready_at, vec![it.id], now)).collect();
+    let ready: Vec<job::Model> =
+        traces.iter().map(|it| trace_ready::job(tenant, it.ready_at, vec![it.id], now)).collect();
     store.insert(&ready.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
     Ok(true)
 }
@@ -264,4 +281,3 @@ fn counts(span: &span::Model) -> (bool, bool) {
 fn key(trace: &trace::Model) -> Key {
     (trace.tenant_id, trace.id)
 }
-
