@@ -53,11 +53,14 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let (server, key) = start(&options, folder.path());
     let processor = Processor::of(server.id(), options.postgres);
-    ingest(&options, &processor, "OTLP", &key, "/v1/otlp/traces", "application/x-protobuf", otlp, spans).await;
+    ingest(&options, &processor, "OTLP", &key, "/v1/otlp/traces", "application/x-protobuf", otlp, spans)
+        .await;
     reads(&options, &processor, &key, &traces).await;
     drop(server);
     if options.database.is_some() {
-        println!("\nThe JSON ingest needs an empty database too: only SQLite is measured with both in one run.");
+        println!(
+            "\nThe JSON ingest needs an empty database too: only SQLite is measured with both in one run."
+        );
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -138,7 +141,13 @@ async fn reads(options: &Options, processor: &Processor, key: &Caller, traces: &
     read(options, processor, key, "one trace with its spans", |n| ids[n * 7919 % ids.len()].clone()).await;
 }
 
-async fn read(options: &Options, processor: &Processor, key: &Caller, what: &str, path: impl Fn(usize) -> String) {
+async fn read(
+    options: &Options,
+    processor: &Processor,
+    key: &Caller,
+    what: &str,
+    path: impl Fn(usize) -> String,
+) {
     let mut rows = 0;
     // The first answers fill caches.
     for n in 0..3 {
@@ -158,7 +167,8 @@ async fn read(options: &Options, processor: &Processor, key: &Caller, what: &str
 }
 
 fn options(mut given: impl Iterator<Item = String>) -> Options {
-    let mut options = Options { traces: 2_000, requests: 200, connections: 4, database: None, postgres: None };
+    let mut options =
+        Options { traces: 2_000, requests: 200, connections: 4, database: None, postgres: None };
     while let Some(flag) = given.next() {
         // Given by cargo.
         if flag == "--bench" {

@@ -10,11 +10,13 @@ use tests::{
 };
 use uuid::Uuid;
 
-const MODELS: [&str; 5] = ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash", "mistral-large-latest"];
+const MODELS: [&str; 5] =
+    ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash", "mistral-large-latest"];
 const NAMES: [&str; 6] = ["support", "answer", "summarize", "review", "translate", "plan"];
 const WORDS: [&str; 24] = [
-    "the", "order", "of", "invoice", "refund", "to", "customer", "shipping", "a", "policy", "return", "account",
-    "balance", "in", "table", "query", "error", "is", "document", "section", "page", "summary", "answer", "question",
+    "the", "order", "of", "invoice", "refund", "to", "customer", "shipping", "a", "policy", "return",
+    "account", "balance", "in", "table", "query", "error", "is", "document", "section", "page", "summary",
+    "answer", "question",
 ];
 const FAILURES: [&str; 4] = [
     "Request timed out after 30.0s",
@@ -60,7 +62,8 @@ impl Trace {
             .map(|at| Drawn {
                 start: start + i64::try_from(at).unwrap() * 200_000,
                 lasts: rng.i64(50_000..1_500_000) * if at == 0 { 4 } else { 1 },
-                call: (at > 0 || count == 1).then(|| (MODELS[rng.usize(..5)], rng.i64(50..4_000), rng.i64(10..900))),
+                call: (at > 0 || count == 1)
+                    .then(|| (MODELS[rng.usize(..5)], rng.i64(50..4_000), rng.i64(10..900))),
                 error: error.filter(|_| at == 0 || at + 1 == count),
                 input: text(&mut rng, 500..4_000),
                 output: text(&mut rng, 100..1_500),
@@ -92,7 +95,9 @@ impl Trace {
                 return span.under(1);
             }
             let tags = vec![format!("env:{}", self.environment), format!("name:{}", self.name)];
-            span.with("session.id", self.session.as_str()).with("user.id", self.user.as_str()).with("tag.tags", tags)
+            span.with("session.id", self.session.as_str())
+                .with("user.id", self.user.as_str())
+                .with("tag.tags", tags)
         })
     }
 
@@ -103,7 +108,8 @@ impl Trace {
             .iter()
             .enumerate()
             .map(|(at, drawn)| {
-                let (model, prompt, completion) = drawn.call.map_or((None, None, None), |it| (Some(it.0), Some(it.1), Some(it.2)));
+                let (model, prompt, completion) =
+                    drawn.call.map_or((None, None, None), |it| (Some(it.0), Some(it.1), Some(it.2)));
                 json!({
                     "id": at.to_string(), "parent_span_id": (at > 0).then_some("0"), "name": self.name_of(at),
                     "type": if drawn.call.is_some() { "llm" } else { "agent" }, "model": model,
@@ -134,10 +140,23 @@ pub fn body_otlp(traces: &[Trace]) -> Vec<u8> {
 pub fn queries(traces: &[Trace]) -> Vec<String> {
     let some = &traces[traces.len() / 2];
     let mut queries: Vec<String> = [
-        "", "model=gpt-4o", "error=true", "error=false", "failure_type=timeout", "failure_type=rate_limit",
-        "name=support", "tag=env:prod", "tag_key=env&tag_value=staging", "tag=env", "latency_min=2000",
-        "latency_min=1000&latency_max=1500", "token_count_min=9000", "token_count_max=500", "min_cost=0.02",
-        "from=2026-06-16T00:00:00Z&to=2026-06-18T00:00:00Z", "preview=true",
+        "",
+        "model=gpt-4o",
+        "error=true",
+        "error=false",
+        "failure_type=timeout",
+        "failure_type=rate_limit",
+        "name=support",
+        "tag=env:prod",
+        "tag_key=env&tag_value=staging",
+        "tag=env",
+        "latency_min=2000",
+        "latency_min=1000&latency_max=1500",
+        "token_count_min=9000",
+        "token_count_max=500",
+        "min_cost=0.02",
+        "from=2026-06-16T00:00:00Z&to=2026-06-18T00:00:00Z",
+        "preview=true",
     ]
     .map(str::to_owned)
     .to_vec();

@@ -3,7 +3,12 @@
 //! It is reached over HTTP; the state inside is used only to arrange what no endpoint can, to
 //! move the clock and to drain the queue.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't be set up fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't be set up fails"
+)]
 #![allow(clippy::disallowed_methods, reason = "the server under test runs beside the test")]
 
 use std::sync::Arc;
@@ -37,8 +42,12 @@ pub enum On {
 
 /// What keeps the database alive.
 enum Holder {
-    Sqlite { _folder: tempfile::TempDir },
-    Postgres { _database: Database },
+    Sqlite {
+        _folder: tempfile::TempDir,
+    },
+    Postgres {
+        _database: Database,
+    },
     /// Another [`TestApp`] does.
     Elsewhere,
 }
@@ -217,7 +226,8 @@ impl TestApp {
     /// Another tenant: its id and its full-access key.
     pub async fn other_tenant(&self, plan: Plan) -> (Uuid, Caller) {
         let txn = self.app.db.begin().await.unwrap();
-        let made = first_start::create_tenant(&txn, "other", plan, None, None, self.clock.now()).await.unwrap();
+        let made =
+            first_start::create_tenant(&txn, "other", plan, None, None, self.clock.now()).await.unwrap();
         txn.commit().await.unwrap();
         (made.tenant_id, self.bearer(made.secret.reveal()))
     }

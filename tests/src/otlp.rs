@@ -127,7 +127,9 @@ fn any_value(value: &Value) -> Value {
         Value::Bool(it) => json!({"boolValue": it}),
         Value::Number(it) if it.is_i64() => json!({"intValue": it.to_string()}),
         Value::Number(it) => json!({"doubleValue": it}),
-        Value::Array(items) => json!({"arrayValue": {"values": items.iter().map(any_value).collect::<Vec<_>>()}}),
+        Value::Array(items) => {
+            json!({"arrayValue": {"values": items.iter().map(any_value).collect::<Vec<_>>()}})
+        }
         Value::String(it) => json!({"stringValue": it}),
         Value::Null | Value::Object(_) => json!({}),
     }

@@ -53,25 +53,20 @@ impl Setup {
         let started = Instant::now();
         let mut child = self.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = collect(child.stderr.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        let stdout = child.stdout.take().unwrap();
-        thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).for_each(|it| _ = sender.send(it)));
-        let mut greeting = String::new();
+        let lines = lines(child.stdout.take().unwrap());
+        // From here on it is ended with the value, whatever happens.
+        let mut server =
+            ServerProcess { child, url: String::new(), greeting: String::new(), took: START, log };
         loop {
-            match lines.recv_timeout(START.saturating_sub(started.elapsed())) {
-                Ok(line) => {
-                    if let Some((_, url)) = line.split_once(" is ready at ") {
-                        let (url, took) = (url.trim().to_owned(), started.elapsed());
-                        return ServerProcess { child, url, greeting, took, log };
-                    }
-                    greeting.push_str(&line);
-                    greeting.push('\n');
-                }
-                Err(_) => {
-                    _ = child.kill();
-                    panic!("the server did not start: {greeting}\n{}", log.lock().unwrap());
-                }
+            let Ok(line) = lines.recv_timeout(START.saturating_sub(started.elapsed())) else {
+                panic!("the server did not start: {}\n{}", server.greeting, server.log());
+            };
+            if let Some((_, url)) = line.split_once(" is ready at ") {
+                (server.url, server.took) = (url.trim().to_owned(), started.elapsed());
+                return server;
             }
+            server.greeting.push_str(&line);
+            server.greeting.push('\n');
         }
     }
 
@@ -132,6 +127,16 @@ impl Drop for ServerProcess {
     }
 }
 
+/// The lines of a pipe, as they come.
+fn lines(pipe: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    // Read to the end, also when nobody wants the lines any more: a full pipe would stop the server.
+    thread::spawn(move || {
+        BufReader::new(pipe).lines().map_while(Result::ok).for_each(|it| _ = sender.send(it));
+    });
+    lines
+}
+
 /// Reads a pipe to its end in the background.
 fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     let log = Arc::new(Mutex::new(String::new()));
@@ -154,7 +159,10 @@ fn program() -> PathBuf {
     let folder = test.ancestors().nth(2).unwrap();
     let program = folder.join(format!("loupe-server{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
-        let profile = folder.file_name().and_then(|it| it.to_str()).map_or("dev", |it| if it == "debug" { "dev" } else { it });
+        let profile = folder
+            .file_name()
+            .and_then(|it| it.to_str())
+            .map_or("dev", |it| if it == "debug" { "dev" } else { it });
         let build = ["build", "-p", "server", "--profile", profile];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(Command::new("cargo").args(build).current_dir(root).status().unwrap().success());

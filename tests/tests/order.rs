@@ -82,7 +82,9 @@ struct Drawn {
 }
 
 /// A rare thing, drawn once in a few times.
-fn rarely<T: Clone + std::fmt::Debug + 'static>(of: impl Strategy<Value = T> + 'static) -> impl Strategy<Value = Option<T>> {
+fn rarely<T: Clone + std::fmt::Debug + 'static>(
+    of: impl Strategy<Value = T> + 'static,
+) -> impl Strategy<Value = Option<T>> {
     prop_oneof![2 => Just(None), 1 => of.prop_map(Some)]
 }
 
@@ -90,27 +92,35 @@ fn drawn(count: usize) -> impl Strategy<Value = Drawn> {
     let last = u64::try_from(count).unwrap();
     // One id too many: that parent never comes. A span may be its own parent, and there may be circles.
     let parent = prop_oneof![1 => Just(None), 4 => (1..=last + 1).prop_map(Some)];
-    let call = (prop_oneof![Just("gpt-4o"), Just("claude-sonnet-4-5"), Just("nobody-knows")], 0..1000_i64, 0..100_i64);
+    let call = (
+        prop_oneof![Just("gpt-4o"), Just("claude-sonnet-4-5"), Just("nobody-knows")],
+        0..1000_i64,
+        0..100_i64,
+    );
     let failed = prop_oneof![Just("Request timed out"), Just("429 Too Many Requests"), Just("it broke")];
     (
         (parent, 0..4_i64, rarely(0..4_i64), prop_oneof![Just(None), call.prop_map(Some)]),
         (rarely(0..2_u8), rarely(failed), rarely(0..3_u8), rarely(0..3_u8)),
         (any::<bool>(), prop::bool::weighted(0.1), prop::bool::weighted(0.3)),
     )
-        .prop_map(|((parent, start_s, open, call), (response, failed, session, tag), (texts, complete, noted))| Drawn {
-            parent,
-            start_s,
-            // Most spans have ended.
-            lasts_s: open.map_or(Some(start_s), |it| (it > 0).then_some(it)),
-            call,
-            response,
-            failed,
-            session,
-            tag,
-            texts,
-            complete,
-            noted,
-        })
+        .prop_map(
+            |((parent, start_s, open, call), (response, failed, session, tag), (texts, complete, noted))| {
+                Drawn {
+                    parent,
+                    start_s,
+                    // Most spans have ended.
+                    lasts_s: open.map_or(Some(start_s), |it| (it > 0).then_some(it)),
+                    call,
+                    response,
+                    failed,
+                    session,
+                    tag,
+                    texts,
+                    complete,
+                    noted,
+                }
+            },
+        )
 }
 
 fn cases() -> impl Strategy<Value = Case> {
@@ -159,7 +169,8 @@ impl Drawn {
             span = span.failed(message);
         }
         if let Some(session) = self.session {
-            span = span.with("session.id", format!("session-{session}")).with("user.id", format!("user-{at}"));
+            span =
+                span.with("session.id", format!("session-{session}")).with("user.id", format!("user-{at}"));
         }
         if let Some(tag) = self.tag {
             span = span.with("tag.tags", vec![format!("env:{tag}"), format!("only-{at}")]);
@@ -179,7 +190,8 @@ impl Drawn {
 
 /// Runs the cases, each with a trace id of its own; what fails is made smaller.
 fn check(cases: &impl Strategy<Value = Case>, test: impl AsyncFn(Case, u128) -> Result<(), TestCaseError>) {
-    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let config =
+        Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let trace = std::cell::Cell::new(0x5eed_0000_u128);
     let outcome = blocking(|runtime| {
@@ -209,7 +221,13 @@ impl Sides {
         Self { whole: (app.tenant, app.full_key()), pieces: app.other_tenant(Plan::Enterprise).await }
     }
 
-    async fn compare(&self, app: &TestApp, case: &Case, trace: u128, item: Option<&Value>) -> Result<(), TestCaseError> {
+    async fn compare(
+        &self,
+        app: &TestApp,
+        case: &Case,
+        trace: u128,
+        item: Option<&Value>,
+    ) -> Result<(), TestCaseError> {
         let spans: Vec<Span> = case.spans.iter().enumerate().map(|(at, it)| it.span(trace, at)).collect();
         if let Some(item) = item {
             for (_, key) in [&self.whole, &self.pieces] {

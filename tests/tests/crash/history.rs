@@ -22,7 +22,8 @@ pub struct Sent {
 impl Sent {
     /// The body. What a span holds follows from its id, so that every copy is equal.
     pub fn body(&self) -> Value {
-        let spans: Vec<Span> = self.traces.iter().flat_map(|(trace, ids)| ids.iter().map(|id| span(*trace, *id))).collect();
+        let spans: Vec<Span> =
+            self.traces.iter().flat_map(|(trace, ids)| ids.iter().map(|id| span(*trace, *id))).collect();
         request(&spans)
     }
 }
@@ -30,7 +31,8 @@ impl Sent {
 /// The first of a trace is the root, all others are calls below it.
 fn span(trace: u128, id: u64) -> Span {
     let start = START + i64::try_from(id).unwrap() * 1_000;
-    let span = Span::new(trace, id, &format!("span {id}"), start).with("tag.tags", vec![format!("of:{trace}")]);
+    let span =
+        Span::new(trace, id, &format!("span {id}"), start).with("tag.tags", vec![format!("of:{trace}")]);
     if id == 1 {
         return span.with("input.value", "x".repeat(500));
     }
@@ -89,7 +91,8 @@ impl History {
             }
         }
         for sent in self.0.iter().filter(|it| !it.acknowledged) {
-            let whole = sent.traces.iter().map(|(trace, spans)| spans.iter().all(|it| stored[trace].contains(it)));
+            let whole =
+                sent.traces.iter().map(|(trace, spans)| spans.iter().all(|it| stored[trace].contains(it)));
             let whole: BTreeSet<bool> = whole.collect();
             assert_eq!(whole.len(), 1, "a request is stored as a whole or not at all: {sent:?}");
         }
@@ -106,18 +109,24 @@ async fn check_trace(key: &Caller, trace: u128, expected: &Expected) -> BTreeSet
     }
     let detail = reply.ok();
     let spans = detail["spans"].as_array().unwrap();
-    let ids: Vec<u64> =
-        spans.iter().map(|it| u64::from_str_radix(it["otel_span_id"].as_str().unwrap(), 16).unwrap()).collect();
+    let ids: Vec<u64> = spans
+        .iter()
+        .map(|it| u64::from_str_radix(it["otel_span_id"].as_str().unwrap(), 16).unwrap())
+        .collect();
     let stored: BTreeSet<u64> = ids.iter().copied().collect();
     assert_eq!(ids.len(), stored.len(), "twice: {trace:032x}");
     assert!(stored.is_superset(&expected.acknowledged), "lost spans: {trace:032x} {expected:?} {stored:?}");
     assert!(stored.is_subset(&expected.sent), "{trace:032x}: {stored:?}");
     for request in &expected.unknown {
         let rest = request.intersection(&stored).count();
-        assert!(rest == request.len() || request.is_disjoint(&stored), "in part: {trace:032x} {request:?} {stored:?}");
+        assert!(
+            rest == request.len() || request.is_disjoint(&stored),
+            "in part: {trace:032x} {request:?} {stored:?}"
+        );
     }
     let calls = || stored.iter().filter(|it| **it != 1);
-    let (prompt, completion) = (calls().map(|it| tokens(*it)).sum::<i64>(), i64::try_from(calls().count()).unwrap());
+    let (prompt, completion) =
+        (calls().map(|it| tokens(*it)).sum::<i64>(), i64::try_from(calls().count()).unwrap());
     assert_eq!(detail["span_count"], json!(stored.len()), "{trace:032x}");
     assert_eq!(detail["total_token_count"], json!(prompt + completion), "{trace:032x}");
     for (field, sum) in [("prompt_tokens", prompt), ("completion_tokens", completion)] {

@@ -64,7 +64,9 @@ fn request_of(sent: &[Sent], first: u128, n: u128) -> Sent {
             earlier.traces.iter().map(|(trace, _)| (*trace, (spans..spans + 3).collect())).collect()
         }
         (3, Some(earlier)) => earlier.traces.clone(),
-        _ => (0..TRACES).map(|i| (first + n * TRACES + i + 1, (1..=u64::try_from(1 + (n + i) % 5).unwrap()).collect())).collect(),
+        _ => (0..TRACES)
+            .map(|i| (first + n * TRACES + i + 1, (1..=u64::try_from(1 + (n + i) % 5).unwrap()).collect()))
+            .collect(),
     };
     Sent { traces, acknowledged: false }
 }

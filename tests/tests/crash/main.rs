@@ -3,6 +3,7 @@
 //! LOUPE_TEST_KILLS says how often it is killed; a long run shows what a short one misses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, reason = "a long run says what it did")]
 
 mod history;
 mod load;
@@ -50,7 +51,8 @@ impl Home {
         use sqlx::Connection;
         let url = server::store::sqlite_url(&self.folder.path().join("loupe-data"));
         let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-        let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+        let verdict: String =
+            sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
         assert_eq!(verdict, "ok");
         connection.close().await.unwrap();
     }

@@ -28,13 +28,18 @@ async fn the_first_start_greets_once_with_a_key_that_works() {
     assert_eq!(caller.post("/v1/ingest", &json!({"id": "hello"})).await.status, 201);
     drop(first);
     let second = setup.start();
-    assert!(!second.greeting.contains("lp_") && !second.greeting.contains("first start"), "{}", second.greeting);
+    assert!(
+        !second.greeting.contains("lp_") && !second.greeting.contains("first start"),
+        "{}",
+        second.greeting
+    );
     let caller = Caller::new(&second.url, Some(&key));
     assert_eq!(caller.get("/v1/traces").await.ok()["traces"][0]["external_id"], "hello");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(folder.path().join("loupe-data/master.key")).unwrap().permissions().mode();
+        let mode =
+            std::fs::metadata(folder.path().join("loupe-data/master.key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }
@@ -65,16 +70,22 @@ async fn the_operator_commands_work_beside_a_running_server() {
             assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
             serde_json::from_slice(&output.stdout).unwrap()
         };
-        let made = admin(&["create-tenant", "--name", "acme", "--plan", "starter", "--external-id", "acme-1"]);
+        let made =
+            admin(&["create-tenant", "--name", "acme", "--plan", "starter", "--external-id", "acme-1"]);
         let tenant = made["tenant_id"].as_str().unwrap();
         assert!(made["project_id"].is_string(), "{made}");
         let key = Caller::new(&server.url, made["api_key"]["secret"].as_str());
         assert_eq!(key.post("/v1/ingest", &json!({"id": "t"})).await.status, 201);
         assert_eq!(home.caller(&server.url).get("/v1/traces").await.ok()["traces"], json!([]));
 
-        let find = |list: &Value| list["tenants"].as_array().unwrap().iter().find(|it| it["id"] == tenant).unwrap().clone();
+        let find = |list: &Value| {
+            list["tenants"].as_array().unwrap().iter().find(|it| it["id"] == tenant).unwrap().clone()
+        };
         let row = find(&admin(&["list-tenants"]));
-        assert_eq!((&row["name"], &row["plan"], &row["external_id"]), (&json!("acme"), &json!("starter"), &json!("acme-1")));
+        assert_eq!(
+            (&row["name"], &row["plan"], &row["external_id"]),
+            (&json!("acme"), &json!("starter"), &json!("acme-1"))
+        );
         admin(&["set-plan", "--tenant", tenant, "--plan", "team"]);
         assert_eq!(find(&admin(&["list-tenants"]))["plan"], "team");
 

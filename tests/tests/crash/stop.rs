@@ -62,7 +62,9 @@ async fn kills(database: On) {
         assert!(server.took < READY, "ready after {:?}", server.took);
         requests += history.acknowledged();
         stored += history.check(&home.caller(&server.url)).await;
-        all.extend(history.0.iter().filter(|it| it.acknowledged).flat_map(|it| it.traces.iter().map(|it| it.0)));
+        all.extend(
+            history.0.iter().filter(|it| it.acknowledged).flat_map(|it| it.traces.iter().map(|it| it.0)),
+        );
         home.check_integrity().await;
     }
     assert!(requests > usize::try_from(kills).unwrap() * 5, "no load: {requests} requests were acknowledged");
@@ -72,7 +74,9 @@ async fn kills(database: On) {
     for trace in all {
         assert!(listed.contains(&uuid::Uuid::from_u128(trace).to_string()), "lost: {trace:032x}");
     }
-    println!("{database:?}: {kills} kills, {requests} requests acknowledged, {stored} traces, ready within {slowest:?}");
+    println!(
+        "{database:?}: {kills} kills, {requests} requests acknowledged, {stored} traces, ready within {slowest:?}"
+    );
 }
 
 #[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]

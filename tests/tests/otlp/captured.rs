@@ -44,7 +44,8 @@ async fn check(key: &Caller, scenario: &Path) -> Vec<String> {
     differences.equal("span count", spans.len(), &expect["span_count"]);
     for expected in expect["spans"].as_array().unwrap() {
         let is_it = |span: &&&Value| {
-            span["otel_trace_id"] == expected["otel_trace_id"] && span["otel_span_id"] == expected["otel_span_id"]
+            span["otel_trace_id"] == expected["otel_trace_id"]
+                && span["otel_span_id"] == expected["otel_span_id"]
         };
         match spans.iter().find(is_it) {
             Some(span) => check_span(span, expected, &mut differences),
@@ -68,8 +69,10 @@ async fn post(key: &Caller, scenario: &Path, expect: &Value) {
         let number = file.split('.').next().unwrap();
         let meta = read_json(&scenario.join(format!("{number}.meta.json")));
         let body = std::fs::read(scenario.join(file)).unwrap();
-        let mut request =
-            key.request(Method::POST, "/v1/otlp/traces").header("content-type", text(&meta["content_type"])).body(body);
+        let mut request = key
+            .request(Method::POST, "/v1/otlp/traces")
+            .header("content-type", text(&meta["content_type"]))
+            .body(body);
         if let Some(encoding) = meta["content_encoding"].as_str() {
             request = request.header("content-encoding", encoding);
         }
@@ -77,7 +80,12 @@ async fn post(key: &Caller, scenario: &Path, expect: &Value) {
         assert_eq!(reply.status, 200, "{} {file}: {}", scenario.display(), reply.text());
         assert_eq!(reply.headers["content-type"], text(&meta["content_type"]), "{}", scenario.display());
         // Nothing refused: the answer is an empty message in either form.
-        assert!(reply.body.is_empty() || reply.body == b"{}", "{} {file}: {}", scenario.display(), reply.text());
+        assert!(
+            reply.body.is_empty() || reply.body == b"{}",
+            "{} {file}: {}",
+            scenario.display(),
+            reply.text()
+        );
     }
 }
 
@@ -86,9 +94,18 @@ async fn check_trace(key: &Caller, trace: &Value, expected: &Value, differences:
     let spans = trace["spans"].as_array().unwrap();
     differences.equal(&about("span count"), spans.len(), &expected["span_count"]);
     differences.equal(&about("span_count"), trace["span_count"].clone(), &expected["span_count"]);
-    let root = spans.iter().filter(|it| it["parent_span_id"].is_null()).min_by_key(|it| text(&it["start_time"]));
-    differences.equal(&about("root"), root.map(|it| it["otel_span_id"].clone()), &expected["root_otel_span_id"]);
-    differences.equal(&about("root failed"), root.is_some() && !trace["error"].is_null(), &expected["root_error"]);
+    let root =
+        spans.iter().filter(|it| it["parent_span_id"].is_null()).min_by_key(|it| text(&it["start_time"]));
+    differences.equal(
+        &about("root"),
+        root.map(|it| it["otel_span_id"].clone()),
+        &expected["root_otel_span_id"],
+    );
+    differences.equal(
+        &about("root failed"),
+        root.is_some() && !trace["error"].is_null(),
+        &expected["root_error"],
+    );
     let failed = spans.iter().any(|it| !it["error"].is_null());
     differences.equal(&about("any span failed"), failed, &expected["any_span_error"]);
     for (field, span_field) in
@@ -98,7 +115,8 @@ async fn check_trace(key: &Caller, trace: &Value, expected: &Value, differences:
         differences.equal(&about(field), trace[field].as_i64().unwrap_or(0), &expected[field]);
         differences.equal(&about(&format!("sum of {span_field}")), sum, &expected[field]);
     }
-    let total = trace["prompt_tokens_total"].as_i64().unwrap_or(0) + trace["completion_tokens_total"].as_i64().unwrap_or(0);
+    let total = trace["prompt_tokens_total"].as_i64().unwrap_or(0)
+        + trace["completion_tokens_total"].as_i64().unwrap_or(0);
     differences.equal(&about("total tokens"), total, &trace["total_token_count"]);
     let costs: Vec<f64> = spans.iter().filter_map(|it| it["cost"].as_f64()).collect();
     let cost = (!costs.is_empty()).then(|| costs.iter().sum::<f64>());
@@ -135,7 +153,8 @@ async fn check_failures(
     let started = text(&trace["started_at"]);
     for failure in ["timeout", "rate_limit", "invalid_response", "context_length"] {
         let path = format!("/v1/traces?failure_type={failure}&from={started}&to={started}");
-        let listed = key.get(&path).await.ok()["traces"].as_array().unwrap().iter().any(|it| it["id"] == trace["id"]);
+        let listed =
+            key.get(&path).await.ok()["traces"].as_array().unwrap().iter().any(|it| it["id"] == trace["id"]);
         differences.equal(&about(&format!("listed by {failure}")), listed, &had.contains(failure).into());
     }
 }

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use prost::Message;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -157,7 +159,8 @@ struct Status {
 }
 
 async fn post(key: &Caller, address: &str, form: &str, encoding: &str, body: Vec<u8>) -> Reply {
-    let request = key.request(Method::POST, address).header("content-type", form).header("content-encoding", encoding);
+    let request =
+        key.request(Method::POST, address).header("content-type", form).header("content-encoding", encoding);
     key.send(request.body(body)).await
 }
 

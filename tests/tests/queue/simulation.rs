@@ -64,7 +64,10 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
         0..=2 => {
             let run_at = now + dice.signed(2 * LEASE);
             let id = enqueue(app, tenant, 0, run_at).await;
-            model.jobs.insert(id, Known { tenant, status: "ready", run_at, attempts: 0, lease_until: None, fence: 0 });
+            model.jobs.insert(
+                id,
+                Known { tenant, status: "ready", run_at, attempts: 0, lease_until: None, fence: 0 },
+            );
         }
         3 | 4 => {
             let limit = 1 + dice.below(3);
@@ -75,7 +78,8 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
             model.claims.extend(claimed);
         }
         5 => {
-            let mut due: Vec<Uuid> = model.jobs.values().filter(|it| it.is_due(now)).map(|it| it.tenant).collect();
+            let mut due: Vec<Uuid> =
+                model.jobs.values().filter(|it| it.is_due(now)).map(|it| it.tenant).collect();
             due.sort_unstable();
             due.dedup();
             due.sort_by_key(|it| *it <= tenant);
