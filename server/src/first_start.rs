@@ -32,8 +32,8 @@ pub struct NewTenant {
 /// Marks an installation whose first start is done, also when its tenants are gone again.
 const DONE: &str = "first_start";
 
-/// Makes the tenant `default` if this is the first start; none if it is not. On PostgreSQL
-/// tenants are made by administrators, unless `key` asks for the first one.
+/// Makes the tenant `default` if this is the first start on an empty database, with `key` as
+/// its key if one is given; none if it is not the first.
 ///
 /// # Errors
 /// When the database fails.

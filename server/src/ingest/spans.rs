@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use entities::{body, event, span, trace};
 use semantics::{
     cost::{CostInput, span_cost},
-    draft::{SpanDraft, TraceHints},
+    draft::{EvaluationDraft, SpanDraft, TraceHints},
 };
 use uuid::Uuid;
 
@@ -155,6 +155,9 @@ fn span(
     if let Some(cost) = &cost {
         splice(&mut metadata, "cost_details", &cost.details);
     }
+    if !draft.evaluations.is_empty() {
+        splice(&mut metadata, "evaluations", &evaluations(&draft.evaluations));
+    }
     let row = span::Model {
         tenant_id: receipt.tenant_id,
         trace_id,
@@ -188,6 +191,15 @@ fn span(
         trace_output: draft.trace_output,
     };
     (row, entry)
+}
+
+/// Evaluations that the sender made, as JSON: kept with the span until there is a table of them.
+fn evaluations(given: &[EvaluationDraft]) -> String {
+    let list = given.iter().map(|it| {
+        let EvaluationDraft { name, score, label, explanation } = it;
+        serde_json::json!({"metric_name": name, "score": score, "label": label, "reasoning": explanation})
+    });
+    serde_json::Value::Array(list.collect()).to_string()
 }
 
 fn hints(said: TraceHints) -> Option<String> {
