@@ -1,0 +1,293 @@
+//! How a body travels: content types, encodings, sizes, speed, and what is cut on the way.
+
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
+
+use api::Plan;
+use flate2::{Compression, write::GzEncoder};
+use reqwest::Method;
+use serde_json::json;
+use tests::{On, Reply, TestApp, on_both_databases};
+use tokio::io::AsyncWriteExt;
+
+use super::{
+    count, healthy,
+    raw::{connect, head, listen, say, status},
+};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+/// Posts an item with these headers.
+async fn post(app: &TestApp, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
+    let key = app.full_key();
+    let mut request = key.request(Method::POST, "/v1/ingest").body(body);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    key.send(request).await
+}
+
+/// Posts with an encoding.
+async fn packed(app: &TestApp, encoding: &str, body: Vec<u8>) -> Reply {
+    post(app, &[("content-type", "application/json"), ("content-encoding", encoding)], body).await
+}
+
+on_both_databases! {
+    async fn content_types(app: TestApp) {
+        let body = || b"{}".to_vec();
+        for good in ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/json;", " application/json ", "Application/Json ; x=y"] {
+            assert_eq!(post(app, &[("content-type", good)], body()).await.status, 201, "{good}");
+        }
+        let bad = [
+            "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/x-protobuf", "application/octet-stream",
+            "application/xml", "text/json", "json", "application/jsonx", "application/json+x", "application/vnd.api+json", "application/*", "*/*",
+            "application/json, text/plain", "\"application/json\"", "application / json", "text/plain; x=application/json",
+        ];
+        for bad in bad {
+            post(app, &[("content-type", bad)], body()).await.is(415, "unsupported_media_type");
+        }
+        post(app, &[], body()).await.is(415, "unsupported_media_type");
+        let key = app.full_key();
+        for path in ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces", "/v1/metrics", "/v1/logs"] {
+            for bad in ["", "text/plain", "application/protobuf", "application/grpc", "application/x-protobufx"] {
+                let reply = key.post_bytes(path, bad, Vec::new()).await;
+                assert_eq!((reply.status, reply.code().as_deref()), (415, Some("unsupported_media_type")), "{path} {bad}");
+            }
+        }
+        healthy(app).await;
+    }
+
+    async fn encodings(app: TestApp) {
+        let item = br#"{"name":"packed"}"#;
+        for (encoding, body) in [
+            ("gzip", gzip(item)), ("GZIP", gzip(item)), ("x-gzip", gzip(item)), (" gzip ", gzip(item)), ("zstd", zstd(item)), ("identity", item.to_vec()),
+            // Several members are one text, as the format says.
+            ("gzip", [gzip(&item[..5]), gzip(&item[5..])].concat()), ("zstd", [zstd(&item[..5]), zstd(&item[5..])].concat()),
+        ] {
+            assert_eq!(packed(app, encoding, body).await.status, 201, "{encoding}");
+        }
+        for encoding in ["br", "deflate", "compress", "gzip, gzip", "gzip,zstd", "identity, gzip", "gzip;q=1", "utf-8", "none", "zip", "*", "\u{e9}"] {
+            packed(app, encoding, gzip(item)).await.is(415, "unsupported_media_type");
+        }
+        let twice = [("content-type", "application/json"), ("content-encoding", "gzip"), ("content-encoding", "gzip")];
+        post(app, &twice, gzip(&gzip(item))).await.is(415, "unsupported_media_type");
+        // What is not what it is declared to be.
+        for (encoding, body) in [
+            ("gzip", item.to_vec()), ("zstd", item.to_vec()), ("gzip", zstd(item)), ("zstd", gzip(item)), ("gzip", vec![0; 100]), ("zstd", vec![0xff; 100]),
+            ("gzip", vec![0x1f]), ("gzip", vec![0x1f, 0x8b]), ("zstd", vec![0x28, 0xb5]), ("zstd", vec![0x28, 0xb5, 0x2f, 0xfd]),
+        ] {
+            packed(app, encoding, body).await.is(400, "invalid_body");
+        }
+        packed(app, "gzip", gzip(&gzip(item))).await.is(400, "invalid_json");
+        packed(app, "identity", gzip(item)).await.is(400, "invalid_json");
+        for encoding in ["gzip", "zstd"] {
+            let reply = packed(app, encoding, Vec::new()).await;
+            assert!(reply.status == 400 && reply.code().is_some(), "{encoding}: {}", reply.text());
+        }
+        healthy(app).await;
+    }
+
+    async fn packed_bodies_cut_and_changed(app: TestApp) {
+        let item = br#"{"name":"packed","metadata":{"k":[1,2,3]},"spans":[{"name":"s"}]}"#;
+        let mut stored = 0;
+        for (encoding, whole) in [("gzip", gzip(item)), ("zstd", zstd(item))] {
+            for length in 1..whole.len() {
+                packed(app, encoding, whole[..length].to_vec()).await.is(400, "invalid_body");
+            }
+            for bit in 0..whole.len() * 8 {
+                let mut body = whole.clone();
+                body[bit / 8] ^= 1 << (bit % 8);
+                let reply = packed(app, encoding, body).await;
+                assert!(matches!(reply.status, 201 | 400 | 413 | 422), "{encoding} bit {bit}: {} {}", reply.status, reply.text());
+                stored += usize::from(reply.status == 201);
+            }
+        }
+        assert_eq!(count(&app.full_key()).await, stored);
+        healthy(app).await;
+    }
+
+    /// A gibibyte of nothing, in a megabyte or less.
+    async fn bombs(app: TestApp) {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let block = vec![b' '; 1 << 20];
+        for _ in 0..1_024 {
+            encoder.write_all(&block).unwrap();
+        }
+        let bomb = encoder.finish().unwrap();
+        assert!(bomb.len() < 2 << 20);
+        let mut frames = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+        for _ in 0..1_024 {
+            frames.write_all(&block).unwrap();
+        }
+        let zstd_bomb = frames.finish().unwrap();
+        let members = gzip(&block).repeat(1_000);
+        for (encoding, body) in [("gzip", bomb), ("zstd", zstd_bomb), ("gzip", members)] {
+            let began = Instant::now();
+            packed(app, encoding, body).await.is(413, "payload_too_large");
+            assert!(began.elapsed() < Duration::from_secs(5), "{encoding}: {:?}", began.elapsed());
+        }
+        // Very many members of nothing.
+        packed(app, "gzip", gzip(b"").repeat(10_000)).await.is(400, "invalid_json");
+        healthy(app).await;
+    }
+
+    async fn bodies_over_the_limit(app: TestApp) {
+        let limit = app.app.config.max_body_bytes;
+        let spaces = |n: usize| [b"{}".to_vec(), vec![b' '; n - 2]].concat();
+        assert_eq!(post(app, &[("content-type", "application/json")], spaces(limit)).await.status, 201);
+        packed(app, "gzip", gzip(&spaces(limit + 1))).await.is(413, "payload_too_large");
+        assert_eq!(packed(app, "gzip", gzip(&spaces(limit))).await.status, 201);
+        // Declared to be too large: refused before it is sent.
+        for length in ["33554433", "9223372036854775807"] {
+            let answer = say(app, format!("{}Content-Length: {length}\r\n\r\n{{}}", head(app)).as_bytes(), false).await;
+            assert!(status(&answer) == 413 && answer.contains("payload_too_large"), "{length}: {answer}");
+        }
+        // Not declared, and too large.
+        let mut socket = connect(app).await;
+        _ = socket.write_all(format!("{}Transfer-Encoding: chunked\r\n\r\n", head(app)).as_bytes()).await;
+        let chunk = [b"100000\r\n".to_vec(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
+        for _ in 0..40 {
+            if socket.write_all(&chunk).await.is_err() {
+                break;
+            }
+        }
+        let answer = listen(&mut socket, Duration::from_secs(2)).await;
+        // Who goes on sending may find the connection closed before the answer is read.
+        assert!(matches!(status(&answer), 413 | 0), "{answer}");
+        healthy(app).await;
+    }
+
+    async fn connections_cut_in_the_middle(app: TestApp) {
+        let whole = format!("{}Content-Length: 17\r\n\r\n{{\"name\":\"cut off\"}}", head(app));
+        let body_at = whole.len() - 18;
+        for length in (0..body_at + 17).step_by(7).chain(body_at..body_at + 17) {
+            let mut socket = connect(app).await;
+            socket.write_all(&whole.as_bytes()[..length]).await.unwrap();
+            drop(socket);
+        }
+        for length in body_at..body_at + 16 {
+            // Half closed: the server may still answer, but not with a success.
+            let answer = say(app, &whole.as_bytes()[..length], true).await;
+            assert!(matches!(status(&answer), 0 | 400), "{answer}");
+        }
+        let chunks = ["5\r\n{\"nam", "5\r\n{\"nam\r\n", "5\r\n{\"nam\r\n0\r\n", "ffffffffffffffff\r\n{}", "zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n0\r\n\r\n"];
+        for chunk in chunks {
+            let answer = say(app, format!("{}Transfer-Encoding: chunked\r\n\r\n{chunk}", head(app)).as_bytes(), true).await;
+            assert!(matches!(status(&answer), 0 | 400 | 413), "{chunk:?}: {answer}");
+        }
+        assert_eq!(count(&app.full_key()).await, 0);
+        let good = "2\r\n{\"\r\n4;x=y\r\nname\r\n5\r\n\":\"\"}\r\n0\r\nTrailer: x\r\n\r\n";
+        let answer = say(app, format!("{}Transfer-Encoding: chunked\r\n\r\n{good}", head(app)).as_bytes(), false).await;
+        assert_eq!(status(&answer), 201, "{answer}");
+        healthy(app).await;
+    }
+
+    async fn requests_that_are_no_http(app: TestApp) {
+        let line = "GET /v1/traces HTTP/1.1\r\n";
+        let garbage: Vec<Vec<u8>> = [
+            "", "\r\n\r\n", "hello\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nHost\r\n\r\n",
+            "G\0T / HTTP/1.1\r\n\r\n", "GET /\0 HTTP/1.1\r\n\r\n", "GET http:// HTTP/1.1\r\nHost: x\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\0", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "GET / HTTP/1.1\r\n: x\r\n\r\n", "GET / HTTP/1.1\r\nA B: x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n  folded\r\n\r\n",
+        ]
+        .into_iter()
+        .map(|it| it.as_bytes().to_vec())
+        .chain([
+            format!("{line}X: {}\r\n\r\n", "x".repeat(1 << 20)).into_bytes(),
+            format!("{line}{}\r\n", "X: y\r\n".repeat(10_000)).into_bytes(),
+            format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000)).into_bytes(),
+            format!("{}Content-Length: -1\r\n\r\n{{}}", head(app)).into_bytes(),
+            format!("{}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}", head(app)).into_bytes(),
+            format!("{}Content-Length: 18446744073709551615\r\n\r\n{{}}", head(app)).into_bytes(),
+            format!("{}Content-Length: 0x2\r\n\r\n{{}}", head(app)).into_bytes(),
+            format!("{}Transfer-Encoding: gzip\r\n\r\n{{}}", head(app)).into_bytes(),
+            vec![0xff; 1_000], vec![0; 1_000],
+        ])
+        .collect();
+        for bytes in &garbage {
+            let answer = say(app, bytes, true).await;
+            let begins = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+            assert!(status(&answer) < 500, "{begins:?}: {answer}");
+            assert_ne!(status(&answer), 201, "{begins:?}: {answer}");
+        }
+        // Two lengths, or a length and chunks, are how requests are smuggled: one request at most is seen.
+        let both = format!("{}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", head(app));
+        let answer = say(app, both.as_bytes(), true).await;
+        assert!(matches!(status(&answer), 0 | 400), "{answer}");
+        assert_eq!(count(&app.full_key()).await, 0);
+        healthy(app).await;
+    }
+
+    async fn headers_with_odd_values(app: TestApp) {
+        let key = app.full_key();
+        for name in ["x-request-id", "x-project-name", "accept", "accept-encoding", "user-agent", "cookie", "range", "if-none-match", "expect-ct", "origin", "x-forwarded-for", "traceparent", "last-event-id"] {
+            for value in [&b""[..], b" ", b"\xff\xfe", b"caf\xc3\xa9", &[b'x'; 5_000], b"'; DROP TABLE trace; --", b"\"", b"*/*;q=nan", b"bytes=0-18446744073709551615"] {
+                let value = reqwest::header::HeaderValue::from_bytes(value).unwrap();
+                for method in [Method::GET, Method::POST] {
+                    let path = if method == Method::GET { "/v1/traces?limit=1" } else { "/v1/ingest" };
+                    let mut request = key.request(method.clone(), path).header(name, value.clone());
+                    if method == Method::POST {
+                        request = request.header("content-type", "application/json").body("{}");
+                    }
+                    let reply = key.send(request).await;
+                    // A name of a project must be one; nothing else is anybody's business.
+                    let refused = name == "x-project-name" && method == Method::POST;
+                    assert!(reply.status < 300 || refused && reply.status == 422, "{name} {value:?}: {} {}", reply.status, reply.text());
+                }
+            }
+        }
+        healthy(app).await;
+    }
+}
+
+/// A body that does not come in time, on both databases.
+async fn slow_bodies_on(database: On) {
+    let app =
+        TestApp::with(database, Plan::Enterprise, &["--body-timeout", "1", "--header-timeout", "1"]).await;
+    let mut slow = connect(&app).await;
+    slow.write_all(format!("{}Content-Length: 100\r\n\r\n{{\"name\":", head(&app)).as_bytes()).await.unwrap();
+    // Others are served meanwhile, and a drop now and then buys no more time.
+    let began = Instant::now();
+    app.full_key().post("/v1/ingest", &json!({"name": "quick"})).await.ok();
+    let mut answer = String::new();
+    while answer.is_empty() && began.elapsed() < Duration::from_secs(5) {
+        _ = slow.write_all(b" ").await;
+        answer = listen(&mut slow, Duration::from_millis(200)).await;
+    }
+    assert!(
+        status(&answer) == 400 && answer.contains("invalid_body") && answer.contains("request_id"),
+        "{answer}"
+    );
+    // A head that does not come: the connection ends.
+    let mut head_only = connect(&app).await;
+    head_only.write_all(b"GET /v1/traces HTTP/1.1\r\nHost: x\r\n").await.unwrap();
+    let began = Instant::now();
+    let answer = listen(&mut head_only, Duration::from_secs(5)).await;
+    assert!(
+        status(&answer) < 500 && began.elapsed() < Duration::from_secs(4),
+        "{answer} after {:?}",
+        began.elapsed()
+    );
+    assert_eq!(count(&app.full_key()).await, 1);
+    healthy(&app).await;
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_bodies_on_sqlite() {
+    slow_bodies_on(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_bodies_on_postgres() {
+    slow_bodies_on(On::Postgres).await;
+}
