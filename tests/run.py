@@ -80,7 +80,7 @@ def arguments() -> argparse.Namespace:
 
 def checks(report: Report, target: Path, environment: dict):
     """Everything that reads the code without running it."""
-    report.step("format", ["cargo", "fmt", "--all", "--check"], environment)
+    report.step("format", ["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"], environment)
     report.step("lints", ["cargo", "clippy", *EVERYTHING, "--", "-D", "warnings"], environment)
     examples = ["tests/runner/statements.py", "tests/runner/steps.py"]
     report.step("runner", [sys.executable, "-B", "-m", "doctest", *examples], environment)
