@@ -147,9 +147,12 @@ pub async fn claim(
     limit: u64,
 ) -> Result<Vec<job::Model>, DbErr> {
     let sql = format!(
-        "UPDATE job SET status = 'running', attempts = attempts + 1, fence = fence + 1, lease_until = $1 \
-         WHERE tenant_id = $2 AND id IN (SELECT id FROM job WHERE tenant_id = $2 AND lane = $3 AND status = 'ready' \
-         AND run_at <= $4 ORDER BY run_at, id LIMIT $5{}) RETURNING *",
+        // Materialized: PostgreSQL may run a plain subquery once for each row, and then the limit
+        // holds each time and all jobs are taken.
+        "WITH due AS MATERIALIZED (SELECT id FROM job WHERE tenant_id = $2 AND lane = $3 AND status = 'ready' \
+         AND run_at <= $4 ORDER BY run_at, id LIMIT $5{}) \
+         UPDATE job SET status = 'running', attempts = attempts + 1, fence = fence + 1, lease_until = $1 \
+         WHERE tenant_id = $2 AND id IN (SELECT id FROM due) RETURNING *",
         db.dialect.for_update_skip_locked()
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);

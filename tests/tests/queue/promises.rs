@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use sea_orm::ConnectionTrait;
 use server::queue::{self, LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
 use tests::on_both_databases;
 use tokio::task::JoinSet;
@@ -43,15 +44,28 @@ on_both_databases! {
     }
 
     async fn a_claim_takes_no_more_than_asked(app: TestApp) {
-        for n in 0..20 {
-            enqueue(app, app.tenant, n, now(app)).await;
+        let db = &app.app.db;
+        // What the planner believes of the table decides its plan, and not every plan reads a
+        // limit once: it is told of few jobs, and then there are more.
+        for believed in [0, 1, 2, 5, 50] {
+            for n in 0..believed {
+                enqueue(app, app.tenant, n, now(app)).await;
+            }
+            app.advance(1);
+            db.write.execute_unprepared("ANALYZE").await.unwrap();
+            for n in believed..20 {
+                enqueue(app, app.tenant, n, now(app)).await;
+            }
+            let mut left = believed.max(20);
+            for limit in [1, 2, 7, 100] {
+                let claimed = claim(db, app.tenant, LANE, now(app), u64::try_from(limit).unwrap()).await.unwrap();
+                assert_eq!(claimed.len(), limit.min(left), "{limit} of {left}, {believed} believed");
+                left -= claimed.len();
+                for job in claimed {
+                    assert!(finish(db, &job, &Outcome::Done, now(app)).await.unwrap());
+                }
+            }
         }
-        let sizes = [7, 7, 7, 7];
-        let mut taken = Vec::new();
-        for limit in sizes {
-            taken.push(claim(&app.app.db, app.tenant, LANE, now(app), limit).await.unwrap().len());
-        }
-        assert_eq!(taken, [7, 7, 6, 0]);
     }
 
     async fn a_lane_never_takes_from_another(app: TestApp) {
