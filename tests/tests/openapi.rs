@@ -50,7 +50,9 @@ fn operations_have_unique_names_and_declared_parameters() {
             assert!(names.insert(name.clone()), "{method} {path}: {name} is taken");
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
             for part in path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}')) {
-                let declared = parameters.iter().any(|it| it["name"] == part && it["in"] == "path" && it["required"] == true);
+                let declared = parameters
+                    .iter()
+                    .any(|it| it["name"] == part && it["in"] == "path" && it["required"] == true);
                 assert!(declared, "{method} {path}: {part} is not declared");
             }
         }
@@ -91,10 +93,14 @@ fn every_error_of_a_route_is_in_the_document_and_every_code_has_a_route() {
             let words = response["description"].as_str().unwrap_or_default();
             let told = words.trim_start_matches("code: ").split(", ").any(|it| it == code.as_str());
             assert!(told, "{} {} does not tell of {}", route.method, route.path, code.as_str());
-            assert_eq!(response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/ErrorBody");
+            assert_eq!(
+                response["content"]["application/json"]["schema"]["$ref"],
+                "#/components/schemas/ErrorBody"
+            );
         }
     }
-    let unused: BTreeSet<_> = ErrorCode::ALL.iter().map(|it| it.as_str()).filter(|it| !used.contains(it)).collect();
+    let unused: BTreeSet<_> =
+        ErrorCode::ALL.iter().map(|it| it.as_str()).filter(|it| !used.contains(it)).collect();
     let later: BTreeSet<_> = LATER.iter().map(|it| it.0.as_str()).collect();
     assert_eq!(unused, later, "codes without a route");
 }
@@ -127,7 +133,9 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Option<Reply> {
         ErrorCode::Unauthorized => app.anonymous().get("/v1/traces").await,
         ErrorCode::PlanUpgradeRequired => return None,
         ErrorCode::ForbiddenRole => app.session(Role::Viewer).get("/v1/apikeys").await,
-        ErrorCode::ScopeForbidden => app.new_key(Role::Owner, &["query"]).await.post("/v1/ingest", &json!({})).await,
+        ErrorCode::ScopeForbidden => {
+            app.new_key(Role::Owner, &["query"]).await.post("/v1/ingest", &json!({})).await
+        }
         ErrorCode::SessionRequired => key.get("/v1/apikeys").await,
         ErrorCode::UnknownTenant => app.session_of(Uuid::nil(), Role::Owner).get("/v1/me").await,
         ErrorCode::ProjectArchived => {
@@ -141,7 +149,9 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Option<Reply> {
             key.post("/v1/ingest", &json!({"id": "twice"})).await
         }
         ErrorCode::CannotArchiveLast => archive(&app.project.to_string()).await,
-        ErrorCode::PayloadTooLarge => key.post_bytes("/v1/ingest", "application/json", vec![b' '; 5_000]).await,
+        ErrorCode::PayloadTooLarge => {
+            key.post_bytes("/v1/ingest", "application/json", vec![b' '; 5_000]).await
+        }
         ErrorCode::UnsupportedMediaType => key.post_bytes("/v1/ingest", "text/plain", b"{}".to_vec()).await,
         ErrorCode::ValidationFailed => key.post("/v1/ingest", &json!({"latency_ms": -1})).await,
         ErrorCode::Internal => {
@@ -151,7 +161,8 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Option<Reply> {
         }
         ErrorCode::Overloaded => {
             let memory = app.app.body_memory.clone();
-            let _held = memory.acquire_many(u32::try_from(app.app.config.body_memory_kib).unwrap()).await.unwrap();
+            let _held =
+                memory.acquire_many(u32::try_from(app.app.config.body_memory_kib).unwrap()).await.unwrap();
             key.post("/v1/ingest", &json!({})).await
         }
     })
@@ -173,7 +184,9 @@ async fn every_code_can_be_provoked_on(database: On) {
                     ErrorCode::Unauthorized => assert_eq!(reply.headers["www-authenticate"], "Bearer"),
                     ErrorCode::ValidationFailed => assert_eq!(about["fields"][0]["field"], "latency_ms"),
                     ErrorCode::ProjectArchived => assert_eq!(about["message"], about["error"]),
-                    ErrorCode::Conflict => assert!(about["trace_id"].is_string() && about["identical"] == true),
+                    ErrorCode::Conflict => {
+                        assert!(about["trace_id"].is_string() && about["identical"] == true)
+                    }
                     _ => {}
                 }
             }

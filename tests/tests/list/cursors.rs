@@ -15,7 +15,8 @@ async fn cursor(caller: &Caller, path: &str) -> String {
 
 async fn five_traces(caller: &Caller) -> String {
     let spans: Vec<_> = (0..5).map(|i| json!({"name": format!("s{i}")})).collect();
-    let items: Vec<_> = (0..5).map(|i| json!({"name": format!("t{i}"), "model": "m", "spans": spans})).collect();
+    let items: Vec<_> =
+        (0..5).map(|i| json!({"name": format!("t{i}"), "model": "m", "spans": spans})).collect();
     let result = caller.post("/v1/ingest/batch", &json!({"traces": items})).await.ok();
     result["results"][0]["id"].as_str().unwrap().to_owned()
 }

@@ -12,7 +12,8 @@ use super::model::{Cond, Row, expected, page, pages, store};
 async fn projects(app: &TestApp) -> BTreeMap<&'static str, Uuid> {
     let list = app.full_key().get("/v1/projects").await.ok();
     let rows = list["projects"].as_array().unwrap();
-    let id = |name| rows.iter().find(|it| it["name"] == name).unwrap()["id"].as_str().unwrap().parse().unwrap();
+    let id =
+        |name| rows.iter().find(|it| it["name"] == name).unwrap()["id"].as_str().unwrap().parse().unwrap();
     ["default", "second"].into_iter().map(|it| (it, id(it))).collect()
 }
 

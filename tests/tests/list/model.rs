@@ -93,7 +93,10 @@ impl Row {
             row.failures.insert(FAILURES[rng.usize(..4)].1);
         }
         for _ in 0..rng.usize(..4) {
-            row.tags.insert(KEYS[rng.usize(..KEYS.len())].to_owned(), VALUES[rng.usize(..VALUES.len())].to_owned());
+            row.tags.insert(
+                KEYS[rng.usize(..KEYS.len())].to_owned(),
+                VALUES[rng.usize(..VALUES.len())].to_owned(),
+            );
         }
         if row.tokens > 0 || !row.failures.is_empty() {
             // A trace without a name takes that of its root span.
@@ -150,21 +153,26 @@ impl Row {
         let mut span = otlp::Span::new(self.id.as_u128(), 1, self.name.as_deref().unwrap(), self.started_at)
             .until(Some(end))
             .with("gen_ai.operation.name", "chat");
-        let texts = [("gen_ai.request.model", &self.model), ("session.id", &self.session), ("user.id", &self.user)];
+        let texts =
+            [("gen_ai.request.model", &self.model), ("session.id", &self.session), ("user.id", &self.user)];
         for (key, text) in texts {
             if let Some(text) = text {
                 span = span.with(key, text.as_str());
             }
         }
         if self.tokens > 0 {
-            span = span.with("gen_ai.usage.input_tokens", self.tokens - 1).with("gen_ai.usage.output_tokens", 1);
+            span =
+                span.with("gen_ai.usage.input_tokens", self.tokens - 1).with("gen_ai.usage.output_tokens", 1);
         }
         span
     }
 
     fn has_words(&self, words: &str) -> bool {
-        let fields: Vec<_> =
-            [&self.name, &self.error, &self.input, &self.output].into_iter().flatten().map(|it| it.to_lowercase()).collect();
+        let fields: Vec<_> = [&self.name, &self.error, &self.input, &self.output]
+            .into_iter()
+            .flatten()
+            .map(|it| it.to_lowercase())
+            .collect();
         words.to_lowercase().split_whitespace().all(|word| fields.iter().any(|it| it.contains(word)))
     }
 }
@@ -180,7 +188,11 @@ impl Cond {
             2 => (Some(value), Some(value)),
             _ => (Some(value / 2), Some(value.saturating_mul(3))),
         };
-        let tag = row.tags.iter().next().map_or(("none".to_owned(), "x".to_owned()), |(k, v)| (k.clone(), v.clone()));
+        let tag = row
+            .tags
+            .iter()
+            .next()
+            .map_or(("none".to_owned(), "x".to_owned()), |(k, v)| (k.clone(), v.clone()));
         match kind {
             0 => Self::Project(row.project.unwrap_or("default")),
             1 => Self::Model(or(row.model, "house-3")),
@@ -188,8 +200,14 @@ impl Cond {
             3 => Self::Failure(FAILURES[rng.usize(..4)].1),
             4 => Self::From(row.started_at),
             5 => Self::To(row.started_at),
-            6 => { let (min, max) = bounds(row.latency.unwrap_or(0)); Self::Latency(min, max) }
-            7 => { let (min, max) = bounds(row.tokens); Self::Tokens(min, max) }
+            6 => {
+                let (min, max) = bounds(row.latency.unwrap_or(0));
+                Self::Latency(min, max)
+            }
+            7 => {
+                let (min, max) = bounds(row.tokens);
+                Self::Tokens(min, max)
+            }
             8 => {
                 let (min, max) = bounds((row.cost.unwrap_or(0.0) * 1e6) as i64);
                 Self::Cost(min.map(|it| it as f64 / 1e6), max.map(|it| it as f64 / 1e6))
@@ -203,7 +221,9 @@ impl Cond {
             13 => Self::User(or(row.user, "u-3")),
             14 => Self::Name(or(row.name, "nameless")),
             15 => Self::External(or(row.external, "e-4")),
-            _ => Self::Words(["alpha", "BETA", "gamma ray", "\u{e4}pfel", "a b", "delta_", "%", "nothing"][rng.usize(..8)]),
+            _ => Self::Words(
+                ["alpha", "BETA", "gamma ray", "\u{e4}pfel", "a b", "delta_", "%", "nothing"][rng.usize(..8)],
+            ),
         }
     }
 
@@ -224,9 +244,9 @@ impl Cond {
             Self::To(it) => row.started_at <= *it,
             Self::Latency(min, max) => within(row.latency, min, max),
             Self::Tokens(min, max) => within(Some(row.tokens), min, max),
-            Self::Cost(min, max) => row
-                .cost
-                .is_some_and(|it| min.is_none_or(|min| it >= min - 1e-12) && max.is_none_or(|max| it <= max + 1e-12)),
+            Self::Cost(min, max) => row.cost.is_some_and(|it| {
+                min.is_none_or(|min| it >= min - 1e-12) && max.is_none_or(|max| it <= max + 1e-12)
+            }),
             Self::TagParts(key, value) | Self::Tag(key, value) => row.tags.get(key) == Some(value),
             Self::TagKey(key) => row.tags.contains_key(key),
             Self::Session(it) => row.session.as_ref() == Some(it),
@@ -290,7 +310,12 @@ pub async fn store(caller: &Caller, items: &[Row], spans: &[Row]) {
 pub async fn page(caller: &Caller, parameters: &[(&str, String)]) -> (Vec<Uuid>, Option<String>) {
     let request = caller.request(reqwest::Method::GET, "/v1/traces").query(parameters);
     let body = caller.send(request).await.ok();
-    let ids = body["traces"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().parse().unwrap()).collect();
+    let ids = body["traces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap().parse().unwrap())
+        .collect();
     assert_eq!(body["has_more"], body["next_cursor"].is_string());
     (ids, body["next_cursor"].as_str().map(str::to_owned))
 }
@@ -303,7 +328,11 @@ pub async fn pages(caller: &Caller, parameters: &[(&str, String)], limit: usize)
     let (mut all, first) = (Vec::new(), parameters.len());
     loop {
         let (ids, next) = page(caller, &parameters).await;
-        assert!(ids.len() == limit || ids.len() < limit && (next.is_none() || searched), "{} of {limit}", ids.len());
+        assert!(
+            ids.len() == limit || ids.len() < limit && (next.is_none() || searched),
+            "{} of {limit}",
+            ids.len()
+        );
         all.extend(ids);
         let Some(next) = next else { return all };
         parameters.truncate(first);
