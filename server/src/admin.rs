@@ -147,9 +147,18 @@ pub fn master_key(config: &Config) -> anyhow::Result<MasterKey> {
         !config.database_url().starts_with("postgres"),
         "PostgreSQL needs LOUPE_MASTER_KEY, the same for every process; `loupe-server admin generate-key` makes one"
     );
-    std::fs::create_dir_all(&config.data_dir)
-        .with_context(|| format!("can't make the data directory {}", config.data_dir.display()))?;
+    make_data_dir(config)?;
     MasterKey::in_directory(&config.data_dir)
+}
+
+/// Makes the data directory if it is not there, for its owner alone: it holds every trace.
+fn make_data_dir(config: &Config) -> anyhow::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    let made = builder.create(&config.data_dir);
+    made.with_context(|| format!("can't make the data directory {}", config.data_dir.display()))
 }
 
 fn session_secret(config: &Config) -> anyhow::Result<Vec<u8>> {
@@ -161,8 +170,7 @@ fn session_secret(config: &Config) -> anyhow::Result<Vec<u8>> {
 
 async fn open(config: &Config) -> anyhow::Result<Db> {
     if config.database_url.is_none() {
-        std::fs::create_dir_all(&config.data_dir)
-            .with_context(|| format!("can't make the data directory {}", config.data_dir.display()))?;
+        make_data_dir(config)?;
     }
     let db = Db::open(&config.database_url(), None, 2).await.context("can't open the database")?;
     db.migrate().await.context("can't bring the schema up to date")?;
