@@ -161,9 +161,9 @@ fn every_route_has_its_case_and_every_case_its_route() {
 
 on_both_databases! {
     async fn every_route_as_everybody(app: TestApp) {
-        let mut wrong = Vec::new();
+        let (mut wrong, personas) = (Vec::new(), personas(app).await);
         for case in &cases() {
-            for ((name, caller), told) in personas(app).await.iter().zip(case.told) {
+            for ((name, caller), told) in personas.iter().zip(case.told) {
                 let expected = match told {
                     P => case.answer,
                     T => (401, "unauthorized"),

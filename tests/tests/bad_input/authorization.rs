@@ -2,7 +2,7 @@
 
 use reqwest::{Method, header::HeaderValue};
 use server::{access::session::Claims, clock::Clock};
-use tests::{TestApp, on_both_databases};
+use tests::{Caller, TestApp, on_both_databases};
 
 use super::healthy;
 
@@ -24,8 +24,7 @@ fn signed(app: &TestApp, change: impl FnOnce(&mut Claims)) -> String {
 }
 
 /// The status of a request with these headers.
-async fn status(app: &TestApp, values: &[&[u8]]) -> u16 {
-    let anyone = app.anonymous();
+async fn status(anyone: &Caller, values: &[&[u8]]) -> u16 {
     let mut request = anyone.request(Method::GET, "/v1/me");
     for value in values {
         request = request.header("authorization", HeaderValue::from_bytes(value).unwrap());
@@ -44,7 +43,7 @@ async fn status(app: &TestApp, values: &[&[u8]]) -> u16 {
 
 on_both_databases! {
     async fn headers_that_are_refused(app: TestApp) {
-        let key = app.key_text();
+        let (anyone, key) = (app.anonymous(), app.key_text());
         let session = signed(app, |_| {});
         let token = session.strip_prefix("Bearer ").unwrap();
         let parts: Vec<&str> = token.split('.').collect();
@@ -80,33 +79,33 @@ on_both_databases! {
         ])
         .collect();
         for value in &cases {
-            assert_eq!(status(app, &[value.as_bytes()]).await, 401, "{}", &value[..value.len().min(120)]);
+            assert_eq!(status(&anyone, &[value.as_bytes()]).await, 401, "{}", &value[..value.len().min(120)]);
         }
         let good = format!("Bearer {key}");
         for values in [&[good.as_bytes(), good.as_bytes()][..], &[b"Bearer x", good.as_bytes()], &[good.as_bytes(), b""], &[good.as_bytes(), session.as_bytes()]] {
-            assert_eq!(status(app, values).await, 401, "one header, not {}", values.len());
+            assert_eq!(status(&anyone, values).await, 401, "one header, not {}", values.len());
         }
         for bytes in [&b"Bearer \xff\xfe"[..], b"Bearer caf\xc3\xa9", b"\xe2\x80\x8bBearer x", b"Bearer \xc2\xa0"] {
-            assert_eq!(status(app, &[bytes]).await, 401, "{bytes:x?}");
+            assert_eq!(status(&anyone, &[bytes]).await, 401, "{bytes:x?}");
         }
         // Any one character of a key changed, and any of a token's signature.
         for i in 0..key.len() {
             let mut changed = good.clone().into_bytes();
             let at = 7 + i;
             changed[at] = if changed[at] == b'x' { b'y' } else { b'x' };
-            assert_eq!(status(app, &[&changed]).await, 401, "character {i}");
+            assert_eq!(status(&anyone, &[&changed]).await, 401, "character {i}");
         }
         for (i, _) in sum.char_indices() {
             let mut changed = session.clone().into_bytes();
             let at = session.len() - sum.len() + i;
             changed[at] = if changed[at] == b'A' { b'Q' } else { b'A' };
-            assert_eq!(status(app, &[&changed]).await, 401, "character {i} of the signature");
+            assert_eq!(status(&anyone, &[&changed]).await, 401, "character {i} of the signature");
         }
         healthy(app).await;
     }
 
     async fn headers_that_are_taken(app: TestApp) {
-        let key = app.key_text();
+        let (anyone, key) = (app.anonymous(), app.key_text());
         let mut cases = ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer   "].map(|it| format!("{it}{key}")).to_vec();
         cases.push(signed(app, |_| {}));
         cases.push(signed(app, |it| it.nbf = Some(it.exp - 3_600)));
@@ -114,10 +113,9 @@ on_both_databases! {
         cases.push(signed(app, |it| it.exp -= 3_598));
         cases.push(signed(app, |it| it.sub = "\u{1F600} '; --".to_owned()));
         for value in &cases {
-            assert_eq!(status(app, &[value.as_bytes()]).await, 200, "{value}");
+            assert_eq!(status(&anyone, &[value.as_bytes()]).await, 200, "{value}");
         }
         // A token elsewhere is none.
-        let anyone = app.anonymous();
         anyone.get(&format!("/v1/me?access_token={key}&api_key={key}")).await.is(401, "unauthorized");
         let elsewhere = anyone.request(Method::GET, "/v1/me").header("x-api-key", key).header("cookie", format!("token={key}"));
         anyone.send(elsewhere).await.is(401, "unauthorized");
