@@ -88,8 +88,8 @@ on_both_databases! {
         let span = |n: usize| format!(r#"{{"spans":[{{"name":"s","metadata":{{"k":{}}}}}]}}"#, nested(n, "1"));
         let event = |n: usize| format!(r#"{{"events":[{{"message":"m","metadata":{{"k":{}}}}}]}}"#, nested(n, "{}"));
         let mut cases = vec![
-            (format!(r#"{{"metadata":{}{}}}"#, r#"{"k":"#.repeat(100), format!("1{}", "}".repeat(100))), Stored),
-            (format!(r#"{{"metadata":{}{}}}"#, r#"{"k":"#.repeat(1_000), format!("1{}", "}".repeat(1_000))), Misshapen),
+            (format!(r#"{{"metadata":{}1{}}}"#, r#"{"k":"#.repeat(100), "}".repeat(100)), Stored),
+            (format!(r#"{{"metadata":{}1{}}}"#, r#"{"k":"#.repeat(1_000), "}".repeat(1_000)), Misshapen),
             (format!(r#"{{"name":{}}}"#, nested(100_000, "1")), Misshapen),
             (format!(r#"{{"spans":{}}}"#, nested(100_000, "1")), Misshapen),
             (nested(100_000, "1"), Misshapen),
