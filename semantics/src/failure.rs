@@ -45,6 +45,20 @@ pub fn classify_message(message: &str) -> FailureType {
     classify(&Evidence { messages: &[message], ..Evidence::default() })
 }
 
+/// Bytes of a message that are looked at, from either end: what an error says it says there,
+/// and megabytes of a dumped answer would cost every phrase a search through all of them.
+const LOOKED_AT: usize = 16 * 1024;
+
+/// The beginning and the end of a long text.
+fn ends(text: &str) -> [&str; 2] {
+    if text.len() <= 2 * LOOKED_AT {
+        return [text, ""];
+    }
+    let head = text.floor_char_boundary(LOOKED_AT);
+    let tail = text.ceil_char_boundary(text.len() - LOOKED_AT);
+    [&text[..head], &text[tail..]]
+}
+
 /// Failure, names of error classes, phrases of messages; in the order asked, all in lower case.
 const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
     (
@@ -173,13 +187,12 @@ const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
 
 /// Case does not matter. `=word=` means that the text is just this word.
 fn contains_any(text: &str, words: &[&str]) -> bool {
-    if text.is_empty() {
-        return false;
-    }
-    let text = text.to_ascii_lowercase();
-    words.iter().any(|word| match word.strip_prefix('=').and_then(|it| it.strip_suffix('=')) {
-        Some(whole) => text == whole,
-        None => text.contains(word),
+    ends(text).into_iter().filter(|it| !it.is_empty()).any(|text| {
+        let text = text.to_ascii_lowercase();
+        words.iter().any(|word| match word.strip_prefix('=').and_then(|it| it.strip_suffix('=')) {
+            Some(whole) => text == whole,
+            None => text.contains(word),
+        })
     })
 }
 

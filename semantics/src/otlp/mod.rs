@@ -26,6 +26,7 @@ mod text;
 mod tokens;
 mod value;
 mod vercel;
+mod weight;
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -78,6 +79,9 @@ impl std::error::Error for Malformed {}
 ///
 /// [`Malformed`] when the bytes are no such message.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
+    if !weight::is_bearable(body) {
+        return Err(too_heavy());
+    }
     let request = ExportTraceServiceRequest::decode(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
     let mut decoded = Decoded::default();
@@ -97,6 +101,9 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
     }
+    if !weight::is_bearable_json(body) {
+        return Err(too_heavy());
+    }
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
         Ok(request) => add_all(&mut decoded, request.resource_spans),
@@ -106,6 +113,10 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
         }
     }
     Ok(decoded)
+}
+
+fn too_heavy() -> Malformed {
+    Malformed { message: "too many spans and attributes in one request; send several".to_owned() }
 }
 
 fn add_all(decoded: &mut Decoded, resources: Vec<ResourceSpans>) {

@@ -230,8 +230,14 @@ pub fn metadata_cost(metadata: &str) -> Option<f64> {
     }
 }
 
-/// Adds a member, given as JSON, to the text of a JSON object.
+/// Adds a member, given as JSON, to the text of a JSON object, in the place of one of that name.
 pub fn splice(object: &mut String, name: &str, value: &str) {
+    if object.contains(&format!("\"{name}\""))
+        && let Ok(mut members) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)
+        && members.remove(name).is_some()
+    {
+        *object = serde_json::Value::Object(members).to_string();
+    }
     let Some(end) = object.rfind('}') else { return };
     let empty = object[..end].trim_end().ends_with('{');
     object.truncate(end);

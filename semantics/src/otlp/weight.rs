@@ -1,0 +1,166 @@
+//! How much memory a request would take once decoded, told before it is decoded.
+//!
+//! An empty span is two bytes on the wire and some hundred in memory, so a small body can claim
+//! gigabytes. This walks the lengths of the wire format, without copying anything, and adds up
+//! what the decoded structures will take.
+
+/// Bytes of decoded structures, texts apart, that one request may take.
+const LIMIT: usize = 256 * 1024 * 1024;
+
+/// The structures of a request that there can be many of.
+#[derive(Clone, Copy)]
+enum Part {
+    Request,
+    ResourceSpans,
+    Resource,
+    ScopeSpans,
+    Scope,
+    Span,
+    Event,
+    Link,
+    Attribute,
+    Value,
+    List,
+}
+
+impl Part {
+    /// What a length-delimited field of this part is.
+    fn field(self, number: u64) -> Option<Self> {
+        Some(match (self, number) {
+            (Self::Request, 1) => Self::ResourceSpans,
+            (Self::ResourceSpans, 1) => Self::Resource,
+            (Self::ResourceSpans, 2) => Self::ScopeSpans,
+            (Self::ScopeSpans, 1) => Self::Scope,
+            (Self::ScopeSpans, 2) => Self::Span,
+            (Self::Span, 11) => Self::Event,
+            (Self::Span, 13) => Self::Link,
+            (Self::Resource, 1) | (Self::Scope, 3) | (Self::Span, 9) | (Self::Event, 3) | (Self::Link, 4) => {
+                Self::Attribute
+            }
+            (Self::Attribute, 2) => Self::Value,
+            (Self::Value, 5 | 6) => Self::List,
+            // Of a list of values and of a list of pairs alike; a pair is a value in its turn.
+            (Self::List, 1) => Self::Attribute,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of its structure in memory, rounded up.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Span => 320,
+            Self::Event | Self::Link | Self::ResourceSpans | Self::ScopeSpans | Self::Scope => 160,
+            Self::Attribute => 96,
+            Self::Request | Self::Resource | Self::Value | Self::List => 32,
+        }
+    }
+}
+
+/// Whether the decoded request stays within the limit. A damaged one is judged up to the damage,
+/// which is as far as decoding it gets.
+pub(super) fn is_bearable(body: &[u8]) -> bool {
+    let mut total = 0_usize;
+    let mut open = vec![(Part::Request, body)];
+    while let Some((part, bytes)) = open.pop() {
+        let mut rest = bytes;
+        while let Some((number, content, after)) = field(rest) {
+            rest = after;
+            if let (Some(content), Some(child)) = (content, part.field(number)) {
+                total += child.bytes();
+                if total > LIMIT {
+                    return false;
+                }
+                // A list's element is read as a value too: its fields 5 and 6 nest further.
+                if !content.is_empty() {
+                    open.push((child, content));
+                    if matches!(part, Part::List) {
+                        open.push((Part::Value, content));
+                    }
+                }
+            }
+        }
+    }
+    true
+}
+
+/// As [`is_bearable`] for JSON, where every structure begins with a brace.
+pub(super) fn is_bearable_json(body: &[u8]) -> bool {
+    body.iter().filter(|it| **it == b'{').count() <= LIMIT / 96
+}
+
+/// A field: its number, its content if it is length-delimited, and what follows.
+type Field<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
+
+fn field(bytes: &[u8]) -> Option<Field<'_>> {
+    let (key, rest) = varint(bytes)?;
+    let number = key >> 3;
+    match key & 7 {
+        0 => varint(rest).map(|(_, rest)| (number, None, rest)),
+        1 => rest.get(8..).map(|rest| (number, None, rest)),
+        2 => {
+            let (length, rest) = varint(rest)?;
+            let (content, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            Some((number, Some(content), rest))
+        }
+        5 => rest.get(4..).map(|rest| (number, None, rest)),
+        // Groups are not part of OTLP; the decoder refuses or skips them.
+        _ => None,
+    }
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (i, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f).checked_shl(u32::try_from(i * 7).ok()?)?;
+        if byte & 0x80 == 0 {
+            return Some((value, &bytes[i + 1..]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of one field that holds `content` `times` times.
+    fn repeated(number: u8, content: &[u8], times: usize) -> Vec<u8> {
+        let mut one = vec![number << 3 | 2];
+        let mut length = content.len();
+        loop {
+            let low = u8::try_from(length & 0x7f).unwrap();
+            length >>= 7;
+            one.push(if length == 0 { low } else { low | 0x80 });
+            if length == 0 {
+                break;
+            }
+        }
+        one.extend(content);
+        one.repeat(times)
+    }
+
+    #[test]
+    fn a_usual_request_is_bearable() {
+        let span = repeated(9, b"\x0a\x01k\x12\x03\x0a\x01v", 40);
+        let request = repeated(1, &repeated(2, &repeated(2, &span, 25_000), 1), 1);
+        assert!(is_bearable(&request));
+    }
+
+    #[test]
+    fn empty_structures_are_counted() {
+        let spans = repeated(2, b"", 1_000_000);
+        assert!(!is_bearable(&repeated(1, &repeated(2, &spans, 1), 1)));
+        let values = repeated(9, &repeated(2, &repeated(5, &repeated(1, b"", 4_000_000), 1), 1), 1);
+        assert!(!is_bearable(&repeated(1, &repeated(2, &repeated(2, &values, 1), 1), 1)));
+        assert!(!is_bearable_json(&b"{}".repeat(3_000_000)));
+    }
+
+    #[test]
+    fn damage_ends_the_walk() {
+        let request = repeated(1, &repeated(2, b"\x12\x05abc", 1), 1);
+        for cut in 0..request.len() {
+            assert!(is_bearable(&request[..cut]));
+        }
+        assert!(is_bearable(&[0xff; 32]));
+    }
+}
