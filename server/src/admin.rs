@@ -152,7 +152,10 @@ pub fn master_key(config: &Config) -> anyhow::Result<MasterKey> {
 }
 
 /// Makes the data directory if it is not there, for its owner alone: it holds every trace.
-fn make_data_dir(config: &Config) -> anyhow::Result<()> {
+///
+/// # Errors
+/// When it can't be made.
+pub fn make_data_dir(config: &Config) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -137,7 +137,7 @@ impl App {
         if let Some(known) = self.keys.get(&hash).await {
             return Ok(known);
         }
-        let known = store::keys::by_hash(&self.db.write, &hash).await?.map(Arc::new);
+        let known = store::keys::by_hash(self.db.current(), &hash).await?.map(Arc::new);
         self.keys.insert(hash, known.clone()).await;
         Ok(known)
     }
@@ -150,7 +150,7 @@ impl App {
         if let Some(known) = self.tenants.get(&id).await {
             return Ok(known);
         }
-        let known = store::tenants::get(&self.db.write, id).await?.map(Arc::new);
+        let known = store::tenants::get(self.db.current(), id).await?.map(Arc::new);
         self.tenants.insert(id, known.clone()).await;
         Ok(known)
     }
@@ -164,7 +164,7 @@ impl App {
         if let Some(known) = self.projects.get(&key).await {
             return Ok(known);
         }
-        let found = store::projects::by_name(&self.db.write, tenant, name).await?;
+        let found = store::projects::by_name(self.db.current(), tenant, name).await?;
         let known = found.map(|it| (it.id, it.archived_at.is_some()));
         if known.is_some() {
             self.projects.insert(key, known).await;
@@ -181,7 +181,7 @@ impl App {
             return Ok(known);
         }
         let known =
-            store::projects::get(&self.db.write, tenant, id).await?.map(|it| it.archived_at.is_some());
+            store::projects::get(self.db.current(), tenant, id).await?.map(|it| it.archived_at.is_some());
         self.archived.insert((tenant, id), known).await;
         Ok(known)
     }
@@ -194,7 +194,7 @@ impl App {
         if let Some(book) = self.books.get(&tenant).await {
             return Ok(book);
         }
-        let own = store::prices::all(&self.db.write, tenant).await?;
+        let own = store::prices::all(self.db.current(), tenant).await?;
         let book = Arc::new(PriceBook::new(Arc::clone(&self.prices), own.into_iter().collect()));
         self.books.insert(tenant, Arc::clone(&book)).await;
         Ok(book)

@@ -90,6 +90,20 @@ impl Config {
         self.database_url.clone().unwrap_or_else(|| sqlite_url(&self.data_dir))
     }
 
+    /// Takes empty settings as unset: that is how compose files pass on what nobody set.
+    pub fn drop_empty(&mut self) {
+        for setting in [
+            &mut self.database_url,
+            &mut self.database_read_url,
+            &mut self.master_key,
+            &mut self.session_secret,
+            &mut self.bootstrap_api_key,
+            &mut self.log_format,
+        ] {
+            *setting = setting.take().filter(|it| !it.is_empty());
+        }
+    }
+
     /// Checks what clap can't.
     ///
     /// # Errors

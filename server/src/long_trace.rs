@@ -26,7 +26,7 @@ pub struct LongTrace {
 
 impl Job for LongTrace {
     const KIND: &'static str = "long_trace";
-    const LANE: Lane = Lane::Ingest;
+    const LANE: Lane = Lane::Sums;
 }
 
 /// A second, in microseconds.

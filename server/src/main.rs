@@ -63,6 +63,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
+    let mut cli = cli;
+    cli.config.drop_empty();
     cli.config.check()?;
     start_log(&cli.config);
     match cli.command.unwrap_or(Command::Serve) {
@@ -84,6 +86,9 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
         )?),
         None => None,
     };
+    if config.database_url.is_none() {
+        admin::make_data_dir(&config)?;
+    }
     let master = admin::master_key(&config)?;
     let db =
         Db::open(&config.database_url(), config.database_read_url.as_deref(), config.database_connections)

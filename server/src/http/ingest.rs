@@ -37,8 +37,8 @@ pub async fn one(
     request: Request,
 ) -> Result<(StatusCode, Json<Ingested>)> {
     read::require_json(&headers)?;
-    let own = project_of::own(&app, &caller).await?;
     let held = read::read(&app, &headers, request.into_body()).await?;
+    let own = project_of::own(&app, &caller).await?;
     let source = Source::new(&app, &caller, own, &headers).await?;
     let item: TraceItem = read::parse(&held.bytes)?;
     let part = source.part(&app, &caller, item, &held.bytes).await?;
@@ -75,8 +75,8 @@ pub async fn batch(
     request: Request,
 ) -> Result<Json<BatchResult>> {
     read::require_json(&headers)?;
-    let own = project_of::own(&app, &caller).await?;
     let held = read::read(&app, &headers, request.into_body()).await?;
+    let own = project_of::own(&app, &caller).await?;
     let source = Source::new(&app, &caller, own, &headers).await?;
     let batch: RawBatch<'_> = read::parse(&held.bytes)?;
     if batch.traces.len() > MAX_BATCH {

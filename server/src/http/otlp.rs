@@ -46,8 +46,8 @@ pub async fn traces(
     request: Request,
 ) -> Result<Response> {
     let form = form(&headers)?;
-    let own = project_of::own(&app, &caller).await?;
     let held = read::read(&app, &headers, request.into_body()).await?;
+    let own = project_of::own(&app, &caller).await?;
     let named = match project_of::header_name(&headers)? {
         Some(name) => Some(project_of::named(&app, &caller, &name).await?),
         None => None,
@@ -59,7 +59,8 @@ pub async fn traces(
         Form::Json => otlp::from_json(&held.bytes),
     }
     .map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
-    drop(held);
+    // The body goes, its share of the memory stays taken until what it says is committed.
+    let _memory = held.into_memory();
     drop(turn);
 
     let prices = app.price_book(caller.tenant_id).await?;

@@ -21,7 +21,14 @@ use crate::{
 pub struct Held {
     /// The body, unpacked.
     pub bytes: Bytes,
-    _memory: Vec<OwnedSemaphorePermit>,
+    memory: Vec<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    /// Lets the body go and keeps its share of the memory.
+    pub fn into_memory(self) -> Vec<OwnedSemaphorePermit> {
+        self.memory
+    }
 }
 
 /// A JSON body of a small request.
@@ -86,11 +93,11 @@ pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Held> {
         .await
         .map_err(|_| problem(ErrorCode::InvalidBody, "the body did not arrive in time"))??;
     if packing == Packing::None {
-        return Ok(Held { bytes: bytes.into(), _memory: memory });
+        return Ok(Held { bytes: bytes.into(), memory });
     }
     // Unpacked in steps, each of which must find room.
     let bytes = unpack(app, packing, &bytes, limit, &mut memory)?;
-    Ok(Held { bytes: bytes.into(), _memory: memory })
+    Ok(Held { bytes: bytes.into(), memory })
 }
 
 async fn collect(
@@ -100,9 +107,9 @@ async fn collect(
     memory: &mut Vec<OwnedSemaphorePermit>,
 ) -> Result<Vec<u8>> {
     let limit = app.config.max_body_bytes;
-    reserve(app, expected, memory)?;
-    let mut room = expected;
-    let mut bytes = Vec::with_capacity(expected);
+    // Taken as it arrives: a length that is only announced takes nothing from others.
+    let mut room = 0;
+    let mut bytes = Vec::with_capacity(expected.min(1024 * 1024));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| problem(ErrorCode::InvalidBody, "the body broke off"))?;
         let Ok(data) = frame.into_data() else { continue };

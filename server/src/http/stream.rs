@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Events read at once.
-const BLOCK: usize = 100;
+const BLOCK: usize = 50;
 /// How far back is read again, microseconds: longer than a commit takes.
 const OVERLAP: i64 = 3_000_000;
 /// Pause between looks for what other processes committed.

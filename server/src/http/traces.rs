@@ -20,7 +20,7 @@ use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found, problem},
-    ingest::{item::MAX_TAGS, part::failure_of, spans::splice},
+    ingest::{part::failure_of, spans::splice},
     store::traces::{self as store, Filter, SpanTexts, Tag, Texts},
 };
 
@@ -28,6 +28,12 @@ use crate::{
 const DETAIL_SPANS: usize = 2_000;
 /// Events that the detail carries at most.
 const DETAIL_EVENTS: u64 = 2_000;
+/// Tags that a list can be narrowed by at once.
+const MAX_TAG_FILTERS: usize = 20;
+/// Bytes of text after which a page of spans ends early.
+const SPAN_BYTES: usize = 16 * 1024 * 1024;
+/// Spans whose texts are read at once.
+const SPAN_BLOCK: usize = 250;
 /// Characters that a preview keeps of a text.
 const PREVIEW: usize = 2_048;
 
@@ -130,9 +136,26 @@ async fn span_page(
 ) -> Result<(Vec<Span>, Option<String>)> {
     let more = u64::try_from(limit + 1).unwrap_or(u64::MAX);
     let mut rows = store::spans(&app.db, tenant, trace, after, more).await?;
-    let next = app.cursors.page(tenant, &span_scope(trace), &mut rows, limit, |it| (it.started_at, it.id));
-    let texts = store::span_texts(&app.db, tenant, &rows).await?;
-    Ok((rows.into_iter().zip(texts).map(|(row, texts)| wire_span(row, texts)).collect(), next))
+    let scope = span_scope(trace);
+    let mut next = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.started_at, it.id));
+    let count = rows.len();
+    let mut spans: Vec<Span> = Vec::with_capacity(count);
+    let mut bytes = 0;
+    let mut rows = rows.into_iter();
+    while spans.len() < count && bytes <= SPAN_BYTES {
+        let block: Vec<span::Model> = rows.by_ref().take(SPAN_BLOCK).collect();
+        let texts = store::span_texts(&app.db, tenant, &block).await?;
+        for (row, texts) in block.into_iter().zip(texts) {
+            bytes += texts.bytes();
+            let position = (row.started_at, row.id);
+            spans.push(wire_span(row, texts));
+            if bytes > SPAN_BYTES && spans.len() < count {
+                next = Some(app.cursors.seal(tenant, &scope, position));
+                break;
+            }
+        }
+    }
+    Ok((spans, next))
 }
 
 /// The filters of a query string.
@@ -154,8 +177,8 @@ pub fn filter(query: &Query) -> Result<Filter> {
         None => Tag::Key(it.to_owned()),
     }));
     // Nothing has more, and each is a condition of the statement, whose size is bounded.
-    if tags.len() > MAX_TAGS {
-        return Err(invalid("tag", &format!("must not be repeated more than {MAX_TAGS} times")));
+    if tags.len() > MAX_TAG_FILTERS {
+        return Err(invalid("tag", &format!("must not be repeated more than {MAX_TAG_FILTERS} times")));
     }
     let failure_type = match query.get("failure_type") {
         None => None,

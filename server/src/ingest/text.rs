@@ -68,7 +68,7 @@ pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result
     let mut size = 0;
     let mut id = new_id();
     for entry in entries {
-        let length = entry.fields().iter().flatten().map(|it| it.len()).sum::<usize>();
+        let length = entry.bytes();
         if size + length > BODY_BYTES && !open.is_empty() {
             bodies.push(Packed { id, data: compress(&open, size)? });
             open.clear();
@@ -159,6 +159,11 @@ impl Entry {
             self.trace_input.as_deref(),
             self.trace_output.as_deref(),
         ]
+    }
+
+    /// Their size together.
+    pub fn bytes(&self) -> usize {
+        self.fields().into_iter().flatten().map(str::len).sum()
     }
 
     /// Whether there is nothing to store.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use api::ErrorCode;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use super::part::Part;
 use crate::{
     clock::Clock,
-    error::{Result, problem},
+    error::{Error, Result, problem},
     store::{Db, lost_a_race, traces::Stored, traces::store},
 };
 
@@ -23,6 +24,8 @@ const QUEUE: usize = 256;
 const GROUP: usize = 64;
 /// Spans after which a transaction takes no further request.
 const GROUP_SPANS: usize = 4_000;
+/// Packed bytes after which a transaction takes no further request.
+const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// Tries of a transaction that lost against another one.
 const TRIES: u32 = 3;
 
@@ -56,14 +59,11 @@ impl Writer {
         }
         let (answer, stored) = oneshot::channel();
         self.queue.try_send(Submission { parts, answer }).map_err(|_| {
-            problem(
-                api::ErrorCode::Overloaded,
-                "more is being ingested than can be stored; try again shortly",
-            )
+            problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
         })?;
         stored
             .await
-            .map_err(|_| problem(api::ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
+            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
     }
 }
 
@@ -99,18 +99,22 @@ impl WriterQueue {
             }
         };
         let mut group = vec![first?];
-        let mut spans = count(&group[0]);
-        while group.len() < GROUP && spans < GROUP_SPANS {
+        let (mut spans, mut bytes) = size(&group[0]);
+        while group.len() < GROUP && spans < GROUP_SPANS && bytes < GROUP_BYTES {
             let Ok(next) = queue.try_recv() else { break };
-            spans += count(&next);
+            let more = size(&next);
+            (spans, bytes) = (spans + more.0, bytes + more.1);
             group.push(next);
         }
         Some(group)
     }
 }
 
-fn count(submission: &Submission) -> usize {
-    submission.parts.iter().map(|it| it.spans.len() + 1).sum()
+/// Spans and packed bytes of a request.
+fn size(submission: &Submission) -> (usize, usize) {
+    let parts = &submission.parts;
+    let bytes = parts.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
+    (parts.iter().map(|it| it.spans.len() + 1).sum(), bytes)
 }
 
 async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, group: Vec<Submission>) {
@@ -133,6 +137,12 @@ async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, g
         Err(error) if answers.len() == 1 => {
             if let Some(answer) = answers.pop() {
                 _ = answer.send(Err(error));
+            }
+        }
+        // The database is away: it would be so for each of them, one wait after the other.
+        Err(Error::Problem(away)) if away.code == ErrorCode::Overloaded => {
+            for answer in answers {
+                _ = answer.send(Err(Error::Problem(away.clone())));
             }
         }
         // One request must not take others down with it: each is tried alone.

@@ -22,23 +22,26 @@ use crate::{clock::new_id, store::Db};
 pub enum Lane {
     /// Book-keeping after ingest. Short, never waits for anyone outside.
     Ingest,
+    /// Sums of long traces, which read thousands of rows.
+    Sums,
 }
 
 impl Lane {
     /// Every lane.
-    pub const ALL: &'static [Self] = &[Self::Ingest];
+    pub const ALL: &'static [Self] = &[Self::Ingest, Self::Sums];
 
     /// The word in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
+            Self::Sums => "sums",
         }
     }
 
     /// Jobs of this lane that one process runs at once.
     pub const fn concurrency(self) -> usize {
         match self {
-            Self::Ingest => 1,
+            Self::Ingest | Self::Sums => 1,
         }
     }
 }

@@ -96,6 +96,15 @@ impl Db {
             .await
     }
 
+    /// For look-ups that must see every commit and must not wait for writers. A reader of SQLite
+    /// sees them all; a replica of PostgreSQL may lag.
+    pub fn current(&self) -> &DatabaseConnection {
+        match self.dialect {
+            Dialect::Sqlite => &self.read,
+            Dialect::Postgres => &self.write,
+        }
+    }
+
     /// The sqlx pool for writes, when this is SQLite.
     pub fn sqlite(&self) -> &SqlitePool {
         self.write.get_sqlite_connection_pool()

@@ -10,7 +10,7 @@ use super::{
         bulk::{self, Bulk},
     },
     filter::{Driver, Filter, Range, Sql, Tag},
-    text::{Texts, trace_texts},
+    text::{PackedTexts, Texts, trace_texts},
 };
 
 /// Rows of a list, with their texts.
@@ -37,6 +37,8 @@ pub struct Changes {
 
 /// Bytes of text after which a page ends early.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Traces whose packed texts are read at once: a usual page, and no more than a page of large ones needs.
+const TEXTS: usize = 50;
 /// Traces whose texts one request looks through for words.
 const SEARCHED: usize = 2_000;
 /// Values of a tag's key up to which its rows are merged; beyond, the list is looked through.
@@ -66,20 +68,27 @@ pub async fn page(
         let more = rows.len() > block;
         rows.truncate(block);
         looked_at += rows.len();
-        let texts = trace_texts(db, tenant, &rows).await?;
         let count = rows.len();
-        for (i, (row, texts)) in rows.into_iter().zip(texts).enumerate() {
-            let position = (row.started_at, row.id);
-            after = Some(position);
-            if searching && !holds(&row, &texts, &filter.words) {
-                continue;
-            }
-            bytes += texts.bytes();
-            page.rows.push((row, texts));
-            let last = i + 1 == count && !more;
-            if page.rows.len() == limit || bytes > PAGE_BYTES {
-                page.next = (!last).then_some(position);
-                return Ok(page);
+        let mut read = 0;
+        let mut rows = rows.into_iter();
+        while read < count {
+            let some: Vec<trace::Model> = rows.by_ref().take(TEXTS).collect();
+            let packed = PackedTexts::of(db, tenant, &some).await?;
+            for row in some {
+                read += 1;
+                let position = (row.started_at, row.id);
+                after = Some(position);
+                let texts = packed.of_trace(&row)?;
+                if searching && !holds(&row, &texts, &filter.words) {
+                    continue;
+                }
+                bytes += texts.bytes() + row.error.as_ref().map_or(0, String::len);
+                page.rows.push((row, texts));
+                let last = read == count && !more;
+                if page.rows.len() == limit || bytes > PAGE_BYTES {
+                    page.next = (!last).then_some(position);
+                    return Ok(page);
+                }
             }
         }
         if !more {
@@ -130,15 +139,18 @@ async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr>
     if let Some(name @ ("ix_trace_external" | "ix_trace_session" | "ix_trace_user")) = index {
         return Ok(Driver::Index { name });
     }
-    for tag in &filter.tags {
-        match tag {
-            Tag::Pair(key, value) => return Ok(Driver::Tags(vec![(key.clone(), value.clone())])),
-            Tag::Key(key) => {
-                let values = values_of(db, tenant, key).await?;
-                if i64::try_from(values.len()).unwrap_or(i64::MAX) < TAG_VALUES {
-                    return Ok(Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect()));
-                }
-            }
+    let pair = filter.tags.iter().find_map(|it| match it {
+        Tag::Pair(key, value) => Some((key.clone(), value.clone())),
+        Tag::Key(_) => None,
+    });
+    if let Some(pair) = pair {
+        return Ok(Driver::Tags(vec![pair]));
+    }
+    if let Some(Tag::Key(key)) = filter.tags.first() {
+        let values = values_of(db, tenant, key).await?;
+        // Each value is a way of its own, with every other condition in it.
+        if i64::try_from(values.len() * filter.tags.len()).unwrap_or(i64::MAX) < TAG_VALUES {
+            return Ok(Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect()));
         }
     }
     if let Some(name) = index {

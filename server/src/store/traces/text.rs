@@ -41,19 +41,37 @@ impl Texts {
 /// # Errors
 /// When the database fails or a body is damaged.
 pub async fn trace_texts(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Vec<Texts>, DbErr> {
-    let bodies = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
-    rows.iter()
-        .map(|row| {
-            let Some(data) = row.body_id.and_then(|it| bodies.get(&it)) else { return Ok(Texts::default()) };
-            let index = usize::try_from(row.body_index).unwrap_or(0);
-            let entry = unpack(data, index + 1).map_err(damaged)?.pop().unwrap_or_default();
-            Ok(Texts {
-                input: entry.trace_input.or(entry.input),
-                output: entry.trace_output.or(entry.output),
-                metadata: entry.metadata,
-            })
+    let packed = PackedTexts::of(db, tenant, rows).await?;
+    rows.iter().map(|it| packed.of_trace(it)).collect()
+}
+
+/// The packed texts of a block of traces. They are unpacked one by one, because a few packed
+/// bytes can be many megabytes and a page may end before the block does.
+pub struct PackedTexts(HashMap<Uuid, Vec<u8>>);
+
+impl PackedTexts {
+    /// Reads the bodies of these traces.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn of(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Self, DbErr> {
+        Ok(Self(bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?))
+    }
+
+    /// The texts of one of them.
+    ///
+    /// # Errors
+    /// When the body is damaged.
+    pub fn of_trace(&self, row: &trace::Model) -> Result<Texts, DbErr> {
+        let Some(data) = row.body_id.and_then(|it| self.0.get(&it)) else { return Ok(Texts::default()) };
+        let index = usize::try_from(row.body_index).unwrap_or(0);
+        let entry = unpack(data, index + 1).map_err(damaged)?.pop().unwrap_or_default();
+        Ok(Texts {
+            input: entry.trace_input.or(entry.input),
+            output: entry.trace_output.or(entry.output),
+            metadata: entry.metadata,
         })
-        .collect()
+    }
 }
 
 /// The texts of these spans, in their order.
