@@ -10,6 +10,7 @@ use semantics::{
 use uuid::Uuid;
 
 use super::{
+    item::MAX_TAGS,
     part::{Hints, Part, bit_of, derived_id, label, summarise, tag_label},
     prices::PriceBook,
     text::{Entry, pack},
@@ -208,7 +209,12 @@ fn hints(said: TraceHints) -> Option<String> {
         session_id: said.session_id.as_deref().map(label),
         user_id: said.user_id.as_deref().map(label),
         external_id: said.external_id.as_deref().map(label),
-        tags: said.tags.iter().map(|(key, value)| (tag_label(key), tag_label(value))).collect(),
+        tags: said
+            .tags
+            .iter()
+            .take(MAX_TAGS)
+            .map(|(key, value)| (tag_label(key), tag_label(value)))
+            .collect(),
         complete: said.complete,
     };
     (hints != Hints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
