@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{clock::new_id, error::Problem};
 
-/// Most tags on a trace; over OTLP, those beyond are left in the metadata only.
+/// Most tags on a trace; over OTLP, those beyond are left out.
 pub const MAX_TAGS: usize = 100;
 
 /// Makes a part of an item. `raw` is the item's JSON text, by which a repetition is known.
