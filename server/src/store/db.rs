@@ -51,7 +51,7 @@ impl Db {
                 dialect: Dialect::Postgres,
             })
         } else {
-            let write = sqlite(url, 1, "-32768").await?;
+            let write = sqlite(url, 1, "-16384").await?;
             let read = sqlite(url, connections, "-4096").await?;
             Ok(Self {
                 read: SqlxSqliteConnector::from_sqlx_sqlite_pool(read),
