@@ -5,20 +5,24 @@
 //! client and the filter grammar, `profile` the files with contexts and credentials,
 //! `schema` the schemas of the OpenAPI document.
 
+pub mod audit;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod credential;
 pub mod enums;
 pub mod error;
 #[cfg(feature = "client")]
 pub mod filter;
 pub mod ingest;
 pub mod key;
+pub mod member;
 pub mod model;
 pub mod object;
 pub mod page;
 #[cfg(feature = "profile")]
 pub mod profile;
 pub mod project;
+pub mod session;
 pub mod tenant;
 pub mod text;
 pub mod time;

@@ -44,6 +44,15 @@ where
     Ok(list.map(|it| it.into_iter().map(|Object(it)| it).collect()))
 }
 
+/// For `deserialize_with` beside `default`: what is given, null too, is told from what is absent.
+pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::ingest::TraceItem;

@@ -38,6 +38,36 @@ pub struct Project {
     pub updated_at: Timestamp,
 }
 
+/// Body of `POST /v1/projects`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewProject {
+    /// Unique within the tenant, 1 to 200 characters.
+    pub name: String,
+    /// Default: false.
+    #[serde(default)]
+    pub prompt_autoship_enabled: Option<bool>,
+    /// Days after which traces are deleted; default: never.
+    #[serde(default)]
+    pub retention_days: Option<i64>,
+}
+
+/// Body of `PATCH /v1/projects/{id}`: what is absent stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ProjectChange {
+    /// Unique within the tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether prompt deployments that passed their test ship without approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_autoship_enabled: Option<bool>,
+    /// 1 to 3650 days after which traces are deleted; null keeps all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<i64>))]
+    pub retention_days: Option<Option<i64>>,
+}
+
 /// A page of projects, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -6,12 +6,19 @@
 //! distributed by tenant.
 
 pub mod api_key;
+pub mod audit_record;
 pub mod body;
 pub mod dialect;
 pub mod event;
+pub mod external_tenant;
+pub mod idempotency;
 pub mod job;
+pub mod member;
 pub mod model_price;
 pub mod project;
+pub mod provider_credential;
+pub mod quota_use;
+pub mod rate_window;
 pub mod setting;
 pub mod span;
 pub mod tenant;

@@ -5,6 +5,7 @@ pub use sea_orm_migration::prelude::*;
 mod m0001_foundation;
 mod m0002_traces;
 mod m0003_jobs;
+mod m0004_doors;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -18,6 +19,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0001_foundation::Migration),
             Box::new(m0002_traces::Migration),
             Box::new(m0003_jobs::Migration),
+            Box::new(m0004_doors::Migration),
         ]
     }
 }

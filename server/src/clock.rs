@@ -23,6 +23,14 @@ impl Clock for SystemClock {
     }
 }
 
+/// The calendar month (UTC) of a time in microseconds, as year * 100 + month.
+pub fn month(micros: i64) -> i32 {
+    use chrono::Datelike;
+    chrono::DateTime::from_timestamp_micros(micros)
+        .and_then(|it| it.year().checked_mul(100)?.checked_add(i32::try_from(it.month()).ok()?))
+        .unwrap_or_default()
+}
+
 /// A new time-ordered id. Order among ids of one process is kept, also within a microsecond.
 #[expect(clippy::disallowed_methods, reason = "the one place that makes ids")]
 pub fn new_id() -> Uuid {

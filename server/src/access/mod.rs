@@ -4,6 +4,7 @@
 pub mod api_key;
 pub mod caller;
 pub mod master_key;
+pub mod plans;
 pub mod session;
 
 pub use caller::{Access, Caller, Credential, Keys};

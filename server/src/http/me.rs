@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use api::{
     Timestamp,
-    tenant::{Me, Tenant},
+    tenant::{Me, Tenant, Usage},
 };
 use axum::{Json, extract::State};
 
 use super::keys;
 use crate::{
-    access::{Caller, Credential},
+    access::{
+        Caller, Credential,
+        plans::{Quota, limits},
+    },
     app::App,
+    clock::month,
     error::{Result, not_found},
     store,
 };
@@ -38,5 +42,22 @@ pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>>
             (Some(subject), None, Some(Timestamp::from_micros(expires_at)))
         }
     };
-    Ok(Json(Me { tenant, role: caller.role, subject, api_key, expires_at }))
+    let (tenant_id, month) = (caller.tenant_id, month(app.clock.now()));
+    let used = store::quotas::used(app.db.current(), tenant_id, month).await?;
+    let members = store::members::seats(app.db.current(), tenant_id).await?;
+    let usage = Usage {
+        month: format!("{:04}-{:02}", month / 100, month % 100),
+        traces: used(Quota::Traces),
+        llm_evaluations: used(Quota::LlmEvaluations),
+        members: i64::try_from(members).unwrap_or(i64::MAX),
+    };
+    Ok(Json(Me {
+        tenant,
+        role: caller.role,
+        subject,
+        api_key,
+        expires_at,
+        limits: limits(caller.plan),
+        usage,
+    }))
 }

@@ -3,8 +3,10 @@
 mod bulk;
 mod db;
 pub mod keys;
+pub mod members;
 pub mod prices;
 pub mod projects;
+pub mod quotas;
 pub mod settings;
 pub mod tenants;
 pub mod traces;

@@ -1,0 +1,54 @@
+//! Members: whoever came with a session of the tenant.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Role, Timestamp, enums::words};
+
+words! {
+    /// Whether a member has a seat.
+    MemberStatus {
+        /// Has a seat and is let in.
+        Active = "active",
+        /// Is refused with `member_removed`; the seat is free.
+        Removed = "removed",
+    }
+}
+
+/// One member of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Member {
+    /// Identifies the member in paths.
+    pub id: Uuid,
+    /// The `sub` of the member's tokens.
+    pub subject: String,
+    /// What the newest token said.
+    pub role: Role,
+    /// Active or removed.
+    pub status: MemberStatus,
+    /// When the first token was seen.
+    pub created_at: Timestamp,
+    /// When a token was last seen, within an hour.
+    pub last_seen_at: Timestamp,
+}
+
+/// Body of `PATCH /v1/members/{id}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MemberChange {
+    /// `active` lets a removed member in again; `removed` is what deleting does.
+    pub status: MemberStatus,
+}
+
+/// A page of members, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MemberList {
+    /// The members, removed ones included.
+    pub members: Vec<Member>,
+    /// More rows exist beyond this page.
+    pub has_more: bool,
+    /// Opaque position of the next page; null on the last one.
+    pub next_cursor: Option<String>,
+}

@@ -1,0 +1,119 @@
+//! Members of a tenant and their seats.
+
+use api::{Role, member::MemberStatus};
+use entities::{member, tenant};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
+};
+use uuid::Uuid;
+
+/// The member of that subject.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_subject(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    subject: &str,
+) -> Result<Option<member::Model>, DbErr> {
+    member::Entity::find()
+        .filter(member::Column::TenantId.eq(tenant))
+        .filter(member::Column::Subject.eq(subject))
+        .one(db)
+        .await
+}
+
+/// One member.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<member::Model>, DbErr> {
+    member::Entity::find_by_id((tenant, id)).one(db).await
+}
+
+/// How many seats are taken.
+///
+/// # Errors
+/// When the database fails.
+pub async fn seats(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
+    member::Entity::find()
+        .filter(member::Column::TenantId.eq(tenant))
+        .filter(member::Column::Status.eq(MemberStatus::Active.as_str()))
+        .count(db)
+        .await
+}
+
+/// Keeps others from taking or freeing seats of the tenant until the transaction ends.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock_seats(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
+    tenant::Entity::find_by_id(tenant).lock_exclusive().one(txn).await.map(drop)
+}
+
+/// A page, newest first, after the (time, id) of `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Result<Vec<member::Model>, DbErr> {
+    let mut query = member::Entity::find().filter(member::Column::TenantId.eq(tenant));
+    if let Some((at, id)) = after {
+        let older = Condition::any()
+            .add(member::Column::CreatedAt.lt(at))
+            .add(Condition::all().add(member::Column::CreatedAt.eq(at)).add(member::Column::Id.lt(id)));
+        query = query.filter(older);
+    }
+    query
+        .order_by_desc(member::Column::CreatedAt)
+        .order_by_desc(member::Column::Id)
+        .limit(limit)
+        .all(db)
+        .await
+}
+
+/// Adds a member.
+///
+/// # Errors
+/// When the database fails, or the subject is there.
+pub async fn add(db: &impl ConnectionTrait, row: member::Model) -> Result<(), DbErr> {
+    member::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
+    Ok(())
+}
+
+/// Lets a member in or keeps one out.
+///
+/// # Errors
+/// When the database fails.
+pub async fn set_status(
+    db: &impl ConnectionTrait,
+    row: member::Model,
+    status: MemberStatus,
+    now: i64,
+) -> Result<member::Model, DbErr> {
+    let mut row = row.into_active_model();
+    row.status = Set(status.as_str().to_owned());
+    row.updated_at = Set(now);
+    row.update(db).await
+}
+
+/// Notes that a token of the member was seen, and the role that it gave.
+///
+/// # Errors
+/// When the database fails.
+pub async fn seen(
+    db: &impl ConnectionTrait,
+    row: member::Model,
+    role: Role,
+    now: i64,
+) -> Result<member::Model, DbErr> {
+    let mut row = row.into_active_model();
+    row.role = Set(role.as_str().to_owned());
+    row.last_seen_at = Set(now);
+    row.update(db).await
+}
