@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use semantics::prices::PriceTable;
 
-use crate::store::sqlite_url;
+use crate::{http::address::TrustedProxies, store::sqlite_url};
 
 /// Settings of the server. Every one has a flag, an environment variable and, under the flag's
 /// name with `_` for `-`, a line in `loupe.toml`.
@@ -65,6 +65,17 @@ pub struct Config {
     /// Seconds that a caller may take to send a request's body.
     #[arg(long, env = "LOUPE_BODY_TIMEOUT", default_value_t = 45, value_name = "SECONDS")]
     pub body_timeout: u64,
+
+    /// Proxies whose `X-Forwarded-For` or `Forwarded` tells who calls: addresses and networks
+    /// (CIDR), with commas [default: none, the socket's address counts].
+    #[arg(
+        long,
+        env = "LOUPE_TRUSTED_PROXIES",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "LIST"
+    )]
+    pub trusted_proxies: TrustedProxies,
 
     /// At the first start, also write the context `local` with the key and an owner's session
     /// of 30 days into the profile of the command line.

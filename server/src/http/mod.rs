@@ -1,6 +1,7 @@
 //! Everything of HTTP: the table of routes, who may call them, how requests are read and
 //! answers written.
 
+pub mod address;
 pub mod auth;
 pub mod cursor;
 mod docs;

@@ -2,6 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use axum::http::Request;
+use hyper::{
+    body::Incoming,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
@@ -23,7 +28,7 @@ pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Outp
     let graceful = GracefulShutdown::new();
     tokio::pin!(stop);
     loop {
-        let (socket, _) = tokio::select! {
+        let (socket, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -37,9 +42,13 @@ pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Outp
         };
         // Head and body leave in one segment or two; neither waits for the caller's delayed acknowledgement.
         _ = socket.set_nodelay(true);
-        let connection =
-            server.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router.clone()));
-        let connection = graceful.watch(connection);
+        let (inner, caller) = (TowerToHyperService::new(router.clone()), Arc::clone(app));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let address = caller.config.trusted_proxies.caller(peer.ip(), request.headers());
+            request.extensions_mut().insert(address);
+            inner.call(request)
+        });
+        let connection = graceful.watch(server.serve_connection(TokioIo::new(socket), service));
         app.spawn(async move {
             // A caller that goes away in the middle is no event.
             if let Err(error) = connection.await {

@@ -1,0 +1,200 @@
+//! Who is at the other end: the address that unauthenticated callers are counted by.
+//!
+//! A header can be written by anyone. It is believed only as far as proxies that the operator
+//! trusts have written it: from its right end up to the first address that is not one of them.
+
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    str::FromStr,
+};
+
+use axum::http::{HeaderMap, HeaderName, header};
+use ipnet::IpNet;
+
+/// The usual list of the addresses that a request came through; each proxy appends its peer.
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The address of a request's caller, an extension of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
+
+impl ClientAddress {
+    /// What callers from this address share: an IPv4 address itself, and of an IPv6 address its
+    /// first 64 bits, because whoever has one address there has all that begin with them.
+    pub fn bucket_key(self) -> IpAddr {
+        match self.0 {
+            IpAddr::V4(_) => self.0,
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
+        }
+    }
+}
+
+/// The proxies whose word about their callers counts. Read from a list with commas, of
+/// addresses and of networks in CIDR notation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+/// An entry of the list that names no address and no network.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is neither an address nor a network such as 10.0.0.0/8")]
+pub struct NoNetwork(String);
+
+impl FromStr for TrustedProxies {
+    type Err = NoNetwork;
+
+    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+        let entries = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+        let network = |entry: &str| match entry.parse::<IpAddr>() {
+            Ok(address) => Ok(address.into()),
+            Err(_) => entry.parse::<IpNet>().map_err(|_| NoNetwork(entry.to_owned())),
+        };
+        Ok(Self(entries.map(network).collect::<Result<_, _>>()?))
+    }
+}
+
+impl TrustedProxies {
+    /// Who sent a request that came from `peer` with these headers.
+    pub fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
+        let peer = peer.to_canonical();
+        if !self.trusts(peer) {
+            return ClientAddress(peer);
+        }
+        let named = match headers.contains_key(X_FORWARDED_FOR) {
+            true => self.walk(peer, entries(headers, &X_FORWARDED_FOR).map(address)),
+            false => self.walk(peer, entries(headers, &header::FORWARDED).map(forwarded_for)),
+        };
+        ClientAddress(named)
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|it| it.contains(&address))
+    }
+
+    /// The first address that is not trusted, else the last that can be read.
+    fn walk(&self, peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+        let mut last = peer;
+        for address in addresses.map_while(|it| it) {
+            last = address;
+            if !self.trusts(address) {
+                break;
+            }
+        }
+        last
+    }
+}
+
+/// The entries of a header that is a list, the last one first. Commas within quotes divide too:
+/// a quote that a caller left open must not swallow what a proxy appended.
+fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    // What is no text is an entry that can't be read; nothing to its left is believed.
+    headers.get_all(name).into_iter().rev().flat_map(|it| it.to_str().unwrap_or("?").rsplit(','))
+}
+
+/// An address, which may carry a port and, for IPv6, brackets.
+fn address(entry: &str) -> Option<IpAddr> {
+    let entry = entry.trim();
+    let bare = entry.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(entry);
+    let address = match bare.parse::<IpAddr>() {
+        Ok(address) => address,
+        Err(_) => entry.parse::<SocketAddr>().ok()?.ip(),
+    };
+    Some(address.to_canonical())
+}
+
+/// The `for` of an element of `Forwarded` (RFC 7239, section 5.2).
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let node = element.split(';').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("for").then_some(value)
+    })?;
+    let node = node.trim();
+    address(node.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The caller as a server sees it that trusts 10.0.0.0/8, fd00::/8 and 192.0.2.1.
+    #[track_caller]
+    fn check(peer: &str, lines: &[(&str, &str)], caller: &str) {
+        let proxies: TrustedProxies = "10.0.0.0/8, fd00::/8,192.0.2.1,".parse().unwrap();
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                value.as_bytes().try_into().unwrap(),
+            );
+        }
+        let found = proxies.caller(peer.parse().unwrap(), &headers);
+        assert_eq!(found, ClientAddress(caller.parse().unwrap()), "{peer} {lines:?}");
+    }
+
+    const XFF: &str = "x-forwarded-for";
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed() {
+        check("198.51.100.7", &[(XFF, "203.0.113.9")], "198.51.100.7");
+        check("198.51.100.7", &[("forwarded", "for=203.0.113.9")], "198.51.100.7");
+        check("10.1.2.3", &[], "10.1.2.3");
+        check("10.1.2.3", &[(XFF, "203.0.113.9")], "203.0.113.9");
+        check("::ffff:10.1.2.3", &[(XFF, "203.0.113.9")], "203.0.113.9");
+        check("fd00::1", &[(XFF, "2001:db8::9")], "2001:db8::9");
+    }
+
+    #[test]
+    fn what_a_caller_wrote_itself_is_not_reached() {
+        check("10.1.2.3", &[(XFF, "1.1.1.1, 203.0.113.9")], "203.0.113.9");
+        check("10.1.2.3", &[(XFF, "1.1.1.1, 203.0.113.9, 10.9.9.9, 192.0.2.1")], "203.0.113.9");
+        check("10.1.2.3", &[(XFF, "1.1.1.1"), (XFF, "203.0.113.9")], "203.0.113.9");
+        check("10.1.2.3", &[(XFF, "203.0.113.9"), ("forwarded", "for=1.1.1.1")], "203.0.113.9");
+        check("10.1.2.3", &[("forwarded", "for=\"1.1.1.1, for=203.0.113.9")], "203.0.113.9");
+    }
+
+    #[test]
+    fn garbage_ends_the_walk() {
+        for garbage in
+            ["", " ", "unknown", "_hidden", "1.2.3", "1.2.3.4.5", "::1%eth0", "localhost", "\u{e9}"]
+        {
+            check("10.1.2.3", &[(XFF, garbage)], "10.1.2.3");
+            check("10.1.2.3", &[(XFF, &format!("1.1.1.1,{garbage},10.9.9.9"))], "10.9.9.9");
+            check("10.1.2.3", &[("forwarded", &format!("for={garbage}, for=10.9.9.9"))], "10.9.9.9");
+        }
+        check("10.1.2.3", &[(XFF, "10.8.8.8, 10.9.9.9")], "10.8.8.8");
+    }
+
+    #[test]
+    fn every_way_to_write_an_address_is_read() {
+        for (entry, address) in [
+            ("203.0.113.9", "203.0.113.9"),
+            (" 203.0.113.9:8080 ", "203.0.113.9"),
+            ("::ffff:203.0.113.9", "203.0.113.9"),
+            ("2001:db8::9", "2001:db8::9"),
+            ("[2001:db8::9]", "2001:db8::9"),
+            ("[2001:db8::9]:443", "2001:db8::9"),
+        ] {
+            check("10.1.2.3", &[(XFF, entry)], address);
+            check(
+                "10.1.2.3",
+                &[("Forwarded", &format!("proto=https; For=\"{}\";by=x", entry.trim()))],
+                address,
+            );
+        }
+    }
+
+    #[test]
+    fn a_network_shares_a_bucket_only_in_ipv6() {
+        let key = |it: &str| ClientAddress(it.parse().unwrap()).bucket_key().to_string();
+        assert_eq!(key("203.0.113.9"), "203.0.113.9");
+        assert_eq!(key("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(key("2001:db8:1:2::"), "2001:db8:1:2::");
+    }
+
+    #[test]
+    fn a_list_that_can_not_be_read_is_refused() {
+        assert_eq!("".parse::<TrustedProxies>().unwrap(), TrustedProxies::default());
+        for wrong in ["10.0.0.0/33", "proxy.internal", "10.0.0.0/8;::1", "10.0.0", "1.2.3.4:80"] {
+            assert!(wrong.parse::<TrustedProxies>().is_err(), "{wrong}");
+        }
+    }
+}
