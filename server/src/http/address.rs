@@ -86,8 +86,10 @@ impl TrustedProxies {
 /// The entries of a header that is a list, the last one first. Commas within quotes divide too:
 /// a quote that a caller left open must not swallow what a proxy appended.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    // What is no text is an entry that can't be read; nothing to its left is believed.
-    headers.get_all(name).into_iter().rev().flat_map(|it| it.to_str().unwrap_or("?").rsplit(','))
+    let entries =
+        headers.get_all(name).into_iter().rev().flat_map(|it| it.as_bytes().rsplit(|it| *it == b','));
+    // What is no text is read as an entry that names nobody.
+    entries.map(|it| std::str::from_utf8(it).unwrap_or_default())
 }
 
 /// An address, which may carry a port and, for IPv6, brackets.
