@@ -15,6 +15,7 @@ use crate::{
     error::Result,
     http::cursor::Cursors,
     ingest::{prices::PriceBook, writer::Writer},
+    providers::{Egress, resolve::Resolver},
     store::{self, Db, keys::KnownKey},
 };
 
@@ -37,6 +38,8 @@ pub struct App {
     pub writer: Writer,
     /// Tells which tenants have new or changed traces in this process.
     pub changed: broadcast::Sender<Uuid>,
+    /// The way out to addresses that tenants set.
+    pub egress: Egress,
     /// Prices for all tenants.
     pub prices: Arc<PriceTable>,
     /// Bytes of request bodies held in memory, in KiB.
@@ -60,6 +63,7 @@ impl App {
     pub fn start(
         db: Db,
         clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
         config: Config,
         master: &MasterKey,
     ) -> anyhow::Result<Arc<Self>> {
@@ -72,6 +76,7 @@ impl App {
         let app = Arc::new(Self {
             sessions: Sessions::new(&session_secret),
             cursors: Cursors::new(master.derive("cursor")),
+            egress: Egress::new(&config.egress, vec![config.listen], resolver)?,
             prices: Arc::new(config.price_table()?),
             body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),
             decoding: Arc::new(Semaphore::new(config.decoders())),

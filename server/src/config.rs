@@ -1,11 +1,14 @@
 //! Settings: flag over environment over `loupe.toml` over default.
 
+mod egress;
+
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
 use semantics::prices::PriceTable;
 
+pub use self::egress::EgressSettings;
 use crate::{http::address::TrustedProxies, store::sqlite_url};
 
 /// Settings of the server. Every one has a flag, an environment variable and, under the flag's
@@ -86,6 +89,10 @@ pub struct Config {
     #[arg(long, env = "LOUPE_NO_WORKERS")]
     pub no_workers: bool,
 
+    /// The way out to addresses that tenants set.
+    #[command(flatten)]
+    pub egress: EgressSettings,
+
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `info,sqlx=debug`.
     #[arg(long, env = "LOUPE_LOG", default_value = "info", value_name = "FILTER", global = true)]
     pub log: String,
@@ -113,6 +120,7 @@ impl Config {
         ] {
             *setting = setting.take().filter(|it| !it.is_empty());
         }
+        self.egress.drop_empty();
     }
 
     /// Checks what clap can't.
@@ -134,6 +142,7 @@ impl Config {
         if let Some(format) = &self.log_format {
             ensure!(matches!(format.as_str(), "text" | "json"), "LOUPE_LOG_FORMAT must be text or json");
         }
+        self.egress.openings()?;
         Ok(())
     }
 

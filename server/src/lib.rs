@@ -15,6 +15,7 @@ pub mod http;
 pub mod ingest;
 mod jobs;
 pub mod long_trace;
+pub mod providers;
 pub mod queue;
 pub mod store;
 pub mod trace_ready;

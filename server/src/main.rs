@@ -10,7 +10,9 @@ use server::{
     app::App,
     clock::{Clock, SystemClock},
     config::Config,
-    first_start, http, queue,
+    first_start, http,
+    providers::resolve::SystemResolver,
+    queue,
     store::Db,
 };
 use tokio::net::TcpListener;
@@ -107,7 +109,7 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
         false => None,
     };
     let workers = !with_http || !config.no_workers;
-    let app = App::start(db, clock, config, &master)?;
+    let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master)?;
     if workers {
         queue::worker::start(&app);
     }

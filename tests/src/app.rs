@@ -19,6 +19,7 @@ use server::{
     app::App,
     clock::{Clock, FakeClock},
     config, first_start,
+    providers::resolve::{FakeResolver, Resolver},
     queue::worker,
     store::{Db, sqlite_url},
 };
@@ -58,6 +59,8 @@ pub struct TestApp {
     pub app: Arc<App>,
     /// The clock that it reads.
     pub clock: Arc<FakeClock>,
+    /// What it knows of names outside.
+    pub resolver: Arc<FakeResolver>,
     /// `http://127.0.0.1:port`.
     pub url: String,
     /// The tenant made at the start.
@@ -74,6 +77,7 @@ pub struct TestApp {
 /// A server that listens.
 struct Listening {
     app: Arc<App>,
+    resolver: Arc<FakeResolver>,
     url: String,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -103,10 +107,11 @@ impl TestApp {
         let txn = db.begin().await.unwrap();
         let made = first_start::create_tenant(&txn, "default", plan, None, None, START).await.unwrap();
         txn.commit().await.unwrap();
-        let Listening { app, url, stop, serving } = listen(db, &clock, flags).await;
+        let Listening { app, resolver, url, stop, serving } = listen(db, &clock, flags).await;
         Self {
             app,
             clock,
+            resolver,
             url,
             tenant: made.tenant_id,
             project: made.project_id,
@@ -121,10 +126,11 @@ impl TestApp {
     /// Another server on the same database, as a second process would be.
     pub async fn beside(&self) -> Self {
         let db = Db::open(&self.database, None, 4).await.unwrap();
-        let Listening { app, url, stop, serving } = listen(db, &self.clock, &[]).await;
+        let Listening { app, resolver, url, stop, serving } = listen(db, &self.clock, &[]).await;
         Self {
             app,
             clock: Arc::clone(&self.clock),
+            resolver,
             url,
             tenant: self.tenant,
             project: self.project,
@@ -236,11 +242,14 @@ impl TestApp {
 async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
     let master = MasterKey::parse("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").unwrap();
     let config = config::from_flags(flags).unwrap();
-    let app = App::start(db, Arc::clone(clock) as Arc<dyn Clock>, config, &master).unwrap();
+    let resolver = Arc::new(FakeResolver::default());
+    let (ticking, resolving) =
+        (Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(&resolver) as Arc<dyn Resolver>);
+    let app = App::start(db, ticking, resolving, config, &master).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = CancellationToken::new();
     let (serve, stopped) = (Arc::clone(&app), stop.clone().cancelled_owned());
     let serving = tokio::spawn(async move { server::http::serve::serve(&serve, listener, stopped).await });
-    Listening { app, url, stop, serving }
+    Listening { app, resolver, url, stop, serving }
 }

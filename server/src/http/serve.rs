@@ -21,6 +21,10 @@ const GRACE: Duration = Duration::from_secs(8);
 
 /// Serves until `stop` resolves, then finishes what is in flight.
 pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {
+    match listener.local_addr() {
+        Ok(address) => app.egress.listens_on(address),
+        Err(error) => tracing::warn!(%error, "the address of the listener is not known"),
+    }
     let router = super::router(app);
     let mut server = hyper::server::conn::http1::Builder::new();
     // Without a timer hyper waits for ever for the rest of a request's head.

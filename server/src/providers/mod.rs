@@ -1,0 +1,22 @@
+//! Everything that leaves this process over the network.
+//!
+//! Addresses that tenants set (webhooks, callbacks, base URLs of providers) are reached through
+//! [`Egress`] and nothing else: it refuses every address that is not public, unless the operator
+//! opened it. Addresses that the operator sets in the configuration are not guarded.
+//!
+//! From the text of a URL to a connection: [`target`] reads it, [`resolve`] finds addresses,
+//! [`guard`] judges all of them by [`address`], [`openings`] and [`own`], [`connect`] dials one
+//! that was judged, [`egress`] sends a request and caps what comes back.
+
+pub mod address;
+mod connect;
+pub mod egress;
+pub mod guard;
+pub mod openings;
+mod own;
+pub mod resolve;
+mod target;
+mod tls;
+
+pub use egress::{Answer, Egress, Outbound, SendError};
+pub use guard::Refusal;

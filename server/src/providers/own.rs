@@ -1,0 +1,56 @@
+//! The listeners of this process, which no tenant reaches through it.
+//!
+//! They answer whoever comes from this machine, and a caller that they trust (a proxy beside
+//! them, a scraper of metrics) is one that comes from there.
+
+use std::{
+    io::ErrorKind,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    sync::{PoisonError, RwLock},
+};
+
+/// The addresses that this process listens on.
+pub struct Own(RwLock<Vec<SocketAddr>>);
+
+impl Own {
+    /// What is known before anything listens.
+    pub fn new(listeners: Vec<SocketAddr>) -> Self {
+        Self(RwLock::new(listeners))
+    }
+
+    /// Another listener came up.
+    pub fn add(&self, listener: SocketAddr) {
+        let mut listeners = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !listeners.contains(&listener) {
+            listeners.push(listener);
+        }
+    }
+
+    /// Whether a connection to this address and port would reach a listener of this process.
+    pub fn is(&self, ip: IpAddr, port: u16) -> bool {
+        let reached = reached(ip);
+        let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().filter(|it| it.port() == port).any(|it| match it.ip().to_canonical() {
+            every if every.is_unspecified() => is_of_this_machine(reached),
+            one => one == reached,
+        })
+    }
+}
+
+/// The address that a connection to this one ends at: an IPv4 address may be written as IPv6, and
+/// connecting to "unspecified" means this machine.
+fn reached(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    }
+}
+
+/// Whether this machine has the address. A listener on 0.0.0.0 or [::] is reached on all that it
+/// has, public ones included, and they come and go; so the system is asked, by binding a socket
+/// that sends nothing. Only its plain "no" counts as no.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    ip.is_loopback()
+        || !UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+}
