@@ -53,7 +53,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Sign a session token.
+    /// Sign a session token of the local issuer.
     IssueToken {
         /// The tenant's id.
         #[arg(long)]
@@ -119,7 +119,7 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
             }))
         }
         Command::IssueToken { tenant, role, subject, ttl, json } => {
-            let sessions = Sessions::new(&session_secret(config)?);
+            let sessions = Sessions::configured(config, || Ok(vec![master_key(config)?.derive("session")]))?;
             let expires = clock.now() / 1_000_000 + ttl;
             let claims = Claims {
                 sub: subject.unwrap_or_else(|| format!("local-{role}")),
@@ -128,7 +128,7 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
                 exp: expires,
                 nbf: None,
             };
-            let token = sessions.issue(&claims).context("the token could not be signed")?;
+            let token = sessions.issue(&claims)?;
             let value = json!({"token": token, "expires_at": Timestamp::from_micros(expires.saturating_mul(1_000_000))});
             Ok(show(json, &value, || token.clone()))
         }
@@ -162,13 +162,6 @@ pub fn make_data_dir(config: &Config) -> anyhow::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     let made = builder.create(&config.data_dir);
     made.with_context(|| format!("can't make the data directory {}", config.data_dir.display()))
-}
-
-fn session_secret(config: &Config) -> anyhow::Result<Vec<u8>> {
-    match &config.session_secret {
-        Some(secret) => Ok(secret.as_bytes().to_vec()),
-        None => Ok(master_key(config)?.derive("session").to_vec()),
-    }
 }
 
 async fn open(config: &Config) -> anyhow::Result<Db> {

@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use crate::{
-    access::{api_key::ApiKey, master_key::MasterKey, session::Sessions},
+    access::{api_key::ApiKey, master_key::MasterKey, oidc::Provider, session::Sessions},
     clock::Clock,
     config::Config,
     error::Result,
@@ -69,12 +69,10 @@ impl App {
     ) -> anyhow::Result<Arc<Self>> {
         let (writer, queue) = Writer::new();
         let (changed, _) = broadcast::channel(1_024);
-        let session_secret = match &config.session_secret {
-            Some(secret) => secret.as_bytes().to_vec(),
-            None => master.derive("session").to_vec(),
-        };
+        let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock))?.unzip();
+        let sessions = Sessions::configured(&config, || Ok(vec![master.derive("session")]))?.with(provider);
         let app = Arc::new(Self {
-            sessions: Sessions::new(&session_secret),
+            sessions,
             cursors: Cursors::new(master.derive("cursor")),
             egress: Egress::new(&config.egress, vec![config.listen], resolver)?,
             prices: Arc::new(config.price_table()?),
@@ -100,6 +98,9 @@ impl App {
                 app.changed.clone(),
                 app.stopping.clone(),
             ));
+        }
+        if let Some(keeper) = keeper {
+            app.spawn(keeper.run(app.stopping.clone()));
         }
         Ok(app)
     }

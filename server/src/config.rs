@@ -1,6 +1,7 @@
 //! Settings: flag over environment over `loupe.toml` over default.
 
 mod egress;
+mod oidc;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use semantics::prices::PriceTable;
 
-pub use self::egress::EgressSettings;
+pub use self::{egress::EgressSettings, oidc::OidcSettings};
 use crate::{http::address::TrustedProxies, store::sqlite_url};
 
 /// Settings of the server. Every one has a flag, an environment variable and, under the flag's
@@ -41,9 +42,14 @@ pub struct Config {
     #[arg(long, env = "LOUPE_MASTER_KEY", value_name = "KEY", hide_env_values = true, global = true)]
     pub master_key: Option<String>,
 
-    /// Secret of at least 32 bytes that signs session tokens [default: derived from the master key].
+    /// Secret of at least 32 bytes that signs session tokens [default: derived from the master key;
+    /// none, and no local session tokens, if an identity provider is set].
     #[arg(long, env = "LOUPE_SESSION_SECRET", value_name = "SECRET", hide_env_values = true, global = true)]
     pub session_secret: Option<String>,
+
+    /// Identity provider.
+    #[command(flatten)]
+    pub oidc: OidcSettings,
 
     /// The API key that the first start makes, for containers, CI and benchmarks.
     #[arg(long, env = "LOUPE_BOOTSTRAP_API_KEY", value_name = "KEY", hide_env_values = true)]
@@ -121,6 +127,7 @@ impl Config {
             *setting = setting.take().filter(|it| !it.is_empty());
         }
         self.egress.drop_empty();
+        self.oidc.drop_empty();
     }
 
     /// Checks what clap can't.
@@ -135,6 +142,7 @@ impl Config {
                 secret.len()
             );
         }
+        self.oidc.check()?;
         if let Some(url) = &self.database_url {
             let known = ["sqlite://", "postgres://", "postgresql://"].iter().any(|it| url.starts_with(it));
             ensure!(known, "LOUPE_DATABASE_URL must begin with sqlite:// or postgres://");

@@ -105,10 +105,11 @@ pub async fn create_tenant(
     Ok(NewTenant { tenant_id, project_id, key, secret })
 }
 
-/// Writes the context `local` into the profile of the command line; answers its folder.
+/// Writes the context `local` into the profile of the command line, with a session if the local
+/// issuer is on; answers its folder.
 ///
 /// # Errors
-/// When the folder is not known or can't be written.
+/// When the folder is not known or can't be written, or the session can't be signed.
 pub fn write_profile(
     made: &NewTenant,
     sessions: &Sessions,
@@ -117,21 +118,37 @@ pub fn write_profile(
 ) -> anyhow::Result<PathBuf> {
     let folder =
         config::profile_folder().context("no folder for the profile: set LOUPE_CONFIG_DIR or HOME")?;
-    let claims = Claims {
+    let token = sessions.can_issue().then(|| sessions.issue(&owner(made, now))).transpose()?;
+    api::profile::write_context(&folder, "local", base_url, Some(made.secret.reveal()), token.as_deref())?;
+    Ok(folder)
+}
+
+/// A session of 30 days for whoever started the server.
+fn owner(made: &NewTenant, now: i64) -> Claims {
+    Claims {
         sub: "local-owner".to_owned(),
         tenant_id: made.tenant_id.to_string(),
         role: Role::Owner.as_str().to_owned(),
         exp: now / 1_000_000 + 30 * 86_400,
         nbf: None,
-    };
-    let token = sessions.issue(&claims).context("the session token could not be signed")?;
-    api::profile::write_context(&folder, "local", base_url, Some(made.secret.reveal()), Some(&token))?;
-    Ok(folder)
+    }
 }
 
-/// The lines that are printed once, ready to be pasted.
-pub fn greeting(made: &NewTenant, base_url: &str) -> String {
+/// The lines that are printed once, ready to be pasted. How to sign in is said only where the
+/// local issuer can do it.
+pub fn greeting(made: &NewTenant, sessions: &Sessions, base_url: &str) -> String {
     let (tenant, key) = (made.tenant_id, made.secret.reveal());
+    let session = match sessions.can_issue() {
+        true => format!(
+            "A session token for creating keys and archiving projects:\n\n\
+             \x20   loupe-server admin issue-token --tenant {tenant} --role owner\n\n"
+        ),
+        false => format!(
+            "Sessions come from your identity provider. So that they reach this tenant, their tenant claim\n\
+             has to be\n\n\
+             \x20   {tenant}\n\n"
+        ),
+    };
     format!(
         "This is the first start. The API key of the tenant `default`, shown this once:\n\n\
          \x20   {key}\n\n\
@@ -142,8 +159,7 @@ pub fn greeting(made: &NewTenant, base_url: &str) -> String {
          or without one:\n\n\
          \x20   curl {base_url}/v1/ingest -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n\
          \x20     -d '{{\"name\":\"hello\",\"input\":\"Hi!\",\"output\":\"Hello.\",\"model\":\"gpt-4o\"}}'\n\n\
-         A session token for creating keys and archiving projects:\n\n\
-         \x20   loupe-server admin issue-token --tenant {tenant} --role owner\n\n\
+         {session}\
          Look at them:\n\n\
          \x20   export LOUPE_URL={base_url} LOUPE_API_KEY={key}\n\
          \x20   loupe traces tail\n\

@@ -121,7 +121,7 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
             if let Some(made) = &made
                 && bootstrap.is_none()
             {
-                print(&first_start::greeting(made, &url));
+                print(&first_start::greeting(made, &app.sessions, &url));
             }
             if let Some(made) = made.as_ref().filter(|_| app.config.write_profile) {
                 let folder = first_start::write_profile(made, &app.sessions, &url, app.clock.now())?;

@@ -3,8 +3,12 @@
 
 pub mod api_key;
 pub mod caller;
+pub mod claims;
+pub mod jwt;
 pub mod master_key;
+pub mod oidc;
 pub mod plans;
 pub mod session;
+mod strict_json;
 
 pub use caller::{Access, Caller, Credential, Keys};

@@ -1,90 +1,135 @@
-//! Session tokens of the local issuer: JWT, HS256, nothing else.
+//! Session tokens: the one door for them, and the local issuer behind it.
+//!
+//! A token's algorithm says whose it claims to be: HS256 is the local issuer's alone, and an identity
+//! provider's never, so that no public key can be taken for a secret.
 
+use anyhow::Context;
 use api::Role;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode};
+use serde::Serialize;
 
-/// What a token says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+use super::{
+    claims::{self, Names},
+    jwt::Token,
+    oidc::Provider,
+};
+use crate::{config::Config, error::Result};
+
+/// What a token of the local issuer says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claims {
     /// Who it is.
     pub sub: String,
-    /// The tenant's id.
+    /// The tenant's id, or its name at an identity provider.
     pub tenant_id: String,
     /// `owner`, `member` or `viewer`.
     pub role: String,
     /// Seconds since the epoch.
     pub exp: i64,
     /// Seconds since the epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nbf: Option<i64>,
 }
 
-/// A token that was signed by us and is in force.
+/// What a token says that somebody we trust has signed, and that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Who it is.
     pub subject: String,
-    /// The tenant it claims.
-    pub tenant_id: Uuid,
+    /// The tenant it claims: our id, or the tenant's name at the identity provider.
+    pub tenant: String,
     /// What it may do.
     pub role: Role,
     /// Microseconds.
     pub expires_at: i64,
 }
 
-/// Signs and checks session tokens.
+/// Checks session tokens, and signs those of the local issuer.
+#[derive(Default)]
 pub struct Sessions {
-    encoding: EncodingKey,
-    decoding: DecodingKey,
+    local: Option<Local>,
+    provider: Option<Provider>,
 }
 
-/// Longest token that is looked at.
-const MAX_TOKEN: usize = 8 * 1024;
-/// Seconds that clocks may differ by.
-const LEEWAY: i64 = 5;
+/// The issuer inside the server: one secret that signs, several that count.
+struct Local {
+    signs: EncodingKey,
+    checks: Vec<DecodingKey>,
+}
 
 impl Sessions {
-    /// With the secret that signs.
-    pub fn new(secret: &[u8]) -> Self {
-        Self { encoding: EncodingKey::from_secret(secret), decoding: DecodingKey::from_secret(secret) }
+    /// With the local issuer if the settings have it on: always when its secret is set, else when
+    /// no identity provider is. `derived` are the secrets that follow from the master keys; the
+    /// first signs.
+    ///
+    /// # Errors
+    /// When there is no secret.
+    pub fn configured(
+        config: &Config,
+        derived: impl FnOnce() -> anyhow::Result<Vec<[u8; 32]>>,
+    ) -> anyhow::Result<Self> {
+        if let Some(secret) = &config.session_secret {
+            return Ok(Self::local(secret.as_bytes(), &[]));
+        }
+        if config.oidc.oidc_issuer.is_some() {
+            return Ok(Self::default());
+        }
+        let secrets = derived()?;
+        let (signs, also) = secrets.split_first().context("there is no master key")?;
+        Ok(Self::local(signs, also))
+    }
+
+    /// The same, also taking the tokens of this provider.
+    #[must_use]
+    pub fn with(self, provider: Option<Provider>) -> Self {
+        Self { provider, ..self }
+    }
+
+    /// With the local issuer: `signs` signs, and it and all of `also` count.
+    pub fn local(signs: &[u8], also: &[[u8; 32]]) -> Self {
+        let mut checks = vec![DecodingKey::from_secret(signs)];
+        checks.extend(also.iter().map(|it| DecodingKey::from_secret(it)));
+        let local = Local { signs: EncodingKey::from_secret(signs), checks };
+        Self { local: Some(local), provider: None }
+    }
+
+    /// Whether [`Self::issue`] can sign.
+    pub fn can_issue(&self) -> bool {
+        self.local.is_some()
     }
 
     /// Signs a token.
     ///
     /// # Errors
-    /// When signing fails.
-    pub fn issue(&self, claims: &Claims) -> Result<String, jsonwebtoken::errors::Error> {
-        encode(&Header::new(Algorithm::HS256), claims, &self.encoding)
+    /// When the local issuer is off, or signing fails.
+    pub fn issue(&self, claims: &Claims) -> anyhow::Result<String> {
+        let local = self.local.as_ref().context(
+            "the local issuer is off because LOUPE_OIDC_ISSUER is set: sign in there, or set LOUPE_SESSION_SECRET as well",
+        )?;
+        encode(&Header::new(Algorithm::HS256), claims, &local.signs).context("the token could not be signed")
     }
 
-    /// The session of a token, if it is ours and in force at `now` (microseconds). The
-    /// algorithm is fixed, whatever the token's header asks for.
-    pub fn check(&self, token: &str, now: i64) -> Option<Session> {
-        if token.len() > MAX_TOKEN {
-            return None;
+    /// The session of a token, if one of our issuers signed it and it is in force at `now`
+    /// (microseconds).
+    ///
+    /// # Errors
+    /// `overloaded` when only the identity provider could tell, and it does not answer.
+    pub async fn check(&self, token: &str, now: i64) -> Result<Option<Session>> {
+        let Some(token) = Token::parse(token) else { return Ok(None) };
+        match (token.algorithm, &self.local, &self.provider) {
+            (Algorithm::HS256, Some(local), _) => Ok(local.check(&token, now)),
+            (Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512, ..) => Ok(None),
+            (_, _, Some(provider)) => provider.check(&token, now).await,
+            (_, _, None) => Ok(None),
         }
-        let mut validation = Validation::new(Algorithm::HS256);
-        // Times are compared below, with the injected clock.
-        validation.validate_exp = false;
-        validation.validate_nbf = false;
-        validation.validate_aud = false;
-        validation.set_required_spec_claims(&["exp", "sub"]);
-        let claims = decode::<Claims>(token, &self.decoding, &validation).ok()?.claims;
-        let seconds = now / 1_000_000;
-        if claims.exp <= seconds - LEEWAY
-            || claims.nbf.is_some_and(|it| it > seconds + LEEWAY)
-            || claims.sub.is_empty()
-        {
-            return None;
-        }
-        Some(Session {
-            subject: claims.sub,
-            tenant_id: claims.tenant_id.parse().ok()?,
-            role: claims.role.parse().ok()?,
-            expires_at: claims.exp.saturating_mul(1_000_000),
-        })
+    }
+}
+
+impl Local {
+    /// The algorithm is HS256 here: the caller has looked.
+    fn check(&self, token: &Token<'_>, now: i64) -> Option<Session> {
+        let session = claims::session(&token.claims, &Names::default(), now)?;
+        self.checks.iter().any(|it| token.is_signed_by(it)).then_some(session)
     }
 }
 
@@ -93,45 +138,63 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_000_000_000_000_000;
+    const OURS: [u8; 32] = [7; 32];
 
     fn claims() -> Claims {
-        Claims {
-            sub: "me".into(),
-            tenant_id: Uuid::nil().to_string(),
-            role: "member".into(),
-            exp: NOW / 1_000_000 + 60,
-            nbf: None,
-        }
+        let exp = NOW / 1_000_000 + 60;
+        Claims { sub: "me".into(), tenant_id: "acme".into(), role: "member".into(), exp, nbf: None }
     }
 
-    fn accepted(change: impl FnOnce(&mut Claims)) -> bool {
-        let sessions = Sessions::new(b"a secret of at least thirty-two bytes");
+    async fn accepts(sessions: &Sessions, token: &str) -> bool {
+        sessions.check(token, NOW).await.unwrap().is_some()
+    }
+
+    async fn accepted(change: impl FnOnce(&mut Claims)) -> bool {
+        let sessions = Sessions::local(&OURS, &[]);
         let mut claims = claims();
         change(&mut claims);
-        sessions.check(&sessions.issue(&claims).unwrap(), NOW).is_some()
+        accepts(&sessions, &sessions.issue(&claims).unwrap()).await
     }
 
-    #[test]
-    fn only_tokens_in_force_are_accepted() {
-        assert!(accepted(|_| {}));
-        assert!(!accepted(|it| it.exp = NOW / 1_000_000 - 60));
-        assert!(!accepted(|it| it.nbf = Some(NOW / 1_000_000 + 60)));
-        assert!(!accepted(|it| it.role = "root".into()));
-        assert!(!accepted(|it| it.tenant_id = "acme".into()));
-        assert!(!accepted(|it| it.sub = String::new()));
+    #[tokio::test]
+    async fn only_tokens_in_force_are_accepted() {
+        assert!(accepted(|_| {}).await);
+        assert!(accepted(|it| it.exp = NOW / 1_000_000 - 4).await);
+        assert!(!accepted(|it| it.exp = NOW / 1_000_000 - 5).await);
+        assert!(accepted(|it| it.nbf = Some(NOW / 1_000_000 + 60)).await);
+        assert!(!accepted(|it| it.nbf = Some(NOW / 1_000_000 + 61)).await);
+        assert!(!accepted(|it| it.role = "root".into()).await);
+        assert!(!accepted(|it| it.tenant_id = " ".into()).await);
+        assert!(!accepted(|it| it.sub = String::new()).await);
+        assert!(!accepted(|it| it.sub = "a\0b".into()).await);
     }
 
-    #[test]
-    fn other_secrets_and_algorithms_are_refused() {
-        let ours = Sessions::new(b"a secret of at least thirty-two bytes");
-        let theirs = Sessions::new(b"another one of at least 32 bytes here");
-        assert!(ours.check(&theirs.issue(&claims()).unwrap(), NOW).is_none());
-        let secret = EncodingKey::from_secret(b"a secret of at least thirty-two bytes");
+    #[tokio::test]
+    async fn other_secrets_and_algorithms_are_refused() {
+        let ours = Sessions::local(&OURS, &[]);
+        let theirs = Sessions::local(&[8; 32], &[]);
+        assert!(!accepts(&ours, &theirs.issue(&claims()).unwrap()).await);
+        let secret = EncodingKey::from_secret(&OURS);
         let hs512 = encode(&Header::new(Algorithm::HS512), &claims(), &secret).unwrap();
-        assert!(ours.check(&hs512, NOW).is_none());
+        assert!(!accepts(&ours, &hs512).await);
         // {"alg":"none"}
         let body = ours.issue(&claims()).unwrap();
         let unsigned = format!("eyJhbGciOiJub25lIn0.{}.", body.split('.').nth(1).unwrap());
-        assert!(ours.check(&unsigned, NOW).is_none());
+        assert!(!accepts(&ours, &unsigned).await);
+    }
+
+    #[tokio::test]
+    async fn secrets_of_before_still_count() {
+        let before = Sessions::local(&OURS, &[]);
+        let now = Sessions::local(&[8; 32], &[OURS]);
+        assert!(accepts(&now, &before.issue(&claims()).unwrap()).await);
+        assert!(!accepts(&before, &now.issue(&claims()).unwrap()).await);
+    }
+
+    #[tokio::test]
+    async fn without_a_local_issuer_nothing_is_signed() {
+        let none = Sessions::default();
+        assert!(none.issue(&claims()).is_err());
+        assert!(!accepts(&none, &Sessions::local(&OURS, &[]).issue(&claims()).unwrap()).await);
     }
 }

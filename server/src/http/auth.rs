@@ -75,8 +75,13 @@ async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller> {
     let session = app
         .sessions
         .check(token, now)
+        .await?
         .ok_or_else(|| unauthorized("the token is not a valid API key or session token"))?;
-    let tenant = app.tenant(session.tenant_id).await?.ok_or_else(|| {
+    let tenant = match session.tenant.parse() {
+        Ok(id) => app.tenant(id).await?,
+        Err(_) => None,
+    };
+    let tenant = tenant.ok_or_else(|| {
         problem(ErrorCode::UnknownTenant, "the token is valid, but its tenant does not exist here")
     })?;
     Ok(Caller {

@@ -2,7 +2,8 @@
 //!
 //! Addresses that tenants set (webhooks, callbacks, base URLs of providers) are reached through
 //! [`Egress`] and nothing else: it refuses every address that is not public, unless the operator
-//! opened it. Addresses that the operator sets in the configuration are not guarded.
+//! opened it. Addresses that the operator sets in the configuration are not guarded: the keys of an
+//! identity provider ([`jwks`]).
 //!
 //! From the text of a URL to a connection: [`target`] reads it, [`resolve`] finds addresses,
 //! [`guard`] judges all of them by [`address`], [`openings`] and [`own`], [`connect`] dials one
@@ -12,6 +13,7 @@ pub mod address;
 mod connect;
 pub mod egress;
 pub mod guard;
+pub mod jwks;
 pub mod openings;
 mod own;
 pub mod resolve;

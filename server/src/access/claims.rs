@@ -1,0 +1,146 @@
+//! What the claims of a session token mean, whoever issued it.
+
+use api::Role;
+use serde_json::Value;
+
+use super::{session::Session, strict_json::Object};
+
+/// Seconds that a token is taken after it expired: the clocks of two machines that are kept in
+/// time differ by less, and it adds nothing to what a stolen token is good for.
+const LATE: i64 = 5;
+/// Seconds that a token may come before it is in force. More than [`LATE`], since a token from a
+/// clock that is fast gives nobody a right that its issuer did not mean to give.
+const EARLY: i64 = 60;
+/// Characters of a subject (OpenID Connect Core, section 2) or a tenant's name.
+const MAX_NAME: usize = 255;
+
+/// Under which names a token has what is ours to define.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The tenant's id, or its name at the identity provider.
+    pub tenant: String,
+    /// `owner`, `member` or `viewer`.
+    pub role: String,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { tenant: "tenant_id".to_owned(), role: "role".to_owned() }
+    }
+}
+
+/// The session that the claims describe, if nothing is missing and they are in force at `now`
+/// (microseconds).
+pub fn session(claims: &Object, names: &Names, now: i64) -> Option<Session> {
+    let seconds = now.div_euclid(1_000_000);
+    let expires = time(claims.get("exp")?)?;
+    if expires <= seconds - LATE {
+        return None;
+    }
+    for starts in ["nbf", "iat"].iter().filter_map(|it| claims.get(*it)) {
+        if time(starts)? > seconds + EARLY {
+            return None;
+        }
+    }
+    Some(Session {
+        subject: name(claims.get("sub")?)?,
+        tenant: name(find(claims, &names.tenant)?)?,
+        role: role(find(claims, &names.role)?)?,
+        expires_at: expires.saturating_mul(1_000_000),
+    })
+}
+
+/// Whether a token is meant for `audience`: the claim is it, or a list of texts with it.
+pub fn is_for(claims: &Object, audience: &str) -> bool {
+    match claims.get("aud") {
+        Some(Value::String(one)) => one == audience,
+        Some(Value::Array(list)) => list.iter().all(Value::is_string) && list.iter().any(|it| it == audience),
+        _ => false,
+    }
+}
+
+/// A claim by its name, or else by a path of names with dots between. The name itself goes first,
+/// because names that are URLs have dots in them.
+fn find<'a>(claims: &'a Object, path: &str) -> Option<&'a Value> {
+    if let Some(value) = claims.get(path) {
+        return Some(value);
+    }
+    let (first, rest) = path.split_once('.')?;
+    rest.split('.').try_fold(claims.get(first)?, |value, name| value.as_object()?.get(name))
+}
+
+/// A NumericDate (RFC 7519, section 2), in whole seconds: a number, not a text with one in it.
+fn time(value: &Value) -> Option<i64> {
+    let whole = value.as_i64();
+    // Below 2^63 in size, so that the conversion is exact but for the fraction.
+    whole.or_else(|| value.as_f64().map(f64::floor).filter(|it| it.abs() < 9.2e18).map(|it| it as i64))
+}
+
+/// A text that names somebody. Blanks alone do not, and control characters would not be the same
+/// text in a log, on a terminal and in the database.
+fn name(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
+    let good =
+        !text.trim().is_empty() && text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control);
+    good.then(|| text.to_owned())
+}
+
+/// A role, or a list of texts of which exactly one is a role: providers send groups of their own
+/// along, and of two roles neither is more right than the other.
+fn role(value: &Value) -> Option<Role> {
+    match value {
+        Value::String(one) => one.parse().ok(),
+        Value::Array(list) => {
+            let mut roles = list.iter().filter_map(|it| it.as_str()?.parse().ok());
+            let role = roles.next();
+            role.filter(|_| roles.next().is_none())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(claims: Value, path: &str) -> Option<Value> {
+        find(claims.as_object().unwrap(), path).cloned()
+    }
+
+    #[test]
+    fn claims_are_found_by_name_and_by_path() {
+        assert_eq!(
+            found(json!({"https://acme.example/role": 1}), "https://acme.example/role"),
+            Some(json!(1))
+        );
+        assert_eq!(found(json!({"a": {"b": {"c": 1}}}), "a.b.c"), Some(json!(1)));
+        assert_eq!(found(json!({"a.b": 1, "a": {"b": 2}}), "a.b"), Some(json!(1)));
+        assert_eq!(found(json!({"a.b": null, "a": {"b": 2}}), "a.b"), Some(json!(null)));
+        for path in ["b", "a.c", "a.b.c", "a.", ".a", "."] {
+            assert_eq!(found(json!({"a": {"b": 1}}), path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn times_are_numbers() {
+        assert_eq!(time(&json!(-5)), Some(-5));
+        assert_eq!(time(&json!(1.9)), Some(1));
+        assert_eq!(time(&json!(i64::MAX)), Some(i64::MAX));
+        for value in [json!("1"), json!(null), json!([1]), json!(1e300), json!(u64::MAX), json!(true)] {
+            assert_eq!(time(&value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_one_role() {
+        assert_eq!(role(&json!("owner")), Some(Role::Owner));
+        assert_eq!(role(&json!(["offline_access", "viewer", 5])), Some(Role::Viewer));
+        for value in
+            [json!([]), json!(["owner", "viewer"]), json!(["owner", "owner"]), json!("Owner"), json!({})]
+        {
+            assert_eq!(role(&value), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading a signed token (compact JWS, RFC 7515), strictly and without believing it.
+//!
+//! Here a token is taken apart and a signature is compared with a key. Which keys and algorithms
+//! count is the issuer's part ([`super::session`], [`super::oidc`]), what the claims mean is in
+//! [`super::claims`]. The rules are those of RFC 8725: nothing in a header chooses a key by itself.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jsonwebtoken::{Algorithm, DecodingKey, crypto};
+use serde_json::Value;
+
+use super::strict_json::{self, Object};
+
+/// Longest token that is looked at, in bytes.
+const MAX_TOKEN: usize = 8 * 1024;
+
+/// A token in the right form. Nothing in it has been verified.
+pub struct Token<'a> {
+    /// What the header says signed it.
+    pub algorithm: Algorithm,
+    /// Which key the header says signed it.
+    pub key_id: Option<String>,
+    /// What it says.
+    pub claims: Object,
+    text: &'a str,
+    signed: &'a str,
+    signature: &'a str,
+}
+
+impl<'a> Token<'a> {
+    /// Takes `text` apart; none if it is no token that could be good with any key.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        if text.len() > MAX_TOKEN {
+            return None;
+        }
+        let (signed, signature) = text.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        let header = part(header)?;
+        // Critical extensions, encryption and compression: none of them is understood here.
+        if ["crit", "enc", "zip"].iter().any(|it| header.contains_key(*it)) || !is_token_type(&header) {
+            return None;
+        }
+        let key_id = match header.get("kid") {
+            None => None,
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(_) => return None,
+        };
+        let algorithm = algorithm(header.get("alg")?.as_str()?)?;
+        Some(Self { algorithm, key_id, claims: part(claims)?, text, signed, signature })
+    }
+
+    /// Whether `key` made the signature, by the algorithm of the header. The caller has to know
+    /// that the key is for that algorithm.
+    pub fn is_signed_by(&self, key: &DecodingKey) -> bool {
+        crypto::verify(self.signature, self.signed.as_bytes(), key, self.algorithm).unwrap_or(false)
+    }
+
+    /// The whole token.
+    pub fn text(&self) -> &str {
+        self.text
+    }
+}
+
+/// An algorithm by its registered name (RFC 7518, RFC 8037, RFC 9864), `none` not being one.
+pub fn algorithm(name: &str) -> Option<Algorithm> {
+    Some(match name {
+        "HS256" => Algorithm::HS256,
+        "HS384" => Algorithm::HS384,
+        "HS512" => Algorithm::HS512,
+        "RS256" => Algorithm::RS256,
+        "RS384" => Algorithm::RS384,
+        "RS512" => Algorithm::RS512,
+        "PS256" => Algorithm::PS256,
+        "PS384" => Algorithm::PS384,
+        "PS512" => Algorithm::PS512,
+        "ES256" => Algorithm::ES256,
+        "ES384" => Algorithm::ES384,
+        "EdDSA" | "Ed25519" => Algorithm::EdDSA,
+        _ => return None,
+    })
+}
+
+/// A part of a token: base64url without padding, and a JSON object in it.
+fn part(text: &str) -> Option<Object> {
+    strict_json::object(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?)
+}
+
+/// Whether the header names no type, or that of a token for access. A token made for something
+/// else (a logout, a proof of possession) is none, whoever signed it.
+fn is_token_type(header: &Object) -> bool {
+    match header.get("typ") {
+        None => true,
+        Some(Value::String(name)) => {
+            let name = name.to_ascii_lowercase();
+            matches!(name.strip_prefix("application/").unwrap_or(&name), "jwt" | "at+jwt")
+        }
+        Some(_) => false,
+    }
+}

@@ -1,0 +1,168 @@
+//! The keys that a provider publishes (RFC 7517): which of them may sign what, and whether one did.
+
+use anyhow::{Context, ensure};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use moka::future::Cache;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::access::jwt::{self, Token};
+
+/// Keys that are looked at; a provider has two or three.
+const MAX_KEYS: usize = 64;
+/// Bits of an RSA modulus: fewer are too weak (RFC 7518, section 3.3), more cost too much to check.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
+/// Tokens whose signature is remembered as good.
+const REMEMBERED: u64 = 10_000;
+
+/// What a provider published at one time.
+pub struct KeySet {
+    keys: Vec<Key>,
+    // Belongs to the keys and goes with them, so that nothing outlives a key that was removed.
+    good: Cache<[u8; 32], ()>,
+}
+
+/// A public key that may verify signatures.
+struct Key {
+    id: Option<String>,
+    algorithms: Vec<Algorithm>,
+    key: DecodingKey,
+}
+
+/// A key as it is published; what it says of certificates is not looked at.
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    key_ops: Option<Vec<String>>,
+    alg: Option<String>,
+    kid: Option<String>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+    d: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Jwks {
+    keys: Vec<Value>,
+}
+
+impl KeySet {
+    /// Reads a JWK set. Keys that are no good for verifying a token are left out.
+    ///
+    /// # Errors
+    /// When it is none, or has more keys than anybody needs.
+    pub fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+        let published: Jwks = serde_json::from_slice(bytes).context("the answer is no JWK set")?;
+        let count = published.keys.len();
+        ensure!(count <= MAX_KEYS, "the JWK set has {count} keys; at most {MAX_KEYS} are read");
+        let keys: Vec<Key> = published
+            .keys
+            .into_iter()
+            .filter_map(|it| Key::usable(&serde_json::from_value(it).ok()?))
+            .collect();
+        if keys.len() < count {
+            tracing::debug!(published = count, usable = keys.len(), "some published keys are not used");
+        }
+        Ok(Self { keys, good: Cache::new(REMEMBERED) })
+    }
+
+    /// How many keys can be used.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether one of the keys signed the token; none if the key that did is not among them.
+    pub async fn signed(&self, token: &Token<'_>) -> Option<bool> {
+        let digest: [u8; 32] = Sha256::digest(token.text().as_bytes()).into();
+        if self.good.get(&digest).await.is_some() {
+            return Some(true);
+        }
+        let verdict = self.verify(token);
+        if verdict == Some(true) {
+            self.good.insert(digest, ()).await;
+        }
+        verdict
+    }
+
+    fn verify(&self, token: &Token<'_>) -> Option<bool> {
+        let fits = |it: &&Key| it.algorithms.contains(&token.algorithm);
+        let Some(id) = &token.key_id else {
+            // Without a name it must be clear which key is meant, and it may be another one by now.
+            let mut fitting = self.keys.iter().filter(fits);
+            let key = fitting.next()?;
+            if fitting.next().is_some() {
+                return Some(false);
+            }
+            return token.is_signed_by(&key.key).then_some(true);
+        };
+        let mut named = self.keys.iter().filter(|it| it.id.as_ref() == Some(id)).peekable();
+        named.peek()?;
+        Some(named.filter(fits).any(|it| token.is_signed_by(&it.key)))
+    }
+}
+
+impl Key {
+    /// The key, if it is public, meant for signatures, of a kind that we know and strong enough.
+    fn usable(jwk: &Jwk) -> Option<Self> {
+        let verifies = jwk.usage.as_ref().is_none_or(|it| it == "sig")
+            && jwk.key_ops.as_ref().is_none_or(|it| it.iter().any(|it| it == "verify"));
+        // Whoever publishes a private key has no secret left that could sign.
+        if !verifies || jwk.d.is_some() {
+            return None;
+        }
+        let (mut algorithms, key) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            ("RSA", _) => (RSA.to_vec(), rsa(jwk)?),
+            ("EC", Some("P-256")) => (vec![Algorithm::ES256], ec(jwk, 32)?),
+            ("EC", Some("P-384")) => (vec![Algorithm::ES384], ec(jwk, 48)?),
+            ("OKP", Some("Ed25519")) => {
+                (vec![Algorithm::EdDSA], DecodingKey::from_ed_der(&number(jwk.x.as_deref()?, 32)?))
+            }
+            _ => return None,
+        };
+        if let Some(name) = &jwk.alg {
+            let only = jwt::algorithm(name)?;
+            algorithms.retain(|it| *it == only);
+        }
+        (!algorithms.is_empty()).then(|| Self { id: jwk.kid.clone(), algorithms, key })
+    }
+}
+
+/// What an RSA key may sign unless it says which one.
+const RSA: [Algorithm; 6] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+];
+
+fn rsa(jwk: &Jwk) -> Option<DecodingKey> {
+    let (n, e) = (decoded(jwk.n.as_deref()?)?, decoded(jwk.e.as_deref()?)?);
+    // Some write the sign's zero byte in front.
+    let n = n.strip_prefix(&[0]).unwrap_or(&n);
+    let bits = n.len() * 8 - n.first()?.leading_zeros() as usize;
+    RSA_BITS.contains(&bits).then(|| DecodingKey::from_rsa_raw_components(n, &e))
+}
+
+fn ec(jwk: &Jwk, bytes: usize) -> Option<DecodingKey> {
+    let (x, y) = (number(jwk.x.as_deref()?, bytes)?, number(jwk.y.as_deref()?, bytes)?);
+    // An uncompressed point (SEC 1, section 2.3.3); that it is on the curve is seen when it is used.
+    Some(DecodingKey::from_ec_der(&[&[4][..], &x, &y].concat()))
+}
+
+/// A number of exactly so many bytes.
+fn number(text: &str, bytes: usize) -> Option<Vec<u8>> {
+    decoded(text).filter(|it| it.len() == bytes)
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    BASE64_URL_SAFE_NO_PAD.decode(text).ok()
+}
