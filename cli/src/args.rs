@@ -5,8 +5,11 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    commands::{api, auth, completion, console, context, doctor, help, keys, man, projects, traces},
-    config::env::Env,
+    commands::{
+        api, audit, auth, completion, config, console, context, credentials, doctor, help, keys, man,
+        members, projects, sessions, traces,
+    },
+    config::{Sourced, env::Env},
     error::{CliError, Result},
     output::Format,
 };
@@ -32,7 +35,6 @@ pub struct Cli {
 
 /// Nouns and verbs.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one value of it in a run")]
 pub enum Command {
     /// Sign in, sign out, see who you are
     #[command(subcommand)]
@@ -40,15 +42,30 @@ pub enum Command {
     /// Servers by name, with project and level of protection
     #[command(subcommand, alias = "contexts")]
     Context(context::Command),
-    /// API keys: create, list, revoke
+    /// What a run goes by: list with sources, get, set, unset, edit
+    #[command(subcommand)]
+    Config(config::Command),
+    /// API keys: create, list, get, revoke
     #[command(subcommand, alias = "key")]
     Keys(keys::Command),
-    /// Projects: list, get, archive, unarchive, choose one
+    /// Projects: create, list, get, update, archive, unarchive, choose one
     #[command(subcommand, alias = "project")]
     Projects(projects::Command),
-    /// Traces: list, get, follow, send
+    /// Members and their seats: list, remove, restore
+    #[command(subcommand, alias = "member")]
+    Members(members::Command),
+    /// Your own keys at providers of models: list, set, delete
+    #[command(subcommand, alias = "credential")]
+    Credentials(credentials::Command),
+    /// Conversations that traces belong to: list
+    #[command(subcommand, alias = "session")]
+    Sessions(sessions::Command),
+    /// Traces: list, get, follow, send, export, delete
     #[command(subcommand, alias = "trace")]
     Traces(traces::Command),
+    /// Who did what of consequence: list
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Any request, authenticated
     Api(api::ApiArgs),
     /// The terminal console
@@ -116,6 +133,9 @@ pub struct GlobalArgs {
     /// Tries for each request (default: 3)
     #[arg(long, global = true, value_name = "N")]
     pub retries: Option<u32>,
+    /// Don't show long texts in a pager
+    #[arg(long, global = true)]
+    pub no_pager: bool,
     /// The command may name a context that does not exist yet.
     #[arg(skip)]
     pub new_context: bool,
@@ -134,23 +154,28 @@ pub enum ColorWhen {
 
 impl GlobalArgs {
     /// The output format: flags, `LOUPE_OUTPUT`, what the files say, what stdout is.
-    pub fn format(&self, env: &Env, configured: Option<&str>) -> Result<Format> {
-        let read = |source: &str, word: &str| {
-            Format::from_str(word, true).map_err(|_| {
+    pub fn format(&self, env: &Env, configured: Option<Sourced<String>>) -> Result<Sourced<Format>> {
+        let read = |Sourced { value, source }: Sourced<String>| {
+            Format::from_str(&value, true).map(|format| Sourced::new(format, source.clone())).map_err(|_| {
                 let words: Vec<_> = Format::value_variants().iter().map(|it| it.word()).collect();
-                CliError::usage(format!("{source}: `{word}` is none of {}", words.join(", ")))
+                CliError::usage(format!("{source}: `{value}` is none of {}", words.join(", ")))
             })
         };
+        let variable = env.var("LOUPE_OUTPUT").map(|word| Sourced::new(word.to_owned(), "LOUPE_OUTPUT"));
         let wants_json = self.json || self.jq.is_some();
-        match (self.output, env.var("LOUPE_OUTPUT"), configured) {
-            (Some(Format::Ndjson), ..) if self.jq.is_some() => Ok(Format::Ndjson),
-            _ if wants_json => Ok(Format::Json),
-            (Some(format), ..) => Ok(format),
-            (None, Some(word), _) => read("LOUPE_OUTPUT", word),
+        match (self.output, variable, configured) {
+            (Some(Format::Ndjson), ..) if self.jq.is_some() => Ok(Sourced::new(Format::Ndjson, "flag")),
+            _ if wants_json => Ok(Sourced::new(Format::Json, "flag")),
+            (Some(format), ..) => Ok(Sourced::new(format, "flag")),
+            (None, Some(word), _) => read(word),
             // A configured table would put padding and cut cells into pipes.
-            (None, None, Some("table" | "wide") | None) if !env.stdout_tty => Ok(Format::Tsv),
-            (None, None, Some(word)) => read("configuration", word),
-            (None, None, None) => Ok(Format::Table),
+            (None, None, Some(word))
+                if env.stdout_tty || !matches!(word.value.as_str(), "table" | "wide") =>
+            {
+                read(word)
+            }
+            (None, None, _) if env.stdout_tty => Ok(Sourced::new(Format::Table, "default")),
+            (None, None, _) => Ok(Sourced::new(Format::Tsv, "default off a terminal")),
         }
     }
 
@@ -181,8 +206,15 @@ impl Command {
         matches!(self, Self::Auth(auth::Command::Login(_)) | Self::Context(_))
     }
 
+    /// Whether it needs no configuration, so that it works also where the files are broken.
+    pub fn is_offline(&self) -> bool {
+        use config::Command::{Edit, Path};
+        let about_files = matches!(self, Self::Config(Path | Edit));
+        about_files || matches!(self, Self::Help(_) | Self::Completion(_) | Self::Man(_))
+    }
+
     /// Whether it goes on until it is stopped, so that `--timeout` means each request only.
     pub fn runs_on(&self) -> bool {
-        matches!(self, Self::Console(_) | Self::Traces(traces::Command::Tail(_)))
+        matches!(self, Self::Console(_) | Self::Traces(traces::Command::Tail(_) | traces::Command::Export(_)))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     args::GlobalArgs,
     config::{Settings, env::Env},
-    error::{CliError, Result},
+    error::{CliError, Result, session_needed},
     output::{self, Out},
 };
 
@@ -27,7 +27,7 @@ pub struct Ctx {
 impl Ctx {
     /// Makes the surroundings and tells about loose files.
     pub fn new(global: GlobalArgs, env: Env, settings: Settings) -> Result<Self> {
-        let mut out = Out::of_process(&global, &env, settings.format, settings.utc)?;
+        let mut out = Out::of_process(&global, &env, settings.format.value, settings.utc)?;
         for warning in &settings.warnings {
             out.note(warning);
         }
@@ -37,6 +37,21 @@ impl Ctx {
     /// A client for the server of this run.
     pub fn client(&self) -> Result<Client> {
         Ok(Client::new(self.settings.client(self.observer()))?)
+    }
+
+    /// A client, if there is a session: an API key does not reach what `subject` names. A dry run
+    /// needs none.
+    pub fn session_client(&self, subject: &str) -> Result<Client> {
+        let client = self.client()?;
+        if client.has_session() || self.global.dry_run { Ok(client) } else { Err(session_needed(subject)) }
+    }
+
+    /// Whether a change of files on this machine is to be made; on `--dry-run` it is only named.
+    pub fn changes_files(&mut self, what: &str) -> bool {
+        if self.global.dry_run {
+            self.out.say(&format!("would {what}"));
+        }
+        !self.global.dry_run
     }
 
     /// Sends a request that changes something and hands back what was answered; nothing is
@@ -64,7 +79,7 @@ impl Ctx {
     pub fn show_call<T>(&mut self, call: &Call<T>) -> Result<()> {
         let body = match &call.body {
             Body::Empty => Value::Null,
-            Body::Json(value) => value.clone(),
+            Body::Json(value) => masked(value),
             Body::Bytes { content_type, bytes } => {
                 json!({ "content_type": content_type, "bytes": bytes.len() })
             }
@@ -82,7 +97,12 @@ impl Ctx {
     }
 
     fn observer(&self) -> Option<Observer> {
-        let (verbose, quiet) = (self.global.verbose, self.global.quiet);
+        let logged = match self.env.var("LOUPE_LOG") {
+            Some("trace") => 2,
+            Some("debug") => 1,
+            _ => 0,
+        };
+        let (verbose, quiet) = (self.global.verbose.max(logged), self.global.quiet);
         Some(Arc::new(move |notice| match notice {
             Notice::Requested { method, path, outcome, elapsed, request_id, headers } if verbose > 0 => {
                 let outcome = outcome.as_ref().map_or_else(Clone::clone, u16::to_string);
@@ -102,4 +122,15 @@ impl Ctx {
             Notice::Requested { .. } | Notice::Waiting { .. } => {}
         }))
     }
+}
+
+/// A body whose secrets are not shown.
+fn masked(body: &Value) -> Value {
+    let mut body = body.clone();
+    for name in ["api_key", "secret"] {
+        if let Some(secret) = body.get_mut(name).filter(|it| it.is_string()) {
+            *secret = "***".into();
+        }
+    }
+    body
 }

@@ -143,8 +143,17 @@ fn hint_for(answer: &ApiError) -> String {
         (401, _) => {
             "the credential is not valid here; see `loupe auth status`, renew with `loupe auth login`".into()
         }
-        (402, "plan_upgrade_required") => "`loupe traces list --filter ...` works on every plan".into(),
+        (402, "plan_upgrade_required") => {
+            "`loupe auth status` shows the plan; `loupe traces list --filter ...` works on every one".into()
+        }
+        (402, "ingest_quota_exceeded") => {
+            "`loupe auth status` shows what the month allows; nothing more is stored until it ends".into()
+        }
+        (402, "seat_limit_exceeded") => {
+            "free a seat (loupe members remove MEMBER, as owner) or take a larger plan".into()
+        }
         (402, _) => "`loupe auth status` shows the plan".into(),
+        (403, "member_removed") => "an owner can let you in again: loupe members restore MEMBER".into(),
         (403, "session_required") => "set LOUPE_SESSION_TOKEN or run `loupe auth login --session`".into(),
         (403, "scope_forbidden") => "the API key is restricted; `loupe auth status` shows its scopes".into(),
         (403, "error.project.archived") => "unarchive it: loupe projects unarchive PROJECT".into(),
@@ -154,8 +163,17 @@ fn hint_for(answer: &ApiError) -> String {
         (409, "error.project.cannot_archive_last") => {
             "a tenant keeps one active project; make another one first".into()
         }
+        (409, "idempotency_in_flight") => "the same request is still at work; repeat it in a moment".into(),
         (409, _) => "look at the present state first, then repeat if it still makes sense".into(),
-        (429, _) => "wait for the next window, or ask for fewer requests".into(),
+        (422, "idempotency_key_reused") => "give each request a key of its own".into(),
+        (422, "provider_credentials_missing") => "store one: loupe credentials set PROVIDER".into(),
+        (429, _) => {
+            "wait for the next window, or ask for fewer requests; `loupe doctor` shows the limit".into()
+        }
+        (400, "invalid_cursor") => {
+            "a cursor goes with the filters that it came with; begin without it".into()
+        }
+        (503, _) => "the server has more work than it can take; try again in a moment".into(),
         (400..=499, _) => "`loupe help filters` and --help show what is taken".into(),
         _ => "quote the request id to whoever runs the server".into(),
     }

@@ -1,13 +1,21 @@
 //! Turning what people write (a name, the last characters of an id) into ids.
 
-use api::client::{
-    Client,
-    calls::{self, Page},
+use api::{
+    client::{
+        Call, Client, Error,
+        calls::{self, Page},
+    },
+    filter::Filter,
+    key::ApiKey,
+    member::Member,
+    page::MAX_LIMIT,
+    project::Project,
 };
-use api::{filter::Filter, key::ApiKey, project::Project};
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::{
+    commands::listing::next_cursor,
     config::Settings,
     error::{CliError, Result},
     exit::Exit,
@@ -17,6 +25,8 @@ use crate::{
 const TRACE_PAGES: usize = 10;
 /// The shortest end of an id that is looked for.
 const SHORTEST: usize = 4;
+/// The shortest start of a key that names it: `lp_` and four characters.
+const SHORTEST_PREFIX: usize = 7;
 
 /// The project of this run, if one is set. A name is looked up.
 pub async fn current_project(client: &Client, settings: &Settings) -> Result<Option<Uuid>> {
@@ -34,16 +44,7 @@ pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
     if let Ok(id) = wanted.parse() {
         return Ok(client.call(&calls::project(id)).await?);
     }
-    let mut projects = Vec::new();
-    let mut page = Page { limit: Some(200), cursor: None };
-    loop {
-        let list = client.call(&calls::projects(None, &page)).await?;
-        projects.extend(list.projects);
-        page.cursor = list.next_cursor.filter(|_| list.has_more);
-        if page.cursor.is_none() {
-            break;
-        }
-    }
+    let mut projects: Vec<Project> = rows(client, "projects", |page| calls::projects(None, page)).await?;
     if let Some(at) = projects.iter().position(|project| project.name == wanted) {
         return Ok(projects.swap_remove(at));
     }
@@ -60,29 +61,52 @@ pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
 /// An API key by id, by the end of its id, by prefix or by name.
 pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
     let keys = api_keys(client).await?;
-    let fits = |key: &&ApiKey| {
-        key.id.to_string() == wanted
-            || key.prefix == wanted
-            || key.name == wanted
-            || ends_with(&key.id, wanted)
+    let prefixed = |key: &ApiKey| wanted.len() >= SHORTEST_PREFIX && key.prefix.starts_with(wanted);
+    let fits = |key: &ApiKey| {
+        key.id.to_string() == wanted || key.name == wanted || prefixed(key) || ends_with(&key.id, wanted)
     };
-    let mut found: Vec<&ApiKey> = keys.iter().filter(fits).collect();
+    let mut found: Vec<ApiKey> = keys.into_iter().filter(fits).collect();
     match (found.pop(), found.len()) {
-        (Some(key), 0) => Ok(key.clone()),
-        (_, others) => Err(missing("API key", wanted, others).hint("see `loupe keys list`; ids are unique")),
+        (Some(key), 0) => Ok(key),
+        (None, _) => Err(missing("API key", wanted, 0).hint("see `loupe keys list`")),
+        (_, others) => Err(missing("API key", wanted, others + 1)
+            .hint("give its id, which only one key has: loupe keys list --fields name,prefix,id")),
     }
 }
 
 /// Every API key.
 pub async fn api_keys(client: &Client) -> Result<Vec<ApiKey>> {
-    let mut keys = Vec::new();
-    let mut page = Page { limit: Some(200), cursor: None };
+    rows(client, "apikeys", calls::api_keys).await
+}
+
+/// A member by id, by the end of its id, or by subject.
+pub async fn member(client: &Client, wanted: &str) -> Result<Member> {
+    let members: Vec<Member> = rows(client, "members", calls::members).await?;
+    let fits = |it: &Member| it.subject == wanted || it.id.to_string() == wanted || ends_with(&it.id, wanted);
+    let mut found: Vec<Member> = members.into_iter().filter(fits).collect();
+    match (found.pop(), found.len()) {
+        (Some(member), 0) => Ok(member),
+        (None, _) => Err(missing("member", wanted, 0).hint("see `loupe members list`")),
+        (_, others) => Err(missing("member", wanted, others + 1).hint("see `loupe members list`")),
+    }
+}
+
+/// Every row of a list.
+async fn rows<L, T: DeserializeOwned>(
+    client: &Client,
+    plural: &str,
+    call: impl Fn(&Page) -> Call<L>,
+) -> Result<Vec<T>> {
+    let mut rows = Vec::new();
+    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
     loop {
-        let list = client.call(&calls::api_keys(&page)).await?;
-        keys.extend(list.apikeys);
-        page.cursor = list.next_cursor.filter(|_| list.has_more);
+        let mut document = client.value(&call(&page)).await?;
+        let more: Vec<T> = serde_json::from_value(document[plural].take())
+            .map_err(|source| CliError::from(Error::Unreadable { source }))?;
+        rows.extend(more);
+        page.cursor = next_cursor(&document);
         if page.cursor.is_none() {
-            return Ok(keys);
+            return Ok(rows);
         }
     }
 }
@@ -101,7 +125,7 @@ pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Res
     }
     let project = current_project(client, settings).await?;
     let mut found: Vec<String> = Vec::new();
-    let mut page = Page { limit: Some(200), cursor: None };
+    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
     for _ in 0..TRACE_PAGES {
         let list = client.call(&calls::traces(&Filter::default(), project, &page)).await?;
         found.extend(

@@ -18,7 +18,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches};
 
-use args::{Cli, Command};
+use args::Cli;
 use config::env::Env;
 use ctx::Ctx;
 use error::{CliError, Result};
@@ -45,6 +45,8 @@ pub fn main() -> ExitCode {
     };
     let ended = runtime.block_on(async {
         tokio::select! {
+            // What ended has ended: a Ctrl-C that was meant for the pager does not count.
+            biased;
             ended = Box::pin(run(cli, Env::of_process(), wants_json)) => ended,
             exit = signal() => exit.into(),
         }
@@ -83,10 +85,8 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
         };
         return finish(out.write(commands::help::SHORT), wants_json);
     };
-    // Pages and scripts need no configuration, and come even where it is broken.
-    let offline = matches!(command, Command::Help(_) | Command::Completion(_) | Command::Man(_));
     global.new_context = command.makes_contexts();
-    let settings = if offline {
+    let settings = if command.is_offline() {
         config::Settings::resolve(
             &global.without_target(),
             &Env { vars: Default::default(), cwd: None, ..env.clone() },
@@ -100,7 +100,7 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
         Err(error) => return finish(Err(error), wants_json),
     };
     let as_json = ctx.out.format.is_json();
-    let limit = ctx.settings.timeout.filter(|_| !command.runs_on());
+    let limit = ctx.settings.timeout.as_ref().map(|limit| limit.value).filter(|_| !command.runs_on());
     let work = commands::run(&mut ctx, command);
     let ended = match limit {
         None => work.await,

@@ -14,9 +14,10 @@ use crate::{
 };
 
 /// Asks whether to go on. On a protected context, or where `typed` is given, the word has to be
-/// typed; else y. `--yes` answers for the person; without a terminal it is required.
+/// typed; else y. `--yes` answers for the person; without a terminal it is required. A dry run has
+/// nothing to confirm.
 pub async fn confirm(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<()> {
-    if ctx.global.yes {
+    if ctx.global.yes || ctx.global.dry_run {
         return Ok(());
     }
     require_terminal(ctx, "--yes")?;
@@ -31,6 +32,11 @@ pub async fn confirm(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<(
         None => matches!(answer.to_lowercase().as_str(), "y" | "yes"),
     };
     if agreed { Ok(()) } else { Err(CliError::new(Exit::Declined, "nothing was changed")) }
+}
+
+/// Fails before any request where a confirmation will be needed and nobody can give it.
+pub fn require_answer(ctx: &Ctx) -> Result<()> {
+    if ctx.global.yes || ctx.global.dry_run { Ok(()) } else { require_terminal(ctx, "--yes") }
 }
 
 /// Reads a secret without showing it.

@@ -18,7 +18,8 @@ pub struct Call<T> {
     pub body: Body,
     /// Which credential goes with it.
     pub auth: Auth,
-    /// Whether sending it twice does no harm.
+    /// Whether sending it twice does no harm by itself. A POST of which that can't be said is
+    /// sent with an `Idempotency-Key`, see [`super::Client::send`].
     pub repeatable: bool,
     answer: PhantomData<fn() -> T>,
 }
@@ -78,6 +79,16 @@ impl<T> Call<T> {
         Self::new(Method::POST, path)
     }
 
+    /// A PATCH. What it sets is a state, so the same one again changes nothing.
+    pub fn patch(path: impl Into<String>) -> Self {
+        Self::new(Method::PATCH, path).repeatable()
+    }
+
+    /// A DELETE.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
     /// Adds a query parameter.
     pub fn query(mut self, name: impl Into<String>, value: impl fmt::Display) -> Self {
         self.query.push((name.into(), value.to_string()));
@@ -108,6 +119,18 @@ impl<T> Call<T> {
     pub fn repeatable(mut self) -> Self {
         self.repeatable = true;
         self
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The header of this name, whatever its case.
+    pub fn header_value(&self, name: &str) -> Option<&str> {
+        let named = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
     }
 
     /// Path and query as they stand in the request line.

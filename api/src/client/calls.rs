@@ -1,15 +1,21 @@
 //! Every endpoint that the clients use, with the type of its answer.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Auth, Body, Call, call::Method, stream::Traces};
 use crate::{
+    Timestamp,
+    audit::AuditLog,
+    credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
     filter::Filter,
     ingest::{BatchResult, Ingested},
     key::{ApiKey, ApiKeyList, NewApiKey},
+    member::{Member, MemberChange, MemberList, MemberStatus},
     model::ModelList,
-    project::{Project, ProjectList, ProjectStatus},
+    project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus},
+    session::SessionList,
     tenant::Me,
     trace::{SpanList, Trace, TraceList},
 };
@@ -58,6 +64,37 @@ pub fn spans(trace: &str, page: &Page) -> Call<SpanList> {
     paged(Call::get(format!("/v1/traces/{}/spans", segment(trace))), page)
 }
 
+/// The traces that a filter selects, with their spans, as a stream of lines in a format
+/// (`jsonl` or `otlp`). To be opened with [`super::Client::download`].
+pub fn export_traces(filter: &Filter, project: Option<Uuid>, format: &str) -> Call<()> {
+    filtered(Call::get("/v1/traces/export"), filter, project).query("format", format)
+}
+
+/// Deletes a trace with all that hangs on it.
+pub fn delete_trace(id: &str) -> Call<()> {
+    Call::delete(format!("/v1/traces/{}", segment(id))).with(Auth::Session)
+}
+
+/// Which sessions; each member that is absent leaves the choice open.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    /// Of one project.
+    pub project_id: Option<Uuid>,
+    /// Of one user of the application.
+    pub user_id: Option<String>,
+    /// With a trace at or after this time.
+    pub from: Option<Timestamp>,
+    /// With a trace at or before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// A page of sessions, by their last trace, newest first.
+pub fn sessions(filter: &SessionFilter, page: &Page) -> Call<SessionList> {
+    let SessionFilter { project_id, user_id, from, to } = filter;
+    let call = Call::get("/v1/sessions").maybe("project_id", *project_id).maybe("user_id", user_id.as_ref());
+    paged(call.maybe("from", *from).maybe("to", *to), page)
+}
+
 /// Stores one trace. Repeatable if the item has an id.
 pub fn ingest(item: Value) -> Call<Ingested> {
     let named = has_id(&item);
@@ -86,23 +123,12 @@ pub fn api_keys(page: &Page) -> Call<ApiKeyList> {
 
 /// Makes an API key; the answer holds its secret.
 pub fn create_api_key(key: &NewApiKey) -> Call<ApiKey> {
-    let NewApiKey { name, scopes, project_id, expires_at } = key;
-    let mut body = json!({ "name": name });
-    if let Some(scopes) = scopes {
-        body["scopes"] = json!(scopes);
-    }
-    if let Some(project) = project_id {
-        body["project_id"] = json!(project);
-    }
-    if let Some(expires) = expires_at {
-        body["expires_at"] = json!(expires);
-    }
-    Call::post("/v1/apikeys").json(body).with(Auth::SessionOnly)
+    Call::post("/v1/apikeys").json(given(key)).with(Auth::SessionOnly)
 }
 
 /// Ends an API key.
-pub fn revoke_api_key(id: Uuid) -> Call<Value> {
-    Call::new(Method::DELETE, format!("/v1/apikeys/{id}")).with(Auth::SessionOnly)
+pub fn revoke_api_key(id: Uuid) -> Call<()> {
+    Call::delete(format!("/v1/apikeys/{id}")).with(Auth::SessionOnly)
 }
 
 /// A page of projects, newest first; of one status, or all.
@@ -120,6 +146,16 @@ pub fn project(id: Uuid) -> Call<Project> {
     Call::get(format!("/v1/projects/{id}"))
 }
 
+/// Makes a project.
+pub fn create_project(project: &NewProject) -> Call<Project> {
+    Call::post("/v1/projects").json(given(project)).with(Auth::Session)
+}
+
+/// Changes what is given of a project.
+pub fn change_project(id: Uuid, change: &ProjectChange) -> Call<Project> {
+    Call::patch(format!("/v1/projects/{id}")).json(json!(change)).with(Auth::Session)
+}
+
 /// Suspends ingest for every key of a project.
 pub fn archive_project(id: Uuid) -> Call<Project> {
     Call::post(format!("/v1/projects/{id}/archive")).with(Auth::Session)
@@ -128,6 +164,62 @@ pub fn archive_project(id: Uuid) -> Call<Project> {
 /// Lets a project take traces again.
 pub fn unarchive_project(id: Uuid) -> Call<Project> {
     Call::post(format!("/v1/projects/{id}/unarchive")).with(Auth::Session)
+}
+
+/// A page of members, newest first, removed ones included.
+pub fn members(page: &Page) -> Call<MemberList> {
+    paged(Call::get("/v1/members"), page).with(Auth::SessionOnly)
+}
+
+/// Takes a member's seat; the member's tokens are refused from then on.
+pub fn remove_member(id: Uuid) -> Call<()> {
+    Call::delete(format!("/v1/members/{id}")).with(Auth::SessionOnly)
+}
+
+/// Lets a removed member in again.
+pub fn restore_member(id: Uuid) -> Call<Member> {
+    let change = MemberChange { status: MemberStatus::Active };
+    Call::patch(format!("/v1/members/{id}")).json(json!(change)).with(Auth::SessionOnly)
+}
+
+/// The tenant's credentials for providers of models.
+pub fn provider_credentials() -> Call<ProviderCredentialList> {
+    Call::get("/v1/provider-credentials").with(Auth::SessionOnly)
+}
+
+/// Stores a credential. What it lacks is unset, but for the key, which stays.
+pub fn put_provider_credential(
+    provider: Provider,
+    credential: &NewProviderCredential,
+) -> Call<ProviderCredential> {
+    let path = format!("/v1/provider-credentials/{}", provider.as_str());
+    Call::new(Method::PUT, path).json(given(credential)).with(Auth::SessionOnly)
+}
+
+/// Deletes a credential.
+pub fn delete_provider_credential(provider: Provider) -> Call<()> {
+    Call::delete(format!("/v1/provider-credentials/{}", provider.as_str())).with(Auth::SessionOnly)
+}
+
+/// Which records of the audit log; each member that is absent leaves the choice open.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Of one action, such as `api_key.create`.
+    pub action: Option<String>,
+    /// Of one actor: a session's subject or a key's id.
+    pub actor: Option<String>,
+    /// At or after this time.
+    pub from: Option<Timestamp>,
+    /// At or before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// A page of the audit log, newest first.
+pub fn audit_log(filter: &AuditFilter, page: &Page) -> Call<AuditLog> {
+    let AuditFilter { action, actor, from, to } = filter;
+    let call = Call::get("/v1/audit-log").with(Auth::Session);
+    let call = call.maybe("action", action.as_ref()).maybe("actor", actor.as_ref());
+    paged(call.maybe("from", *from).maybe("to", *to), page)
 }
 
 /// The prices of models.
@@ -146,6 +238,15 @@ pub fn segment(text: &str) -> String {
         }
     }
     path
+}
+
+/// A body with the members that are given; those that are null are left out.
+fn given(body: &impl Serialize) -> Value {
+    let mut body = json!(body);
+    if let Value::Object(members) = &mut body {
+        members.retain(|_, value| !value.is_null());
+    }
+    body
 }
 
 fn filtered<T>(mut call: Call<T>, filter: &Filter, project: Option<Uuid>) -> Call<T> {

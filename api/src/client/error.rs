@@ -81,8 +81,9 @@ impl ApiError {
             None => format!("the server answered {status}"),
         });
         let request_id = text("request_id").or_else(|| header("x-request-id"));
-        let retry_after =
-            header("retry-after").and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
+        let seconds = |name: &str| header(name).and_then(|value| value.trim().parse().ok());
+        let retry_after = seconds("retry-after").or_else(|| window_left(status, headers));
+        let retry_after = retry_after.map(Duration::from_secs);
         Self { status, code, message, request_id, retry_after, body }
     }
 
@@ -115,6 +116,14 @@ impl Error {
             other => other.to_string(),
         }
     }
+}
+
+/// Seconds until the window of a rate limit ends, by the server's own clock.
+fn window_left(status: u16, headers: &HeaderMap) -> Option<u64> {
+    let header = |name: &str| headers.get(name)?.to_str().ok();
+    let ends: i64 = header("x-ratelimit-reset").filter(|_| status == 429)?.trim().parse().ok()?;
+    let now = chrono::DateTime::parse_from_rfc2822(header("date")?).ok()?;
+    u64::try_from(ends - now.timestamp()).ok()
 }
 
 /// The innermost cause of an error; the outer ones repeat the address.

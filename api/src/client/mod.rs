@@ -7,6 +7,7 @@
 
 pub mod call;
 pub mod calls;
+pub mod download;
 pub mod error;
 pub mod retry;
 pub mod stream;
@@ -17,11 +18,16 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use url::Url;
+use uuid::Uuid;
 
 pub use call::{Auth, Body, Call};
+pub use download::Download;
 pub use error::{ApiError, Error};
 pub use retry::Retry;
 pub use stream::{StreamEvent, TraceStream};
+
+/// Header that lets the server know a POST again when it is repeated.
+pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// What a client is made of.
 #[derive(Clone)]
@@ -106,6 +112,11 @@ impl Answer {
         serde_json::from_slice(body).map_err(|source| Error::Unreadable { source })
     }
 
+    /// Whether this is the kept answer to an earlier try, from which secrets are left out.
+    pub fn is_replayed(&self) -> bool {
+        self.headers.get("idempotency-replayed").is_some_and(|value| value == "true")
+    }
+
     /// `X-RateLimit-Limit` and `X-RateLimit-Remaining`, where the server sent both.
     pub fn rate_limit(&self) -> Option<(u64, u64)> {
         let number = |name| self.headers.get(name)?.to_str().ok()?.parse().ok();
@@ -172,10 +183,33 @@ impl Client {
     }
 
     /// Performs a call; repeats it where that is safe and can help.
+    ///
+    /// A POST that would do something twice goes with an `Idempotency-Key` of its own, the same
+    /// one in every try, so that the server does it once.
     pub async fn send<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
+        let keyed = keyed(call);
+        let call = keyed.as_ref().unwrap_or(call);
+        self.retried(call, || self.attempt(call)).await
+    }
+
+    /// Opens an answer of any length, such as an export. Only the start is repeated where that
+    /// can help; an answer that breaks off is an error of [`Download::chunk`].
+    pub async fn download<T>(&self, call: &Call<T>) -> Result<Download, Error> {
+        let started = self.retried(call, || async {
+            let request = self.request(call)?;
+            self.started(call, request, self.options.timeout).await
+        });
+        Ok(Download::new(started.await?))
+    }
+
+    /// Tries until it succeeds, or until another try is not safe, can't help, or was the last.
+    async fn retried<T, R, F>(&self, call: &Call<T>, attempt_once: impl Fn() -> F) -> Result<R, Error>
+    where
+        F: Future<Output = Result<R, Error>>,
+    {
         let mut attempt = 1;
         loop {
-            let error = match self.attempt(call).await {
+            let error = match attempt_once().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -315,6 +349,23 @@ impl Client {
         let why = format!("no answer within {:?}", self.options.timeout);
         Error::Unreachable { url: self.base.to_string(), why, sent: true }
     }
+}
+
+/// The call with a key by which the server knows it again, if it is one that needs a key.
+fn keyed<T>(call: &Call<T>) -> Option<Call<T>> {
+    if call.method != call::Method::POST || call.repeatable {
+        return None;
+    }
+    let call = call.clone().repeatable();
+    Some(match call.header_value(IDEMPOTENCY_KEY) {
+        Some(_) => call,
+        None => call.header(IDEMPOTENCY_KEY, random_key()),
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the key names one call of one process, and no test wants it")]
+fn random_key() -> String {
+    Uuid::new_v4().to_string()
 }
 
 fn requested<T>(call: &Call<T>, sent: Result<&reqwest::Response, &Error>, elapsed: Duration) -> Notice {

@@ -6,6 +6,8 @@ use super::Error;
 
 /// The longest wait between two tries; a server that asks for more gets an error shown instead.
 const LONGEST: Duration = Duration::from_secs(120);
+/// Code of a request whose `Idempotency-Key` belongs to one that has not been answered yet.
+const IN_FLIGHT: &str = "idempotency_in_flight";
 
 /// How often and how patiently a call is tried.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,8 @@ impl Retry {
         match error {
             Error::Unreachable { sent, .. } if repeatable || !sent => Some(backoff),
             Error::Answer(answer) => match answer.status {
+                // An earlier try is still at work, and its answer will be this one's.
+                409 if repeatable && answer.code == IN_FLIGHT => Some(backoff),
                 429 => answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST),
                 500..=599 if repeatable => {
                     answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST)

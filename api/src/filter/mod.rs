@@ -91,13 +91,23 @@ impl Filter {
         self.params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The same, but for traces begun before a moment.
+    /// The same, but for traces begun at a moment or after.
     pub fn since(mut self, start: Timestamp) -> Self {
         let from = self.params.iter_mut().find(|(name, _)| *name == "from");
         match from {
             // Both are written alike, so the later one is also the larger text.
             Some((_, from)) => *from = start.to_string().max(std::mem::take(from)),
             None => self.params.push(("from", start.to_string())),
+        }
+        self
+    }
+
+    /// The same, but for traces begun at a moment or before.
+    pub fn until(mut self, end: Timestamp) -> Self {
+        match self.params.iter_mut().find(|(name, _)| *name == "to") {
+            // Both are written alike, so the earlier one is also the smaller text.
+            Some((_, to)) => *to = end.to_string().min(std::mem::take(to)),
+            None => self.params.push(("to", end.to_string())),
         }
         self
     }

@@ -6,7 +6,7 @@ use ::api::client::{Auth, Body, Call, call::Method};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::next_cursor;
+use super::listing::next_cursor;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -172,7 +172,12 @@ fn auth(args: &ApiArgs, path: &str) -> Auth {
         Some(AuthKind::None) => Auth::None,
         None if !path.starts_with("/v1/") => Auth::None,
         None if path.starts_with("/v1/apikeys") && path != "/v1/apikeys/current" => Auth::SessionOnly,
-        None if path.starts_with("/v1/control") || path.starts_with("/v1/members") => Auth::SessionOnly,
+        None if ["/v1/control", "/v1/members", "/v1/provider-credentials"]
+            .iter()
+            .any(|it| path.starts_with(it)) =>
+        {
+            Auth::SessionOnly
+        }
         None if args.method == Method::GET || path.starts_with("/v1/ingest") => Auth::Key,
         None => Auth::Session,
     }

@@ -125,6 +125,9 @@ fn row(ctx: &Ctx, credentials: &Credentials, name: &str, context: &Context) -> V
 
 fn use_context(ctx: &mut Ctx, name: &str) -> Result {
     known(ctx, name)?;
+    if !ctx.changes_files(&format!("make {name} the current context")) {
+        return Ok(());
+    }
     ctx.settings.config.current = Some(name.to_owned());
     ctx.settings.config.save(ctx.settings.profile_dir()?)?;
     ctx.out.note(&format!("now using {name}"));
@@ -177,6 +180,9 @@ fn set(ctx: &mut Ctx, args: SetArgs) -> Result {
     if let Some(url) = &ctx.global.url {
         api::client::Client::new(api::client::Options::new(url.clone()))?;
     }
+    if !ctx.changes_files(&format!("save the context {}", args.name)) {
+        return Ok(());
+    }
     let dir = ctx.settings.profile_dir()?.to_owned();
     let config = &mut ctx.settings.config;
     let context = config.contexts.entry(args.name.clone()).or_default();
@@ -198,6 +204,9 @@ async fn delete(ctx: &mut Ctx, name: &str) -> Result {
     known(ctx, name)?;
     let what = format!("This deletes the context {name} and the credentials stored for it on this machine.");
     prompt::confirm(ctx, &what, None).await?;
+    if !ctx.changes_files(&format!("delete the context {name}")) {
+        return Ok(());
+    }
     let dir = ctx.settings.profile_dir()?.to_owned();
     let mut credentials = Credentials::load(&dir)?;
     if credentials.contexts.remove(name).is_some() {

@@ -5,12 +5,14 @@ use std::time::Instant;
 use ::api::{
     Timestamp,
     client::{Answer, Auth, Call, Client, calls},
+    tenant::Me,
 };
 use chrono::DateTime;
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
+    commands::auth::usage,
     config::env::now,
     ctx::Ctx,
     error::{CliError, Result},
@@ -138,6 +140,27 @@ impl Checks {
         self.bad("clock", CliError::new(Exit::Failed, message).hint("set the clock, or give times in full"));
     }
 
+    /// What the month allows, once, whichever credential told it.
+    fn usage(&mut self, me: &Me) {
+        let told = self.rows.iter().any(|row| row["name"] == "usage");
+        let spent = me
+            .limits
+            .traces_per_month
+            .filter(|limit| me.usage.traces >= 0 && *limit <= me.usage.traces as u64);
+        match spent {
+            _ if told => {}
+            None => self.good("usage", usage(me)),
+            Some(limit) => {
+                let message = format!("all {limit} traces of {} are used", me.usage.month);
+                let error = CliError::new(Exit::Plan, message);
+                self.bad(
+                    "usage",
+                    error.hint("nothing more is stored until the month ends, or the plan changes"),
+                );
+            }
+        }
+    }
+
     async fn credential(&mut self, ctx: &Ctx, name: &str) -> Result {
         let mut options = ctx.settings.client(None);
         if name == "session" {
@@ -147,7 +170,10 @@ impl Checks {
         }
         let found = Client::new(options)?.send(&calls::me()).await;
         let limits = found.as_ref().ok().and_then(Answer::rate_limit);
-        let me = found.and_then(|answer| answer.json::<::api::tenant::Me>());
+        let me = found.and_then(|answer| answer.json::<Me>());
+        if let Ok(me) = &me {
+            self.usage(me);
+        }
         let described = me.map(|me| {
             let expires: Option<Timestamp> = me.expires_at;
             let until = expires.map(|time| format!(", until {time}")).unwrap_or_default();

@@ -1,31 +1,52 @@
 //! The commands: a noun a file or folder, a verb a function, each with its arguments beside it.
 
 pub mod api;
+pub mod audit;
 pub mod auth;
 pub mod completion;
+pub mod config;
 pub mod console;
 pub mod context;
+pub mod credentials;
 pub mod doctor;
 pub mod help;
 pub mod keys;
+pub mod listing;
 pub mod man;
+pub mod members;
 pub mod projects;
 pub mod secret_file;
+pub mod sessions;
 pub mod traces;
 
-use ::api::client::{Call, Client};
-use serde_json::{Value, json};
+use ::api::{
+    Timestamp,
+    filter::when::{Clock, instant},
+    text::printable,
+};
+use serde_json::Value;
 
-use crate::{args::Command, ctx::Ctx, error::Result};
+use crate::{
+    args::Command,
+    config::env::now,
+    ctx::Ctx,
+    error::{CliError, Result},
+    output::Format,
+};
 
 /// Runs a command.
 pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     match command {
         Command::Auth(command) => auth::run(ctx, command).await,
         Command::Context(command) => context::run(ctx, command).await,
+        Command::Config(command) => config::run(ctx, command).await,
         Command::Keys(command) => keys::run(ctx, command).await,
         Command::Projects(command) => projects::run(ctx, command).await,
+        Command::Members(command) => members::run(ctx, command).await,
+        Command::Credentials(command) => credentials::run(ctx, command).await,
+        Command::Sessions(command) => sessions::run(ctx, command).await,
         Command::Traces(command) => traces::run(ctx, command).await,
+        Command::Audit(command) => audit::run(ctx, command).await,
         Command::Api(args) => api::run(ctx, args).await,
         Command::Console(args) => console::run(ctx, args).await,
         Command::Doctor(args) => doctor::run(ctx, args).await,
@@ -35,35 +56,22 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// Reads a list to its end and merges the pages into one document, in the shape of a page.
-async fn all_pages<T>(
-    ctx: &mut Ctx,
-    client: &Client,
-    plural: &str,
-    page: impl Fn(Option<String>) -> Call<T>,
-) -> Result<Value> {
-    let mut rows: Vec<Value> = Vec::new();
-    let mut cursor = None;
-    loop {
-        let mut document = client.value(&page(cursor)).await?;
-        if let Some(Value::Array(more)) = document.get_mut(plural).map(Value::take) {
-            rows.extend(more);
-        }
-        cursor = next_cursor(&document);
-        if cursor.is_none() {
-            if rows.is_empty() {
-                ctx.out.note(&format!("no {plural}"));
-            }
-            document[plural] = Value::Array(rows);
-            document["has_more"] = json!(false);
-            document["next_cursor"] = Value::Null;
-            return Ok(document);
+/// Reports a change that has nothing else to show: a sentence for people, for programs a document
+/// or the id of what was changed.
+fn report(ctx: &mut Ctx, sentence: &str, id: &str, document: Value) -> Result {
+    match ctx.out.format {
+        Format::Json | Format::Ndjson => ctx.out.json(&document),
+        Format::Id => ctx.out.write(&format!("{}\n", printable(id))),
+        _ => {
+            ctx.out.note(sentence);
+            Ok(())
         }
     }
 }
 
-/// Where a list goes on, if it does.
-fn next_cursor(document: &Value) -> Option<String> {
-    let more = document.get("has_more").and_then(Value::as_bool).unwrap_or_default();
-    document.get("next_cursor").and_then(Value::as_str).filter(|_| more).map(str::to_owned)
+/// A moment that a flag names, such as `-15m`, `yesterday` or a date.
+fn moment(flag: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
+    let clock = Clock::of(&now());
+    let read = text.map(|text| instant(text, &clock)).transpose();
+    read.map_err(|why| CliError::usage(format!("{flag}: {why}")))
 }

@@ -19,6 +19,8 @@ pub struct Env {
     pub stderr_tty: bool,
     /// Columns of the terminal, if there is one.
     pub columns: Option<usize>,
+    /// Rows of the terminal, if there is one.
+    pub rows: Option<usize>,
 }
 
 impl Env {
@@ -26,6 +28,7 @@ impl Env {
     pub fn of_process() -> Self {
         let vars = std::env::vars_os();
         let stdout_tty = std::io::stdout().is_terminal();
+        let size = stdout_tty.then(crossterm::terminal::size).and_then(Result::ok);
         Self {
             vars: vars
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -34,10 +37,8 @@ impl Env {
             stdin_tty: std::io::stdin().is_terminal(),
             stdout_tty,
             stderr_tty: std::io::stderr().is_terminal(),
-            columns: stdout_tty
-                .then(crossterm::terminal::size)
-                .and_then(Result::ok)
-                .map(|(columns, _)| columns.into()),
+            columns: size.map(|(columns, _)| columns.into()),
+            rows: size.map(|(_, rows)| rows.into()),
         }
     }
 

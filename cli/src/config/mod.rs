@@ -34,7 +34,8 @@ pub struct Sourced<T> {
 }
 
 impl<T> Sourced<T> {
-    fn new(value: T, source: impl Into<String>) -> Self {
+    /// A value from a source.
+    pub fn new(value: T, source: impl Into<String>) -> Self {
         Self { value, source: source.into() }
     }
 }
@@ -65,13 +66,13 @@ pub struct Settings {
     /// Project by name or id.
     pub project: Option<Sourced<String>>,
     /// Output format.
-    pub format: Format,
+    pub format: Sourced<Format>,
     /// Saved filters.
     pub filters: Saved,
     /// Limit of the whole command, if one was asked for.
-    pub timeout: Option<Duration>,
+    pub timeout: Option<Sourced<Duration>>,
     /// Tries for a request.
-    pub attempts: u32,
+    pub attempts: Sourced<u32>,
     /// Tables show UTC in place of local time.
     pub utc: bool,
     /// Remarks about the files, for stderr.
@@ -111,15 +112,19 @@ impl Settings {
             })
             .or_else(|| Some(Sourced::new(context.project.clone()?, place.as_str())));
 
-        let local_output = local.as_ref().and_then(|(_, file)| file.output.as_deref());
-        let format = global.format(env, local_output.or(config.output.format.as_deref()))?;
+        let local_output = local
+            .as_ref()
+            .and_then(|(path, file)| Some(Sourced::new(file.output.clone()?, path.display().to_string())));
+        let configured =
+            local_output.or_else(|| Some(Sourced::new(config.output.format.clone()?, profile::CONFIG_FILE)));
+        let format = global.format(env, configured)?;
         let mut filters = config.filters.clone();
         filters.extend(local.iter().flat_map(|(_, file)| file.filters.clone()));
 
         Ok(Self {
             api_key: secret(env, "LOUPE_API_KEY", api_key, &place)?,
             session: secret(env, "LOUPE_SESSION_TOKEN", session_token, &place)?,
-            timeout: global.timeout.as_deref().or(env.var("LOUPE_TIMEOUT")).map(duration).transpose()?,
+            timeout: timeout(global, env)?,
             attempts: attempts(global, env)?,
             utc: config.output.time.as_deref() == Some("utc"),
             warnings: loose_mode(dir.as_deref()),
@@ -139,8 +144,8 @@ impl Settings {
         let mut options = Options::new(self.url.value.clone());
         options.api_key = self.api_key.as_ref().map(|key| key.value.clone());
         options.session_token = self.session.as_ref().map(|token| token.value.clone());
-        options.retry = Retry { attempts: self.attempts, ..Retry::default() };
-        options.timeout = self.timeout.unwrap_or(options.timeout);
+        options.retry = Retry { attempts: self.attempts.value, ..Retry::default() };
+        options.timeout = self.timeout.as_ref().map_or(options.timeout, |limit| limit.value);
         options.observer = observer;
         options
     }
@@ -178,13 +183,21 @@ fn secret(env: &Env, variable: &str, stored: Option<String>, place: &str) -> Res
     Ok(stored.filter(|value| !value.is_empty()).map(|value| Sourced::new(value, place)))
 }
 
-fn attempts(global: &GlobalArgs, env: &Env) -> Result<u32> {
-    let Some(text) = env.var("LOUPE_RETRIES").filter(|_| global.retries.is_none()) else {
-        return Ok(global.retries.unwrap_or(Retry::default().attempts).max(1));
+fn timeout(global: &GlobalArgs, env: &Env) -> Result<Option<Sourced<Duration>>> {
+    let text = pick(&global.timeout, env, "LOUPE_TIMEOUT");
+    text.map(|text| Ok(Sourced::new(duration(&text.value)?, text.source))).transpose()
+}
+
+fn attempts(global: &GlobalArgs, env: &Env) -> Result<Sourced<u32>> {
+    if let Some(tries) = global.retries {
+        return Ok(Sourced::new(tries.max(1), "flag"));
+    }
+    let Some(text) = env.var("LOUPE_RETRIES") else {
+        return Ok(Sourced::new(Retry::default().attempts, "default"));
     };
     let tries: u32 =
         text.parse().map_err(|_| CliError::usage(format!("LOUPE_RETRIES: `{text}` is not a number")))?;
-    Ok(tries.max(1))
+    Ok(Sourced::new(tries.max(1), "LOUPE_RETRIES"))
 }
 
 fn unknown_context(name: &Sourced<String>, contexts: &BTreeMap<String, Context>) -> CliError {

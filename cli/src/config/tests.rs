@@ -40,7 +40,7 @@ fn a_context_gives_address_project_and_secrets() {
     assert_eq!(settings.url.source, "context prod");
     assert_eq!(settings.project.as_ref().unwrap().value, "from-context");
     assert_eq!(settings.api_key.as_ref().unwrap().value, "lp_prod");
-    assert_eq!(settings.format, Format::Json);
+    assert_eq!(settings.format.value, Format::Json);
     assert!(settings.context.protected);
 }
 
@@ -54,7 +54,7 @@ fn flag_beats_environment_beats_local_file_beats_context() {
     assert_eq!(settings.url.value, "http://env");
     assert_eq!(settings.api_key.as_ref().unwrap().value, "lp_env");
     assert_eq!(settings.project.as_ref().unwrap().value, "from-local");
-    assert_eq!(settings.format, Format::Csv);
+    assert_eq!(settings.format.value, Format::Csv);
 
     global.url = Some("http://flag".to_owned());
     global.project = Some("from-flag".to_owned());

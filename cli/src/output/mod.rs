@@ -7,7 +7,9 @@ pub mod cell;
 pub mod delimited;
 pub mod jq;
 pub mod json;
+pub mod pager;
 pub mod pick;
+pub mod progress;
 pub mod table;
 pub mod view;
 
@@ -24,6 +26,8 @@ use crate::{
     error::{CliError, Result},
 };
 pub use cell::Style;
+use pager::Pager;
+use progress::{Place, Progress};
 pub use view::{Column, View};
 
 /// Output formats.
@@ -84,6 +88,9 @@ pub struct Out {
     pretty: bool,
     quiet: bool,
     header_written: bool,
+    pager: Option<Pager>,
+    progress: Place,
+    escapes: bool,
     stdout: Box<dyn Write + Send>,
     stderr: Box<dyn Write + Send>,
 }
@@ -120,6 +127,9 @@ impl Out {
             pretty: env.stdout_tty,
             quiet: global.quiet,
             header_written: false,
+            pager: Pager::of(global, env),
+            progress: progress_place(global, env),
+            escapes: env.stdout_tty,
             stdout,
             stderr,
         })
@@ -145,7 +155,7 @@ impl Out {
             Format::Table | Format::Wide => {
                 let chosen = view.chosen(&self.fields, self.format == Format::Wide);
                 let text = table::render(&chosen, &rows, &self.style, self.columns);
-                self.write(&text)
+                self.show(&text)
             }
             Format::Tsv | Format::Ndjson | Format::Csv | Format::Id => {
                 if matches!(self.format, Format::Tsv | Format::Csv) {
@@ -200,6 +210,32 @@ impl Out {
         self.document(pick::item(document, &[]))
     }
 
+    /// Writes a whole text that is already safe to show, through a pager if it is taller than
+    /// the terminal.
+    pub fn show(&mut self, text: &str) -> Result<()> {
+        if self.pager.as_ref().is_some_and(|pager| pager.show(text)) {
+            return Ok(());
+        }
+        self.write(text)
+    }
+
+    /// Writes JSON lines as they came; on a terminal, safe to show.
+    pub fn lines(&mut self, lines: &[u8]) -> Result<()> {
+        if self.escapes {
+            return self.write(&json::escape(&String::from_utf8_lossy(lines)));
+        }
+        self.stdout.write_all(lines)?;
+        self.stdout.flush()?;
+        Ok(())
+    }
+
+    /// Tells how far something has come, where that can be shown. Where the data itself goes to
+    /// the terminal, the data is the progress.
+    pub fn progress(&self, what: &'static str, on_stdout: bool) -> Progress {
+        let hidden = on_stdout && self.escapes;
+        Progress::new(what, if hidden { Place::Nowhere } else { self.progress })
+    }
+
     /// Writes text that is already safe to show.
     pub fn write(&mut self, text: &str) -> Result<()> {
         self.stdout.write_all(text.as_bytes())?;
@@ -248,7 +284,15 @@ impl Out {
                 program.run(input.trim_end(), self.raw, pretty)?
             }
         };
-        self.write(&text)
+        if pretty { self.show(&text) } else { self.write(&text) }
+    }
+}
+
+fn progress_place(global: &GlobalArgs, env: &Env) -> Place {
+    match (global.quiet, env.stderr_tty && !env.flag("CI")) {
+        (true, _) => Place::Nowhere,
+        (false, true) => Place::Terminal,
+        (false, false) => Place::Log,
     }
 }
 

@@ -11,6 +11,14 @@ fn me(role: &str) -> Value {
             "created_at": "2026-11-21T14:00:00Z",
         },
         "role": role, "subject": "ann", "api_key": null, "expires_at": "2026-11-21T15:00:00Z",
+        "limits": {
+            "requests_per_minute": {
+                "traces": 3600, "metrics": null, "feedback": null, "eval": null, "prompts": null,
+                "ingest": 6000, "other": 1200,
+            },
+            "traces_per_month": 50000, "llm_evaluations_per_month": 2500, "members": 3,
+        },
+        "usage": { "month": "2026-11", "traces": 1234, "llm_evaluations": 0, "members": 2 },
     })
 }
 

@@ -43,7 +43,7 @@ pub fn run(ctx: &mut Ctx, args: &HelpArgs) -> Result {
         ["auth"] => AUTH.to_owned(),
         words => of_command(words)?,
     };
-    ctx.out.write(&page)
+    ctx.out.show(&page)
 }
 
 fn exit_codes() -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{VIEW, failed, tree};
 use crate::{
-    commands::next_cursor,
+    commands::listing::next_cursor,
     ctx::Ctx,
     error::Result,
     find,
@@ -92,7 +92,7 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
         Spans::None => {}
     }
     text.push_str(&events(&trace, &style));
-    ctx.out.write(&text)
+    ctx.out.show(&text)
 }
 
 /// The first line and what a person asks next.

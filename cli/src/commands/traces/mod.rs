@@ -1,9 +1,13 @@
-//! `loupe traces`: reading, following and sending traces.
+//! `loupe traces`: reading, following, sending, exporting and deleting traces.
 
+pub mod delete;
+pub mod export;
 pub mod filter_args;
 pub mod follow;
 pub mod get;
+mod lines;
 pub mod list;
+mod resume;
 pub mod send;
 pub mod tail;
 pub mod tree;
@@ -49,6 +53,16 @@ pub enum Command {
         before_help = "Examples:\n  loupe traces send traces.ndjson\n  printf %s \"$TRACE_JSON\" | loupe traces send - --json --fields id\n  loupe traces send --otlp export.pb\n"
     )]
     Send(send::SendArgs),
+    /// Write traces with their spans to a file
+    #[command(
+        before_help = "Examples:\n  loupe traces export yesterday.jsonl --from yesterday --to today\n  loupe traces export - --filter 'error:true from:-1h' | jq -r .id\n  loupe traces export all.jsonl --resume\n  loupe traces export spans.otlp.jsonl --format otlp\n"
+    )]
+    Export(export::ExportArgs),
+    /// Delete traces with all that hangs on them
+    #[command(
+        before_help = "Examples:\n  loupe traces delete c07b44d1\n  loupe traces list --filter 'tag:env=test' --all -o id | xargs loupe traces delete --yes\n"
+    )]
+    Delete(delete::DeleteArgs),
 }
 
 /// How people read traces.
@@ -122,8 +136,8 @@ fn tags(row: &Value, _: &cell::Style) -> cell::Cell {
 }
 
 /// A page of the list, with as much of the texts as the output shows.
-fn page(ctx: &Ctx, filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
-    let call = if ctx.out.shows_texts() { calls::whole_traces } else { calls::traces };
+fn page(shows_texts: bool, filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
+    let call = if shows_texts { calls::whole_traces } else { calls::traces };
     call(filter, project, page)
 }
 
@@ -134,5 +148,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Get(args) => get::run(ctx, args).await,
         Command::Tail(args) => tail::run(ctx, args).await,
         Command::Send(args) => send::run(ctx, args).await,
+        Command::Export(args) => export::run(ctx, args).await,
+        Command::Delete(args) => delete::run(ctx, args).await,
     }
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::{VIEW, filter_args::FilterArgs, follow::Seen};
 use crate::{
-    commands::next_cursor,
+    commands::listing::next_cursor,
     config::{duration, env::now},
     ctx::Ctx,
     error::{CliError, Result},
@@ -234,7 +234,8 @@ impl Tail {
         let mut found: Vec<Value> = Vec::new();
         let mut wait = self.interval;
         for _ in 0..MOST_PAGES {
-            let answer = self.client.send(&super::page(ctx, &filter, self.project, &page)).await?;
+            let answer =
+                self.client.send(&super::page(ctx.out.shows_texts(), &filter, self.project, &page)).await?;
             if let Some((limit, remaining)) = answer.rate_limit()
                 && remaining.saturating_mul(10) < limit
             {

@@ -1,21 +1,21 @@
-//! `loupe projects`: what they are, archiving them, choosing one for the context.
+//! `loupe projects`: what they are, and choosing one for the context. Making and changing them
+//! is in [`change`], archiving in [`archive`].
+
+mod archive;
+mod change;
 
 use api::{
-    client::{
-        Client,
-        calls::{self, Page},
-    },
-    project::{Project, ProjectStatus},
+    client::{Client, calls},
+    project::ProjectStatus,
 };
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
 
 use crate::{
+    commands::listing::{self, PageArgs},
     ctx::Ctx,
     error::{CliError, Result},
     find,
-    output::{Column, Format, View, cell},
-    prompt,
+    output::{Column, View, cell},
 };
 
 /// Verbs of `projects`.
@@ -31,11 +31,21 @@ pub enum Command {
         before_help = "Examples:\n  loupe projects get checkout-bot\n  loupe projects get checkout-bot --json --fields id,status\n"
     )]
     Get(ProjectArgs),
+    /// Make a project
+    #[command(
+        before_help = "Examples:\n  loupe projects create checkout-bot --use\n  loupe projects create pilot --retention-days 30 --if-not-exists --json\n"
+    )]
+    Create(change::CreateArgs),
+    /// Change a project's name or settings
+    #[command(
+        before_help = "Examples:\n  loupe projects update pilot --name checkout-bot\n  loupe projects update checkout-bot --retention-days none --autoship on\n"
+    )]
+    Update(change::UpdateArgs),
     /// Suspend ingest for every key of a project; data is kept
     #[command(
         before_help = "Examples:\n  loupe projects archive 2025-pilot\n  loupe projects archive 2025-pilot --yes --if-active --json\n"
     )]
-    Archive(ArchiveArgs),
+    Archive(archive::ArchiveArgs),
     /// Let an archived project take traces again
     #[command(before_help = "Examples:\n  loupe projects unarchive 2025-pilot\n")]
     Unarchive(ProjectArgs),
@@ -67,16 +77,7 @@ pub struct ProjectArgs {
     project: String,
 }
 
-/// Arguments of `projects archive`.
-#[derive(Debug, Args)]
-pub struct ArchiveArgs {
-    /// Id, name, or the last characters of the id
-    project: String,
-    /// Being archived already is no error
-    #[arg(long)]
-    if_active: bool,
-}
-
+/// How people read projects.
 const VIEW: View = View {
     plural: "projects",
     id: "id",
@@ -84,9 +85,14 @@ const VIEW: View = View {
         Column::new("NAME", "name", |row, style| cell::text(row, "name", style)).elastic(),
         Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)),
         Column::new("CREATED", "created_at", |row, style| cell::date(row, "created_at", style)),
-        Column::new("ARCHIVED", "archived_at", |row, style| cell::date(row, "archived_at", style)).wide(),
         Column::new("RETENTION", "retention_days", |row, style| cell::text(row, "retention_days", style))
-            .wide(),
+            .right()
+            .optional(),
+        Column::new("AUTOSHIP", "prompt_autoship_enabled", |row, style| {
+            cell::text(row, "prompt_autoship_enabled", style)
+        })
+        .wide(),
+        Column::new("ARCHIVED", "archived_at", |row, style| cell::date(row, "archived_at", style)).wide(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
     ],
     fields: &[
@@ -98,6 +104,7 @@ const VIEW: View = View {
         "archived_at",
         "created_at",
         "updated_at",
+        "created",
     ],
 };
 
@@ -112,11 +119,13 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
             let project = client.value(&calls::project(id)).await?;
             ctx.out.item(&VIEW, &project)
         }
-        Command::Archive(args) => archive(ctx, &client, &args).await,
-        Command::Unarchive(args) => unarchive(ctx, &client, &args.project).await,
+        Command::Create(args) => change::create(ctx, &client, args).await,
+        Command::Update(args) => change::update(ctx, &client, args).await,
+        Command::Archive(args) => archive::archive(ctx, &client, &args).await,
+        Command::Unarchive(args) => archive::unarchive(ctx, &client, &args.project).await,
         Command::Use(args) => {
             let project = find::project(&client, &args.project).await?;
-            use_project(ctx, project)
+            use_project(ctx, &project.name)
         }
     }
 }
@@ -135,81 +144,23 @@ async fn list(ctx: &mut Ctx, client: &Client, status: Status) -> Result {
         Status::Archived => Some(ProjectStatus::Archived),
         Status::All => None,
     };
-    let page = |cursor| calls::projects(status, &Page { limit: Some(200), cursor });
-    let projects = super::all_pages(ctx, client, VIEW.plural, page).await?;
-    ctx.out.list(&VIEW, projects)
+    let empty = "no projects of this status";
+    listing::list(ctx, client, &VIEW, PageArgs::whole(), empty, |page| calls::projects(status, page)).await
 }
 
-async fn archive(ctx: &mut Ctx, client: &Client, args: &ArchiveArgs) -> Result {
-    // Without a terminal the question can't be asked, whatever the project turns out to be.
-    let asked = !ctx.global.yes && !ctx.global.dry_run;
-    if asked {
-        prompt::require_terminal(ctx, "--yes")?;
-    }
-    if ctx.global.dry_run
-        && let Ok(id) = args.project.parse()
-    {
-        return ctx.show_call(&calls::archive_project(id));
-    }
-    let project = find::project(client, &args.project).await?;
-    if project.status == ProjectStatus::Archived {
-        if !args.if_active {
-            ctx.out.note(&format!("{} is archived already", project.name));
-        }
-        return changed(ctx, &project, "archived", false);
-    }
-    if asked {
-        let what = format!(
-            "This suspends ingest for every key of {} at once. SDKs that are\nrunning will disable their exporter until restarted. Data is kept.",
-            project.name
-        );
-        prompt::confirm(ctx, &what, Some(&project.name)).await?;
-    }
-    match ctx.write(client, &calls::archive_project(project.id)).await? {
-        None => Ok(()),
-        Some(_) => changed(ctx, &project, "archived", true),
-    }
-}
-
-async fn unarchive(ctx: &mut Ctx, client: &Client, wanted: &str) -> Result {
-    if ctx.global.dry_run
-        && let Ok(id) = wanted.parse()
-    {
-        return ctx.show_call(&calls::unarchive_project(id));
-    }
-    let project = find::project(client, wanted).await?;
-    if project.status == ProjectStatus::Active {
-        return changed(ctx, &project, "active", false);
-    }
-    match ctx.write(client, &calls::unarchive_project(project.id)).await? {
-        None => Ok(()),
-        Some(_) => changed(ctx, &project, "active", true),
-    }
-}
-
-fn changed(ctx: &mut Ctx, project: &Project, status: &str, changed: bool) -> Result {
-    match ctx.out.format {
-        Format::Json | Format::Ndjson => {
-            ctx.out.json(&json!({ "project": project.name, "status": status, "changed": changed }))
-        }
-        Format::Id => ctx.out.write(&format!("{}\n", project.id)),
-        _ => {
-            let verb = if changed { "is now" } else { "was already" };
-            ctx.out.note(&format!("{} {verb} {status}", project.name));
-            Ok(())
-        }
-    }
-}
-
-fn use_project(ctx: &mut Ctx, project: Project) -> Result {
+/// Keeps a project in the current context.
+fn use_project(ctx: &mut Ctx, project: &str) -> Result {
     let Some(name) = ctx.settings.context_name.as_ref().map(|name| name.value.clone()) else {
         return Err(CliError::usage("there is no context to keep the project in")
             .hint("make one: loupe context set default --url URL"));
     };
+    if !ctx.changes_files(&format!("make {project} the project of the context {name}")) {
+        return Ok(());
+    }
     let dir = ctx.settings.profile_dir()?.to_owned();
     let config = &mut ctx.settings.config;
-    config.contexts.entry(name.clone()).or_default().project = Some(project.name.clone());
+    config.contexts.entry(name.clone()).or_default().project = Some(project.to_owned());
     config.save(&dir)?;
-    ctx.out.note(&format!("{name} now uses {}", project.name));
+    ctx.out.note(&format!("{name} now uses {project}"));
     Ok(())
 }

@@ -1,0 +1,82 @@
+//! `loupe audit`: who did what of consequence.
+
+use api::client::calls::{self, AuditFilter};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::moment;
+use crate::{
+    commands::listing::{PageArgs, list},
+    ctx::Ctx,
+    error::Result,
+    output::{
+        Column, View,
+        cell::{self, Cell, Style, Tone},
+    },
+};
+
+/// Verbs of `audit`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List what was done, newest first; needs the role owner
+    #[command(
+        before_help = "Examples:\n  loupe audit list --from yesterday\n  loupe audit list --action api_key.create --actor ann@example.com\n  loupe audit list --all -o ndjson > audit.ndjson\n"
+    )]
+    List(ListArgs),
+}
+
+/// Arguments of `audit list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Of this action, such as api_key.create
+    #[arg(long)]
+    action: Option<String>,
+    /// Of this actor: a session's subject or a key's id
+    #[arg(long)]
+    actor: Option<String>,
+    /// At or after: -15m, yesterday, 2026-11-21, RFC 3339
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// At or before
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+const VIEW: View = View {
+    plural: "audit_log",
+    id: "id",
+    columns: &[
+        Column::new("TIME", "created_at", |row, style| cell::time(row, "created_at", style)),
+        Column::new("ACTION", "action", |row, style| cell::text(row, "action", style)),
+        Column::new("ACTOR", "actor.id", |row, style| member(row, "actor", "id", style)).elastic(),
+        Column::new("BY", "actor.kind", |row, style| member(row, "actor", "kind", style)).optional(),
+        Column::new("TARGET", "target.id", |row, style| member(row, "target", "id", style)).elastic(),
+        Column::new("RESULT", "result", result).elastic(),
+        Column::new("DETAIL", "detail", |row, style| cell::text(row, "detail", style)).elastic().wide(),
+        Column::new("REQUEST", "request_id", |row, style| cell::text(row, "request_id", style)).wide(),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)).wide(),
+    ],
+    fields: &["id", "action", "actor", "target", "result", "request_id", "detail", "created_at"],
+};
+
+fn member(row: &Value, object: &str, name: &str, style: &Style) -> Cell {
+    row.get(object).map_or_else(|| cell::none(style), |object| cell::text(object, name, style))
+}
+
+fn result(row: &Value, style: &Style) -> Cell {
+    let result = cell::text(row, "result", style).text;
+    let tone = if result == "ok" { Tone::Plain } else { Tone::Red };
+    Cell::toned(result, tone)
+}
+
+/// Runs a verb of `audit`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    let Command::List(args) = command;
+    ctx.out.check(&VIEW)?;
+    let (from, to) = (moment("--from", args.from.as_deref())?, moment("--to", args.to.as_deref())?);
+    let filter = AuditFilter { action: args.action, actor: args.actor, from, to };
+    let client = ctx.client()?;
+    list(ctx, &client, &VIEW, args.page, "no records", |page| calls::audit_log(&filter, page)).await
+}

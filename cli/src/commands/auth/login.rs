@@ -1,0 +1,156 @@
+//! `loupe auth login`: checks a credential and stores it under a context.
+
+use api::{
+    client::{Client, calls},
+    profile::{self, Config, Credentials},
+};
+use clap::Args;
+
+use super::status::who;
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    prompt,
+};
+
+/// Arguments of `auth login`.
+#[derive(Debug, Args)]
+pub struct LoginArgs {
+    /// Store an API key; `-` reads it from stdin
+    #[arg(long, value_name = "-", num_args = 0..=1, default_missing_value = "", conflicts_with = "session")]
+    key: Option<String>,
+    /// Store a session token; `-` reads it from stdin
+    #[arg(long, value_name = "-", num_args = 0..=1, default_missing_value = "")]
+    session: Option<String>,
+    /// Store without asking the server whether it is valid
+    #[arg(long)]
+    no_check: bool,
+}
+
+/// The two kinds of credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Key,
+    Session,
+}
+
+impl Kind {
+    /// What the secret looks like, if it looks like one of them.
+    fn of(secret: &str) -> Option<Self> {
+        if secret.starts_with("lp_") {
+            return Some(Self::Key);
+        }
+        (secret.starts_with("ey") && secret.split('.').count() == 3).then_some(Self::Session)
+    }
+
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Key => "--key",
+            Self::Session => "--session",
+        }
+    }
+}
+
+/// Asks for a secret, checks it, stores it.
+pub async fn run(ctx: &mut Ctx, args: LoginArgs) -> Result {
+    let asked = match (&args.key, &args.session) {
+        (Some(_), _) => Some(Kind::Key),
+        (_, Some(_)) => Some(Kind::Session),
+        _ => None,
+    };
+    let name =
+        ctx.settings.context_name.as_ref().map_or_else(|| "default".to_owned(), |name| name.value.clone());
+    check_place(ctx, &name)?;
+    let secret = secret(ctx, asked, args.session.or(args.key)).await?;
+    let looks = Kind::of(&secret);
+    let kind = asked.or(looks).unwrap_or(Kind::Key);
+    if let Some(looks) = looks.filter(|looks| *looks != kind) {
+        let message = format!("this does not look like what {} takes", kind.flag());
+        return Err(CliError::usage(message).hint(format!("loupe auth login {}", looks.flag())));
+    }
+    let (key, session) = match kind {
+        Kind::Key => (Some(secret.as_str()), None),
+        Kind::Session => (None, Some(secret.as_str())),
+    };
+    if !args.no_check {
+        let mut options = ctx.settings.client(None);
+        (options.api_key, options.session_token) = (key.map(str::to_owned), session.map(str::to_owned));
+        let me = Client::new(options)?.call(&calls::me()).await?;
+        ctx.out.note(&format!("signed in to {} as {}", me.tenant.name, who(&me)));
+    }
+    let dir = ctx.settings.profile_dir()?.to_owned();
+    let path = dir.join(profile::CREDENTIALS_FILE);
+    let place = format!("{} (context {name})", path.display());
+    if !ctx.changes_files(&format!("store it in {place}")) {
+        return Ok(());
+    }
+    let url = ctx.settings.url.value.clone();
+    forget_of_other_server(ctx, &name, &url)?;
+    profile::write_context(&dir, &name, &url, key, session)?;
+    ctx.out.note(&format!("stored in {place}"));
+    let config = Config::load(&dir)?;
+    if config.current.as_deref() != Some(name.as_str()) {
+        ctx.out.note(&format!("to use it without -c: loupe context use {name}"));
+    }
+    Ok(())
+}
+
+/// Refuses to turn the current context into another server's without its name being given.
+fn check_place(ctx: &Ctx, name: &str) -> Result {
+    let settings = &ctx.settings;
+    let given = ctx.global.context.is_some();
+    match settings.context.url.as_deref().filter(|url| !given && *url != settings.url.value) {
+        None => Ok(()),
+        Some(url) => {
+            Err(CliError::usage(format!("the context {name} is for {url}, not for {}", settings.url.value))
+                .hint(format!("name a context for this server: -c NAME (or -c {name} to move that one)")))
+        }
+    }
+}
+
+async fn secret(ctx: &mut Ctx, asked: Option<Kind>, value: Option<String>) -> Result<String> {
+    let flag = asked.unwrap_or(Kind::Key).flag();
+    let label = match asked {
+        None => "API key or session token",
+        Some(Kind::Key) => "API key",
+        Some(Kind::Session) => "Session token",
+    };
+    let secret = match value.as_deref() {
+        Some("-") => prompt::line().await?,
+        None | Some("") => prompt::secret(ctx, label, &format!("`{flag} -` and the secret on stdin")).await?,
+        Some(_) => {
+            let message = format!("{flag} takes no value: a secret on the command line ends up in histories");
+            return Err(
+                CliError::usage(message).hint(format!("printf %s \"$SECRET\" | loupe auth login {flag} -"))
+            );
+        }
+    };
+    if secret.is_empty() { Err(CliError::usage("the secret is empty")) } else { Ok(secret) }
+}
+
+/// A context that moves to another server leaves its credentials behind: they were not meant for it.
+fn forget_of_other_server(ctx: &mut Ctx, name: &str, url: &str) -> Result {
+    let old = ctx.settings.config.contexts.get(name).and_then(|context| context.url.as_deref());
+    if old.is_none_or(|old| old == url) {
+        return Ok(());
+    }
+    let dir = ctx.settings.profile_dir()?.to_owned();
+    let mut credentials = Credentials::load(&dir)?;
+    if credentials.contexts.remove(name).is_some() {
+        credentials.save(&dir)?;
+        ctx.out.note(&format!("forgot the credentials that {name} had for its old address"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_told_apart_by_their_looks() {
+        assert_eq!(Kind::of("lp_7Qa2f0H3"), Some(Kind::Key));
+        assert_eq!(Kind::of("eyJhbGciOiJIUzI1NiJ9.e30.c2ln"), Some(Kind::Session));
+        assert_eq!(Kind::of("opaque"), None);
+    }
+}

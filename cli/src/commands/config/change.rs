@@ -1,0 +1,186 @@
+//! `loupe config set`, `unset` and `edit`: changes of `config.toml` that it can be read after.
+
+use std::{fs, process::Command};
+
+use api::{
+    client::{Client, Options},
+    filter::Filter,
+    profile::{self, Config},
+};
+use clap::{Args, ValueEnum};
+use toml::{Table, Value};
+
+use super::folder;
+use crate::{
+    config::env::now,
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    output::Format,
+    prompt,
+};
+
+/// What can be set, for the hint of an unknown name.
+const KEYS: &str = "current, output.format, output.time, filters.NAME, contexts.NAME.url, \
+                    contexts.NAME.project, contexts.NAME.protected, contexts.NAME.read_only";
+
+/// Arguments of `config set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Name of the value
+    key: String,
+    /// The value
+    #[arg(allow_hyphen_values = true)]
+    value: String,
+}
+
+/// Sets a value.
+pub fn set(ctx: &mut Ctx, args: &SetArgs) -> Result {
+    let value = checked(ctx, &args.key, &args.value)?;
+    if !ctx.changes_files(&format!("set {} to {}", args.key, args.value)) {
+        return Ok(());
+    }
+    let mut table = table(&ctx.settings.config)?;
+    let path: Vec<&str> = args.key.split('.').collect();
+    insert(&mut table, &path, value)
+        .ok_or_else(|| CliError::usage(format!("`{}` is not a value but a section", args.key)))?;
+    save(ctx, table)?;
+    ctx.out.note(&format!("set {}", args.key));
+    Ok(())
+}
+
+/// Removes a value; one that is not set is no error.
+pub fn unset(ctx: &mut Ctx, key: &str) -> Result {
+    let mut table = table(&ctx.settings.config)?;
+    let path: Vec<&str> = key.split('.').collect();
+    if remove(&mut table, &path).is_none() {
+        ctx.out.note(&format!("{key} is not set in {}", profile::CONFIG_FILE));
+        return Ok(());
+    }
+    if !ctx.changes_files(&format!("remove {key}")) {
+        return Ok(());
+    }
+    save(ctx, table)?;
+    ctx.out.note(&format!("removed {key}"));
+    Ok(())
+}
+
+/// Opens the file in an editor, and stores it if it can be read.
+pub async fn edit(ctx: &mut Ctx) -> Result {
+    prompt::require_terminal(ctx, "a value to `loupe config set`")?;
+    let dir = folder(ctx)?;
+    let path = dir.join(profile::CONFIG_FILE);
+    if !ctx.changes_files(&format!("open {}", path.display())) {
+        return Ok(());
+    }
+    let draft = dir.join("config.edit.toml");
+    let failed =
+        |error: std::io::Error| CliError::new(Exit::Unexpected, format!("{}: {error}", draft.display()));
+    if !draft.exists() {
+        if !path.exists() {
+            Config::default().save(&dir)?;
+        }
+        fs::copy(&path, &draft).map_err(failed)?;
+    }
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| ctx.env.var(name)).unwrap_or("vi");
+    // An editor may be named with arguments, as in `code --wait`.
+    let mut words = editor.split_whitespace();
+    let ended = Command::new(words.next().unwrap_or("vi")).args(words).arg(&draft).status();
+    if !ended.is_ok_and(|status| status.success()) {
+        let message = format!("the editor `{editor}` did not end well; nothing was stored");
+        return Err(CliError::new(Exit::Unexpected, message).hint("set VISUAL or EDITOR"));
+    }
+    let text = fs::read_to_string(&draft).map_err(failed)?;
+    if let Err(error) = toml::from_str::<Config>(&text) {
+        return Err(CliError::usage(format!("{}: {}", draft.display(), error.message()))
+            .hint("nothing was stored; `loupe config edit` opens your text again"));
+    }
+    profile::write_private(&path, text.as_bytes()).and_then(|()| fs::remove_file(&draft)).map_err(failed)?;
+    ctx.out.note(&format!("stored {}", path.display()));
+    Ok(())
+}
+
+/// The value of a name, refused where it makes no sense.
+fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
+    let wrong = |why: String| CliError::usage(format!("{key}: {why}"));
+    let one_of = |words: &[&str]| {
+        if words.contains(&text) {
+            Ok(())
+        } else {
+            Err(wrong(format!("`{text}` is none of {}", words.join(", "))))
+        }
+    };
+    let path: Vec<&str> = key.split('.').collect();
+    match path.as_slice() {
+        ["current"] if ctx.settings.config.contexts.contains_key(text) => {}
+        ["current"] => return Err(wrong(format!("there is no context `{text}`"))),
+        ["output", "format"] => {
+            let words: Vec<_> = Format::value_variants().iter().map(|it| it.word()).collect();
+            one_of(&words)?;
+        }
+        ["output", "time"] => one_of(&["local", "utc"])?,
+        ["filters", _] => drop(Filter::parse(text, &ctx.settings.filters, &now())?),
+        ["contexts", _, "url"] => drop(Client::new(Options::new(text))?),
+        ["contexts", _, "project"] => {}
+        ["contexts", _, "protected" | "read_only"] => {
+            let value = text.parse().map_err(|_| wrong(format!("`{text}` is neither true nor false")))?;
+            return Ok(Value::Boolean(value));
+        }
+        _ => {
+            return Err(CliError::usage(format!("`{key}` can't be set")).hint(format!("what can: {KEYS}")));
+        }
+    }
+    Ok(Value::String(text.to_owned()))
+}
+
+fn table(config: &Config) -> Result<Table> {
+    Table::try_from(config).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
+}
+
+fn save(ctx: &Ctx, table: Table) -> Result {
+    let config: Config =
+        table.try_into().map_err(|error: toml::de::Error| CliError::usage(error.message()))?;
+    Ok(config.save(ctx.settings.profile_dir()?)?)
+}
+
+/// Puts a value at a path, making the tables on the way. `None` where something else is in the way.
+fn insert(table: &mut Table, path: &[&str], value: Value) -> Option<()> {
+    let (name, rest) = path.split_first()?;
+    if rest.is_empty() {
+        table.insert((*name).to_owned(), value);
+        return Some(());
+    }
+    let below = table.entry((*name).to_owned()).or_insert_with(|| Value::Table(Table::new()));
+    insert(below.as_table_mut()?, rest, value)
+}
+
+/// Takes the value at a path away, and the tables that are empty then.
+fn remove(table: &mut Table, path: &[&str]) -> Option<Value> {
+    let (name, rest) = path.split_first()?;
+    if rest.is_empty() {
+        return table.remove(*name);
+    }
+    let below = table.get_mut(*name)?.as_table_mut()?;
+    let removed = remove(below, rest)?;
+    if below.is_empty() {
+        table.remove(*name);
+    }
+    Some(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_and_go_with_their_tables() {
+        let mut table = Table::new();
+        insert(&mut table, &["contexts", "a", "protected"], Value::Boolean(true)).unwrap();
+        insert(&mut table, &["current"], "a".into()).unwrap();
+        assert!(insert(&mut table, &["current", "x"], "b".into()).is_none());
+        assert_eq!(table["contexts"]["a"]["protected"].as_bool(), Some(true));
+        assert!(remove(&mut table, &["contexts", "b", "protected"]).is_none());
+        assert!(remove(&mut table, &["contexts", "a", "protected"]).is_some());
+        assert_eq!(table.to_string(), "current = \"a\"\n");
+    }
+}

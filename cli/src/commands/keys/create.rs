@@ -1,0 +1,179 @@
+//! `loupe keys create`: a new key, and its secret to where it was asked for.
+
+use std::path::PathBuf;
+
+use api::{
+    Timestamp,
+    client::{Client, calls},
+    filter::when::{Clock, duration_ms, instant},
+    key::{ApiKey, NewApiKey},
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::VIEW;
+use crate::{
+    commands::secret_file,
+    config::env::now,
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    find,
+    output::Format,
+    prompt,
+};
+
+/// Arguments of `keys create`; the project is the one of `--project`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Descriptive name
+    name: String,
+    /// Restrict the key; without it, it has full access
+    #[arg(long, value_parser = ["query"], value_name = "SCOPE")]
+    scope: Vec<String>,
+    /// When it stops working: an age such as 90d, a date, RFC 3339
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+    /// Print the secret and nothing else
+    #[arg(long, conflicts_with_all = ["secret_file", "env_file", "json", "output", "jq"])]
+    secret_only: bool,
+    /// Write the secret to a new file with mode 0600
+    #[arg(long, value_name = "PATH", conflicts_with = "env_file")]
+    secret_file: Option<PathBuf>,
+    /// Put LOUPE_API_KEY=... into a file with mode 0600, replacing only that line
+    #[arg(long, value_name = "PATH")]
+    env_file: Option<PathBuf>,
+    /// Do nothing if a key of this name exists; its secret can't come back
+    #[arg(long)]
+    if_not_exists: bool,
+    /// Revoke the other keys of this name afterwards
+    #[arg(long, conflicts_with = "if_not_exists")]
+    rotate: bool,
+}
+
+/// Makes the key.
+pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
+    let client = ctx.session_client("creating a key")?;
+    let expires_at = args.expires.as_deref().map(expiry).transpose()?;
+    let mut namesakes = Vec::new();
+    if (args.if_not_exists || args.rotate) && !ctx.global.dry_run {
+        namesakes = find::api_keys(&client).await?.into_iter().filter(|key| key.name == args.name).collect();
+    }
+    if let Some(existing) = namesakes.first().filter(|_| args.if_not_exists) {
+        return exists(ctx, &args, existing);
+    }
+    // A file that can't be written is found out before there is a secret to lose.
+    secret_file::check(args.secret_file.as_deref(), args.env_file.as_deref())?;
+    if args.rotate && !namesakes.is_empty() {
+        let what =
+            format!("This makes a new key {} and revokes {} of that name.", args.name, namesakes.len());
+        prompt::confirm(ctx, &what, None).await?;
+    }
+    let project_id =
+        if ctx.global.dry_run { None } else { find::current_project(&client, &ctx.settings).await? };
+    let scopes = (!args.scope.is_empty()).then(|| args.scope.clone());
+    let new = NewApiKey { name: args.name.clone(), scopes, project_id, expires_at };
+    let Some(key) = ctx.write(&client, &calls::create_api_key(&new)).await? else {
+        return Ok(());
+    };
+    let Some(secret) = key.get("secret").and_then(Value::as_str).map(str::to_owned) else {
+        return Err(lost(&args.name, &key));
+    };
+    let stored = secret_file::store(args.secret_file.as_deref(), args.env_file.as_deref(), &secret);
+    let stored = stored.map_err(|error| {
+        error.hint(format!("the key was made and its secret is lost: loupe keys revoke {}", id(&key)))
+    })?;
+    // The old ones go last: until here a caller could still be using them.
+    revoke_others(ctx, &client, &namesakes).await?;
+    show(ctx, &args, key, &secret, stored)
+}
+
+/// Reads `--expires`: what is no moment is a time from now.
+fn expiry(text: &str) -> Result<Timestamp> {
+    let now = now();
+    let moment = match duration_ms(text) {
+        Ok(ms) => i64::try_from(ms)
+            .ok()
+            .and_then(chrono::TimeDelta::try_milliseconds)
+            .and_then(|age| now.checked_add_signed(age))
+            .map(|then| then.to_utc().into())
+            .ok_or_else(|| format!("`{text}` is too far away")),
+        Err(_) => instant(text, &Clock::of(&now)),
+    };
+    moment.map_err(|why| CliError::usage(format!("--expires: {why}")).hint("for example 90d or 2027-01-31"))
+}
+
+fn exists(ctx: &mut Ctx, args: &CreateArgs, existing: &ApiKey) -> Result {
+    let message = format!("a key named {} exists; its secret can't come back", args.name);
+    if args.secret_only {
+        // Whoever wants the secret must not go on with an empty one.
+        return Err(CliError::new(Exit::Conflict, message).hint("replace it: --rotate"));
+    }
+    ctx.out.note(&message);
+    let mut value = json!(existing);
+    value["created"] = json!(false);
+    ctx.out.item(&VIEW, &value)
+}
+
+/// The key was made in a try whose answer did not arrive. Later answers have no secret.
+fn lost(name: &str, key: &Value) -> CliError {
+    let message = format!("the key {name} was made, but the answer with its secret was lost on the way");
+    let mut error = CliError::new(Exit::Unexpected, message)
+        .hint(format!("make another in its place: loupe keys create {name} --rotate"));
+    error.detail = vec![format!("nobody has its secret; its id is {}", id(key))];
+    error
+}
+
+async fn revoke_others(ctx: &mut Ctx, client: &Client, keys: &[ApiKey]) -> Result {
+    for key in keys {
+        ctx.write(client, &calls::revoke_api_key(key.id)).await?;
+        ctx.out.note(&format!("  Revoked {} ({})", key.prefix, key.id));
+    }
+    Ok(())
+}
+
+fn show(ctx: &mut Ctx, args: &CreateArgs, mut key: Value, secret: &str, stored: Option<PathBuf>) -> Result {
+    if args.secret_only {
+        return ctx.out.write(&format!("{secret}\n"));
+    }
+    let prefix = key.get("prefix").and_then(Value::as_str).unwrap_or_default();
+    let reach = if args.scope.is_empty() { "full access".to_owned() } else { args.scope.join(", ") };
+    let ok = ctx.out.style.glyphs.ok;
+    ctx.out.note(&format!("{ok} Created key {} ({reach}), prefix {prefix}", args.name));
+    if let Some(path) = &stored {
+        ctx.out.note(&format!("  Secret written to {}", path.display()));
+        // It is in the file, so that it need not be anywhere else.
+        if let Value::Object(members) = &mut key {
+            members.remove("secret");
+        }
+    }
+    key["created"] = json!(true);
+    if ctx.out.format.is_json() || ctx.out.format == Format::Id || !ctx.global.fields.is_empty() {
+        return ctx.out.item(&VIEW, &key);
+    }
+    if stored.is_some() {
+        return Ok(());
+    }
+    ctx.out.note("  Secret, shown this once:");
+    ctx.out.write(&format!("{secret}\n"))?;
+    ctx.out.note("  Store it now. `--secret-file PATH` writes it to a 0600 file instead.");
+    Ok(())
+}
+
+fn id(key: &Value) -> &str {
+    key.get("id").and_then(Value::as_str).unwrap_or("unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiry_is_a_time_from_now_or_a_date() {
+        let in_days =
+            (expiry("90d").unwrap().micros() - Timestamp::from(now().to_utc()).micros()) / 86_400_000_000;
+        assert!((89..=90).contains(&in_days), "{in_days}");
+        assert_eq!(expiry("2027-01-31T00:00:00Z").unwrap().to_string(), "2027-01-31T00:00:00.000000Z");
+        assert!(expiry("soon").unwrap_err().message.starts_with("--expires: "));
+    }
+}

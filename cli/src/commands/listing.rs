@@ -1,0 +1,90 @@
+//! Reading lists page by page, alike for every noun.
+
+use api::{
+    client::{Call, Client, calls::Page},
+    page::{DEFAULT_LIMIT, MAX_LIMIT},
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    ctx::Ctx,
+    error::Result,
+    output::{Format, View},
+};
+
+/// How much of a list.
+#[derive(Clone, Debug, Args)]
+pub struct PageArgs {
+    /// Number of rows
+    #[arg(short = 'L', long, value_name = "N", default_value_t = DEFAULT_LIMIT, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// All of them, page by page
+    #[arg(long)]
+    all: bool,
+    /// Go on where a list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+impl PageArgs {
+    /// A list to its end, for nouns of which there are few.
+    pub fn whole() -> Self {
+        Self { limit: DEFAULT_LIMIT, all: true, cursor: None }
+    }
+}
+
+/// Reads a list and writes it: formats of one row a line as the pages come, the others at the
+/// end, as one document in the shape of a page. `empty` is said where there is nothing.
+pub async fn list<T>(
+    ctx: &mut Ctx,
+    client: &Client,
+    view: &View,
+    args: PageArgs,
+    empty: &str,
+    call: impl Fn(&Page) -> Call<T>,
+) -> Result {
+    let streams = matches!(ctx.out.format, Format::Tsv | Format::Csv | Format::Ndjson | Format::Id);
+    let mut left = if args.all { usize::MAX } else { args.limit as usize };
+    let mut page = Page { limit: None, cursor: args.cursor };
+    let mut merged: Vec<Value> = Vec::new();
+    let mut shown = 0;
+    let mut document;
+    loop {
+        page.limit = Some(u32::try_from(left).unwrap_or(MAX_LIMIT).min(MAX_LIMIT));
+        document = client.value(&call(&page)).await?;
+        page.cursor = next_cursor(&document);
+        let rows = match document.get_mut(view.plural).map(Value::take) {
+            Some(Value::Array(rows)) => rows,
+            _ => Vec::new(),
+        };
+        left = left.saturating_sub(rows.len());
+        shown += rows.len();
+        if streams {
+            ctx.out.list(view, json!({ view.plural: rows }))?;
+        } else {
+            merged.extend(rows);
+        }
+        if left == 0 || page.cursor.is_none() {
+            break;
+        }
+    }
+    if !streams {
+        document[view.plural] = Value::Array(merged);
+        ctx.out.list(view, document)?;
+    }
+    match &page.cursor {
+        _ if shown == 0 => ctx.out.note(empty),
+        Some(cursor) => {
+            ctx.out.note(&format!("{shown} shown, more on the server (--all, or --cursor {cursor})"));
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Where a list goes on, if it does.
+pub fn next_cursor(document: &Value) -> Option<String> {
+    let more = document.get("has_more").and_then(Value::as_bool).unwrap_or_default();
+    document.get("next_cursor").and_then(Value::as_str).filter(|_| more).map(str::to_owned)
+}

@@ -1,0 +1,116 @@
+//! `loupe members`: who has a seat. All of it needs a session.
+
+use api::client::{Auth, Client, calls};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{
+    commands::{
+        listing::{PageArgs, list},
+        report,
+    },
+    ctx::Ctx,
+    error::Result,
+    find,
+    output::{Column, View, cell},
+    prompt,
+};
+
+/// Verbs of `members`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the members, removed ones included
+    #[command(
+        before_help = "Examples:\n  loupe members list\n  loupe members list --json --jq '.members[] | select(.status == \"active\") | .subject' --raw\n"
+    )]
+    List,
+    /// Take a member's seat; the member is refused from then on
+    #[command(
+        before_help = "Examples:\n  loupe members remove ann@example.com\n  loupe members remove c07b44d1 --yes\n"
+    )]
+    Remove(MemberArgs),
+    /// Let a removed member in again
+    #[command(before_help = "Examples:\n  loupe members restore ann@example.com\n")]
+    Restore(MemberArgs),
+}
+
+/// A member.
+#[derive(Debug, Args)]
+pub struct MemberArgs {
+    /// Subject of the member's tokens, id, or the last characters of the id
+    member: String,
+}
+
+const VIEW: View = View {
+    plural: "members",
+    id: "id",
+    columns: &[
+        Column::new("SUBJECT", "subject", |row, style| cell::text(row, "subject", style)).elastic(),
+        Column::new("ROLE", "role", |row, style| cell::text(row, "role", style)),
+        Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)),
+        Column::new("FIRST SEEN", "created_at", |row, style| cell::date(row, "created_at", style)).optional(),
+        Column::new("LAST SEEN", "last_seen_at", |row, style| cell::date(row, "last_seen_at", style)),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
+    ],
+    fields: &["id", "subject", "role", "status", "created_at", "last_seen_at"],
+};
+
+/// Runs a verb of `members`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    ctx.out.check(&VIEW)?;
+    match command {
+        Command::List => {
+            let client = ctx.session_client("listing members")?;
+            list(ctx, &client, &VIEW, PageArgs::whole(), "no members", calls::members).await?;
+            seats(ctx, &client).await
+        }
+        Command::Remove(args) => remove(ctx, &args.member).await,
+        Command::Restore(args) => restore(ctx, &args.member).await,
+    }
+}
+
+/// Tells a person how many seats are taken, where there is a limit.
+async fn seats(ctx: &mut Ctx, client: &Client) -> Result {
+    if !ctx.out.format.is_table() || ctx.global.quiet {
+        return Ok(());
+    }
+    let me = client.call(&calls::me().with(Auth::SessionOnly)).await?;
+    if let Some(limit) = me.limits.members {
+        ctx.out.note(&format!("{} of {limit} seats taken (plan {})", me.usage.members, me.tenant.plan));
+    }
+    Ok(())
+}
+
+async fn remove(ctx: &mut Ctx, wanted: &str) -> Result {
+    prompt::require_answer(ctx)?;
+    let client = ctx.session_client("removing a member")?;
+    if ctx.global.dry_run
+        && let Ok(id) = wanted.parse()
+    {
+        return ctx.show_call(&calls::remove_member(id));
+    }
+    let member = find::member(&client, wanted).await?;
+    let what =
+        format!("This takes the seat of {} ({}), who is refused from now on.", member.subject, member.role);
+    let typed = ctx.settings.context.protected.then_some(member.subject.as_str());
+    prompt::confirm(ctx, &what, typed).await?;
+    if ctx.write(&client, &calls::remove_member(member.id)).await?.is_none() {
+        return Ok(());
+    }
+    let document = json!({ "id": member.id, "subject": member.subject, "status": "removed" });
+    report(ctx, &format!("removed {}", member.subject), &member.id.to_string(), document)
+}
+
+async fn restore(ctx: &mut Ctx, wanted: &str) -> Result {
+    let client = ctx.session_client("restoring a member")?;
+    if ctx.global.dry_run
+        && let Ok(id) = wanted.parse()
+    {
+        return ctx.show_call(&calls::restore_member(id));
+    }
+    let member = find::member(&client, wanted).await?;
+    let Some(answer) = ctx.write(&client, &calls::restore_member(member.id)).await? else {
+        return Ok(());
+    };
+    report(ctx, &format!("{} is a member again", member.subject), &member.id.to_string(), answer)
+}

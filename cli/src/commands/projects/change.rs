@@ -1,0 +1,135 @@
+//! `loupe projects create` and `update`.
+
+use api::{
+    client::{Client, calls},
+    project::{NewProject, Project, ProjectChange},
+};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::{VIEW, project_id, use_project};
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    find,
+};
+
+/// Settings of a project, as flags.
+#[derive(Debug, Args)]
+pub struct SettingArgs {
+    /// Delete traces after this many days; `none` keeps all
+    #[arg(long, value_name = "N|none", value_parser = days)]
+    retention_days: Option<Days>,
+    /// Whether prompt deployments that passed their test ship without approval
+    #[arg(long, value_enum, value_name = "on|off")]
+    autoship: Option<Switch>,
+}
+
+/// Arguments of `projects create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Name, unique among the projects
+    name: String,
+    #[command(flatten)]
+    settings: SettingArgs,
+    /// A project of this name is no error, and is left as it is
+    #[arg(long)]
+    if_not_exists: bool,
+    /// Make it the project of the current context
+    #[arg(long = "use")]
+    use_it: bool,
+}
+
+/// Arguments of `projects update`.
+#[derive(Debug, Args)]
+pub struct UpdateArgs {
+    /// Id, name, or the last characters of the id
+    project: String,
+    /// New name
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+/// Days that traces are kept; `None` keeps them.
+#[derive(Clone, Copy, Debug)]
+struct Days(Option<i64>);
+
+fn days(text: &str) -> std::result::Result<Days, String> {
+    if text == "none" {
+        return Ok(Days(None));
+    }
+    match text.parse() {
+        Ok(days @ 1..) => Ok(Days(Some(days))),
+        _ => Err("a number of days, or none".to_owned()),
+    }
+}
+
+/// Values of `--autoship`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Makes a project.
+pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let settings = &args.settings;
+    let new = NewProject {
+        name: args.name.clone(),
+        prompt_autoship_enabled: settings.autoship.map(|it| it == Switch::On),
+        retention_days: settings.retention_days.and_then(|Days(days)| days),
+    };
+    let looks = args.if_not_exists && !ctx.global.dry_run;
+    let old = if looks { existing(client, &args.name).await? } else { None };
+    let mut project = match &old {
+        Some(project) => {
+            ctx.out.note(&format!("a project named {} exists", args.name));
+            json!(project)
+        }
+        None => match ctx.write(client, &calls::create_project(&new)).await? {
+            Some(project) => project,
+            None => return Ok(()),
+        },
+    };
+    if old.is_none() {
+        ctx.out.note(&format!("{} Created project {}", ctx.out.style.glyphs.ok, args.name));
+    }
+    if args.use_it {
+        use_project(ctx, &args.name)?;
+    }
+    project["created"] = json!(old.is_none());
+    ctx.out.item(&VIEW, &project)
+}
+
+async fn existing(client: &Client, name: &str) -> Result<Option<Project>> {
+    match find::project(client, name).await {
+        Ok(project) => Ok(Some(project).filter(|project| project.name == name)),
+        Err(error) if error.exit == Exit::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Changes what is given of a project.
+pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let change = ProjectChange {
+        name: args.name,
+        prompt_autoship_enabled: args.settings.autoship.map(|it| it == Switch::On),
+        retention_days: args.settings.retention_days.map(|Days(days)| days),
+    };
+    let ProjectChange { name, prompt_autoship_enabled, retention_days } = &change;
+    if name.is_none() && prompt_autoship_enabled.is_none() && retention_days.is_none() {
+        return Err(CliError::usage("nothing to change")
+            .hint("give --name, --retention-days N|none or --autoship on|off"));
+    }
+    let id = project_id(client, &args.project).await?;
+    let Some(project) = ctx.write(client, &calls::change_project(id, &change)).await? else {
+        return Ok(());
+    };
+    ctx.out.note(&format!("{} Changed project {}", ctx.out.style.glyphs.ok, args.project));
+    ctx.out.item(&VIEW, &project)
+}

@@ -1,0 +1,159 @@
+//! `loupe traces export`: what a filter selects, with spans, as lines in a file.
+//!
+//! A file is written beside its place and moved there when it is complete, so that nobody takes
+//! half an export for a whole one. [`resume`](super::resume) goes on with the half.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use api::{
+    client::{Client, calls},
+    filter::Filter,
+};
+use clap::{Args, ValueEnum};
+use uuid::Uuid;
+
+use super::{
+    filter_args::FilterArgs,
+    lines::{LineReader, count},
+    resume::Half,
+};
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    find,
+    output::progress::Progress,
+};
+
+/// Arguments of `traces export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// File to write; `-` is stdout
+    file: PathBuf,
+    /// What a line holds
+    #[arg(long, value_enum, default_value_t = Lines::Jsonl)]
+    format: Lines,
+    /// Go on with an export to this file that was interrupted
+    #[arg(long)]
+    resume: bool,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Values of `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lines {
+    /// A trace with its spans, as `traces get --json` shows it.
+    Jsonl,
+    /// An OTLP export request, as `traces send --otlp` takes it.
+    Otlp,
+}
+
+impl Lines {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Otlp => "otlp",
+        }
+    }
+}
+
+/// Exports.
+pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
+    let filter = args.filter.resolve(ctx)?;
+    if args.resume && args.format == Lines::Otlp {
+        return Err(CliError::usage("--resume needs --format jsonl: only there each line names its trace"));
+    }
+    let client = ctx.client()?;
+    let project = find::current_project(&client, &ctx.settings).await?;
+    let export = Export { client, filter, project, format: args.format };
+    if args.file == Path::new("-") {
+        return export.to_stdout(ctx).await;
+    }
+    if !args.force && args.file.exists() {
+        let message = format!("{} exists already, and is not overwritten", args.file.display());
+        return Err(CliError::new(Exit::Unexpected, message).hint("replace it: --force"));
+    }
+    let traces = export.to_file(ctx, &args.file, args.resume).await?;
+    ctx.out.note(&format!("{traces} lines in {}", args.file.display()));
+    Ok(())
+}
+
+/// What is exported.
+struct Export {
+    client: Client,
+    filter: Filter,
+    project: Option<Uuid>,
+    format: Lines,
+}
+
+impl Export {
+    async fn to_stdout(&self, ctx: &mut Ctx) -> Result {
+        let mut progress = ctx.out.progress("lines", true);
+        let call = calls::export_traces(&self.filter, self.project, self.format.word());
+        let mut lines = LineReader::new(self.client.download(&call).await?);
+        while let Some(block) = lines.next().await? {
+            progress.add(count(&block), block.len());
+            ctx.out.lines(&block)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the file, and answers how many lines are in it.
+    async fn to_file(&self, ctx: &mut Ctx, path: &Path, resume: bool) -> Result<usize> {
+        let partial = partial(path);
+        let failed = |error: std::io::Error| {
+            CliError::new(Exit::Unexpected, format!("can't write {}: {error}", partial.display()))
+        };
+        let half = if resume { Half::read(&partial).map_err(failed)? } else { Half::default() };
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).truncate(false);
+        let mut file = options.open(&partial).map_err(failed)?;
+        half.cut(&mut file).map_err(failed)?;
+
+        let mut progress = ctx.out.progress("lines", false);
+        let ended = self.append(&mut file, &half, &mut progress).await;
+        drop(progress);
+        let written = half.lines
+            + ended.map_err(|mut error| {
+                error.detail.push(format!("what came so far is in {}", partial.display()));
+                if self.format == Lines::Jsonl {
+                    error.hint = Some("go on with it: the same command with --resume".to_owned());
+                }
+                error
+            })?;
+        file.sync_all().and_then(|()| fs::rename(&partial, path)).map_err(failed)?;
+        Ok(written)
+    }
+
+    /// Appends what the half lacks.
+    async fn append(&self, file: &mut File, half: &Half, progress: &mut Progress) -> Result<usize> {
+        let filter = half.rest_of(&self.filter);
+        let call = calls::export_traces(&filter, self.project, self.format.word());
+        let mut lines = LineReader::new(self.client.download(&call).await?);
+        let mut written = 0;
+        while let Some(block) = lines.next().await? {
+            let block = half.without_known(block);
+            progress.add(count(&block), block.len());
+            written += count(&block);
+            file.write_all(&block).map_err(|error| {
+                CliError::new(Exit::Unexpected, format!("can't write the export: {error}"))
+            })?;
+        }
+        Ok(written)
+    }
+}
+
+/// Where an export is until it is complete.
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    path.with_file_name(name)
+}

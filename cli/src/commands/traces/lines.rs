@@ -1,0 +1,69 @@
+//! Whole lines of an answer that comes in pieces.
+
+use api::client::{Download, Error};
+
+/// Reads an answer in blocks of whole lines.
+pub struct LineReader {
+    download: Download,
+    rest: Vec<u8>,
+}
+
+impl LineReader {
+    /// The lines of an answer.
+    pub fn new(download: Download) -> Self {
+        Self { download, rest: Vec::new() }
+    }
+
+    /// The next lines, each with its end; `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        loop {
+            let Some(bytes) = self.download.chunk().await? else {
+                let mut last = std::mem::take(&mut self.rest);
+                if last.is_empty() {
+                    return Ok(None);
+                }
+                last.push(b'\n');
+                return Ok(Some(last));
+            };
+            if let Some(lines) = take_lines(&mut self.rest, &bytes) {
+                return Ok(Some(lines));
+            }
+        }
+    }
+}
+
+/// The number of lines in a block.
+pub fn count(block: &[u8]) -> usize {
+    block.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// What is complete with these bytes; what follows the last line end stays in `rest`.
+fn take_lines(rest: &mut Vec<u8>, bytes: &[u8]) -> Option<Vec<u8>> {
+    let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+        rest.extend_from_slice(bytes);
+        return None;
+    };
+    let mut lines = std::mem::take(rest);
+    lines.extend_from_slice(&bytes[..=end]);
+    rest.extend_from_slice(&bytes[end + 1..]);
+    Some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_wherever_the_network_cuts() {
+        let mut rest = Vec::new();
+        let blocks: Vec<Option<Vec<u8>>> = ["a", "b\ncc", "", "\n", "d\ne\n"]
+            .iter()
+            .map(|it| take_lines(&mut rest, it.as_bytes()))
+            .collect();
+        let texts: Vec<String> =
+            blocks.into_iter().flatten().map(|it| String::from_utf8(it).unwrap()).collect();
+        assert_eq!(texts, ["ab\n", "cc\n", "d\ne\n"]);
+        assert!(rest.is_empty());
+        assert_eq!(count(b"a\nb\n"), 2);
+    }
+}

@@ -1,0 +1,123 @@
+//! Going on with an export that was interrupted: what is there, and what is still to come.
+//!
+//! An export is in the order of the list, by start, newest first. So the rest begins at the
+//! start of the last whole line, where several traces may share the time.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::{self, BufRead, BufReader, Seek, SeekFrom},
+    path::Path,
+};
+
+use api::{Timestamp, filter::Filter};
+use serde::Deserialize;
+
+/// The half of an export that is there.
+#[derive(Default)]
+pub struct Half {
+    /// Whole lines.
+    pub lines: usize,
+    /// Bytes of the whole lines.
+    bytes: u64,
+    /// Start of the last trace.
+    last: Option<Timestamp>,
+    /// The traces that began then.
+    known: HashSet<String>,
+}
+
+/// What a line is known by.
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    started_at: Timestamp,
+}
+
+impl Half {
+    /// Reads the half; a file that is missing is an empty one. It ends before the first line
+    /// that is not whole.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut half = Self::default();
+        let mut file = match File::open(path) {
+            Ok(file) => BufReader::new(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(half),
+            Err(error) => return Err(error),
+        };
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            file.read_until(b'\n', &mut text)?;
+            let Some(line) = parse(&text) else { return Ok(half) };
+            half.lines += 1;
+            half.bytes += text.len() as u64;
+            if half.last != Some(line.started_at) {
+                half.known.clear();
+                half.last = Some(line.started_at);
+            }
+            half.known.insert(line.id);
+        }
+    }
+
+    /// Cuts a file after the whole lines, and makes it ready for more.
+    pub fn cut(&self, file: &mut File) -> io::Result<()> {
+        file.set_len(self.bytes)?;
+        file.seek(SeekFrom::Start(self.bytes)).map(drop)
+    }
+
+    /// The filter for what is still to come.
+    pub fn rest_of(&self, filter: &Filter) -> Filter {
+        match self.last {
+            Some(last) => filter.clone().until(last),
+            None => filter.clone(),
+        }
+    }
+
+    /// The lines whose traces are not in the half.
+    pub fn without_known(&self, block: Vec<u8>) -> Vec<u8> {
+        if self.known.is_empty() {
+            return block;
+        }
+        let known = |line: &[u8]| parse(line).is_some_and(|line| self.known.contains(&line.id));
+        block.split_inclusive(|byte| *byte == b'\n').filter(|line| !known(line)).flatten().copied().collect()
+    }
+}
+
+/// A whole line of a trace.
+fn parse(text: &[u8]) -> Option<Line> {
+    serde_json::from_slice(text.strip_suffix(b"\n")?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: &str, second: u32) -> String {
+        format!("{{\"id\":\"{id}\",\"started_at\":\"2026-11-21T14:00:{second:02}Z\",\"spans\":[]}}\n")
+    }
+
+    #[test]
+    fn the_rest_begins_at_the_last_whole_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.part");
+        let whole = line("a", 9) + &line("b", 8) + &line("c", 8);
+        std::fs::write(&path, format!("{whole}{}", &line("d", 7)[..20])).unwrap();
+
+        let half = Half::read(&path).unwrap();
+        assert_eq!((half.lines, half.bytes), (3, whole.len() as u64));
+        let filter = half.rest_of(&Filter::default());
+        assert_eq!(filter.param("to"), Some("2026-11-21T14:00:08.000000Z"));
+        let more = line("c", 8) + &line("b", 8) + &line("d", 7);
+        assert_eq!(half.without_known(more.into_bytes()), line("d", 7).into_bytes());
+
+        let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        half.cut(&mut file).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn nothing_there_means_everything_to_come() {
+        let half = Half::read(Path::new("/nonexistent/x.part")).unwrap();
+        assert!(half.rest_of(&Filter::default()).is_empty());
+        assert_eq!(half.without_known(b"x\n".to_vec()), b"x\n");
+    }
+}
