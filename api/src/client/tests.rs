@@ -43,6 +43,12 @@ const OK: &str =
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
 const LIMITED: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
 
+const IN_FLIGHT: &str = "HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"error\":\"Busy\",\"code\":\"idempotency_in_flight\"}";
+const REPLAYED: &str = "HTTP/1.1 201 Created\r\nIdempotency-Replayed: true\r\nConnection: close\r\n\r\n{}";
+const PIECES: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
+const BROKEN: &str =
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntw";
+
 #[tokio::test]
 async fn a_get_is_repeated_and_unknown_fields_pass_through() {
     let (url, heads) = server(vec![BUSY, LIMITED, OK]);
@@ -54,12 +60,79 @@ async fn a_get_is_repeated_and_unknown_fields_pass_through() {
     assert!(heads[0].to_lowercase().contains("authorization: bearer lp_key"));
 }
 
+/// The value of a header in the head of a request.
+fn header(head: &str, name: &str) -> Option<String> {
+    let of = |line: &str| {
+        line.split_once(": ").filter(|(it, _)| it.eq_ignore_ascii_case(name)).map(|it| it.1.to_owned())
+    };
+    head.lines().find_map(of)
+}
+
 #[tokio::test]
-async fn a_post_that_may_have_been_taken_is_not_repeated() {
+async fn a_post_is_repeated_with_the_same_key_and_another_one_has_another() {
+    let (url, heads) = server(vec![BUSY, IN_FLIGHT, OK, OK]);
+    let client = client(&url);
+    for _ in 0..2 {
+        client.send(&calls::ingest(serde_json::json!({}))).await.unwrap();
+    }
+    let heads = heads.lock().unwrap();
+    let keys: Vec<String> = heads.iter().map(|head| header(head, IDEMPOTENCY_KEY).unwrap()).collect();
+    assert!(keys[0] == keys[1] && keys[1] == keys[2], "{keys:?}");
+    assert_ne!(keys[2], keys[3]);
+}
+
+#[tokio::test]
+async fn a_post_that_does_nothing_twice_needs_no_key() {
     let (url, heads) = server(vec![BUSY, OK]);
-    let error = client(&url).send(&calls::ingest(serde_json::json!({}))).await.unwrap_err();
-    assert_eq!(error.status(), Some(503));
-    assert_eq!(heads.lock().unwrap().len(), 1);
+    client(&url).send(&calls::ingest(serde_json::json!({ "id": "a" }))).await.unwrap();
+    let heads = heads.lock().unwrap();
+    assert!(heads.len() == 2 && heads.iter().all(|head| header(head, IDEMPOTENCY_KEY).is_none()));
+}
+
+#[tokio::test]
+async fn a_key_of_the_caller_s_own_is_kept() {
+    let (url, heads) = server(vec![REPLAYED]);
+    let call = calls::ingest(serde_json::json!({})).header("idempotency-key", "mine");
+    assert!(client(&url).send(&call).await.unwrap().is_replayed());
+    let heads = heads.lock().unwrap();
+    assert_eq!(header(&heads[0], IDEMPOTENCY_KEY).as_deref(), Some("mine"));
+    assert_eq!(heads[0].to_lowercase().matches("idempotency-key").count(), 1);
+}
+
+#[tokio::test]
+async fn a_long_answer_comes_in_pieces_and_may_not_break_off() {
+    let (url, _) = server(vec![BUSY, PIECES, BROKEN]);
+    let client = client(&url);
+    let call = calls::export_traces(&crate::filter::Filter::default(), None, "jsonl");
+    let mut download = client.download(&call).await.unwrap();
+    let mut body = Vec::new();
+    while let Some(bytes) = download.chunk().await.unwrap() {
+        body.extend(bytes);
+    }
+    assert_eq!(body, b"one\ntwo\n");
+    let mut broken = client.download(&call).await.unwrap();
+    let ended = loop {
+        match broken.chunk().await {
+            Ok(Some(_)) => {}
+            ended => break ended,
+        }
+    };
+    assert!(matches!(ended, Err(Error::Unreachable { sent: true, .. })), "{ended:?}");
+}
+
+#[test]
+fn a_wait_follows_the_window_where_it_is_all_that_the_server_said() {
+    let answer = |status, headers: &[(&str, &str)]| {
+        let headers = headers.iter().map(|(name, value)| {
+            (reqwest::header::HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
+        });
+        ApiError::new(status, &headers.collect(), b"").retry_after.map(|wait| wait.as_secs())
+    };
+    let window = [("date", "Sat, 21 Nov 2026 14:00:48 GMT"), ("x-ratelimit-reset", "1795269660")];
+    assert_eq!(answer(429, &window), Some(12));
+    assert_eq!(answer(500, &window), None);
+    assert_eq!(answer(429, &[window[0], window[1], ("retry-after", "3")]), Some(3));
+    assert_eq!(answer(429, &window[1..]), None);
 }
 
 #[tokio::test]
