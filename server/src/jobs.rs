@@ -8,7 +8,9 @@ use crate::{
     app::App,
     long_trace::{self, LongTrace},
     queue::{Job, Outcome},
+    retention::{self, Retention},
     trace_ready::{self, TraceReady},
+    trace_removal::{self, TraceRemoval},
 };
 
 /// Does a job's work.
@@ -22,6 +24,14 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
         },
         LongTrace::KIND => match serde_json::from_str(&job.payload) {
             Ok(payload) => long_trace::run(app, job.tenant_id, payload).await,
+            Err(error) => unreadable(error),
+        },
+        TraceRemoval::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => trace_removal::run(app, job.tenant_id, payload).await,
+            Err(error) => unreadable(error),
+        },
+        Retention::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => retention::run(app, job.tenant_id, payload).await,
             Err(error) => unreadable(error),
         },
         // From a newer version that shares the database: it will come back for it.

@@ -10,7 +10,7 @@ use server::{
     app::App,
     clock::{Clock, SystemClock},
     config::Config,
-    first_start, http,
+    first_start, housekeeping, http,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -112,6 +112,7 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
     let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master)?;
     if workers {
         queue::worker::start(&app);
+        housekeeping::start(&app);
     }
     let stop = CancellationToken::new();
     watch_signals(&app, stop.clone());

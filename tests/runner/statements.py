@@ -18,6 +18,9 @@ SHARED = {"setting", "api_key"}
 OVER_TENANTS = {
     "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1": "which tenants have work that is due",
     "SELECT DISTINCT tenant_id FROM job WHERE status = 'running'": "whose workers did not come back",
+    "FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL": "the next tenant that keeps traces for a time only",
+    "FROM idempotency WHERE tenant_id > $1": "the next tenant that has answers to forget",
+    "FROM rate_window WHERE tenant_id > $1": "the next tenant that has windows to forget",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
     'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
 }

@@ -83,6 +83,7 @@ fn cases() -> Vec<Case> {
         get("/v1/traces", READ, ok),
         get("/v1/traces/stream", READ, ok),
         get("/v1/traces/{id}", READ, missing),
+        send(Method::DELETE, "/v1/traces/{id}", RULE, missing, ("", "")),
         get("/v1/traces/{id}/spans", READ, missing),
         get("/v1/apikeys", KEYS, ok),
         send(Method::POST, "/v1/apikeys", KEYS, (201, ""), (JSON, r#"{"name":"n"}"#)),
@@ -228,6 +229,7 @@ on_both_databases! {
 
         let targets = [
             (Method::GET, "/v1/traces/{id}", &trace),
+            (Method::DELETE, "/v1/traces/{id}", &trace),
             (Method::GET, "/v1/traces/{id}/spans", &trace),
             (Method::DELETE, "/v1/apikeys/{id}", &key),
             (Method::GET, "/v1/projects/{id}", &project),

@@ -20,6 +20,7 @@ mod read;
 pub mod routes;
 pub mod serve;
 mod stream;
+mod trace_view;
 mod traces;
 
 use std::sync::Arc;

@@ -34,6 +34,7 @@ use crate::access::{Access, Keys};
         super::stream::follow,
         super::traces::detail,
         super::traces::spans,
+        super::traces::delete,
         super::keys::list,
         super::keys::create,
         super::keys::revoke,

@@ -84,6 +84,13 @@ pub fn all() -> Vec<Route> {
         row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
+            Method::DELETE,
+            "/v1/traces/{id}",
+            Access::owner().keys(Keys::Full),
+            FOUND,
+            delete(traces::delete),
+        ),
+        row(
             Method::GET,
             "/v1/traces/{id}/spans",
             viewer,

@@ -16,7 +16,7 @@ use futures::{Stream, stream};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use super::{query::Query, traces};
+use super::{query::Query, trace_view, traces};
 use crate::{
     access::Caller,
     app::App,
@@ -122,7 +122,7 @@ impl Follower {
             self.sent.extend(read);
             for (row, texts) in rows {
                 let id = self.app.cursors.seal(self.tenant, SCOPE, (row.updated_at, row.id));
-                let trace = traces::wire(row, texts, self.preview);
+                let trace = trace_view::trace(row, texts, self.preview);
                 let data = serde_json::to_string(&trace).map_err(anyhow::Error::from)?;
                 events.push(Event::default().event("trace").id(id).data(data));
             }

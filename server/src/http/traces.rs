@@ -1,27 +1,29 @@
-//! Reading traces.
+//! Reading and deleting traces.
 
 use std::sync::Arc;
 
 use api::{
-    ErrorCode, FailureType, SpanType, Timestamp,
-    trace::{Event, RawObject, Span, SpanList, Trace, TraceList},
+    ErrorCode, FailureType, Timestamp,
+    trace::{Span, SpanList, Trace, TraceList},
 };
 use axum::{
     Json,
     extract::{Path, State},
+    http::StatusCode,
 };
-use entities::{event, span, trace};
-use semantics::money;
-use serde_json::value::RawValue;
+use entities::span;
 use uuid::Uuid;
 
-use super::query::{Query, invalid, path_id};
+use super::{
+    query::{Query, invalid, path_id},
+    trace_view as view,
+};
 use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found, problem},
-    ingest::{part::failure_of, spans::splice},
-    store::traces::{self as store, Filter, SpanTexts, Tag, Texts},
+    store::traces::{self as store, Filter, Tag},
+    trace_removal,
 };
 
 /// Spans that the detail carries at most; the rest is paged.
@@ -34,8 +36,6 @@ const MAX_TAG_FILTERS: usize = 20;
 const SPAN_BYTES: usize = 16 * 1024 * 1024;
 /// Spans whose texts are read at once.
 const SPAN_BLOCK: usize = 250;
-/// Characters that a preview keeps of a text.
-const PREVIEW: usize = 2_048;
 
 /// List traces, newest first.
 ///
@@ -75,7 +75,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let page = store::page(&app.db, caller.tenant_id, &filter, after, limit).await?;
     let next_cursor = page.next.map(|it| app.cursors.seal(caller.tenant_id, &scope, it));
     Ok(Json(TraceList {
-        traces: page.rows.into_iter().map(|(row, texts)| wire(row, texts, preview)).collect(),
+        traces: page.rows.into_iter().map(|(row, texts)| view::trace(row, texts, preview)).collect(),
         has_more: next_cursor.is_some(),
         next_cursor,
     }))
@@ -98,12 +98,12 @@ pub async fn detail(
     let events = store::events(&app.db, tenant, id, DETAIL_EVENTS).await?;
     let texts =
         store::trace_texts(&app.db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
-    let mut trace = wire(row, texts, false);
+    let mut trace = view::trace(row, texts, false);
     // No remediation has been executed on any trace: actions arrive with the control loop.
     trace.control_loop_depth = Some(0);
     trace.spans = Some(spans);
     trace.spans_next_cursor = next;
-    trace.events = Some(events.into_iter().map(wire_event).collect());
+    trace.events = Some(events.into_iter().map(view::event).collect());
     Ok(Json(trace))
 }
 
@@ -127,6 +127,22 @@ pub async fn spans(
     Ok(Json(SpanList { spans, has_more: next_cursor.is_some(), next_cursor }))
 }
 
+/// Delete a trace with all that hangs on it.
+///
+/// The same id may be ingested again afterwards.
+#[utoipa::path(delete, path = "/v1/traces/{id}", tag = "Traces", params(("id" = String, Path, description = "id of the trace")),
+    responses((status = 204, description = "it is gone")))]
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
+    match trace_removal::remove(&app, caller.tenant_id, path_id(&id)?).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(not_found("trace")),
+    }
+}
+
 async fn span_page(
     app: &App,
     tenant: Uuid,
@@ -148,7 +164,7 @@ async fn span_page(
         for (row, texts) in block.into_iter().zip(texts) {
             bytes += texts.bytes();
             let position = (row.started_at, row.id);
-            spans.push(wire_span(row, texts));
+            spans.push(view::span(row, texts));
             if bytes > SPAN_BYTES && spans.len() < count {
                 next = Some(app.cursors.seal(tenant, &scope, position));
                 break;
@@ -222,167 +238,4 @@ fn scope(filter: &Filter) -> String {
 
 fn span_scope(trace: Uuid) -> String {
     format!("spans {trace}")
-}
-
-/// A trace as the list shows it.
-pub fn wire(row: trace::Model, texts: Texts, preview: bool) -> Trace {
-    let trace::Model {
-        tenant_id: _,
-        id,
-        project_id,
-        external_id,
-        session_id,
-        user_id,
-        name,
-        model,
-        error,
-        failure_types: _,
-        started_at,
-        ended_at,
-        latency_ms,
-        latency_class: _,
-        prompt_tokens,
-        completion_tokens,
-        total_tokens,
-        token_class: _,
-        cost,
-        cost_class: _,
-        tags,
-        span_count,
-        ready_at: _,
-        ready,
-        given: _,
-        digest: _,
-        body_id: _,
-        body_index: _,
-        created_at: _,
-        updated_at: _,
-    } = row;
-    let tag_map: std::collections::BTreeMap<String, String> =
-        tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
-    let mut tags: Vec<String> = tag_map
-        .iter()
-        .map(|(key, value)| if value.is_empty() { key.clone() } else { format!("{key}:{value}") })
-        .collect();
-    tags.sort_unstable();
-    let cut = |text: Option<String>| if preview { text.map(first_characters) } else { text };
-    Trace {
-        id,
-        project_id,
-        external_id,
-        session_id,
-        user_id,
-        name,
-        input: cut(texts.input),
-        output: cut(texts.output),
-        error,
-        model,
-        started_at: Timestamp::from_micros(started_at),
-        ended_at: ended_at.map(Timestamp::from_micros),
-        latency_ms,
-        cost: cost.map(money::to_usd),
-        total_token_count: total_tokens,
-        prompt_tokens_total: prompt_tokens,
-        completion_tokens_total: completion_tokens,
-        tags,
-        tag_map,
-        metadata: texts.metadata.and_then(raw),
-        span_count: i64::from(span_count),
-        ready,
-        control_loop_depth: None,
-        spans: None,
-        spans_next_cursor: None,
-        events: None,
-    }
-}
-
-fn wire_span(row: span::Model, texts: SpanTexts) -> Span {
-    let span::Model {
-        tenant_id,
-        trace_id,
-        id,
-        parent_id,
-        name,
-        kind,
-        model,
-        started_at,
-        ended_at,
-        latency_ms,
-        error,
-        failure,
-        prompt_tokens,
-        completion_tokens,
-        cost,
-        counted,
-        cost_counted,
-        response_hash: _,
-        otel_span_id,
-        hints: _,
-        body_id: _,
-        body_index: _,
-        created_at,
-    } = row;
-    let mut metadata = texts.metadata;
-    // What another span reports already is kept where no one adds it up.
-    let repeated_tokens = !counted && (prompt_tokens.is_some() || completion_tokens.is_some());
-    let repeated_cost = !cost_counted && cost.is_some();
-    if repeated_tokens || repeated_cost {
-        let mut usage = serde_json::Map::new();
-        if repeated_tokens {
-            usage.extend(prompt_tokens.map(|it| ("prompt_tokens".to_owned(), it.into())));
-            usage.extend(completion_tokens.map(|it| ("completion_tokens".to_owned(), it.into())));
-        }
-        if repeated_cost {
-            usage.extend(cost.map(|it| ("cost".to_owned(), money::to_usd(it).into())));
-        }
-        let usage = serde_json::Value::Object(usage).to_string();
-        splice(metadata.get_or_insert_with(|| "{}".to_owned()), "usage", &usage);
-    }
-    let otel_span_id = otel_span_id.map(|it| it.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-    Span {
-        id,
-        trace_id,
-        tenant_id,
-        created_at: Timestamp::from_micros(created_at),
-        name,
-        kind: SpanType::from(kind),
-        parent_span_id: parent_id,
-        input: texts.input,
-        output: texts.output,
-        model,
-        latency_ms,
-        cost: cost.filter(|_| cost_counted).map(money::to_usd),
-        error,
-        failure_type: failure.and_then(failure_of).map(|it| it.as_str().to_owned()),
-        prompt_tokens: prompt_tokens.filter(|_| counted),
-        completion_tokens: completion_tokens.filter(|_| counted),
-        metadata: metadata.and_then(raw),
-        start_time: Timestamp::from_micros(started_at),
-        end_time: ended_at.map(Timestamp::from_micros),
-        otel_trace_id: otel_span_id.is_some().then(|| trace_id.simple().to_string()),
-        otel_span_id,
-    }
-}
-
-fn wire_event(row: event::Model) -> Event {
-    let event::Model { tenant_id: _, trace_id: _, id, span_id, message, level, metadata, created_at } = row;
-    Event {
-        id,
-        span_id,
-        message,
-        level,
-        metadata: metadata.and_then(raw),
-        created_at: Timestamp::from_micros(created_at),
-    }
-}
-
-fn raw(json: String) -> Option<RawObject> {
-    RawValue::from_string(json).ok()
-}
-
-fn first_characters(text: String) -> String {
-    match text.char_indices().nth(PREVIEW) {
-        Some((end, _)) => text[..end].to_owned(),
-        None => text,
-    }
 }

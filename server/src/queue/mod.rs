@@ -11,7 +11,9 @@
 pub mod worker;
 
 use entities::job;
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait, FromQueryResult, Statement, Value};
+use sea_orm::{
+    ConnectionTrait, DbErr, EntityTrait, FromQueryResult, Statement, Value, sea_query::OnConflict,
+};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -24,24 +26,27 @@ pub enum Lane {
     Ingest,
     /// Sums of long traces, which read thousands of rows.
     Sums,
+    /// Removing what is no longer kept.
+    Housekeeping,
 }
 
 impl Lane {
     /// Every lane.
-    pub const ALL: &'static [Self] = &[Self::Ingest, Self::Sums];
+    pub const ALL: &'static [Self] = &[Self::Ingest, Self::Sums, Self::Housekeeping];
 
     /// The word in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
             Self::Sums => "sums",
+            Self::Housekeeping => "housekeeping",
         }
     }
 
     /// Jobs of this lane that one process runs at once.
     pub const fn concurrency(self) -> usize {
         match self {
-            Self::Ingest | Self::Sums => 1,
+            Self::Ingest | Self::Sums | Self::Housekeeping => 1,
         }
     }
 }
@@ -120,6 +125,16 @@ pub async fn enqueue<J: Job>(
     let row: job::ActiveModel = new_job(tenant_id, payload, run_at, now).into();
     job::Entity::insert(row).exec_without_returning(txn).await?;
     Ok(())
+}
+
+/// Enqueues a job whose id its kind chose; false when it waits or runs already.
+///
+/// # Errors
+/// When the database fails.
+pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<bool, DbErr> {
+    let row: job::ActiveModel = job.into();
+    let keep = OnConflict::new().do_nothing().to_owned();
+    Ok(job::Entity::insert(row).on_conflict(keep).exec_without_returning(db).await? > 0)
 }
 
 /// Up to `limit` tenants with work that is due in `lane`, in a circle that begins behind

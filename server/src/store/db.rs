@@ -176,8 +176,12 @@ async fn sqlite(url: &str, connections: u32, cache: &'static str) -> Result<Sqli
         .map_err(conn_err)
 }
 
-/// A deadlock or a serialisation failure: the same transaction can succeed now.
+/// A deadlock or a serialisation failure, or a row that was removed while it was waited for: the
+/// same transaction can succeed now.
 pub fn lost_a_race(error: &sqlx::Error) -> bool {
+    if matches!(error, sqlx::Error::RowNotFound) {
+        return true;
+    }
     error.as_database_error().and_then(|it| it.code()).is_some_and(|it| it == "40P01" || it == "40001")
 }
 

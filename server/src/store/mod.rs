@@ -2,6 +2,7 @@
 
 mod bulk;
 mod db;
+pub mod housekeeping;
 pub mod keys;
 pub mod members;
 pub mod prices;

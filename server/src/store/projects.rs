@@ -96,6 +96,19 @@ pub async fn page(
         .await
 }
 
+/// The projects that keep their traces for a time only.
+///
+/// # Errors
+/// When the database fails.
+pub async fn with_retention(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<project::Model>, DbErr> {
+    project::Entity::find()
+        .filter(project::Column::TenantId.eq(tenant))
+        .filter(project::Column::RetentionDays.is_not_null())
+        .order_by_asc(project::Column::Id)
+        .all(db)
+        .await
+}
+
 /// Adds a project.
 ///
 /// # Errors

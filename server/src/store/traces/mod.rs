@@ -1,5 +1,6 @@
-//! Traces: storing, listing, showing.
+//! Traces: storing, listing, showing, removing.
 
+mod delete;
 mod detail;
 mod filter;
 mod list;
@@ -11,6 +12,7 @@ use entities::trace;
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, sea_query::Expr};
 use uuid::Uuid;
 
+pub use delete::{Removal, remove, started_before};
 pub use detail::{Position, events, get, spans};
 pub use filter::{Filter, Tag};
 pub use list::{Changes, Page, changed_since, page};

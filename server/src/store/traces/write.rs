@@ -145,12 +145,11 @@ impl<'a> Group<'a> {
             store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
         for i in late {
             let trace = &self.parts[*i].trace;
-            self.outcomes[*i] = match (&trace.digest, stored.get(&trace.id)) {
-                (Some(digest), Some(known)) => {
-                    Stored::Duplicate { identical: known.digest.as_ref() == Some(digest) }
-                }
-                (Some(_), None) => Stored::Duplicate { identical: false },
-                (None, _) => Stored::Merged,
+            // Removed since it stood in the way of the insert; spans without it would be orphans.
+            let known = stored.get(&trace.id).ok_or(sqlx::Error::RowNotFound)?;
+            self.outcomes[*i] = match &trace.digest {
+                Some(digest) => Stored::Duplicate { identical: known.digest.as_ref() == Some(digest) },
+                None => Stored::Merged,
             };
         }
         let merging = || late.iter().map(|it| &self.parts[*it]).filter(|it| !it.is_item());

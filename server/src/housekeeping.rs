@@ -1,0 +1,73 @@
+//! Housekeeping: what is no longer kept is looked for every few minutes, tenant by tenant.
+//!
+//! Looking is done here and touches only tenants that have something to look at. Old traces are
+//! many, so removing them is a job ([`crate::retention`]); the rest is removed on the spot.
+//! Several processes may look at once: each removes what the others have not.
+
+use std::{sync::Arc, time::Duration};
+
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    retention,
+    store::{
+        DbError,
+        housekeeping::{self as store, Kept},
+    },
+};
+
+/// Pause between two rounds.
+const PAUSE: Duration = Duration::from_secs(300);
+/// How long counts of requests are kept once their minute is over, seconds.
+const WINDOWS: i64 = 3_600;
+/// Rows that one statement removes, about.
+const BATCH: u64 = 500;
+
+/// Looks round now and then, until the app stops.
+pub fn start(app: &Arc<App>) {
+    let keeper = Arc::clone(app);
+    app.spawn(async move {
+        loop {
+            if let Err(error) = round(&keeper).await {
+                tracing::warn!(%error, "housekeeping could not be done; it is tried again in some minutes");
+            }
+            if keeper.pause(PAUSE).await {
+                return;
+            }
+        }
+    });
+}
+
+/// Looks at every tenant once.
+///
+/// # Errors
+/// When the database fails.
+pub async fn round(app: &App) -> Result<(), DbError> {
+    for kept in Kept::ALL {
+        let mut tenant = Uuid::nil();
+        while let Some(next) = store::next_tenant(&app.db, *kept, tenant).await? {
+            if app.is_stopping() {
+                return Ok(());
+            }
+            tend(app, *kept, next).await?;
+            tenant = next;
+        }
+    }
+    Ok(())
+}
+
+async fn tend(app: &App, kept: Kept, tenant: Uuid) -> Result<(), DbError> {
+    let now = app.clock.now();
+    match kept {
+        Kept::Traces => {
+            retention::look(app, tenant).await?;
+        }
+        Kept::Answers => while store::forget_answers(&app.db, tenant, now, BATCH).await? >= BATCH {},
+        Kept::Windows => {
+            let before = now.div_euclid(1_000_000) - WINDOWS;
+            while store::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
+        }
+    }
+    Ok(())
+}

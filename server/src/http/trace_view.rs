@@ -1,0 +1,182 @@
+//! Traces, spans and events as they are answered, from their rows and texts.
+
+use api::{
+    SpanType, Timestamp,
+    trace::{Event, RawObject, Span, Trace},
+};
+use entities::{event, span, trace};
+use semantics::money;
+use serde_json::value::RawValue;
+
+use crate::{
+    ingest::{part::failure_of, spans::splice},
+    store::traces::{SpanTexts, Texts},
+};
+
+/// Characters that a preview keeps of a text.
+const PREVIEW: usize = 2_048;
+
+/// A trace as the list shows it.
+pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
+    let trace::Model {
+        tenant_id: _,
+        id,
+        project_id,
+        external_id,
+        session_id,
+        user_id,
+        name,
+        model,
+        error,
+        failure_types: _,
+        started_at,
+        ended_at,
+        latency_ms,
+        latency_class: _,
+        prompt_tokens,
+        completion_tokens,
+        total_tokens,
+        token_class: _,
+        cost,
+        cost_class: _,
+        tags,
+        span_count,
+        ready_at: _,
+        ready,
+        given: _,
+        digest: _,
+        body_id: _,
+        body_index: _,
+        created_at: _,
+        updated_at: _,
+    } = row;
+    let tag_map: std::collections::BTreeMap<String, String> =
+        tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let mut tags: Vec<String> = tag_map
+        .iter()
+        .map(|(key, value)| if value.is_empty() { key.clone() } else { format!("{key}:{value}") })
+        .collect();
+    tags.sort_unstable();
+    let cut = |text: Option<String>| if preview { text.map(first_characters) } else { text };
+    Trace {
+        id,
+        project_id,
+        external_id,
+        session_id,
+        user_id,
+        name,
+        input: cut(texts.input),
+        output: cut(texts.output),
+        error,
+        model,
+        started_at: Timestamp::from_micros(started_at),
+        ended_at: ended_at.map(Timestamp::from_micros),
+        latency_ms,
+        cost: cost.map(money::to_usd),
+        total_token_count: total_tokens,
+        prompt_tokens_total: prompt_tokens,
+        completion_tokens_total: completion_tokens,
+        tags,
+        tag_map,
+        metadata: texts.metadata.and_then(raw),
+        span_count: i64::from(span_count),
+        ready,
+        control_loop_depth: None,
+        spans: None,
+        spans_next_cursor: None,
+        events: None,
+    }
+}
+
+/// A span of the detail.
+pub fn span(row: span::Model, texts: SpanTexts) -> Span {
+    let span::Model {
+        tenant_id,
+        trace_id,
+        id,
+        parent_id,
+        name,
+        kind,
+        model,
+        started_at,
+        ended_at,
+        latency_ms,
+        error,
+        failure,
+        prompt_tokens,
+        completion_tokens,
+        cost,
+        counted,
+        cost_counted,
+        response_hash: _,
+        otel_span_id,
+        hints: _,
+        body_id: _,
+        body_index: _,
+        created_at,
+    } = row;
+    let mut metadata = texts.metadata;
+    // What another span reports already is kept where no one adds it up.
+    let repeated_tokens = !counted && (prompt_tokens.is_some() || completion_tokens.is_some());
+    let repeated_cost = !cost_counted && cost.is_some();
+    if repeated_tokens || repeated_cost {
+        let mut usage = serde_json::Map::new();
+        if repeated_tokens {
+            usage.extend(prompt_tokens.map(|it| ("prompt_tokens".to_owned(), it.into())));
+            usage.extend(completion_tokens.map(|it| ("completion_tokens".to_owned(), it.into())));
+        }
+        if repeated_cost {
+            usage.extend(cost.map(|it| ("cost".to_owned(), money::to_usd(it).into())));
+        }
+        let usage = serde_json::Value::Object(usage).to_string();
+        splice(metadata.get_or_insert_with(|| "{}".to_owned()), "usage", &usage);
+    }
+    let otel_span_id = otel_span_id.map(|it| it.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    Span {
+        id,
+        trace_id,
+        tenant_id,
+        created_at: Timestamp::from_micros(created_at),
+        name,
+        kind: SpanType::from(kind),
+        parent_span_id: parent_id,
+        input: texts.input,
+        output: texts.output,
+        model,
+        latency_ms,
+        cost: cost.filter(|_| cost_counted).map(money::to_usd),
+        error,
+        failure_type: failure.and_then(failure_of).map(|it| it.as_str().to_owned()),
+        prompt_tokens: prompt_tokens.filter(|_| counted),
+        completion_tokens: completion_tokens.filter(|_| counted),
+        metadata: metadata.and_then(raw),
+        start_time: Timestamp::from_micros(started_at),
+        end_time: ended_at.map(Timestamp::from_micros),
+        otel_trace_id: otel_span_id.is_some().then(|| trace_id.simple().to_string()),
+        otel_span_id,
+    }
+}
+
+/// An event of the detail.
+pub fn event(row: event::Model) -> Event {
+    let event::Model { tenant_id: _, trace_id: _, id, span_id, message, level, metadata, created_at } = row;
+    Event {
+        id,
+        span_id,
+        message,
+        level,
+        metadata: metadata.and_then(raw),
+        created_at: Timestamp::from_micros(created_at),
+    }
+}
+
+fn raw(json: String) -> Option<RawObject> {
+    RawValue::from_string(json).ok()
+}
+
+fn first_characters(text: String) -> String {
+    match text.char_indices().nth(PREVIEW) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text,
+    }
+}

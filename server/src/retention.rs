@@ -1,0 +1,94 @@
+//! Retention: what a project keeps for a time only goes when that time is over.
+//!
+//! Looking which projects have old traces is cheap and done every few minutes; removing them is
+//! a job, one a project at a time, in small batches between which everybody else has a turn.
+
+use std::sync::Arc;
+
+use entities::job;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    ingest::part::derived_id,
+    queue::{self, Job, Lane, Outcome, new_job},
+    store::{DbError, projects, traces},
+};
+
+/// A project that has traces which are older than it keeps them.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Retention {
+    /// The project.
+    pub project: Uuid,
+}
+
+impl Job for Retention {
+    const KIND: &'static str = "retention";
+    const LANE: Lane = Lane::Housekeeping;
+}
+
+const HOUR: i64 = 3_600_000_000;
+const DAY: i64 = 24 * HOUR;
+/// Traces that are removed in one transaction.
+const BATCH: u64 = 100;
+/// Batches after which other projects have their turn.
+const TURN: usize = 50;
+
+/// Enqueues a job for each project of the tenant that has old traces; answers how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn look(app: &App, tenant: Uuid) -> Result<usize, DbError> {
+    let now = app.clock.now();
+    let mut found = 0;
+    for project in projects::with_retention(app.db.current(), tenant).await? {
+        let Some(before) = horizon(&project, now) else { continue };
+        let old = traces::started_before(&app.db, tenant, project.id, before, 1).await?;
+        if !old.is_empty() && queue::enqueue_once(&app.db.write, job(tenant, project.id, now)).await? {
+            found += 1;
+        }
+    }
+    Ok(found)
+}
+
+/// Removes what is old, as much as fits into a turn.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: Retention) -> Outcome {
+    match turn(app, tenant, job.project).await {
+        Ok(true) => Outcome::Snooze { until: app.clock.now() },
+        Ok(false) => Outcome::Done,
+        Err(error) => Outcome::Retry { why: error.to_string() },
+    }
+}
+
+/// One turn; true when there is more.
+async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
+    let row = projects::get(app.db.current(), tenant, project).await?;
+    // It may keep everything by now.
+    let Some(before) = row.and_then(|it| horizon(&it, app.clock.now())) else { return Ok(false) };
+    for _ in 0..TURN {
+        if app.is_stopping() {
+            return Ok(true);
+        }
+        let old = traces::started_before(&app.db, tenant, project, before, BATCH).await?;
+        if old.is_empty() {
+            return Ok(false);
+        }
+        // A late span may have moved a trace's start.
+        let wanted = |it: &entities::trace::Model| it.project_id == project && it.started_at < before;
+        traces::remove(&app.db, tenant, &old, wanted, app.clock.now()).await?;
+    }
+    Ok(true)
+}
+
+/// Traces that started before it go, microseconds; none when all are kept.
+fn horizon(project: &entities::project::Model, now: i64) -> Option<i64> {
+    project.retention_days.map(|days| now.saturating_sub(i64::from(days) * DAY))
+}
+
+/// One job a project, and a new one each hour in case that the last one died.
+fn job(tenant: Uuid, project: Uuid, now: i64) -> job::Model {
+    let mut job = new_job(tenant, &Retention { project }, now, now);
+    job.id = derived_id(project, &format!("retention:{}", now.div_euclid(HOUR)));
+    job
+}

@@ -1,0 +1,86 @@
+//! Rows that are kept for a time only: which tenants have some, and removing them.
+
+use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
+use uuid::Uuid;
+
+use super::Db;
+
+/// What is kept for a time only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Traces of projects with a retention.
+    Traces,
+    /// Answers that are given again to the same idempotency key.
+    Answers,
+    /// Counts of requests by the minute.
+    Windows,
+}
+
+impl Kept {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Traces, Self::Answers, Self::Windows];
+
+    /// Statements over all tenants: which one comes after `$1` among those that have any rows?
+    /// Each is one hop along an index.
+    fn next(self) -> &'static str {
+        match self {
+            Self::Traces => {
+                "SELECT tenant_id FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL ORDER BY tenant_id LIMIT 1"
+            }
+            Self::Answers => {
+                "SELECT tenant_id FROM idempotency WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
+            }
+            Self::Windows => {
+                "SELECT tenant_id FROM rate_window WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
+            }
+        }
+    }
+}
+
+/// The next tenant after `last` that has rows of this kind.
+///
+/// # Errors
+/// When the database fails.
+pub async fn next_tenant(db: &Db, kept: Kept, last: Uuid) -> Result<Option<Uuid>, DbErr> {
+    let row = db.current().query_one_raw(statement(db, kept.next(), [last.into()])).await?;
+    row.map(|it| it.try_get_by_index(0)).transpose()
+}
+
+/// Removes some `limit` answers that expired before `now` (microseconds); answers how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forget_answers(db: &Db, tenant: Uuid, now: i64, limit: u64) -> Result<u64, DbErr> {
+    remove(db, "idempotency", "expires_at", tenant, now, limit).await
+}
+
+/// Removes some `limit` windows that began before `before` (seconds); answers how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forget_windows(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
+    remove(db, "rate_window", "starts_at", tenant, before, limit).await
+}
+
+/// Removes the rows with the lowest `column`, `limit` of them and those that share the last value.
+async fn remove(
+    db: &Db,
+    table: &str,
+    column: &str,
+    tenant: Uuid,
+    before: i64,
+    limit: u64,
+) -> Result<u64, DbErr> {
+    let sql = format!(
+        "DELETE FROM {table} WHERE tenant_id = $1 AND {column} < $2 AND {column} <= COALESCE((\
+         SELECT {column} FROM {table} WHERE tenant_id = $1 AND {column} < $2 ORDER BY {column} LIMIT 1 OFFSET $3), $2)"
+    );
+    let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
+    let values = [tenant.into(), before.into(), offset.into()];
+    let done = db.write.execute_raw(statement(db, &sql, values)).await?;
+    Ok(done.rows_affected())
+}
+
+fn statement<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Statement {
+    Statement::from_sql_and_values(db.dialect.backend(), sql, values)
+}

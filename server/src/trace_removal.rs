@@ -1,0 +1,74 @@
+//! Traces that are being removed: what was begun is ended, whatever becomes of whoever began.
+//!
+//! A long trace is removed in several transactions. If the caller goes away or the process dies
+//! between two of them, the job that came with the first one removes the rest.
+
+use std::sync::Arc;
+
+use entities::{job, trace};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    ingest::part::derived_id,
+    queue::{Job, Lane, Outcome, new_job},
+    store::{DbError, traces},
+};
+
+/// A trace of which a part is gone.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TraceRemoval {
+    /// The trace.
+    pub trace: Uuid,
+    /// When it was stored, microseconds: one that was stored later under the same id stays.
+    pub created_at: i64,
+}
+
+impl Job for TraceRemoval {
+    const KIND: &'static str = "trace_removal";
+    const LANE: Lane = Lane::Housekeeping;
+}
+
+/// How long whoever began has to end it, microseconds.
+const PATIENCE: i64 = 60_000_000;
+
+/// The job that removes what is left.
+pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
+    let payload = TraceRemoval { trace: trace.id, created_at: trace.created_at };
+    let mut job = new_job(tenant, &payload, now + PATIENCE, now);
+    job.id = derived_id(trace.id, &format!("removal:{}", trace.created_at));
+    job
+}
+
+/// Removes a trace with all that hangs on it. False when there is none.
+///
+/// # Errors
+/// When the database fails.
+pub async fn remove(app: &App, tenant: Uuid, trace: Uuid) -> Result<bool, DbError> {
+    remove_if(app, tenant, trace, |_| true).await
+}
+
+/// Removes what is left of a trace.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceRemoval) -> Outcome {
+    match remove_if(app, tenant, job.trace, |row| row.created_at == job.created_at).await {
+        Ok(_) => Outcome::Done,
+        Err(error) => Outcome::Retry { why: error.to_string() },
+    }
+}
+
+async fn remove_if(
+    app: &App,
+    tenant: Uuid,
+    trace: Uuid,
+    wanted: impl Fn(&trace::Model) -> bool,
+) -> Result<bool, DbError> {
+    let mut begun = false;
+    loop {
+        let removal = traces::remove(&app.db, tenant, &[trace], &wanted, app.clock.now()).await?;
+        if !removal.more {
+            return Ok(begun || removal.traces > 0);
+        }
+        begun = true;
+    }
+}

@@ -1,0 +1,162 @@
+//! `DELETE /v1/traces/{id}`.
+
+use api::Role;
+use entities::trace;
+use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Statement};
+use serde_json::{Value, json};
+use server::store::traces;
+use tests::{
+    TestApp,
+    app::START,
+    on_both_databases,
+    otlp::{Span, request},
+};
+use uuid::Uuid;
+
+use crate::{orphans, rows};
+
+const LONG: u128 = 0x10;
+/// Spans of the long trace: more than one transaction removes, and texts that straddle its bound.
+const SPANS: u64 = 4_500;
+
+async fn send(app: &TestApp, spans: &[Span]) {
+    app.full_key().post("/v1/otlp/traces", &request(spans)).await.ok();
+}
+
+async fn send_long(app: &TestApp) {
+    for first in (1..=SPANS).step_by(900) {
+        let spans: Vec<Span> = (first..first + 900)
+            .map(|it| {
+                let span =
+                    Span::new(LONG, it, "step", START).with("input.value", format!("{it} ").repeat(20));
+                if it == 1 {
+                    span.with("tag.tags", json!(["env:prod"]))
+                } else {
+                    span.under(1).noting("seen")
+                }
+            })
+            .collect();
+        send(app, &spans).await;
+    }
+}
+
+fn item(id: &str) -> Value {
+    json!({"id": id, "name": "item", "input": "in", "tags": {"env": "prod", "vip": ""}, "metadata": {"k": 1},
+        "spans": [{"id": "s", "name": "s", "input": "text"}], "events": [{"message": "noted"}]})
+}
+
+on_both_databases! {
+    async fn a_deleted_trace_is_gone_with_all_that_hung_on_it(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        let keep = app.full_key().post("/v1/ingest", &item("keep")).await.ok();
+        let kept = rows(app).await;
+        let gone = app.full_key().post("/v1/ingest", &item("gone")).await.ok();
+        send(app, &[
+            Span::new(7, 1, "root", START).with("tag.tags", json!(["env:prod"])).noting("began"),
+            Span::new(7, 2, "call", START).under(1).with("input.value", "hello"),
+        ]).await;
+        let path = format!("/v1/traces/{}", gone["id"].as_str().unwrap());
+        assert_eq!(owner.delete(&path).await.status, 204);
+        owner.delete(&path).await.is(404, "not_found");
+        owner.get(&path).await.is(404, "not_found");
+        // By the digits of OpenTelemetry.
+        assert_eq!(owner.delete(&format!("/v1/traces/{:032x}", 7)).await.status, 204);
+        assert_eq!(rows(app).await, kept);
+        for filter in ["", "?tag=env:prod", "?tag=vip", "?name=item"] {
+            let list = owner.get(&format!("/v1/traces{filter}")).await.ok();
+            assert_eq!(list["traces"].as_array().unwrap().len(), 1, "{filter}");
+            assert_eq!(list["traces"][0]["id"], keep["id"]);
+        }
+        // What they had enqueued finds nothing to do.
+        app.advance(10);
+        app.drain().await;
+        assert_eq!(rows(app).await, kept);
+        let again = app.full_key().post("/v1/ingest", &item("gone")).await;
+        assert_eq!((again.status, &again.json()["id"]), (201, &gone["id"]));
+    }
+
+    async fn a_long_trace_is_gone_too_and_its_id_is_free(app: TestApp) {
+        send_long(app).await;
+        let before = rows(app).await;
+        assert_eq!((before[1], before[2]), (4_500, 4_499));
+        let path = format!("/v1/traces/{LONG:032x}");
+        assert_eq!(app.session(Role::Owner).delete(&path).await.status, 204);
+        assert_eq!(rows(app).await, [0; 5]);
+        app.advance(1);
+        send(app, &[Span::new(LONG, 1, "anew", START)]).await;
+        // The job that would have ended the removal leaves the new trace alone.
+        app.advance(100);
+        app.drain().await;
+        assert_eq!(app.full_key().get(&path).await.ok()["name"], "anew");
+    }
+
+    async fn a_removal_that_was_cut_off_is_ended_by_its_job(app: TestApp) {
+        send_long(app).await;
+        let id = Uuid::from_u128(LONG);
+        let removal = traces::remove(&app.app.db, app.tenant, &[id], |_| true, app.app.clock.now()).await.unwrap();
+        assert_eq!((removal.traces, removal.more), (0, true));
+        assert_eq!(rows(app).await[0], 1, "the row is there as long as anything is");
+        assert_eq!(app.full_key().get(&format!("/v1/traces/{id}")).await.status, 200);
+        // A span that comes in between goes with the trace.
+        send(app, &[Span::new(LONG, 9_999, "late", START).under(1).with("input.value", "late")]).await;
+        app.advance(61);
+        app.drain().await;
+        assert_eq!(rows(app).await, [0; 5]);
+    }
+
+    /// The late span finds the row in its way, waits for it, and then it is gone.
+    async fn a_span_that_waited_for_a_trace_that_went_begins_a_new_one(app: TestApp) {
+        let id = Uuid::from_u128(7);
+        send(app, &[Span::new(7, 1, "old", START).with("input.value", "text")]).await;
+        let txn = app.app.db.begin().await.unwrap();
+        trace::Entity::find_by_id((app.tenant, id)).lock_exclusive().one(&txn).await.unwrap().unwrap();
+        let remove = async {
+            await_lock(app).await;
+            for table in ["span", "body", "trace"] {
+                let sql = format!("DELETE FROM {table} WHERE tenant_id = $1");
+                let statement = Statement::from_sql_and_values(txn.get_database_backend(), sql, [app.tenant.into()]);
+                txn.execute_raw(statement).await.unwrap();
+            }
+            txn.commit().await.unwrap();
+        };
+        let late = [Span::new(7, 2, "late", START).with("input.value", "text")];
+        tokio::join!(send(app, &late), remove);
+        assert_eq!((rows(app).await, orphans(app).await), ([1, 1, 0, 0, 1], [0; 4]));
+        assert_eq!(app.full_key().get(&format!("/v1/traces/{id}")).await.ok()["name"], "late");
+    }
+
+    async fn late_spans_and_deletes_leave_no_orphans(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        for round in 1..=12 {
+            let span = |id: u64| {
+                let span = Span::new(round, id, "s", START).with("input.value", "text").noting("e");
+                if id == 1 { span.with("tag.tags", json!(["a:b"])) } else { span.under(1) }
+            };
+            send(app, &[span(1)]).await;
+            let late = async {
+                for id in 2..6 {
+                    send(app, &[span(id)]).await;
+                }
+            };
+            let path = format!("/v1/traces/{round:032x}");
+            let (_, reply) = tokio::join!(late, owner.delete(&path));
+            assert_eq!(reply.status, 204);
+        }
+        assert_eq!(orphans(app).await, [0; 4]);
+    }
+}
+
+/// Waits until a statement waits for a lock. On SQLite a writer waits before it begins.
+async fn await_lock(app: &TestApp) {
+    let db = &app.app.db;
+    let waiting = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pid IN \
+        (SELECT pid FROM pg_stat_activity WHERE datname = current_database())";
+    while !db.commits_in_order() {
+        let statement = Statement::from_string(db.dialect.backend(), waiting);
+        let row = db.read.query_one_raw(statement).await.unwrap().unwrap();
+        if row.try_get_by_index::<i64>(0).unwrap() > 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
