@@ -1,24 +1,24 @@
 //! Connections: judged and dialled in one go, so that nothing can change between the two.
 
 use std::{
-    error::Error,
-    future::Future,
-    pin::Pin,
+    net::SocketAddr,
     sync::{Arc, OnceLock},
-    task::{Context, Poll},
     time::Duration,
 };
 
-use hyper::{Uri, http::uri::Scheme};
-use hyper_rustls::{DefaultServerNameResolver, HttpsConnector, MaybeHttpsStream};
 use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, pki_types::CertificateDer};
+use rustls::{
+    ClientConfig,
+    pki_types::{CertificateDer, ServerName},
+};
 use tokio::net::TcpStream;
-use tower_service::Service;
+use tokio_rustls::TlsConnector;
+use url::Host;
 
 use super::{
     egress::SendError,
-    guard::{Guard, Refusal},
+    guard::Guard,
+    link::{Link, root_cause},
     target::Target,
     tls,
 };
@@ -26,29 +26,36 @@ use super::{
 /// How long one address may take to answer before the next one is tried.
 const DIAL: Duration = Duration::from_secs(4);
 
-/// How long a connection may take to come up, all of its steps together. Whoever asked may have
-/// given up, or been served on another connection; this one must not stay for ever.
-const CONNECT: Duration = Duration::from_secs(20);
-
-/// A connection that may be used.
-type Connection = MaybeHttpsStream<TokioIo<TcpStream>>;
-
-/// A future that a service returns.
-type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, SendError>> + Send>>;
-
-/// Makes connections to addresses that passed the guard, and TLS with the name that was asked for.
-#[derive(Clone)]
+/// Makes connections to addresses that passed the guard. The only place in the server that
+/// dials for a tenant.
 pub struct Connector {
-    dialer: Dialer,
-    /// Read when first needed: a server that never calls out needs no authorities.
-    tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
-    roots: Arc<[CertificateDer<'static>]>,
+    guard: Arc<Guard>,
+    roots: Vec<CertificateDer<'static>>,
+    /// Made when first needed: a server that never calls out needs no authorities.
+    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
 impl Connector {
-    /// Connections to what this guard lets through, to whom these roots and the platform's vouch for.
+    /// Connections to what this guard lets through and for what these roots, or the platform's,
+    /// vouch.
     pub fn new(guard: Arc<Guard>, roots: Vec<CertificateDer<'static>>) -> Self {
-        Self { dialer: Dialer { guard }, tls: Arc::default(), roots: roots.into() }
+        Self { guard, roots, tls: OnceLock::new() }
+    }
+
+    /// Judges the target and connects to it, with TLS for the host that was asked for.
+    ///
+    /// # Errors
+    /// When it is refused, or there is no connection.
+    pub async fn connect(&self, target: &Target) -> Result<Link, SendError> {
+        let addresses = self.guard.judge(target).await?;
+        let socket = dial(&addresses).await?;
+        if target.plain {
+            return Link::over(TokioIo::new(socket)).await;
+        }
+        let tls = TlsConnector::from(self.tls()?);
+        let name = server_name(&target.host)?;
+        let secure = tls.connect(name, socket).await.map_err(|it| SendError::Tls(root_cause(&it)))?;
+        Link::over(TokioIo::new(secure)).await
     }
 
     fn tls(&self) -> Result<Arc<ClientConfig>, SendError> {
@@ -60,89 +67,31 @@ impl Connector {
         });
         made.clone().map_err(SendError::Tls)
     }
-
-    async fn connect(mut self, uri: Uri) -> Result<Connection, SendError> {
-        // Whether http may be used at all is the guard's to say.
-        if uri.scheme() == Some(&Scheme::HTTP) {
-            return self.dialer.call(uri).await.map(MaybeHttpsStream::Http);
-        }
-        let tls = self.tls()?;
-        let names = Arc::new(DefaultServerNameResolver::default());
-        match HttpsConnector::new(self.dialer, tls, true, names).call(uri).await {
-            Ok(connection) => Ok(connection),
-            Err(error) => Err(match error.downcast::<SendError>() {
-                Ok(dialling) => *dialling,
-                Err(handshake) => SendError::Tls(root_cause(handshake.as_ref())),
-            }),
-        }
-    }
 }
 
-impl Service<Uri> for Connector {
-    type Response = Connection;
-    type Error = SendError;
-    type Future = Connecting<Connection>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connector = self.clone();
-        Box::pin(async move {
-            let connecting = connector.connect(uri);
-            tokio::time::timeout(CONNECT, connecting).await.unwrap_or(Err(SendError::Timeout))
-        })
-    }
-}
-
-/// Dials. The only place in the server that does so for a tenant.
-#[derive(Clone)]
-struct Dialer {
-    guard: Arc<Guard>,
-}
-
-impl Service<Uri> for Dialer {
-    type Response = TokioIo<TcpStream>;
-    type Error = SendError;
-    type Future = Connecting<TokioIo<TcpStream>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let guard = Arc::clone(&self.guard);
-        Box::pin(async move {
-            let target = Target::parse(&uri.to_string())?;
-            let addresses = guard.judge(&target).await?;
-            let mut outcome = Err(SendError::Dns);
-            for address in addresses {
-                match tokio::time::timeout(DIAL, TcpStream::connect(address)).await {
-                    Ok(Ok(socket)) => {
-                        _ = socket.set_nodelay(true);
-                        return Ok(TokioIo::new(socket));
-                    }
-                    Ok(Err(error)) => outcome = Err(SendError::Connect(error.to_string())),
-                    Err(_) => outcome = Err(SendError::Connect("no answer".to_owned())),
-                }
+/// The first address that takes the connection.
+async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, SendError> {
+    let mut why = String::new();
+    for address in addresses {
+        match tokio::time::timeout(DIAL, TcpStream::connect(address)).await {
+            Ok(Ok(socket)) => {
+                _ = socket.set_nodelay(true);
+                return Ok(socket);
             }
-            outcome
-        })
-    }
-}
-
-impl From<Refusal> for SendError {
-    /// That a name does not resolve is final for who stores it, and passing for who uses it.
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Unresolvable => Self::Dns,
-            other => Self::Refused(other),
+            Ok(Err(error)) => why = error.to_string(),
+            Err(_) => "no answer".clone_into(&mut why),
         }
     }
+    Err(SendError::Connect(why))
 }
 
-/// What the innermost error says; those around it say where it passed.
-pub fn root_cause(error: &(dyn Error + 'static)) -> String {
-    std::iter::successors(Some(error), |&it| it.source()).last().map_or_else(String::new, ToString::to_string)
+/// What the certificate must be for.
+fn server_name(host: &Host) -> Result<ServerName<'static>, SendError> {
+    match host {
+        Host::Domain(name) => {
+            ServerName::try_from(name.clone()).map_err(|error| SendError::Tls(error.to_string()))
+        }
+        Host::Ipv4(ip) => Ok(ServerName::IpAddress((*ip).into())),
+        Host::Ipv6(ip) => Ok(ServerName::IpAddress((*ip).into())),
+    }
 }

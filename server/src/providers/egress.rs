@@ -1,45 +1,31 @@
 //! Requests to addresses that tenants set: checked when stored, guarded when used, bounded in
 //! time and size whatever the other side does.
 
-use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, Request, StatusCode,
-    body::{Body, Bytes, Incoming},
-    header,
-};
-use hyper_util::{
-    client::legacy::{self, Client},
-    rt::{TokioExecutor, TokioTimer},
+    body::Bytes,
+    header::{self, HeaderName},
 };
 use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    connect::{Connector, root_cause},
+    connect::Connector,
     guard::{Guard, Refusal},
+    link::{Failure, Reply},
     own::Own,
+    pool::Pool,
     resolve::Resolver,
     target::Target,
     tls,
 };
 use crate::config::EgressSettings;
 
-/// How long a connection is kept for the next request to the same place.
-const IDLE: Duration = Duration::from_secs(15);
-
-/// Connections kept for each place.
-const IDLE_CONNECTIONS: usize = 4;
-
-/// The largest head of an answer, in bytes.
-const MAX_HEAD: usize = 64 * 1024;
-
-/// How long to look for the end of an answer that has just filled all the room there is for it.
-const LAST_LOOK: Duration = Duration::from_millis(250);
-
 /// What belongs to the connection, not to the request, and is set by whoever frames the message.
-const FRAMING: [header::HeaderName; 9] = [
+const FRAMING: [HeaderName; 9] = [
     header::HOST,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -55,7 +41,8 @@ const FRAMING: [header::HeaderName; 9] = [
 #[derive(Clone)]
 pub struct Egress {
     guard: Arc<Guard>,
-    client: Client<Connector, Full<Bytes>>,
+    connector: Arc<Connector>,
+    pool: Arc<Pool>,
 }
 
 /// A request. Redirects are not followed and proxies not used.
@@ -128,13 +115,8 @@ impl Egress {
         let guard = Guard { openings: settings.openings()?, own: Own::new(own), resolver };
         let roots = settings.egress_ca_file.as_deref().map_or(Ok(Vec::new()), tls::read_roots)?;
         let guard = Arc::new(guard);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .http1_max_buf_size(MAX_HEAD)
-            .build(Connector::new(Arc::clone(&guard), roots));
-        Ok(Self { guard, client })
+        let connector = Arc::new(Connector::new(Arc::clone(&guard), roots));
+        Ok(Self { guard, connector, pool: Arc::default() })
     }
 
     /// This process listens there too: from now on no tenant reaches it.
@@ -159,62 +141,48 @@ impl Egress {
     /// When the address is refused, or there is no complete answer in time.
     pub async fn send(&self, request: Outbound) -> Result<Answer, SendError> {
         let begun = Instant::now();
-        let Outbound { method, url, mut headers, body, timeout, max_body } = request;
+        let timeout = request.timeout;
+        let Reply { status, headers, body, truncated } =
+            tokio::time::timeout(timeout, self.exchange(request)).await.unwrap_or(Err(SendError::Timeout))?;
+        Ok(Answer { status, headers, body, truncated, took: begun.elapsed() })
+    }
+
+    async fn exchange(&self, request: Outbound) -> Result<Reply, SendError> {
+        let Outbound { method, url, headers, body, max_body, timeout: _ } = request;
         let target = Target::parse(url.as_str())?;
-        for name in &FRAMING {
-            headers.remove(name);
-        }
+        let place = target.place();
         let mut message = Request::new(Full::new(body));
         *message.method_mut() = method;
-        *message.uri_mut() = target.uri;
+        *message.uri_mut() = target.path.clone();
         *message.headers_mut() = headers;
-        let exchange = async {
-            let answer = self.client.request(message).await.map_err(|it| why(&it))?;
-            let (head, body) = answer.into_parts();
-            let (body, truncated) = read(body, max_body).await?;
-            let took = begun.elapsed();
-            Ok(Answer { status: head.status, headers: head.headers, body, truncated, took })
-        };
-        tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(SendError::Timeout))
-    }
-}
-
-/// Reads a body up to `max` bytes; also answers whether there was more. What is left is never
-/// read: its connection is closed.
-async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, bool), SendError> {
-    let mut read = Vec::new();
-    while !body.is_end_stream() {
-        let full = read.len() == max;
-        let next = match full {
-            false => body.frame().await,
-            true => match tokio::time::timeout(LAST_LOOK, body.frame()).await {
-                Ok(next) => next,
-                Err(_) => return Ok((read.into(), true)),
-            },
-        };
-        let frame = match next {
-            Some(Ok(frame)) => frame,
-            None => break,
-            // All that was wanted is there.
-            Some(Err(_)) if full => return Ok((read.into(), true)),
-            Some(Err(error)) => return Err(SendError::Broken(root_cause(&error))),
-        };
-        // Trailers say nothing to anybody here.
-        let Ok(data) = frame.into_data() else { continue };
-        let room = max - read.len();
-        read.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room {
-            return Ok((read.into(), true));
+        for name in &FRAMING {
+            message.headers_mut().remove(name);
+        }
+        message.headers_mut().insert(header::HOST, target.host_header()?);
+        loop {
+            let (mut link, kept) = match self.pool.take(place) {
+                Some(link) => (link, true),
+                None => (self.connector.connect(&target).await?, false),
+            };
+            match link.exchange(message, max_body).await {
+                Ok(reply) => {
+                    self.pool.put(place, link);
+                    return Ok(reply);
+                }
+                // The other side has closed what was kept, before anything was sent on it.
+                Err(Failure { unsent: Some(unsent), .. }) if kept => message = unsent,
+                Err(failure) => return Err(failure.error),
+            }
         }
     }
-    Ok((read.into(), false))
 }
 
-/// The reason in an error of the client: the connector's own, if it comes from there.
-fn why(error: &legacy::Error) -> SendError {
-    let mut causes = std::iter::successors(error.source(), |&it| it.source());
-    match causes.find_map(|it| it.downcast_ref::<SendError>()) {
-        Some(connecting) => connecting.clone(),
-        None => SendError::Broken(root_cause(error)),
+impl From<Refusal> for SendError {
+    /// That a name does not resolve is final for who stores it, and passing for who uses it.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unresolvable => Self::Dns,
+            other => Self::Refused(other),
+        }
     }
 }

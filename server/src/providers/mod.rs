@@ -7,15 +7,18 @@
 //!
 //! From the text of a URL to a connection: [`target`] reads it, [`resolve`] finds addresses,
 //! [`guard`] judges all of them by [`address`], [`openings`] and [`own`], [`connect`] dials one
-//! that was judged, [`egress`] sends a request and caps what comes back.
+//! that was judged, [`link`] speaks HTTP on it, [`pool`] keeps it for a while, and [`egress`] is
+//! the door to all of this.
 
 pub mod address;
 mod connect;
 pub mod egress;
 pub mod guard;
 pub mod jwks;
+mod link;
 pub mod openings;
 mod own;
+mod pool;
 pub mod resolve;
 mod target;
 mod tls;

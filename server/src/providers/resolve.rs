@@ -9,10 +9,13 @@ use std::{
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
+/// The addresses of a name, to come.
+pub type Lookup<'a> = BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+
 /// Who knows the addresses of names.
 pub trait Resolver: Send + Sync + 'static {
     /// All addresses of a name, IPv4 and IPv6. An empty answer is as good as an error.
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+    fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a>;
 }
 
 /// Look-ups at the same time. The system's resolver blocks a thread for as long as somebody's
@@ -31,7 +34,7 @@ impl Default for SystemResolver {
 }
 
 impl Resolver for SystemResolver {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a> {
         Box::pin(async move {
             let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
             let name = name.to_owned();
@@ -61,7 +64,7 @@ impl FakeResolver {
 
 #[cfg(feature = "fakes")]
 impl Resolver for FakeResolver {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a> {
         let known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let found = known.get(name).cloned();
         Box::pin(async move { found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)) })

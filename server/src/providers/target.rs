@@ -6,8 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use hyper::Uri;
-use url::{Host, Url};
+use hyper::{Uri, header::HeaderValue};
+use url::{Host, Position, Url};
 
 use super::{address, guard::Refusal};
 
@@ -22,8 +22,8 @@ const LONGEST_LABEL: usize = 63;
 pub struct Target {
     /// The URL in its normal form.
     pub url: Url,
-    /// The same for hyper.
-    pub uri: Uri,
+    /// Its path and query, as they go over the wire.
+    pub path: Uri,
     /// An address, or a name in ASCII and lower case.
     pub host: Host,
     /// From 1 on; 443 or 80 if the URL names none.
@@ -36,8 +36,8 @@ impl Target {
     /// Reads the text of a URL.
     ///
     /// # Errors
-    /// [`Refusal::Private`] for a literal address that is hidden in an odd notation and not
-    /// public; [`Refusal::NotHttps`] for all else that is not a plain http or https URL.
+    /// [`Refusal::Private`] for an address that is hidden in an odd notation and not public;
+    /// [`Refusal::NotHttps`] for all else that is not a plain http or https URL.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let url = Url::parse(text).map_err(|_| Refusal::NotHttps)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -46,13 +46,13 @@ impl Target {
         let host = url.host().ok_or(Refusal::NotHttps)?.to_owned();
         let plain = url.scheme() == "http";
         match Self::plain_text(text, &url, &host) {
-            Some((uri, port)) => Ok(Self { url, uri, host, port, plain }),
+            Some((path, port)) => Ok(Self { url, path, host, port, plain }),
             None if !plain && hides_private(&host) => Err(Refusal::Private),
             None => Err(Refusal::NotHttps),
         }
     }
 
-    /// The URL for hyper and its port, if there is but one way to read the text.
+    /// The path with the query, and the port, if there is but one way to read the text.
     fn plain_text(text: &str, url: &Url, host: &Host) -> Option<(Uri, u16)> {
         if text.chars().any(|it| it.is_whitespace() || it.is_control() || it == '\\') {
             return None;
@@ -70,9 +70,22 @@ impl Target {
             Host::Ipv6(_) => true,
         };
         let port = url.port_or_known_default().filter(|it| *it != 0)?;
-        let uri = Uri::try_from(url.as_str()).ok()?;
-        let same = uri.host() == url.host_str() && uri.port_u16() == url.port();
-        (usual && same).then_some((uri, port))
+        let path = Uri::try_from(&url[Position::BeforePath..Position::AfterQuery]).ok()?;
+        usual.then_some((path, port))
+    }
+
+    /// Scheme, host and port: what may share a connection.
+    pub fn place(&self) -> &str {
+        &self.url[..Position::BeforePath]
+    }
+
+    /// What the header `Host` says: the host, and the port if it is not the usual one.
+    ///
+    /// # Errors
+    /// Never for a target that was read: a host is in ASCII.
+    pub fn host_header(&self) -> Result<HeaderValue, Refusal> {
+        let host = &self.url[Position::BeforeHost..Position::BeforePath];
+        HeaderValue::from_str(host).map_err(|_| Refusal::NotHttps)
     }
 
     /// The address, if the host is one.
@@ -89,9 +102,12 @@ fn literal<S>(host: &Host<S>) -> Option<IpAddr> {
     }
 }
 
-/// Whether it is a literal address that is not public.
+/// Whether it is this machine, or a literal address that is not public.
 fn hides_private(host: &Host) -> bool {
-    literal(host).is_some_and(|it| !address::is_public(it))
+    match host {
+        Host::Domain(name) => is_localhost(name),
+        _ => literal(host).is_some_and(|it| !address::is_public(it)),
+    }
 }
 
 fn without_port(authority: &str) -> &str {

@@ -1,0 +1,92 @@
+//! Bodies of answers: read up to the cap exactly, whatever is sent.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{receiver::Receiver, send};
+
+/// The cap of [`crate::post`].
+const CAP: usize = 4_096;
+
+#[tokio::test]
+async fn the_cap_is_exact() {
+    for length in [0, 1, CAP - 1, CAP, CAP + 1, 2 * CAP, 1_000_000] {
+        let text = (0..length).map(|it| b'a' + (it % 26) as u8).collect::<Vec<u8>>();
+        let chunked: Vec<u8> = text
+            .chunks(1_000)
+            .flat_map(|it| [format!("{:x}\r\n", it.len()).as_bytes(), it, b"\r\n"].concat())
+            .chain(*b"0\r\n\r\n")
+            .collect();
+        let answers = [
+            (
+                "a length",
+                [format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").as_bytes(), &text].concat(),
+            ),
+            ("chunks", [&b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"[..], &chunked].concat()),
+            ("the end", [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &text].concat()),
+        ];
+        for (how, bytes) in answers {
+            let receiver = Receiver::closing(bytes).await;
+            let answer = send(&receiver).await.unwrap();
+            assert_eq!(answer.body, text[..length.min(CAP)], "{length} by {how}");
+            assert_eq!(answer.truncated, length > CAP, "{length} by {how}");
+            receiver.is_left_alone().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_endless_body_costs_no_more_than_the_cap() {
+    let chunk = format!("3e8\r\n{}\r\n", "a".repeat(1_000));
+    let endless = [
+        (
+            "ten gigabytes",
+            Receiver::endless(
+                "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n",
+                "a".repeat(65_536),
+                Duration::ZERO,
+            )
+            .await,
+        ),
+        (
+            "chunks for ever",
+            Receiver::endless("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", chunk, Duration::ZERO)
+                .await,
+        ),
+        (
+            "bytes for ever",
+            Receiver::endless("HTTP/1.1 200 OK\r\n\r\n", "a".repeat(65_536), Duration::ZERO).await,
+        ),
+    ];
+    for (what, receiver) in endless {
+        let begun = Instant::now();
+        let answer = send(&receiver).await.unwrap();
+        assert_eq!((answer.body.len(), answer.truncated), (CAP, true), "{what}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(1) && answer.took <= begun.elapsed(),
+            "{what}: {:?}",
+            begun.elapsed()
+        );
+        receiver.is_left_alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_body_is_not_waited_on_for_long() {
+    let full = Box::leak(format!("HTTP/1.1 200 OK\r\n\r\n{}", "a".repeat(CAP)).into_boxed_str());
+    let receiver = Receiver::endless(full, "", Duration::from_secs(1)).await;
+    let begun = Instant::now();
+    let answer = send(&receiver).await.unwrap();
+    // Nobody can know what would have come.
+    assert_eq!((answer.body.len(), answer.truncated), (CAP, true));
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn nothing_is_unpacked() {
+    let receiver =
+        Receiver::closing("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 3\r\n\r\nabc").await;
+    let answer = send(&receiver).await.unwrap();
+    assert_eq!(&answer.body[..], b"abc");
+}

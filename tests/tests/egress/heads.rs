@@ -1,0 +1,217 @@
+//! Heads of answers: redirects, slowness, floods and garbage.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use server::providers::{Outbound, SendError};
+use tokio::{io::AsyncReadExt, net::TcpStream, time::Instant};
+
+use crate::{
+    egress, post,
+    receiver::{Receiver, request},
+    send,
+};
+
+#[tokio::test]
+async fn redirects_are_answers() {
+    let canary = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    for status in [301, 302, 303, 307, 308] {
+        for location in [format!("http://{}/", canary.address), format!("//{}/", canary.address)] {
+            let receiver = Receiver::answering(format!(
+                "HTTP/1.1 {status} Go\r\nlocation: {location}\r\ncontent-length: 2\r\n\r\nno"
+            ))
+            .await;
+            // The canary is open too: it is not the guard that keeps it from being asked.
+            let egress = egress(&format!("{},{}", receiver.address, canary.address), &[]);
+            let answer = egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
+            assert_eq!((answer.status.as_u16(), &answer.body[..]), (status, &b"no"[..]));
+        }
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+#[tokio::test]
+async fn the_request_is_framed_by_us() {
+    let receiver = Receiver::answering("HTTP/1.1 204 No\r\nx-answer: 1\r\n\r\n").await;
+    let egress = egress(&receiver.address.to_string(), &[]);
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        (header::HOST, "inside.example"),
+        (header::CONTENT_LENGTH, "3"),
+        (header::TRANSFER_ENCODING, "chunked"),
+        (header::CONNECTION, "upgrade"),
+        (header::UPGRADE, "websocket"),
+        (header::EXPECT, "100-continue"),
+        (header::CONTENT_TYPE, "application/json"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let url = format!("http://{}/hook?a=b", receiver.address);
+    let answer = egress.send(Outbound { headers, ..post(&url) }).await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), answer.headers.get("x-answer")),
+        (204, Some(&HeaderValue::from_static("1")))
+    );
+    let mut lines: Vec<String> = receiver.heads()[0].lines().map(str::to_owned).collect();
+    assert_eq!(lines.remove(0), "POST /hook?a=b HTTP/1.1");
+    lines.retain(|it| !it.is_empty());
+    lines.sort();
+    let host = format!("host: {}", receiver.address);
+    assert_eq!(lines, ["content-length: 16", "content-type: application/json", &host]);
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let egress = egress(&receiver.address.to_string(), &[]);
+    for _ in 0..20 {
+        egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
+    }
+    assert_eq!(receiver.connections(), 1);
+}
+
+/// Whoever sends two answers to one request would answer somebody else's next one.
+#[tokio::test]
+async fn an_answer_that_nobody_asked_for_is_given_to_nobody() {
+    let receiver = Receiver::answering(
+        "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nminetHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nother",
+    )
+    .await;
+    let egress = egress(&receiver.address.to_string(), &[]);
+    for _ in 0..20 {
+        let answer = egress.send(post(&format!("http://{}/", receiver.address))).await.unwrap();
+        assert_eq!(&answer.body[..], b"mine");
+    }
+}
+
+#[tokio::test]
+async fn slowness_ends_with_the_time() {
+    let second = Duration::from_secs(1);
+    let slow = [
+        ("silent", Receiver::endless("", "", second).await),
+        ("a byte of the head at a time", Receiver::endless("HTTP/1.1 200 OK\r\nx: ", "a", second / 10).await),
+        ("100 Continue for ever", Receiver::endless("", "HTTP/1.1 100 Continue\r\n\r\n", second / 10).await),
+        (
+            "a flood of 103",
+            Receiver::endless("", "HTTP/1.1 103 Hints\r\nlink: a\r\n\r\n", Duration::ZERO).await,
+        ),
+        (
+            "a body by drops",
+            Receiver::endless("HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n", "a", second / 10).await,
+        ),
+        (
+            "a chunk by drops",
+            Receiver::endless(
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n270f\r\n",
+                "a",
+                second / 10,
+            )
+            .await,
+        ),
+        ("an end that does not come", Receiver::endless("HTTP/1.1 200 OK\r\n\r\n", "", second).await),
+    ];
+    let sends = slow.map(|(what, receiver)| {
+        tokio::spawn(async move {
+            let begun = Instant::now();
+            assert_eq!(send(&receiver).await.unwrap_err(), SendError::Timeout, "{what}");
+            let took = begun.elapsed();
+            assert!((1_900..2_900).contains(&took.as_millis()), "{what}: {took:?}");
+            receiver.is_left_alone().await;
+        })
+    });
+    for send in sends {
+        send.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn whoever_does_not_read_is_not_waited_for() {
+    const BODY: usize = 32 * 1024 * 1024;
+    let receiver = Receiver::new(|mut socket: TcpStream| async move {
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let (mut all, mut buffer) = (0, vec![0; 65_536]);
+        while let Ok(read @ 1..) = socket.read(&mut buffer).await {
+            all += read;
+        }
+        assert!(all < BODY, "it was sent to the end");
+    })
+    .await;
+    let egress = egress(&receiver.address.to_string(), &[]);
+    let body = vec![b'a'; BODY].into();
+    let begun = Instant::now();
+    let outcome = egress.send(Outbound { body, ..post(&format!("http://{}/", receiver.address)) }).await;
+    assert_eq!(outcome.unwrap_err(), SendError::Timeout);
+    assert!(begun.elapsed() < Duration::from_millis(2_900), "{:?}", begun.elapsed());
+    receiver.is_left_alone().await;
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_broken() {
+    let flood = format!("HTTP/1.1 200 OK\r\n{}\r\n\r\n", "x: y\r\n".repeat(100_000));
+    let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(1_000_000));
+    let reason = format!("HTTP/1.1 200 {}\r\n\r\n", "a".repeat(1_000_000));
+    let cases: &[(&str, &str)] = &[
+        ("nothing", ""),
+        ("half a head", "HTTP/1.1 200 OK\r\nx: y\r\n"),
+        ("another protocol", "SSH-2.0-OpenSSH_9.9\r\n"),
+        ("a greeting", "220 mail.example ESMTP\r\n"),
+        ("no status", "HTTP/1.1\r\n\r\n"),
+        ("a large status", "HTTP/1.1 99999 OK\r\n\r\n"),
+        ("a later version", "HTTP/2.0 200 OK\r\n\r\n"),
+        ("bytes", "\u{0}\u{1}\u{2}\u{3}\r\n\r\n"),
+        ("a header without a name", "HTTP/1.1 200 OK\r\n: x\r\n\r\n"),
+        ("NUL in a header", "HTTP/1.1 200 OK\r\nx: a\u{0}b\r\n\r\n"),
+        ("two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
+        ("a negative length", "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nab"),
+        ("a length beyond 64 bits", "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nab"),
+        ("a body cut short", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab"),
+        ("no chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nab\r\n"),
+        ("a huge chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n"),
+        ("a chunk cut short", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\nab"),
+        ("a flood of headers", &flood),
+        ("a header of a megabyte", &long),
+        ("a reason of a megabyte", &reason),
+    ];
+    for (what, bytes) in cases {
+        let receiver = Receiver::closing(*bytes).await;
+        let outcome = send(&receiver).await;
+        assert!(matches!(outcome, Err(SendError::Broken(_))), "{what}: {outcome:?}");
+        receiver.is_left_alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_reset_is_broken_and_a_closed_port_no_connection() {
+    let receiver = Receiver::new(|mut socket: TcpStream| async move {
+        request(&mut socket).await;
+        socket.set_zero_linger().unwrap();
+    })
+    .await;
+    let outcome = send(&receiver).await;
+    assert!(matches!(outcome, Err(SendError::Broken(_))), "{outcome:?}");
+
+    let address = receiver.address;
+    drop(receiver);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let outcome = egress(&address.to_string(), &[]).send(post(&format!("http://{address}/"))).await;
+    assert!(matches!(outcome, Err(SendError::Connect(_))), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_name_that_is_gone_is_no_refusal() {
+    let outcome = egress("", &[]).send(post("https://nowhere.example/")).await;
+    assert_eq!(outcome.unwrap_err(), SendError::Dns);
+}
+
+#[tokio::test]
+async fn switching_protocols_leads_nowhere() {
+    let receiver = Receiver::endless(
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        "data",
+        Duration::from_millis(10),
+    )
+    .await;
+    let answer = send(&receiver).await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.body.len()), (101, 0));
+    receiver.is_left_alone().await;
+}

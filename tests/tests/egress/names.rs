@@ -1,0 +1,90 @@
+//! Names: every address that one has is judged, and one bad address spoils it.
+
+use std::{net::IpAddr, sync::Arc};
+
+use server::{
+    config::EgressSettings,
+    providers::{
+        Egress, Refusal,
+        resolve::{Lookup, Resolver, SystemResolver},
+    },
+};
+
+use crate::{
+    Verdict::{self, Fine, Private, Unresolvable},
+    egress, judge,
+};
+
+const PUBLIC: &str = "93.184.216.34";
+const PUBLIC_V6: &str = "2606:4700:4700::1111";
+
+/// The addresses of a name, and what is to become of it.
+const CASES: &[(&[&str], Verdict)] = &[
+    (&[], Unresolvable),
+    (&[PUBLIC], Fine),
+    (&[PUBLIC_V6], Fine),
+    (&[PUBLIC, PUBLIC_V6], Fine),
+    (&[PUBLIC, PUBLIC, PUBLIC], Fine),
+    (&["127.0.0.1"], Private),
+    (&["::1"], Private),
+    (&[PUBLIC, "127.0.0.1"], Private),
+    (&["127.0.0.1", PUBLIC], Private),
+    (&[PUBLIC_V6, "127.0.0.1"], Private),
+    (&[PUBLIC, "::1"], Private),
+    (&[PUBLIC, PUBLIC_V6, "fd00::1"], Private),
+    (&[PUBLIC, "::ffff:10.0.0.1"], Private),
+    (&[PUBLIC, "64:ff9b::a9fe:a9fe"], Private),
+    (&[PUBLIC, "2002:7f00:1::"], Private),
+    (&[PUBLIC, "0.0.0.0"], Private),
+    (&[PUBLIC, "::"], Private),
+    (&[PUBLIC, "169.254.169.254"], Private),
+    (&[PUBLIC, "224.0.0.1"], Private),
+    (&[PUBLIC, "255.255.255.255"], Private),
+    (&[PUBLIC, PUBLIC, PUBLIC, PUBLIC, PUBLIC, PUBLIC, PUBLIC, PUBLIC, "10.0.0.1"], Private),
+];
+
+#[tokio::test]
+async fn one_bad_address_refuses_the_name() {
+    for (addresses, verdict) in CASES {
+        let egress = egress("", &[("hook.example", addresses)]);
+        judge(&egress, [("https://hook.example/".to_owned(), *verdict)]).await;
+    }
+}
+
+#[tokio::test]
+async fn an_opening_must_cover_every_address() {
+    let cases: [(&str, &[&str], Verdict); 5] = [
+        ("10.0.0.0/8", &["10.1.2.3"], Fine),
+        ("10.0.0.0/8", &["10.1.2.3", PUBLIC], Fine),
+        ("10.0.0.0/8", &["10.1.2.3", "192.168.0.1"], Private),
+        ("10.0.0.0/8,192.168.0.1", &["10.1.2.3", "192.168.0.1"], Fine),
+        ("10.0.0.0/8", &["::ffff:10.1.2.3"], Private),
+    ];
+    for (openings, addresses, verdict) in cases {
+        let egress = egress(openings, &[("hook.example", addresses)]);
+        judge(&egress, [("https://hook.example/".to_owned(), verdict)]).await;
+    }
+}
+
+/// A name server that never answers.
+struct Silent;
+
+impl Resolver for Silent {
+    fn resolve<'a>(&'a self, _: &'a str) -> Lookup<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_silent_name_server_is_not_waited_for() {
+    let egress = Egress::new(&EgressSettings::default(), Vec::new(), Arc::new(Silent)).unwrap();
+    let begun = tokio::time::Instant::now();
+    assert_eq!(egress.check("https://hook.example/").await, Err(Refusal::Unresolvable));
+    assert!(begun.elapsed().as_secs() < 7, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn the_machine_resolves() {
+    let found = SystemResolver::default().resolve("localhost").await.unwrap();
+    assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
+}

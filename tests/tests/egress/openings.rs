@@ -1,0 +1,195 @@
+//! What the operator opens, and what stays closed even then.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use server::{
+    config::EgressSettings,
+    providers::{Egress, Refusal, SendError, openings::Openings},
+};
+use tests::{On, TestApp};
+
+use crate::{
+    Verdict::{Fine, NotHttps, Private},
+    egress, judge, post,
+    receiver::Receiver,
+    resolver,
+};
+
+fn own(openings: &str, own: &[&str]) -> Egress {
+    let settings = EgressSettings { egress_allow_cidrs: Some(openings.to_owned()), egress_ca_file: None };
+    let own: Vec<SocketAddr> = own.iter().map(|it| it.parse().unwrap()).collect();
+    Egress::new(&settings, own, Arc::new(resolver(&[]))).unwrap()
+}
+
+#[test]
+fn the_list_is_read_strictly() {
+    for good in [
+        "",
+        " , ,",
+        "10.0.0.0/8",
+        "10.0.0.0/8, 192.168.0.7 ,fd00::/8",
+        "10.0.0.7:11434",
+        "[fd00::7]:11434,::1",
+        "0.0.0.0/0,::/0",
+    ] {
+        Openings::parse(good).unwrap();
+    }
+    for (bad, why) in [
+        ("10.0.0.7/8", "write 10.0.0.0/8 for the range, or 10.0.0.7 for the one address"),
+        ("fd00::7/8", "write fd00::/8"),
+        ("10.0.0.0/33", "write a range"),
+        ("10.0.0.0/-1", "write a range"),
+        ("10.0.0", "write a range"),
+        ("10.0.0.7:0", "no port 0"),
+        ("10.0.0.7:65536", "write a range"),
+        ("10.0.0.7:", "write a range"),
+        ("10.0.0.0/8:80", "write a range"),
+        ("fd00::7]:80", "write a range"),
+        ("ollama:11434", "write a range"),
+        ("*", "write a range"),
+        ("10.0.0.0/8;10.1.0.0/16", "write a range"),
+        ("http://10.0.0.7", "write a range"),
+        ("010.0.0.7", "write a range"),
+    ] {
+        let error = format!("{:#}", Openings::parse(bad).unwrap_err());
+        assert!(error.contains("LOUPE_EGRESS_ALLOW_CIDRS") && error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_opening_opens_itself_and_nothing_beside() {
+    let egress = egress("10.1.0.0/16,192.168.0.7,fd00:1::/32,172.16.0.9:11434,[fd00:2::9]:11434", &[]);
+    let cases = [
+        ("https://10.1.2.3/", Fine),
+        ("https://10.1.2.3:8443/", Fine),
+        ("https://10.2.0.0/", Private),
+        ("https://10.0.255.255/", Private),
+        ("https://192.168.0.7/", Fine),
+        ("https://192.168.0.8/", Private),
+        ("https://[fd00:1::7]/", Fine),
+        ("https://[fd00:3::7]/", Private),
+        ("https://[::ffff:10.1.2.3]/", Private),
+        ("https://127.0.0.1/", Private),
+        ("https://8.8.8.8/", Fine),
+        // With a port: that one, with TLS and without.
+        ("https://172.16.0.9:11434/", Fine),
+        ("http://172.16.0.9:11434/v1", Fine),
+        ("https://172.16.0.9/", Private),
+        ("http://172.16.0.9/", NotHttps),
+        ("http://172.16.0.9:11435/", NotHttps),
+        ("http://[fd00:2::9]:11434/", Fine),
+        ("http://[fd00:2::9]:80/", NotHttps),
+        // Without one: TLS only.
+        ("http://10.1.2.3/", NotHttps),
+        ("http://192.168.0.7/", NotHttps),
+        ("http://8.8.8.8/", NotHttps),
+        ("http://172.16.0.10:11434/", NotHttps),
+    ];
+    judge(&egress, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+}
+
+#[tokio::test]
+async fn a_name_may_use_http_if_all_its_addresses_may() {
+    let egress = egress(
+        "172.16.0.9:11434,172.16.0.10:11434",
+        &[
+            ("ollama", &["172.16.0.9"]),
+            ("two", &["172.16.0.9", "172.16.0.10"]),
+            ("mixed", &["172.16.0.9", "93.184.216.34"]),
+            ("public", &["93.184.216.34"]),
+        ],
+    );
+    let cases = [
+        ("http://ollama:11434/v1", Fine),
+        ("http://two:11434/v1", Fine),
+        ("http://mixed:11434/v1", NotHttps),
+        ("http://public:11434/v1", NotHttps),
+        ("http://user@ollama:11434/v1", NotHttps),
+        ("https://ollama:11434/v1", Fine),
+        ("https://mixed:11434/v1", Fine),
+    ];
+    judge(&egress, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+}
+
+#[tokio::test]
+async fn a_gateway_is_opened_for_what_is_behind_it() {
+    let egress = own("64:ff9b::/96,10.1.0.0/16", &["10.1.0.1:4600"]);
+    let cases = [
+        ("https://[64:ff9b::8.8.8.8]/", Fine),
+        ("https://[64:ff9b::10.1.2.3]/", Fine),
+        ("https://[64:ff9b::10.2.0.0]/", Private),
+        ("https://[64:ff9b::127.0.0.1]/", Private),
+        ("https://[64:ff9b::169.254.169.254]/", Private),
+        ("https://[64:ff9b::10.1.0.1]/", Fine),
+        ("https://[64:ff9b::10.1.0.1]:4600/", Private),
+    ];
+    judge(&egress, cases.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+}
+
+#[tokio::test]
+async fn own_listeners_stay_closed() {
+    let all = "0.0.0.0/0,::/0,127.0.0.1:4600";
+    let one = [
+        ("https://127.0.0.1:4600/", Private),
+        ("http://127.0.0.1:4600/", Private),
+        ("https://localhost:4600/", Private),
+        ("https://[::ffff:127.0.0.1]:4600/", Private),
+        ("https://0.0.0.0:4600/", Private),
+        ("https://[::ffff:0.0.0.0]:4600/", Private),
+        ("https://127.0.0.2:4600/", Fine),
+        ("https://127.0.0.1:4601/", Fine),
+        ("https://[::1]:4600/", Fine),
+        ("https://10.0.0.1:4600/", Fine),
+    ];
+    judge(&own(all, &["127.0.0.1:4600"]), one.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+    // A listener on every address is on all that this machine has, and on no other machine's.
+    let every = [
+        ("https://127.0.0.1:4600/", Private),
+        ("https://127.9.9.9:4600/", Private),
+        ("https://[::1]:4600/", Private),
+        ("https://[::]:4600/", Private),
+        ("https://[::ffff:127.0.0.1]:4600/", Private),
+        ("https://0.0.0.0:4600/", Private),
+        ("https://127.0.0.1:4601/", Fine),
+        ("https://10.255.255.1:4600/", Fine),
+        ("https://8.8.8.8:4600/", Fine),
+    ];
+    for listener in ["0.0.0.0:4600", "[::]:4600", "[::ffff:0.0.0.0]:4600"] {
+        judge(&own(all, &[listener]), every.map(|(url, verdict)| (url.to_owned(), verdict))).await;
+    }
+    let here = own_address().await;
+    judge(&own(all, &["0.0.0.0:4600"]), [(format!("https://{here}:4600/"), Private)]).await;
+}
+
+/// The address from which this machine reaches others, or else a loopback address.
+async fn own_address() -> std::net::IpAddr {
+    let socket = tokio::net::UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    match socket.connect("192.0.2.1:9").await {
+        Ok(()) => socket.local_addr().unwrap().ip(),
+        Err(_) => [127, 0, 0, 1].into(),
+    }
+}
+
+#[tokio::test]
+async fn a_listener_that_comes_later_is_closed_too() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let egress = egress(&receiver.address.to_string(), &[]);
+    let url = format!("http://{}/", receiver.address);
+    egress.send(post(&url)).await.unwrap();
+    egress.listens_on(receiver.address);
+    assert_eq!(egress.check(&url).await, Err(Refusal::Private));
+}
+
+#[tokio::test]
+async fn a_server_does_not_reach_itself() {
+    let app = TestApp::with(On::Sqlite, api::Plan::Enterprise, &["--egress-allow-cidrs=127.0.0.0/8"]).await;
+    // By its first answer it has said where it listens.
+    app.anonymous().get("/healthz").await;
+    let port = app.url.rsplit(':').next().unwrap();
+    let egress = &app.app.egress;
+    assert_eq!(egress.check(&format!("https://127.0.0.1:{port}/")).await, Err(Refusal::Private));
+    let outcome = egress.send(post(&format!("https://127.0.0.1:{port}/v1/me"))).await;
+    assert_eq!(outcome.unwrap_err(), SendError::Refused(Refusal::Private));
+    egress.check("https://127.0.0.1:1/").await.unwrap();
+    app.stop().await;
+}

@@ -1,0 +1,103 @@
+//! Names whose addresses change between any two looks.
+
+use std::{io, net::IpAddr, sync::Arc};
+
+use server::{
+    config::EgressSettings,
+    providers::{
+        Egress, Refusal, SendError,
+        resolve::{Lookup, Resolver},
+    },
+};
+
+use crate::{post, receiver::Receiver};
+
+/// How many requests are sent.
+const SENDS: usize = 2_000;
+
+/// Answers as it likes: sometimes with the one address that is open, sometimes with one that is
+/// not, sometimes with several.
+struct Fickle;
+
+/// The address that the operator opened; it stands for a public one, which no test may dial.
+const OPEN: &str = "127.0.0.2";
+
+/// Ways to another listener on this machine.
+const CLOSED: &[&str] =
+    &["127.0.0.1", "127.0.0.3", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::ffff:127.0.0.2"];
+
+impl Resolver for Fickle {
+    fn resolve<'a>(&'a self, _: &'a str) -> Lookup<'a> {
+        let mut answer = vec![OPEN; fastrand::usize(0..3)];
+        for _ in 0..fastrand::usize(0..2) {
+            answer.insert(fastrand::usize(0..=answer.len()), CLOSED[fastrand::usize(0..CLOSED.len())]);
+        }
+        let answer: Vec<IpAddr> = answer.iter().map(|it| it.parse().unwrap()).collect();
+        Box::pin(async move { io::Result::Ok(answer) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_leads_to_an_address_that_was_not_judged() {
+    // Closing after each answer, so that each request looks the name up again.
+    let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let open = Receiver::at(&format!("{OPEN}:0"), closing(answer)).await.unwrap();
+    let port = open.address.port();
+    let mut canaries = Vec::new();
+    for address in ["127.0.0.1", "127.0.0.3", "[::1]"] {
+        canaries.extend(Receiver::at(&format!("{address}:{port}"), closing(answer)).await);
+    }
+    assert!(canaries.len() >= 2);
+    let settings =
+        EgressSettings { egress_allow_cidrs: Some(format!("{OPEN}:{port}")), egress_ca_file: None };
+    let egress = Egress::new(&settings, Vec::new(), Arc::new(Fickle)).unwrap();
+
+    let url = format!("http://hook.example:{port}/");
+    let (mut sent, mut refused) = (0, 0);
+    for _ in 0..SENDS / 20 {
+        let sends = (0..20).map(|_| {
+            let (egress, request) = (egress.clone(), post(&url));
+            tokio::spawn(async move { egress.send(request).await })
+        });
+        for send in sends.collect::<Vec<_>>() {
+            match send.await.unwrap() {
+                Ok(_) => sent += 1,
+                Err(SendError::Refused(Refusal::NotHttps) | SendError::Dns) => refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(sent > SENDS / 5 && refused > SENDS / 5, "{sent} were sent and {refused} refused");
+    assert_eq!(open.connections(), sent);
+    for canary in canaries {
+        assert_eq!(canary.connections(), 0, "{}", canary.address);
+    }
+}
+
+/// What passed when it was stored is judged again when it is used.
+#[tokio::test]
+async fn a_stored_address_may_turn_bad() {
+    let canary = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let resolver = Arc::new(crate::resolver(&[("hook.example", &["93.184.216.34"])]));
+    let egress =
+        Egress::new(&EgressSettings::default(), Vec::new(), Arc::clone(&resolver) as Arc<dyn Resolver>)
+            .unwrap();
+    let url = egress.check(&format!("https://hook.example:{}/", canary.address.port())).await.unwrap();
+    for address in CLOSED {
+        resolver.set("hook.example", &[address.parse().unwrap()]);
+        let outcome = egress.send(post(url.as_str())).await;
+        assert_eq!(outcome.unwrap_err(), SendError::Refused(Refusal::Private), "{address}");
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+fn closing(
+    answer: &'static str,
+) -> impl Fn(tokio::net::TcpStream) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> + Send + 'static {
+    move |mut socket| {
+        Box::pin(async move {
+            crate::receiver::request(&mut socket).await;
+            _ = tokio::io::AsyncWriteExt::write_all(&mut socket, answer.as_bytes()).await;
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! TLS: the certificate must be for the name that was asked for, whatever address was dialled.
+
+use std::{sync::Arc, time::Duration};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
+use server::{
+    config::EgressSettings,
+    providers::{Answer, Egress, SendError},
+};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, pki_types::PrivatePkcs8KeyDer},
+};
+
+use crate::{
+    post,
+    receiver::{Receiver, request},
+    resolver,
+};
+
+/// An authority of the test's own, and the file that the operator names.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    file: tempfile::NamedTempFile,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::default()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), params.self_signed(&key).unwrap().pem()).unwrap();
+        Self { issuer: Issuer::new(params, key), file }
+    }
+
+    /// Speaks TLS on 127.0.0.1 with a certificate for these names until the end of that year.
+    async fn receiver(&self, names: &[&str], until: i32) -> Receiver {
+        let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(until, 12, 31);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+            )
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Receiver::new(move |socket| {
+            let acceptor = acceptor.clone();
+            async move {
+                let Ok(mut secure) = acceptor.accept(socket).await else { return };
+                let server_name = secure.get_ref().1.server_name().unwrap_or("none").to_owned();
+                while let Some(head) = request(&mut secure).await {
+                    let host = head.lines().find_map(|it| it.strip_prefix("host: ")).unwrap().to_owned();
+                    let body = format!("{server_name} {host}");
+                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                    if secure.write_all(answer.as_bytes()).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    /// Sends to a host that, if it is a name, resolves to 127.0.0.1.
+    async fn send(&self, host: &str, receiver: &Receiver) -> Result<Answer, SendError> {
+        self.egress(host).send(post(&url(host, receiver))).await
+    }
+
+    fn egress(&self, host: &str) -> Egress {
+        let settings = EgressSettings {
+            egress_allow_cidrs: Some("127.0.0.0/8".to_owned()),
+            egress_ca_file: Some(self.file.path().to_owned()),
+        };
+        Egress::new(&settings, Vec::new(), Arc::new(resolver(&[(host, &["127.0.0.1"])]))).unwrap()
+    }
+}
+
+fn url(host: &str, receiver: &Receiver) -> String {
+    format!("https://{host}:{}/hook", receiver.address.port())
+}
+
+#[tokio::test]
+async fn the_name_is_the_one_that_was_asked_for() {
+    let authority = Authority::new();
+    let receiver = authority.receiver(&["hook.example", "127.0.0.1"], 2099).await;
+    let port = receiver.address.port();
+    for (host, server_name) in
+        [("hook.example", "hook.example"), ("hook.example.", "hook.example"), ("127.0.0.1", "none")]
+    {
+        let answer = authority.send(host, &receiver).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer.body), format!("{server_name} {host}:{port}"));
+    }
+}
+
+#[tokio::test]
+async fn secure_connections_are_used_again() {
+    let authority = Authority::new();
+    let receiver = authority.receiver(&["hook.example"], 2099).await;
+    let egress = authority.egress("hook.example");
+    for _ in 0..10 {
+        egress.send(post(&url("hook.example", &receiver))).await.unwrap();
+    }
+    assert_eq!(receiver.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_right() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let cases = [
+        ("another name", authority.receiver(&["other.example"], 2099).await),
+        ("a part of the name", authority.receiver(&["example"], 2099).await),
+        ("its address only", authority.receiver(&["127.0.0.1"], 2099).await),
+        ("expired", authority.receiver(&["hook.example"], 2021).await),
+        ("an unknown authority", stranger.receiver(&["hook.example"], 2099).await),
+    ];
+    for (what, receiver) in cases {
+        let outcome = authority.send("hook.example", &receiver).await;
+        let Err(SendError::Tls(why)) = outcome else { panic!("{what}: {outcome:?}") };
+        assert!(why.contains("certificate"), "{what}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_file_the_authority_is_unknown() {
+    let authority = Authority::new();
+    let receiver = authority.receiver(&["hook.example"], 2099).await;
+    let outcome = crate::egress("127.0.0.0/8", &[("hook.example", &["127.0.0.1"])])
+        .send(post(&url("hook.example", &receiver)))
+        .await;
+    assert!(matches!(outcome, Err(SendError::Tls(_))), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_speaks_no_tls_is_not_spoken_to() {
+    let authority = Authority::new();
+    let plain = Receiver::closing("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let hasty = Receiver::new(|mut socket: TcpStream| async move {
+        _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    })
+    .await;
+    let gone = Receiver::new(|socket: TcpStream| async move { drop(socket) }).await;
+    for (what, receiver) in [("hasty", hasty), ("gone", gone)] {
+        let outcome = authority.send("hook.example", &receiver).await;
+        assert!(matches!(outcome, Err(SendError::Tls(_))), "{what}: {outcome:?}");
+    }
+    let silent = Receiver::new(|socket: TcpStream| async move {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        drop(socket);
+    })
+    .await;
+    // The first waits for the end of a request's head, and gets a greeting instead.
+    for (what, receiver) in [("plain", plain), ("silent", silent)] {
+        let outcome = authority.send("hook.example", &receiver).await;
+        assert_eq!(outcome.unwrap_err(), SendError::Timeout, "{what}");
+    }
+}
+
+#[test]
+fn a_file_without_authorities_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for (name, content) in
+        [("empty", Some("")), ("text", Some("hello")), ("broken", Some(broken)), ("none", None)]
+    {
+        let path = folder.path().join(name);
+        if let Some(content) = content {
+            std::fs::write(&path, content).unwrap();
+        }
+        let settings = EgressSettings { egress_allow_cidrs: None, egress_ca_file: Some(path) };
+        let Err(error) = Egress::new(&settings, Vec::new(), Arc::new(resolver(&[]))) else {
+            panic!("{name} was taken");
+        };
+        let error = format!("{error:#}");
+        assert!(error.contains("LOUPE_EGRESS_CA_FILE") && error.contains(name), "{error}");
+    }
+}
