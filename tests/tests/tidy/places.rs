@@ -49,6 +49,11 @@ const HOMES: &[Home] = &[
         instead: "the server calls out in server/src/providers only, the programs through api::client",
     },
     Home {
+        names: &["TcpStream::connect", "lookup_host", "to_socket_addrs", "tokio_rustls", "hyper::client"],
+        places: &["server/src/providers/"],
+        instead: "send through App::egress, which judges what a tenant set before it dials",
+    },
+    Home {
         names: &["clap"],
         places: &[
             "cli/",
