@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{OsStringValueParser, TypedValueParser},
+};
 
 use crate::providers::openings::Openings;
 
@@ -15,7 +18,7 @@ pub struct EgressSettings {
     pub egress_allow_cidrs: Option<String>,
 
     /// PEM file of authorities that vouch for what tenants use, besides those of the platform.
-    #[arg(long, env = "LOUPE_EGRESS_CA_FILE", value_name = "FILE")]
+    #[arg(long, env = "LOUPE_EGRESS_CA_FILE", value_name = "FILE", value_parser = any_path())]
     pub egress_ca_file: Option<PathBuf>,
 }
 
@@ -33,4 +36,9 @@ impl EgressSettings {
         self.egress_allow_cidrs = self.egress_allow_cidrs.take().filter(|it| !it.is_empty());
         self.egress_ca_file = self.egress_ca_file.take().filter(|it| !it.as_os_str().is_empty());
     }
+}
+
+/// Takes an empty path too, which clap's own parser refuses: see [`EgressSettings::drop_empty`].
+fn any_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
