@@ -7,7 +7,10 @@
 use std::{sync::Arc, time::Duration};
 
 use api::ErrorCode;
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::key_set::KeySet;
@@ -31,8 +34,8 @@ const PAUSE: i64 = 30 * SECOND;
 /// The same while no keys are known and nobody can sign in.
 const PAUSE_WITHOUT_KEYS: i64 = 5 * SECOND;
 /// Time after a failure in which requests do not wait for the next fetch: it would fail as well.
-const AWAY: i64 = 120 * SECOND;
-/// Longest that a request waits.
+const AWAY: i64 = 5 * 60 * SECOND;
+/// Longest that a request waits in all.
 const WAIT: Duration = Duration::from_secs(3);
 /// Longest that a fetch takes.
 const FETCH: Duration = Duration::from_secs(5);
@@ -81,9 +84,10 @@ impl Keys {
     /// # Errors
     /// `overloaded` when that can't be told because the provider does not answer.
     pub async fn have_signed(&self, token: &Token<'_>, now: i64) -> Result<bool> {
+        let deadline = Instant::now() + WAIT;
         let mut known = self.known();
         if known.is_older_than(OLD, now) && !known.is_away(now) {
-            known = self.refreshed(now).await;
+            known = self.refreshed(now, deadline).await;
         } else if known.is_older_than(AGEING, now) {
             self.order(now);
         }
@@ -91,7 +95,7 @@ impl Keys {
             return Ok(verdict);
         }
         // A new key signs from the moment on in which it is published.
-        let known = self.refreshed(now).await;
+        let known = self.refreshed(now, deadline).await;
         match known.verdict(token, now).await {
             Some(verdict) => Ok(verdict),
             None if known.reachable && !known.fetching => Ok(false),
@@ -103,11 +107,11 @@ impl Keys {
     }
 
     /// What is known once no fetch is under way; orders one first if that is allowed.
-    async fn refreshed(&self, now: i64) -> Known {
+    async fn refreshed(&self, now: i64, deadline: Instant) -> Known {
         self.order(now);
         let mut changes = self.known.subscribe();
         // If it takes too long, what is known has to do.
-        _ = tokio::time::timeout(WAIT, changes.wait_for(|it| !it.fetching)).await;
+        _ = tokio::time::timeout_at(deadline, changes.wait_for(|it| !it.fetching)).await;
         self.known()
     }
 

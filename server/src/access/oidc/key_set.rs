@@ -166,3 +166,74 @@ fn number(text: &str, bytes: usize) -> Option<Vec<u8>> {
 fn decoded(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn usable(jwk: Value) -> usize {
+        KeySet::parse(json!({"keys": [jwk]}).to_string().as_bytes()).unwrap().len()
+    }
+
+    fn rsa_of(bytes: usize, first: u8) -> Value {
+        let mut modulus = vec![0xff; bytes];
+        modulus[0] = first;
+        json!({"kty": "RSA", "n": BASE64_URL_SAFE_NO_PAD.encode(modulus), "e": "AQAB"})
+    }
+
+    #[test]
+    fn only_strong_rsa_keys_are_used() {
+        for (bytes, first, expected) in [
+            (128, 0xff, 0),
+            (255, 0xff, 0),
+            (256, 0x7f, 0),
+            (256, 0x80, 1),
+            (257, 0, 1),
+            (1_024, 0xff, 1),
+            (1_025, 1, 0),
+        ] {
+            assert_eq!(usable(rsa_of(bytes, first)), expected, "{bytes} bytes from {first:#x}");
+        }
+    }
+
+    #[test]
+    fn only_keys_for_verifying_are_used() {
+        let changed = |name: &str, value: Value| {
+            let mut jwk = rsa_of(256, 0xff);
+            jwk[name] = value;
+            usable(jwk)
+        };
+        assert_eq!(changed("use", json!("sig")), 1);
+        assert_eq!(changed("key_ops", json!(["sign", "verify"])), 1);
+        assert_eq!(changed("alg", json!("PS512")), 1);
+        assert_eq!(changed("use", json!("enc")), 0);
+        assert_eq!(changed("key_ops", json!([])), 0);
+        assert_eq!(changed("alg", json!("RSA-OAEP")), 0);
+        assert_eq!(changed("alg", json!("ES256")), 0);
+        assert_eq!(changed("alg", json!("HS256")), 0);
+        assert_eq!(changed("kty", json!("oct")), 0);
+        assert_eq!(changed("d", json!("AQAB")), 0);
+        assert_eq!(changed("n", json!("AQ==")), 0);
+    }
+
+    #[test]
+    fn points_have_the_length_of_their_curve() {
+        let point = |curve: &str, x: usize, y: usize| {
+            let text = |bytes: usize| BASE64_URL_SAFE_NO_PAD.encode(vec![1; bytes]);
+            usable(json!({"kty": "EC", "crv": curve, "x": text(x), "y": text(y)}))
+        };
+        assert_eq!((point("P-256", 32, 32), point("P-384", 48, 48)), (1, 1));
+        for (curve, x, y) in [
+            ("P-256", 31, 32),
+            ("P-256", 32, 33),
+            ("P-256", 0, 64),
+            ("P-384", 32, 32),
+            ("P-521", 66, 66),
+            ("secp256k1", 32, 32),
+        ] {
+            assert_eq!(point(curve, x, y), 0, "{curve} {x} {y}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Tokens by recipe, each with its verdict, all sent to `GET /v1/me`.
+
+mod algorithms;
+mod claims;
+mod headers;
+mod shapes;
+
+use api::Plan;
+use reqwest::{Method, header::HeaderValue};
+use serde_json::{Value, json};
+use tests::{Caller, On, TestApp};
+
+use crate::{provider::Provider, signer::Signer};
+
+/// What becomes of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// A session of the tenant in this role.
+    Taken(&'static str),
+    /// 401.
+    Refused,
+    /// 403: good, but of a tenant that nobody knows.
+    UnknownTenant,
+}
+
+struct Recipe {
+    name: String,
+    authorization: Vec<u8>,
+    verdict: Verdict,
+}
+
+/// The recipes so far, and what they are made of.
+pub struct Book {
+    recipes: Vec<Recipe>,
+    /// Claims that are good.
+    good: Value,
+    keys: Keys,
+}
+
+/// Keys of the provider, but for the last.
+struct Keys {
+    /// For RS256 only.
+    rsa: Signer,
+    /// For whatever an RSA key can sign.
+    free: Signer,
+    p256: Signer,
+    p384: Signer,
+    ed25519: Signer,
+    /// Published for encryption.
+    encryption: Signer,
+    /// Published for deriving keys.
+    derivation: Signer,
+    /// Published with its private half.
+    leaked: Signer,
+    /// Not the provider's, under the name of one that is.
+    forged: Signer,
+}
+
+impl Keys {
+    fn new() -> Self {
+        Self {
+            rsa: Signer::rsa("rsa"),
+            free: Signer::rsa("free"),
+            p256: Signer::p256("p256"),
+            p384: Signer::p384("p384"),
+            ed25519: Signer::ed25519("ed25519"),
+            encryption: Signer::p256("encryption"),
+            derivation: Signer::p256("derivation"),
+            leaked: Signer::p256("leaked"),
+            forged: Signer::rsa("rsa"),
+        }
+    }
+
+    /// The keys as they are published.
+    fn published(&self) -> Vec<Value> {
+        let with = |key: &Signer, more: Value| {
+            let mut jwk = key.jwk.clone();
+            jwk.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            jwk
+        };
+        vec![
+            with(&self.rsa, json!({"alg": "RS256", "use": "sig"})),
+            self.free.jwk.clone(),
+            with(&self.p256, json!({"alg": "ES256", "key_ops": ["verify"]})),
+            self.p384.jwk.clone(),
+            with(&self.ed25519, json!({"x5c": ["MIIB"], "x5t": "x"})),
+            with(&self.encryption, json!({"use": "enc"})),
+            with(&self.derivation, json!({"key_ops": ["deriveBits"]})),
+            with(&self.leaked, json!({"d": "AAAA"})),
+            // A secret that the provider shares with everybody.
+            json!({"kty": "oct", "kid": "secret", "alg": "HS256", "k": crate::signer::encoded(&[7; 32])}),
+            json!({"kty": "RSA", "kid": "halved", "n": "AQAB"}),
+            json!({"kid": 5}),
+            json!("no key"),
+        ]
+    }
+}
+
+impl Book {
+    fn add(&mut self, name: impl Into<String>, authorization: Vec<u8>, verdict: Verdict) {
+        self.recipes.push(Recipe { name: name.into(), authorization, verdict });
+    }
+
+    /// A token that is taken.
+    fn taken(&mut self, name: impl Into<String>, token: &str) {
+        self.add(name, format!("Bearer {token}").into_bytes(), Verdict::Taken("owner"));
+    }
+
+    /// A token that is not.
+    fn refused(&mut self, name: impl Into<String>, token: &str) {
+        self.add(name, format!("Bearer {token}").into_bytes(), Verdict::Refused);
+    }
+
+    /// The good claims with one more, or another value.
+    fn with(&self, claim: &str, value: Value) -> Value {
+        let mut claims = self.good.clone();
+        claims[claim] = value;
+        claims
+    }
+
+    /// The good claims without one.
+    fn without(&self, claim: &str) -> Value {
+        let mut claims = self.good.clone();
+        claims.as_object_mut().unwrap().remove(claim).unwrap();
+        claims
+    }
+
+    /// A token of the provider with these claims.
+    fn token(&self, claims: &Value) -> String {
+        self.keys.rsa.token(claims)
+    }
+
+    /// A token of the provider with the good claims and this header.
+    fn under(&self, header: &Value) -> String {
+        self.keys.rsa.sign(header, &self.good)
+    }
+}
+
+async fn every_recipe(database: On) {
+    let keys = Keys::new();
+    let provider = Provider::with(&[]).await;
+    provider.publish_raw(keys.published());
+    let app = provider.app_on(database, &[]).await;
+    let (other, _) = app.other_tenant(Plan::Pro).await;
+    let good = provider.claims(&app);
+    let mut book = Book { recipes: Vec::new(), good, keys };
+    algorithms::write(&mut book);
+    headers::write(&mut book);
+    shapes::write(&mut book);
+    claims::write(&mut book);
+    let number = book.recipes.len();
+    assert!(number >= 190, "{number} recipes");
+
+    let (anyone, mut wrong) = (app.anonymous(), Vec::new());
+    for recipe in &book.recipes {
+        let found = verdict(&app, &anyone, recipe).await;
+        if found != Ok(recipe.verdict) {
+            wrong.push(format!("{}: {found:?}, not {:?}", recipe.name, recipe.verdict));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {number}:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(provider.fetches(), 1, "tokens that can't be good made the server ask");
+
+    // Whose a session is depends on the claim alone.
+    let of_other = book.token(&book.with("tenant_id", json!(other)));
+    assert_eq!(app.bearer(&of_other).get("/v1/me").await.ok()["tenant"]["id"], other.to_string());
+    app.stop().await;
+}
+
+async fn verdict(app: &TestApp, anyone: &Caller, recipe: &Recipe) -> Result<Verdict, String> {
+    let header = HeaderValue::from_bytes(&recipe.authorization).unwrap();
+    let reply = anyone.send(anyone.request(Method::GET, "/v1/me").header("authorization", header)).await;
+    match (reply.status, reply.code().as_deref()) {
+        (200, None) => {
+            let me = reply.json();
+            let role = ["owner", "member", "viewer"].into_iter().find(|it| me["role"] == *it);
+            let ours = me["tenant"]["id"] == app.tenant.to_string() && me["api_key"].is_null();
+            role.filter(|_| ours).map(Verdict::Taken).ok_or_else(|| me.to_string())
+        }
+        (401, Some("unauthorized")) if reply.headers["www-authenticate"] == "Bearer" => Ok(Verdict::Refused),
+        (403, Some("unknown_tenant")) => Ok(Verdict::UnknownTenant),
+        (status, _) => Err(format!("{status} {}", reply.text())),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_recipe_on_sqlite() {
+    every_recipe(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_recipe_on_postgres() {
+    every_recipe(On::Postgres).await;
+}

@@ -1,0 +1,139 @@
+//! A good token, damaged or said wrongly.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE};
+use jsonwebtoken::Algorithm;
+use serde_json::json;
+
+use super::{Book, Verdict};
+use crate::signer::{encoded, signed};
+
+pub fn write(book: &mut Book) {
+    said(book);
+    parts(book);
+    letters(book);
+    sizes(book);
+}
+
+fn said(book: &mut Book) {
+    let token = book.token(&book.good);
+    for scheme in ["Bearer ", "bearer ", "BEARER ", "bEARER ", "Bearer   "] {
+        book.add(
+            format!("the scheme {scheme:?}"),
+            format!("{scheme}{token}").into_bytes(),
+            Verdict::Taken("owner"),
+        );
+    }
+    for said in [
+        token.clone(),
+        format!("Bearer{token}"),
+        format!("Token {token}"),
+        format!("JWT {token}"),
+        format!("DPoP {token}"),
+        format!("Basic {token}"),
+        format!("Bearer: {token}"),
+        format!("Bearer \"{token}\""),
+        format!("Bearer Bearer {token}"),
+        format!("Bearer {token} {token}"),
+        format!("Bearer {token},{token}"),
+        format!("Bearer {token};"),
+        format!("Bearer token={token}"),
+        format!("Bearer\t{token}"),
+        format!("Bearer {token}\tx"),
+        format!("Bearer %20{token}"),
+    ] {
+        let name = said.replace(&token, "TOKEN");
+        book.add(name, said.into_bytes(), Verdict::Refused);
+    }
+}
+
+fn parts(book: &mut Book) {
+    let token = book.token(&book.good);
+    let parts: Vec<&str> = token.split('.').collect();
+    let (head, body, sum) = (parts[0], parts[1], parts[2]);
+    // Another good token, to mix with.
+    let other = book.keys.free.token(&book.with("role", json!("viewer")));
+    let others: Vec<&str> = other.split('.').collect();
+    let owner = encoded(book.with("sub", json!("root")).to_string().as_bytes());
+    let raw_body = book.good.to_string().replace('"', "'");
+    for (name, token) in [
+        ("no signature", format!("{head}.{body}")),
+        ("an empty signature", format!("{head}.{body}.")),
+        ("no claims", format!("{head}..{sum}")),
+        ("no header", format!(".{body}.{sum}")),
+        ("a dot in front", format!(".{token}")),
+        ("a dot behind", format!("{token}.")),
+        ("four parts", format!("{token}.{sum}")),
+        ("five parts", format!("{head}.{body}.{sum}.{body}.{sum}")),
+        ("two dots", format!("{head}..{body}.{sum}")),
+        ("the order changed", format!("{body}.{head}.{sum}")),
+        ("the signature first", format!("{sum}.{head}.{body}")),
+        ("the header alone", head.to_owned()),
+        ("dots alone", "..".to_owned()),
+        ("claims that were changed", format!("{head}.{owner}.{sum}")),
+        ("claims of another token", format!("{head}.{}.{sum}", others[1])),
+        ("the header of another token", format!("{}.{body}.{sum}", others[0])),
+        ("the signature of another token", format!("{head}.{body}.{}", others[2])),
+        ("the signature doubled", format!("{head}.{body}.{sum}{sum}")),
+        ("half of the signature", format!("{head}.{body}.{}", &sum[..sum.len() / 2])),
+        ("the signature backwards", format!("{head}.{body}.{}", sum.chars().rev().collect::<String>())),
+        ("claims that are not encoded", format!("{head}.{raw_body}.{sum}").replace(' ', "")),
+        ("the JSON form", json!({"payload": body, "protected": head, "signature": sum}).to_string()),
+        ("a comma for a dot", token.replacen('.', ",", 1)),
+        ("a slash for a dot", token.replacen('.', "/", 1)),
+    ] {
+        book.refused(name, &token);
+    }
+}
+
+/// Base64 in all the ways that are not the one of RFC 7515.
+fn letters(book: &mut Book) {
+    let token = book.token(&book.good);
+    let parts: Vec<&str> = token.split('.').collect();
+    for at in 0..3 {
+        for (name, change) in [
+            ("padding", (|it| format!("{it}=")) as fn(&str) -> String),
+            ("double padding", |it| format!("{it}==")),
+            ("a blank in it", |it| format!("{}%20{}", &it[..4], &it[4..])),
+            ("a plus", |it| format!("{}+", &it[..it.len() - 1])),
+            ("a slash", |it| format!("{}/", &it[..it.len() - 1])),
+            ("a letter more", |it| format!("{it}A")),
+            ("four letters more", |it| format!("{it}AAAA")),
+            ("a letter less", |it| it[..it.len() - 1].to_owned()),
+            ("an umlaut", |it| format!("{it}\u{e4}")),
+        ] {
+            let mut changed = parts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+            changed[at] = change(&changed[at]);
+            book.refused(format!("{name} in part {at}"), &changed.join("."));
+        }
+    }
+    // 256 bytes leave four bits of the last letter unused; only zeros are right there.
+    let (rest, last) = token.split_at(token.len() - 1);
+    for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ".chars().filter(|it| !last.contains(*it)).take(3) {
+        book.refused(format!("`{letter}` as the last letter"), &format!("{rest}{letter}"));
+    }
+    // The same bytes signed as the text has them, so that only the form is wrong.
+    let header = BASE64_URL_SAFE.encode(r#"{"alg":"RS256","kid":"rsa"} "#);
+    assert!(header.ends_with('='), "{header}");
+    let message = format!("{header}.{}", encoded(book.good.to_string().as_bytes()));
+    let signature =
+        jsonwebtoken::crypto::sign(message.as_bytes(), &book.keys.rsa.key, Algorithm::RS256).unwrap();
+    book.refused("padding that was signed", &format!("{message}.{signature}"));
+}
+
+fn sizes(book: &mut Book) {
+    let sized = |book: &Book, bytes: usize| {
+        let header = book.keys.rsa.header().to_string();
+        let token = |filler: usize| {
+            let claims = book.with("x", json!("x".repeat(filler))).to_string();
+            signed(&header, &claims, &book.keys.rsa.key, Algorithm::RS256)
+        };
+        (0..).map(|it| token((bytes - token(0).len()) / 4 * 3 - 3 + it)).find(|it| it.len() >= bytes).unwrap()
+    };
+    let (fits, long) = (sized(book, 8_190), sized(book, 8_193));
+    assert!(fits.len() <= 8_192, "{}", fits.len());
+    book.taken("8 KiB", &fits);
+    book.refused("more than 8 KiB", &long);
+    let token = book.token(&book.with("x", json!("x".repeat(20_000))));
+    book.refused("20 KB", &token);
+    book.refused("30,000 dots", &".".repeat(30_000));
+}
