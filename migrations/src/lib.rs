@@ -6,6 +6,7 @@ mod m0001_foundation;
 mod m0002_traces;
 mod m0003_jobs;
 mod m0004_doors;
+mod m0005_dead_jobs;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -20,6 +21,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_traces::Migration),
             Box::new(m0003_jobs::Migration),
             Box::new(m0004_doors::Migration),
+            Box::new(m0005_dead_jobs::Migration),
         ]
     }
 }

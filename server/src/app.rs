@@ -13,10 +13,11 @@ use crate::{
     clock::Clock,
     config::Config,
     error::Result,
-    http::cursor::Cursors,
+    http::{cursor::Cursors, routes},
     ingest::{prices::PriceBook, writer::Writer},
     providers::{Egress, resolve::Resolver},
     store::{self, Db, keys::KnownKey},
+    telemetry::Telemetry,
 };
 
 /// How long what other processes may change is remembered: a revoked key stops within it.
@@ -40,6 +41,8 @@ pub struct App {
     pub changed: broadcast::Sender<Uuid>,
     /// The way out to addresses that tenants set.
     pub egress: Egress,
+    /// What the server tells about itself.
+    pub telemetry: Arc<Telemetry>,
     /// Prices for all tenants.
     pub prices: Arc<PriceTable>,
     /// Bytes of request bodies held in memory, in KiB.
@@ -71,8 +74,10 @@ impl App {
         let (changed, _) = broadcast::channel(1_024);
         let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock))?.unzip();
         let sessions = Sessions::configured(&config, || Ok(vec![master.derive("session")]))?.with(provider);
+        let telemetry = Arc::new(Telemetry::new(routes::names(), clock.now()));
         let app = Arc::new(Self {
             sessions,
+            telemetry,
             cursors: Cursors::new(master.derive("cursor")),
             egress: Egress::new(&config.egress, vec![config.listen], resolver)?,
             prices: Arc::new(config.price_table()?),
@@ -96,6 +101,7 @@ impl App {
                 app.db.clone(),
                 Arc::clone(&app.clock),
                 app.changed.clone(),
+                Arc::clone(&app.telemetry),
                 app.stopping.clone(),
             ));
         }

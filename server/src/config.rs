@@ -10,7 +10,10 @@ use clap::Args;
 use semantics::prices::PriceTable;
 
 pub use self::{egress::EgressSettings, oidc::OidcSettings};
-use crate::{http::address::TrustedProxies, store::sqlite_url};
+use crate::{
+    http::{address::TrustedProxies, cors::Origins},
+    store::sqlite_url,
+};
 
 /// Settings of the server. Every one has a flag, an environment variable and, under the flag's
 /// name with `_` for `-`, a line in `loupe.toml`.
@@ -19,6 +22,10 @@ pub struct Config {
     /// Address to listen on; port 0 picks a free one.
     #[arg(long, env = "LOUPE_LISTEN", default_value = "127.0.0.1:4600", value_name = "ADDR")]
     pub listen: SocketAddr,
+
+    /// Address of its own for `/metrics`, which is then not at the other [default: none].
+    #[arg(long, env = "LOUPE_METRICS_LISTEN", value_name = "ADDR")]
+    pub metrics_listen: Option<SocketAddr>,
 
     /// Directory of the SQLite database and the master key.
     #[arg(long, env = "LOUPE_DATA_DIR", default_value = "./loupe-data", value_name = "DIR", global = true)]
@@ -74,6 +81,25 @@ pub struct Config {
     /// Seconds that a caller may take to send a request's body.
     #[arg(long, env = "LOUPE_BODY_TIMEOUT", default_value_t = 45, value_name = "SECONDS")]
     pub body_timeout: u64,
+
+    /// Seconds that a caller may leave an answer unread.
+    #[arg(long, env = "LOUPE_WRITE_TIMEOUT", default_value_t = 30, value_name = "SECONDS")]
+    pub write_timeout: u64,
+
+    /// Connections open at once; who comes later is told to come back. Never more than the
+    /// system lets the process open.
+    #[arg(long, env = "LOUPE_MAX_CONNECTIONS", default_value_t = 8_192, value_name = "N")]
+    pub max_connections: usize,
+
+    /// Origins whose pages may call from a browser, with commas, or `*` for all [default: none].
+    #[arg(
+        long,
+        env = "LOUPE_CORS_ORIGINS",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "LIST"
+    )]
+    pub cors_origins: Origins,
 
     /// Proxies whose `X-Forwarded-For` or `Forwarded` tells who calls: addresses and networks
     /// (CIDR), with commas [default: none, the socket's address counts].

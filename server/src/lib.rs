@@ -20,5 +20,6 @@ pub mod providers;
 pub mod queue;
 pub mod retention;
 pub mod store;
+pub mod telemetry;
 pub mod trace_ready;
 pub mod trace_removal;

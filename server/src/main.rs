@@ -1,5 +1,7 @@
 //! The command line of the server.
 
+mod signals;
+
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
@@ -10,7 +12,8 @@ use server::{
     app::App,
     clock::{Clock, SystemClock},
     config::Config,
-    first_start, housekeeping, http,
+    first_start::{self, NewTenant},
+    housekeeping, http,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -18,9 +21,14 @@ use server::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use signals::Signals;
+
 // Ingest allocates many short texts on several threads; this allocator does that for less.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
+const REST: Duration = Duration::from_secs(4);
 
 /// Observability and evaluation for LLM applications: one binary over one SQLite file, or over PostgreSQL.
 #[derive(Parser)]
@@ -109,74 +117,69 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
         false => None,
     };
     let workers = !with_http || !config.no_workers;
+    let figures = match config.metrics_listen {
+        Some(address) => Some(
+            TcpListener::bind(address)
+                .await
+                .with_context(|| format!("can't listen on {address} for /metrics"))?,
+        ),
+        None => None,
+    };
     let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master)?;
+    if let Some(figures) = figures {
+        tracing::info!(address = %figures.local_addr()?, "figures are at /metrics");
+        app.spawn(http::serve::serve_figures(Arc::clone(&app), figures));
+    }
     if workers {
         queue::worker::start(&app);
         housekeeping::start(&app);
     }
+    let mut signals = Signals::listen().context("can't listen for signals")?;
     let stop = CancellationToken::new();
-    watch_signals(&app, stop.clone());
-    match listener {
-        Some(listener) => {
-            let url = format!("http://{}", listener.local_addr()?);
-            if let Some(made) = &made
-                && bootstrap.is_none()
-            {
-                print(&first_start::greeting(made, &app.sessions, &url));
-            }
-            if let Some(made) = made.as_ref().filter(|_| app.config.write_profile) {
-                let folder = first_start::write_profile(made, &app.sessions, &url, app.clock.now())?;
-                print(&format!("The context `local` is in {}", folder.display()));
-            }
-            print(&format!("loupe-server {} is ready at {url}", env!("CARGO_PKG_VERSION")));
-            tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
-            http::serve::serve(&app, listener, stop.cancelled_owned()).await;
+    let twice = async {
+        signals.next().await;
+        tracing::info!("stopping; another signal ends at once");
+        stop.cancel();
+        signals.next().await;
+    };
+    if let Some(listener) = &listener {
+        let url = format!("http://{}", listener.local_addr()?);
+        greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
+        tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
+    } else {
+        tracing::info!("working on jobs");
+    }
+    tokio::select! {
+        () = run_until(&app, listener, &stop) => Ok(()),
+        () = twice => std::process::exit(1),
+    }
+}
+
+/// Says where the server is, and the first time also how it is entered.
+fn greet(app: &App, made: Option<&NewTenant>, key_is_known: bool, url: &str) -> anyhow::Result<()> {
+    if let Some(made) = made {
+        if !key_is_known {
+            print(&first_start::greeting(made, &app.sessions, url));
         }
-        None => {
-            tracing::info!("working on jobs");
-            stop.cancelled().await;
+        if app.config.write_profile {
+            let folder = first_start::write_profile(made, &app.sessions, url, app.clock.now())?;
+            print(&format!("The context `local` is in {}", folder.display()));
         }
     }
-    if tokio::time::timeout(Duration::from_secs(9), app.stop()).await.is_err() {
-        tracing::warn!("some tasks did not end in time; what they held will be taken up again");
-    }
-    tracing::info!("stopped");
+    print(&format!("loupe-server {} is ready at {url}", env!("CARGO_PKG_VERSION")));
     Ok(())
 }
 
-/// The first signal asks to stop, the second one ends the process.
-fn watch_signals(app: &App, stop: CancellationToken) {
-    let stopping = app.stopping();
-    app.spawn(async move {
-        if !signal(&stopping).await {
-            return;
-        }
-        tracing::info!("stopping; another signal ends at once");
-        stop.cancel();
-        if signal(&stopping).await {
-            std::process::exit(1);
-        }
-    });
-}
-
-/// Waits for Ctrl-C or SIGTERM; false when the app stops for another reason first.
-async fn signal(stopping: &CancellationToken) -> bool {
-    #[cfg(unix)]
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signals) => {
-                signals.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminate = std::future::pending::<()>();
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => true,
-        () = terminate => true,
-        () = stopping.cancelled() => false,
+/// Serves, or only works, until `stop`; then stops everything.
+async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &CancellationToken) {
+    match listener {
+        Some(listener) => http::serve::serve(app, listener, stop.cancelled()).await,
+        None => stop.cancelled().await,
     }
+    if tokio::time::timeout(REST, app.stop()).await.is_err() {
+        tracing::warn!("some tasks did not end in time; what they held will be taken up again");
+    }
+    tracing::info!("stopped");
 }
 
 fn start_log(config: &Config) {

@@ -45,6 +45,7 @@ pub async fn one(
     let Some((part, stored)) = app.writer.store(vec![part]).await?.pop() else {
         return Err(anyhow::anyhow!("the writer answered nothing").into());
     };
+    app.telemetry.ingest.stored(held.bytes.len());
     if let Stored::Duplicate { identical } = stored {
         let mut conflict =
             Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
@@ -98,6 +99,7 @@ pub async fn batch(
                 parts.push(part);
             }
             Err(Error::Problem(refused)) if refused.code != ErrorCode::Overloaded => {
+                app.telemetry.ingest.refuse(refused.code.as_str(), 1);
                 result.status = ItemStatus::Rejected;
                 result.code = Some(refused.code.as_str().to_owned());
                 result.error = Some(refused.message);
@@ -107,6 +109,7 @@ pub async fn batch(
         results.push(result);
     }
     let mut stored = app.writer.store(parts).await?.into_iter();
+    app.telemetry.ingest.stored(held.bytes.len());
     for result in results.iter_mut().filter(|it| it.status == ItemStatus::Accepted) {
         if let Some((_, Stored::Duplicate { .. })) = stored.next() {
             result.status = ItemStatus::Duplicate;

@@ -3,12 +3,15 @@
 
 pub mod address;
 pub mod auth;
+mod compress;
+pub mod cors;
 pub mod cursor;
 mod docs;
 mod health;
 mod ingest;
 mod keys;
 mod me;
+mod metrics;
 mod models;
 pub mod openapi;
 mod otlp;
@@ -19,27 +22,55 @@ mod query;
 mod read;
 pub mod routes;
 pub mod serve;
+mod socket;
 mod stream;
 mod trace_view;
 mod traces;
+mod unread;
 
 use std::sync::Arc;
 
+use api::ErrorCode;
 use axum::{Router, middleware};
 
-use crate::app::App;
+use crate::{app::App, error::problem};
 
-/// The whole service.
+/// The whole service, without the figures when they have an address of their own.
 pub fn router(app: &Arc<App>) -> Router {
-    let mut router = Router::new();
-    for route in routes::all() {
+    let elsewhere = app.config.metrics_listen.is_some();
+    let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::PATH));
+    let router = layered(table(app, routes).merge(docs::swagger()), app);
+    router.with_state(Arc::clone(app))
+}
+
+/// The figures alone.
+pub fn figures(app: &Arc<App>) -> Router {
+    let routes = routes::all().into_iter().filter(|it| it.path == metrics::PATH);
+    layered(table(app, routes), app).with_state(Arc::clone(app))
+}
+
+/// What answers when nothing more can be taken on.
+pub fn busy(app: &Arc<App>) -> Router {
+    let refuse =
+        || async { problem(ErrorCode::Overloaded, "too many connections are open; try again shortly") };
+    layered(Router::new().fallback(refuse), app).with_state(Arc::clone(app))
+}
+
+fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<Arc<App>> {
+    routes.fold(Router::new(), |router, route| {
         let guard = auth::Guard { app: Arc::clone(app), access: route.access };
         let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, auth::guard));
-        router = router.route(route.path, handler);
-    }
-    router
-        .merge(docs::swagger())
-        .with_state(Arc::clone(app))
-        // Outermost: whatever happens inside, the caller gets a body and a request id.
-        .layer(middleware::from_fn(outer::wrap))
+        router.route(route.path, handler)
+    })
+}
+
+/// What holds for every answer.
+fn layered(router: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
+    let router = router.layer(compress::layer());
+    let router = match cors::layer(&app.config.cors_origins) {
+        Some(cors) => router.layer(cors),
+        None => router,
+    };
+    // Outermost: whatever happens inside, the caller gets a body and a request id.
+    router.layer(middleware::from_fn_with_state(Arc::clone(app), outer::wrap))
 }

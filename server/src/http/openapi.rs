@@ -24,6 +24,7 @@ use crate::access::{Access, Keys};
         super::health::root,
         super::health::live,
         super::health::ready,
+        super::metrics::show,
         super::docs::document,
         super::ingest::one,
         super::ingest::batch,

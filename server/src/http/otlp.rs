@@ -60,6 +60,7 @@ pub async fn traces(
     }
     .map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
     // The body goes, its share of the memory stays taken until what it says is committed.
+    let bytes = held.bytes.len();
     let _memory = held.into_memory();
     drop(turn);
 
@@ -80,6 +81,8 @@ pub async fn traces(
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
     app.writer.store(rows).await?;
+    app.telemetry.ingest.stored(bytes);
+    app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
     Ok(answer(form, decoded.rejected, decoded.rejection))
 }
 

@@ -1,11 +1,11 @@
 //! The outermost layer: request ids, error bodies, panics.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use api::ErrorCode;
 use axum::{
-    Json,
-    extract::Request,
+    body::Body,
+    extract::{MatchedPath, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -14,6 +14,7 @@ use futures::FutureExt;
 use prost::Message;
 
 use crate::{
+    app::App,
     clock::new_id,
     error::{Fault, Problem, Unwritten, internal},
 };
@@ -34,7 +35,9 @@ enum Encoding {
 }
 
 /// Gives every response a request id and every failure a body.
-pub async fn wrap(request: Request, next: Next) -> Response {
+pub async fn wrap(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let figures = app.telemetry.http.begin(request.method().as_str(), route);
     let id = request_id(request.headers());
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
@@ -48,8 +51,10 @@ pub async fn wrap(request: Request, next: Next) -> Response {
         tracing::error!(request.id = id, request.line = line, fault, "{line} failed");
     }
     let unwritten = response.extensions_mut().remove::<Unwritten>().map(|it| it.0);
-    if let Some(problem) = unwritten.or_else(|| unanswered(&response)) {
-        response = write(problem, &id, encoding, response);
+    let problem = unwritten.or_else(|| unanswered(&response));
+    figures.answered(response.status().as_u16(), problem.as_ref().map(|it| it.code.as_str()));
+    if let Some(problem) = problem {
+        write(problem, &id, encoding, &mut response);
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -102,27 +107,29 @@ fn unanswered(response: &Response) -> Option<Problem> {
     })
 }
 
-fn write(problem: Problem, id: &str, encoding: Encoding, original: Response) -> Response {
+/// Gives a failure its body. What the response has of headers stays: Allow, Retry-After, those
+/// of CORS.
+fn write(problem: Problem, id: &str, encoding: Encoding, response: &mut Response) {
     let status = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let code = problem.code.as_str();
-    let mut response = match encoding {
+    let (media_type, body) = match encoding {
         Encoding::OtlpProtobuf => {
-            let body =
-                RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") }.encode_to_vec();
-            (status, [(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
+            let status = RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") };
+            ("application/x-protobuf", status.encode_to_vec())
         }
-        Encoding::Json | Encoding::OtlpJson => (status, Json(problem.body(id))).into_response(),
+        // Text and numbers always serialise.
+        Encoding::Json | Encoding::OtlpJson => {
+            ("application/json", serde_json::to_vec(&problem.body(id)).unwrap_or_default())
+        }
     };
-    // Allow, Retry-After and the like stay.
-    for (name, value) in original.headers() {
-        if name != header::CONTENT_LENGTH && name != header::CONTENT_TYPE {
-            response.headers_mut().insert(name.clone(), value.clone());
-        }
-    }
+    *response.status_mut() = status;
+    *response.body_mut() = Body::from(body);
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     if encoding != Encoding::Json {
-        response.headers_mut().insert(ERROR_CODE, HeaderValue::from_static(code));
+        headers.insert(ERROR_CODE, HeaderValue::from_static(code));
     }
-    response
 }
 
 /// `google.rpc.Status`, the error body of OTLP over HTTP with protobuf.

@@ -10,10 +10,11 @@ use axum::{
     routing::{MethodRouter, delete, get, post, put},
 };
 
-use super::{docs, health, ingest, keys, me, models, otlp, projects, stream, traces};
+use super::{docs, health, ingest, keys, me, metrics, models, otlp, projects, stream, traces};
 use crate::{
     access::{Access, Keys},
     app::App,
+    telemetry::http::Name,
 };
 
 /// One row of the table.
@@ -70,6 +71,7 @@ pub fn all() -> Vec<Route> {
         row(Method::GET, "/", open, &[], get(health::root)),
         row(Method::GET, "/healthz", open, &[], get(health::live)),
         row(Method::GET, "/readyz", open, &[Overloaded], get(health::ready)),
+        row(Method::GET, metrics::PATH, open, &[], get(metrics::show)),
         row(Method::GET, "/v1/openapi.json", open, &[], get(docs::document)),
         row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)),
         row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch)),
@@ -121,6 +123,18 @@ pub fn all() -> Vec<Route> {
         row(Method::GET, "/v1/me", Access::viewer().keys(Keys::Any), &[], get(me::me)),
     ]
 }
+
+/// How the routes are named in figures about them.
+pub fn names() -> impl Iterator<Item = Name> {
+    all().into_iter().map(|it| Name {
+        // The table uses methods that HTTP itself defines; their names are constants.
+        method: METHODS.into_iter().find(|name| *name == it.method.as_str()).unwrap_or_default(),
+        route: it.path,
+    })
+}
+
+/// The methods that routes may have.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 fn row(
     method: Method,

@@ -1,10 +1,11 @@
-//! The accept loop: deadlines, no delayed segments, graceful stop.
+//! The accept loop: deadlines, a limit of connections, no delayed segments, graceful stop.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::http::Request;
+use axum::{Router, http::Request};
 use hyper::{
     body::Incoming,
+    server::conn::http1,
     service::{Service, service_fn},
 };
 use hyper_util::{
@@ -12,27 +13,60 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
-use tokio::net::TcpListener;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
+use super::{socket::Socket, unread::RequestBody};
+use crate::{app::App, telemetry::process::most_open_files};
 
 /// How long requests in flight may take once the server is told to stop.
-const GRACE: Duration = Duration::from_secs(8);
+const GRACE: Duration = Duration::from_secs(5);
+/// After this part of it, streams are ended: by themselves they never would.
+const GRACE_OF_STREAMS: Duration = Duration::from_millis(500);
 
-/// Serves until `stop` resolves, then finishes what is in flight.
+/// Callers that are told at the same time that there are too many connections.
+const REFUSALS: usize = 64;
+/// How long such a caller may take to say what it wants.
+const REFUSAL: Duration = Duration::from_secs(2);
+/// Files that stay free for the database, the log and the rest of the process.
+const RESERVED_FILES: usize = 256;
+
+/// Serves until `stop` resolves, then finishes what is in flight and stops the app.
 pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {
+    accept(app, listener, super::router(app), stop).await;
+}
+
+/// Serves nothing but the figures, until the app stops.
+pub async fn serve_figures(app: Arc<App>, listener: TcpListener) {
+    let stop = app.stopping().cancelled_owned();
+    accept(&app, listener, super::figures(&app), stop).await;
+}
+
+async fn accept(app: &Arc<App>, listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
     match listener.local_addr() {
         Ok(address) => app.egress.listens_on(address),
         Err(error) => tracing::warn!(%error, "the address of the listener is not known"),
     }
-    let router = super::router(app);
-    let mut server = hyper::server::conn::http1::Builder::new();
+    let mut server = http1::Builder::new();
     // Without a timer hyper waits for ever for the rest of a request's head.
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
-    let graceful = GracefulShutdown::new();
+    let mut brief = server.clone();
+    brief.keep_alive(false).header_read_timeout(REFUSAL);
+    let busy = super::busy(app);
+    let free = Arc::new(Semaphore::new(most_connections(app)));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let connections = Connections {
+        app: Arc::clone(app),
+        graceful: GracefulShutdown::new(),
+        closing: CancellationToken::new(),
+        over: CancellationToken::new(),
+    };
     tokio::pin!(stop);
     loop {
-        let (socket, peer) = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -44,31 +78,92 @@ pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Outp
             },
             () = &mut stop => break,
         };
-        // Head and body leave in one segment or two; neither waits for the caller's delayed acknowledgement.
-        _ = socket.set_nodelay(true);
-        let (inner, caller) = (TowerToHyperService::new(router.clone()), Arc::clone(app));
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            let address = caller.config.trusted_proxies.caller(peer.ip(), request.headers());
-            request.extensions_mut().insert(address);
-            inner.call(request)
-        });
-        let connection = graceful.watch(server.serve_connection(TokioIo::new(socket), service));
-        app.spawn(async move {
-            // A caller that goes away in the middle is no event.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
-            }
-        });
+        if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
+            connections.start(&server, router.clone(), (stream, peer), permit);
+            continue;
+        }
+        app.telemetry.http.refused_connections.inc();
+        // Beyond these there is no time even for saying no.
+        if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
+            connections.start(&brief, busy.clone(), (stream, peer), permit);
+        }
     }
     drop(listener);
-    // Streams end by themselves once the app stops; they must not hold the others up.
-    let stopping = app.stopping();
-    tokio::select! {
-        () = graceful.shutdown() => {}
-        () = async {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            stopping.cancel();
-            tokio::time::sleep(GRACE).await;
-        } => tracing::warn!("some requests did not end in time"),
+    connections.finish().await;
+}
+
+/// The connections of a listener.
+struct Connections {
+    app: Arc<App>,
+    graceful: GracefulShutdown,
+    /// No more requests are taken.
+    closing: CancellationToken,
+    /// The grace is over.
+    over: CancellationToken,
+}
+
+impl Connections {
+    /// Serves a connection in the background.
+    fn start(
+        &self,
+        server: &http1::Builder,
+        router: Router,
+        (stream, peer): (TcpStream, SocketAddr),
+        permit: OwnedSemaphorePermit,
+    ) {
+        // Head and body leave in one segment or two; neither waits for the caller's delayed acknowledgement.
+        _ = stream.set_nodelay(true);
+        let patience = Duration::from_secs(self.app.config.write_timeout);
+        let socket = TokioIo::new(Socket::new(stream, patience, self.closing.clone()));
+        let (app, inner) = (Arc::clone(&self.app), TowerToHyperService::new(router));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let address = app.config.trusted_proxies.caller(peer.ip(), request.headers());
+            request.extensions_mut().insert(address);
+            inner.call(RequestBody::wrap(&app, request))
+        });
+        let connection = self.graceful.watch(server.serve_connection(socket, service));
+        let (over, open) = (self.over.clone(), self.app.telemetry.http.connections.clone());
+        self.app.spawn(async move {
+            open.inc();
+            tokio::select! {
+                ended = connection => if let Err(error) = ended {
+                    // A caller that goes away in the middle is no event.
+                    tracing::debug!(%error, "a connection ended early");
+                },
+                () = over.cancelled() => {}
+            }
+            open.dec();
+            drop(permit);
+        });
     }
+
+    /// Lets requests in flight finish, within limits.
+    async fn finish(self) {
+        self.closing.cancel();
+        let stopping = self.app.stopping();
+        tokio::select! {
+            () = self.graceful.shutdown() => {}
+            () = async {
+                tokio::time::sleep(GRACE_OF_STREAMS).await;
+                stopping.cancel();
+                tokio::time::sleep(GRACE).await;
+            } => tracing::warn!("some requests did not end in time"),
+        }
+        self.over.cancel();
+    }
+}
+
+/// The setting, or less where the system allows fewer files.
+fn most_connections(app: &App) -> usize {
+    let wanted = app.config.max_connections;
+    let Some(files) = most_open_files().and_then(|it| usize::try_from(it).ok()) else { return wanted };
+    let possible = files.saturating_sub(RESERVED_FILES).max(files / 2);
+    if possible < wanted {
+        tracing::warn!(
+            possible,
+            wanted,
+            "the system lets this process open {files} files: at most {possible} connections are served"
+        );
+    }
+    wanted.min(possible)
 }

@@ -4,7 +4,7 @@
 //! that holds it. There is no timer and no window in which something is acknowledged but not
 //! saved. When the queue is full the caller is told to come back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use api::ErrorCode;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -16,6 +16,7 @@ use crate::{
     clock::Clock,
     error::{Error, Result, problem},
     store::{Db, lost_a_race, traces::Stored, traces::store},
+    telemetry::{Telemetry, ingest::count},
 };
 
 /// Requests that may wait for a commit.
@@ -46,6 +47,11 @@ impl Writer {
     pub fn new() -> (Self, WriterQueue) {
         let (queue, receiver) = mpsc::channel(QUEUE);
         (Self { queue }, WriterQueue(Arc::new(tokio::sync::Mutex::new(receiver))))
+    }
+
+    /// Requests that wait for a commit.
+    pub fn waiting(&self) -> usize {
+        QUEUE - self.queue.capacity()
     }
 
     /// Stores the parts of one request, all or none, and answers what became of each.
@@ -79,10 +85,11 @@ impl WriterQueue {
         db: Db,
         clock: Arc<dyn Clock>,
         changed: broadcast::Sender<Uuid>,
+        telemetry: Arc<Telemetry>,
         stopping: CancellationToken,
     ) {
         while let Some(group) = self.next_group(&stopping).await {
-            commit(&db, clock.as_ref(), &changed, group).await;
+            commit(&db, clock.as_ref(), &changed, &telemetry, group).await;
         }
     }
 
@@ -117,7 +124,14 @@ fn size(submission: &Submission) -> (usize, usize) {
     (parts.iter().map(|it| it.spans.len() + 1).sum(), bytes)
 }
 
-async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, group: Vec<Submission>) {
+async fn commit(
+    db: &Db,
+    clock: &dyn Clock,
+    changed: &broadcast::Sender<Uuid>,
+    telemetry: &Telemetry,
+    group: Vec<Submission>,
+) {
+    let began = Instant::now();
     let sizes: Vec<usize> = group.iter().map(|it| it.parts.len()).collect();
     let mut answers = Vec::with_capacity(group.len());
     let mut parts = Vec::with_capacity(sizes.iter().sum());
@@ -125,9 +139,12 @@ async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, g
         parts.extend(submission.parts);
         answers.push(submission.answer);
     }
-    match attempt(db, &mut parts, clock).await {
+    let attempted = attempt(db, &mut parts, clock).await;
+    telemetry.ingest.committed(answers.len(), began.elapsed(), attempted.is_ok());
+    match attempted {
         Ok(outcomes) => {
             announce(changed, &parts, &outcomes);
+            tally(telemetry, &parts, &outcomes);
             let mut stored = parts.into_iter().zip(outcomes);
             for (answer, size) in answers.into_iter().zip(sizes) {
                 // Who no longer waits has been cut off; the data is stored all the same.
@@ -154,6 +171,7 @@ async fn commit(db: &Db, clock: &dyn Clock, changed: &broadcast::Sender<Uuid>, g
                 let result = attempt(db, &mut own, clock).await;
                 if let Ok(outcomes) = &result {
                     announce(changed, &own, outcomes);
+                    tally(telemetry, &own, outcomes);
                 }
                 _ = answer.send(result.map(|it| own.into_iter().zip(it).collect()));
             }
@@ -184,4 +202,22 @@ fn announce(changed: &broadcast::Sender<Uuid>, parts: &[Part], outcomes: &[Store
             last = Some(tenant);
         }
     }
+}
+
+fn tally(telemetry: &Telemetry, parts: &[Part], outcomes: &[Stored]) {
+    let figures = &telemetry.ingest;
+    let mut spans = 0;
+    for (part, outcome) in parts.iter().zip(outcomes) {
+        let traces = match outcome {
+            Stored::New => &figures.new,
+            Stored::Merged => &figures.merged,
+            Stored::Duplicate { .. } => {
+                figures.duplicate.inc();
+                continue;
+            }
+        };
+        traces.inc();
+        spans += part.spans.len();
+    }
+    figures.spans.inc_by(count(spans));
 }

@@ -8,6 +8,7 @@
 //!
 //! **Invariant:** no transaction is open while a job runs.
 
+mod depth;
 pub mod worker;
 
 use entities::job;
@@ -16,6 +17,8 @@ use sea_orm::{
 };
 use serde::Serialize;
 use uuid::Uuid;
+
+pub use depth::{Depth, depths};
 
 use crate::{clock::new_id, store::Db};
 

@@ -108,6 +108,7 @@ async fn run(app: &Arc<App>, job: job::Model) {
     if let Outcome::Retry { why } | Outcome::Discard { why } = &outcome {
         tracing::warn!(job.kind = job.kind, job.id = %job.id, job.attempts, why, "job {} did not succeed", job.kind);
     }
+    app.telemetry.work.ended(&job.kind, &outcome);
     match finish(&app.db, &job, &outcome, app.clock.now()).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!(job.id = %job.id, "the lease was lost; another worker has the job"),

@@ -26,6 +26,8 @@ pub struct Db {
     pub write: DatabaseConnection,
     /// Which database it is.
     pub dialect: Dialect,
+    /// Reads have connections of their own.
+    split: bool,
 }
 
 /// Pages after which SQLite moves the write-ahead log into the file. Large, because
@@ -49,6 +51,7 @@ impl Db {
                 read: SqlxPostgresConnector::from_sqlx_postgres_pool(read),
                 write: SqlxPostgresConnector::from_sqlx_postgres_pool(write),
                 dialect: Dialect::Postgres,
+                split: read_url.is_some(),
             })
         } else {
             let write = sqlite(url, 1, "-16384").await?;
@@ -57,6 +60,7 @@ impl Db {
                 read: SqlxSqliteConnector::from_sqlx_sqlite_pool(read),
                 write: SqlxSqliteConnector::from_sqlx_sqlite_pool(write),
                 dialect: Dialect::Sqlite,
+                split: true,
             })
         }
     }
@@ -113,6 +117,28 @@ impl Db {
     /// The sqlx pool for writes, when this is PostgreSQL.
     pub fn postgres(&self) -> &PgPool {
         self.write.get_postgres_connection_pool()
+    }
+
+    /// The pools of connections: what each is for, how many are open, and how many of them idle.
+    pub fn connections(&self) -> Vec<(&'static str, usize, usize)> {
+        let count = |connection: &DatabaseConnection| match self.dialect {
+            Dialect::Sqlite => {
+                let pool = connection.get_sqlite_connection_pool();
+                (pool.size(), pool.num_idle())
+            }
+            Dialect::Postgres => {
+                let pool = connection.get_postgres_connection_pool();
+                (pool.size(), pool.num_idle())
+            }
+        };
+        let pools = [("write", &self.write), ("read", &self.read)];
+        let pools = pools.into_iter().take(if self.split { 2 } else { 1 });
+        pools
+            .map(|(name, connection)| {
+                let (open, idle) = count(connection);
+                (name, usize::try_from(open).unwrap_or(usize::MAX), idle)
+            })
+            .collect()
     }
 
     /// Writers that serve a process: SQLite has room for one.

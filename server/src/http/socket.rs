@@ -1,0 +1,128 @@
+//! The socket under a connection: it does not wait for ever for a caller to read, and does not
+//! cut off one that is still sending when it has been answered.
+//!
+//! A socket that is closed while bytes lie in it unread resets the connection, and the reset
+//! can overtake the answer. So the own side is closed first, and what still comes is thrown
+//! away for a while.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Longest that a caller may go on sending after the connection is closed for it.
+const LINGER: Duration = Duration::from_secs(2);
+/// Bytes thrown away of what it sends then.
+const LINGER_BYTES: usize = 64 * 1024 * 1024;
+
+/// A caller's socket.
+#[derive(Debug)]
+pub struct Socket {
+    stream: TcpStream,
+    /// Longest that a write may wait for the caller to read.
+    patience: Duration,
+    /// The end of that time, while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// The server is going down: nobody is lingered for.
+    stopping: CancellationToken,
+    lingering: Option<Lingering>,
+}
+
+#[derive(Debug)]
+struct Lingering {
+    until: Pin<Box<Sleep>>,
+    bytes_left: usize,
+}
+
+impl Socket {
+    /// Around an accepted connection; `stopping` tells that the server goes down.
+    pub fn new(stream: TcpStream, patience: Duration, stopping: CancellationToken) -> Self {
+        Self { stream, patience, stalled: None, stopping, lingering: None }
+    }
+
+    /// What a write says, unless it has been waiting for too long.
+    fn hurry<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the caller does not read")))
+    }
+
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let lingering = self.lingering.get_or_insert_with(|| Lingering {
+            until: Box::pin(tokio::time::sleep_until(Instant::now() + LINGER)),
+            bytes_left: LINGER_BYTES,
+        });
+        let mut discarded = [0; 16 * 1024];
+        while lingering.bytes_left > 0 && lingering.until.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut discarded);
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {
+                    lingering.bytes_left = lingering.bytes_left.saturating_sub(buffer.filled().len());
+                }
+                // The caller has closed its side, or is gone.
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.hurry(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.hurry(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        if !self.stopping.is_cancelled() {
+            ready!(self.poll_linger(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

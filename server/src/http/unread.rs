@@ -1,0 +1,96 @@
+//! Request bodies of which the handler has read enough.
+//!
+//! Many callers send the whole body before they look at the answer. If the rest stayed unread
+//! when they are refused, the connection would have to be closed in the middle of their
+//! sending, and some would never see why. So the rest is read and thrown away, up to a limit,
+//! and the connection can serve the next request.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::{Bytes, HttpBody},
+    http::{Request, header},
+};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, Incoming, SizeHint};
+
+use crate::app::App;
+
+/// Bytes thrown away of one body.
+const MOST: usize = 64 * 1024 * 1024;
+/// Longest that they may take.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A body that is read on in the background when it is dropped before its end.
+pub struct RequestBody {
+    /// None once nothing more can come of it.
+    body: Option<Incoming>,
+    /// The caller sends it only when told to, which the first read does.
+    awaited: bool,
+    app: Arc<App>,
+}
+
+impl RequestBody {
+    /// The request with its body wrapped.
+    pub fn wrap(app: &Arc<App>, request: Request<Incoming>) -> Request<Self> {
+        let awaited = request.headers().contains_key(header::EXPECT);
+        request.map(|body| Self { body: Some(body), awaited, app: Arc::clone(app) })
+    }
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.awaited = false;
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = Pin::new(body).poll_frame(context);
+        if matches!(frame, Poll::Ready(None | Some(Err(_)))) {
+            self.body = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if self.awaited || self.is_end_stream() || self.app.is_stopping() {
+            return;
+        }
+        let Some(rest) = self.body.take() else { return };
+        let stopping = self.app.stopping();
+        self.app.spawn(async move {
+            tokio::select! {
+                _ = tokio::time::timeout(WITHIN, discard(rest)) => {}
+                () = stopping.cancelled() => {}
+            }
+        });
+    }
+}
+
+async fn discard(mut body: Incoming) {
+    let mut bytes = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+        if bytes > MOST {
+            return;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Figures of requests and connections.
+
+use std::{collections::HashMap, sync::OnceLock, time::Instant};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// Upper bounds of the durations that are told apart, seconds.
+const SECONDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+
+/// An endpoint as the table of routes names it: a path with `{name}` for parameters, never one
+/// that was really asked for.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Name {
+    /// The method.
+    pub method: &'static str,
+    /// The template of the path.
+    pub route: &'static str,
+}
+
+/// What is in no row of the table: the documentation's pages, wrong paths, wrong methods.
+const ELSEWHERE: Name = Name { method: "", route: "other" };
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answered {
+    method: &'static str,
+    route: &'static str,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Failed {
+    method: &'static str,
+    route: &'static str,
+    code: &'static str,
+}
+
+type Durations = Family<Name, Histogram, fn() -> Histogram>;
+
+/// Figures of requests and connections.
+#[derive(Debug)]
+pub struct Http {
+    endpoints: HashMap<&'static str, Vec<Endpoint>>,
+    elsewhere: Endpoint,
+    answers: Family<Answered, Counter>,
+    seconds: Durations,
+    errors: Family<Failed, Counter>,
+    in_flight: Gauge,
+    /// Connections that are open.
+    pub connections: Gauge,
+    /// Connections that were refused because too many were open.
+    pub refused_connections: Counter,
+}
+
+/// The figures of one endpoint, looked up among all once.
+#[derive(Debug)]
+struct Endpoint {
+    name: Name,
+    answers: [OnceLock<Counter>; CLASSES.len()],
+    seconds: OnceLock<Histogram>,
+}
+
+/// Classes of status codes.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl Http {
+    pub(super) fn new(registry: &mut Registry, names: impl Iterator<Item = Name>) -> Self {
+        let mut endpoints: HashMap<_, Vec<_>> = HashMap::new();
+        for name in names {
+            endpoints.entry(name.route).or_default().push(Endpoint::new(name));
+        }
+        let http = Self {
+            endpoints,
+            elsewhere: Endpoint::new(ELSEWHERE),
+            answers: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            errors: Family::default(),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            refused_connections: Counter::default(),
+        };
+        registry.register("loupe_http_requests", "Requests answered", http.answers.clone());
+        let text = "Time until the head of the answer";
+        registry.register_with_unit("loupe_http_request_duration", text, Unit::Seconds, http.seconds.clone());
+        registry.register(
+            "loupe_http_errors",
+            "Requests refused or failed, by error code",
+            http.errors.clone(),
+        );
+        registry.register(
+            "loupe_http_requests_in_flight",
+            "Requests being worked on",
+            http.in_flight.clone(),
+        );
+        registry.register("loupe_http_connections", "Connections that are open", http.connections.clone());
+        let text = "Connections refused because too many were open";
+        registry.register("loupe_http_connections_refused", text, http.refused_connections.clone());
+        http
+    }
+
+    /// Counts a request from here until the answer is told or the value dropped. `route` is the
+    /// template that the path met.
+    pub fn begin(&self, method: &str, route: Option<&str>) -> Request<'_> {
+        let endpoint = route.and_then(|it| self.endpoints.get(it));
+        // What answers GET answers HEAD too.
+        let method = if method == "HEAD" { "GET" } else { method };
+        let endpoint = endpoint.and_then(|it| it.iter().find(|it| it.name.method == method));
+        self.in_flight.inc();
+        Request { http: self, endpoint: endpoint.unwrap_or(&self.elsewhere), began: Instant::now() }
+    }
+}
+
+impl Endpoint {
+    fn new(name: Name) -> Self {
+        Self { name, answers: Default::default(), seconds: OnceLock::new() }
+    }
+}
+
+/// A request that is being worked on.
+#[derive(Debug)]
+pub struct Request<'a> {
+    http: &'a Http,
+    endpoint: &'a Endpoint,
+    began: Instant,
+}
+
+impl Request<'_> {
+    /// Tells how it was answered: the status, and the code of an error.
+    pub fn answered(self, status: u16, code: Option<&'static str>) {
+        let Endpoint { name: Name { method, route }, answers, seconds } = self.endpoint;
+        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        answers[class]
+            .get_or_init(|| {
+                self.http.answers.get_or_create_owned(&Answered { method, route, status: CLASSES[class] })
+            })
+            .inc();
+        seconds
+            .get_or_init(|| self.http.seconds.get_or_create_owned(&self.endpoint.name))
+            .observe(self.began.elapsed().as_secs_f64());
+        if let Some(code) = code {
+            self.http.errors.get_or_create_owned(&Failed { method, route, code }).inc();
+        }
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        self.http.in_flight.dec();
+    }
+}

@@ -1,0 +1,55 @@
+//! What the server tells its operator about itself: counters, gauges and histograms, written
+//! out for `GET /metrics`. What a request costs here is a few atomic additions.
+//!
+//! **Invariant:** no tenant, key or id is named. Whoever reads this learns how the server
+//! fares, and nothing of whom it serves.
+
+pub mod http;
+pub mod ingest;
+pub mod process;
+mod work;
+
+use std::fmt;
+
+use prometheus_client::{encoding::text, metrics::info::Info, registry::Registry};
+
+use crate::store::Db;
+
+/// The figures of a server process.
+#[derive(Debug)]
+pub struct Telemetry {
+    /// Requests and connections.
+    pub http: http::Http,
+    /// What is taken in and committed.
+    pub ingest: ingest::Ingest,
+    /// Jobs that ended, the queue, and the connections to the database.
+    pub work: work::Work,
+    registry: Registry,
+}
+
+impl Telemetry {
+    /// For a server with these endpoints that started at `now`, microseconds since 1970.
+    pub fn new(endpoints: impl Iterator<Item = http::Name>, now: i64) -> Self {
+        let mut registry = Registry::default();
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("loupe_build", "The version that runs", version);
+        registry.register_collector(Box::new(process::Process::started_at(now)));
+        Self {
+            http: http::Http::new(&mut registry, endpoints),
+            ingest: ingest::Ingest::new(&mut registry),
+            work: work::Work::new(&mut registry),
+            registry,
+        }
+    }
+
+    /// Everything, in the text format of OpenMetrics 1.0, which Prometheus reads.
+    ///
+    /// # Errors
+    /// When a figure can't be written, which no figure here does.
+    pub async fn render(&self, db: &Db, now: i64) -> Result<String, fmt::Error> {
+        self.work.look(db, now).await;
+        let mut page = String::with_capacity(16 * 1024);
+        text::encode(&mut page, &self.registry)?;
+        Ok(page)
+    }
+}

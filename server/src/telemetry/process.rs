@@ -1,0 +1,85 @@
+//! Figures of the process, as the system tells them. Where there is no `/proc` they are left out.
+
+use std::fmt;
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+};
+
+/// Parts of a second in which Linux tells processor time to programs.
+const TICKS: f64 = 100.0;
+
+/// Asks the system each time that the figures are written.
+#[derive(Debug)]
+pub struct Process {
+    start_seconds: f64,
+}
+
+impl Process {
+    /// For the process that started at `now`, microseconds since 1970.
+    #[expect(clippy::cast_precision_loss, reason = "a time in seconds, exact to well below one")]
+    pub fn started_at(now: i64) -> Self {
+        Self { start_seconds: now as f64 / 1e6 }
+    }
+}
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        // The names are those that every program monitored with Prometheus uses.
+        let start = ConstGauge::new(self.start_seconds);
+        write(&mut encoder, "process_start_time_seconds", "Start of the process, since 1970", &start)?;
+        if let Some(bytes) = resident_bytes() {
+            let text = "Memory that the process occupies";
+            write(&mut encoder, "process_resident_memory_bytes", text, &ConstGauge::new(bytes))?;
+        }
+        if let Some(seconds) = processor_seconds() {
+            let text = "Processor time used";
+            write(&mut encoder, "process_cpu_seconds", text, &ConstCounter::new(seconds))?;
+        }
+        if let Some(n) = open_files() {
+            write(&mut encoder, "process_open_fds", "Open file descriptors", &ConstGauge::new(n))?;
+        }
+        if let Some(n) = most_open_files() {
+            write(&mut encoder, "process_max_fds", "Limit of open file descriptors", &ConstGauge::new(n))?;
+        }
+        Ok(())
+    }
+}
+
+/// Files and sockets that the process may have open at once; none when the system does not say
+/// or does not limit them.
+pub fn most_open_files() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|it| it.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn write(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    text: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), fmt::Error> {
+    metric.encode(encoder.encode_descriptor(name, text, None, metric.metric_type())?)
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+fn processor_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in brackets may hold anything; fields 14 and 15 are counted from behind it.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let (user, system): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((f64::from(user) + f64::from(system)) / TICKS)
+}
+
+fn open_files() -> Option<u64> {
+    // The one that reads the list is in it.
+    Some(u64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()?.saturating_sub(1))
+}

@@ -1,0 +1,123 @@
+//! Figures of jobs, and of the connections to the database.
+
+use std::time::{Duration, Instant};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+use tokio::sync::Mutex;
+
+use crate::{
+    queue::{Depth, Outcome, depths},
+    store::Db,
+};
+
+/// How long a look at the queue is good for, however often it is asked for.
+const FRESH: Duration = Duration::from_secs(10);
+/// Longest that a look may take: figures have to come also when the database does not answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Ended {
+    kind: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Waiting {
+    lane: &'static str,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Lane {
+    lane: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Connections {
+    pool: &'static str,
+    state: &'static str,
+}
+
+/// Figures of jobs, and of the connections to the database.
+#[derive(Debug)]
+pub struct Work {
+    ended: Family<Ended, Counter>,
+    jobs: Family<Waiting, Gauge>,
+    oldest: Family<Lane, Gauge>,
+    connections: Family<Connections, Gauge>,
+    /// When the queue was last looked at.
+    looked: Mutex<Option<Instant>>,
+}
+
+impl Work {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let work = Self {
+            ended: Family::default(),
+            jobs: Family::default(),
+            oldest: Family::default(),
+            connections: Family::default(),
+            looked: Mutex::new(None),
+        };
+        registry.register("loupe_jobs_ended", "Attempts of jobs that ended", work.ended.clone());
+        let text = "Jobs that are due, running or dead, in the whole database; counted up to 100,000";
+        registry.register("loupe_jobs", text, work.jobs.clone());
+        let text = "For how long the oldest job has been due";
+        registry.register_with_unit("loupe_jobs_oldest_due", text, Unit::Seconds, work.oldest.clone());
+        registry.register(
+            "loupe_database_connections",
+            "Connections to the database",
+            work.connections.clone(),
+        );
+        work
+    }
+
+    /// Counts the end of an attempt.
+    pub fn ended(&self, kind: &str, outcome: &Outcome) {
+        let outcome = match outcome {
+            Outcome::Done => "done",
+            Outcome::Retry { .. } => "retry",
+            Outcome::Snooze { .. } => "snoozed",
+            Outcome::Discard { .. } => "discarded",
+        };
+        self.ended.get_or_create_owned(&Ended { kind: kind.to_owned(), outcome }).inc();
+    }
+
+    /// Looks at the queue, unless that was done a moment ago, and at the connections.
+    pub(super) async fn look(&self, db: &Db, now: i64) {
+        for (pool, open, idle) in db.connections() {
+            let set = |state, n: usize| {
+                let gauge = self.connections.get_or_create_owned(&Connections { pool, state });
+                gauge.set(i64::try_from(n).unwrap_or(i64::MAX));
+            };
+            set("idle", idle);
+            set("busy", open.saturating_sub(idle));
+        }
+        // Somebody else is looking: what was seen before will do.
+        let Ok(mut looked) = self.looked.try_lock() else { return };
+        if looked.is_some_and(|it| it.elapsed() < FRESH) {
+            return;
+        }
+        match tokio::time::timeout(PATIENCE, depths(db, now)).await {
+            Ok(Ok(depths)) => depths.iter().for_each(|it| self.show(it, now)),
+            // Rather no figure than one that has not been true for long.
+            Ok(Err(_)) | Err(_) => {
+                self.jobs.clear();
+                self.oldest.clear();
+            }
+        }
+        *looked = Some(Instant::now());
+    }
+
+    fn show(&self, depth: &Depth, now: i64) {
+        let lane = depth.lane.as_str();
+        for (status, jobs) in [("due", depth.due), ("running", depth.running), ("dead", depth.dead)] {
+            self.jobs.get_or_create_owned(&Waiting { lane, status }).set(jobs);
+        }
+        let age = depth.oldest.map_or(0, |it| (now - it).max(0) / 1_000_000);
+        self.oldest.get_or_create_owned(&Lane { lane }).set(age);
+    }
+}
