@@ -21,6 +21,7 @@ OVER_TENANTS = {
     "FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL": "the next tenant that keeps traces for a time only",
     "FROM idempotency WHERE tenant_id > $1": "the next tenant that has answers to forget",
     "FROM rate_window WHERE tenant_id > $1": "the next tenant that has windows to forget",
+    "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job": "how much is waiting, for the operator",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
     'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
 }

@@ -7,6 +7,7 @@ pub mod expectation;
 pub mod otlp;
 pub mod postgres;
 pub mod process;
+pub mod raw;
 pub mod sse;
 
 pub use app::{On, TestApp};

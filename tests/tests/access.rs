@@ -70,6 +70,7 @@ fn cases() -> Vec<Case> {
         get("/", OPEN, ok),
         get("/healthz", OPEN, ok),
         get("/readyz", OPEN, ok),
+        get("/metrics", OPEN, ok),
         get("/v1/openapi.json", OPEN, ok),
         send(Method::POST, "/v1/ingest", SEND, (201, ""), (JSON, "{}")),
         send(Method::POST, "/v1/ingest/batch", SEND, ok, (JSON, r#"{"traces":[]}"#)),

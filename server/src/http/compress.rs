@@ -1,5 +1,6 @@
 //! Packing of answers for callers that ask for it.
 
+use axum::http::{HeaderMap, HeaderValue, header};
 use tower_http::compression::{
     CompressionLayer, CompressionLevel,
     predicate::{NotForContentType, Predicate, SizeAbove},
@@ -15,4 +16,12 @@ pub fn layer() -> CompressionLayer<impl Predicate> {
         SizeAbove::new(SMALLEST).and(NotForContentType::SSE).and(NotForContentType::const_new("image/"));
     // The cheapest level already takes away four fifths of a page of traces.
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_it)
+}
+
+/// Makes a plain answer acceptable at the least. Who rules out everything would otherwise be
+/// answered 406 after its request had been carried out.
+pub fn accept_plain(headers: &mut HeaderMap) {
+    if headers.contains_key(header::ACCEPT_ENCODING) {
+        headers.append(header::ACCEPT_ENCODING, HeaderValue::from_static("identity;q=0.001"));
+    }
 }

@@ -13,6 +13,7 @@ use axum::{
 use futures::FutureExt;
 use prost::Message;
 
+use super::compress;
 use crate::{
     app::App,
     clock::new_id,
@@ -35,9 +36,10 @@ enum Encoding {
 }
 
 /// Gives every response a request id and every failure a body.
-pub async fn wrap(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let figures = app.telemetry.http.begin(request.method().as_str(), route);
+    compress::accept_plain(request.headers_mut());
     let id = request_id(request.headers());
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());

@@ -9,7 +9,6 @@ mod extremes;
 mod fields;
 mod otlp;
 mod queries;
-mod raw;
 mod texts;
 mod transport;
 mod trees;

@@ -9,13 +9,13 @@ use api::Plan;
 use flate2::{Compression, write::GzEncoder};
 use reqwest::Method;
 use serde_json::json;
-use tests::{Caller, On, Reply, TestApp, on_both_databases};
-use tokio::io::AsyncWriteExt;
-
-use super::{
-    count, healthy,
+use tests::{
+    Caller, On, Reply, TestApp, on_both_databases,
     raw::{connect, head, listen, say, status},
 };
+use tokio::io::AsyncWriteExt;
+
+use super::{count, healthy};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());

@@ -1,0 +1,115 @@
+//! HTTP spoken byte by byte, for what no client library sends or shows.
+
+#![allow(clippy::unwrap_used, reason = "a test whose socket fails, fails")]
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::TestApp;
+
+/// A connection to the server.
+pub async fn connect(app: &TestApp) -> TcpStream {
+    connect_to(&app.url).await
+}
+
+/// A connection to whatever is at this address.
+pub async fn connect_to(url: &str) -> TcpStream {
+    TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap()
+}
+
+/// The head of a `POST /v1/ingest` with a good token and JSON, up to where more headers may follow.
+pub fn head(app: &TestApp) -> String {
+    format!(
+        "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
+        app.key_text()
+    )
+}
+
+/// Sends bytes, closes this side if told to, and reads what comes until the server closes its
+/// side or a second passes in silence.
+pub async fn say(app: &TestApp, bytes: &[u8], close: bool) -> String {
+    let mut socket = connect(app).await;
+    // A server that has heard enough may close before it has read all.
+    _ = socket.write_all(bytes).await;
+    if close {
+        _ = socket.shutdown().await;
+    }
+    listen(&mut socket, Duration::from_secs(1)).await
+}
+
+/// Reads until the server closes its side or `silence` passes without a byte.
+pub async fn listen(socket: &mut TcpStream, silence: Duration) -> String {
+    String::from_utf8_lossy(&listen_bytes(socket, silence).await).into_owned()
+}
+
+async fn listen_bytes(socket: &mut TcpStream, silence: Duration) -> Vec<u8> {
+    let (mut answer, mut buffer) = (Vec::new(), [0; 4_096]);
+    while let Ok(Ok(n @ 1..)) = tokio::time::timeout(silence, socket.read(&mut buffer)).await {
+        answer.extend_from_slice(&buffer[..n]);
+    }
+    answer
+}
+
+/// The status of an answer; 0 if there is none.
+pub fn status(answer: &str) -> u16 {
+    answer.strip_prefix("HTTP/1.1 ").and_then(|it| it.get(..3)?.parse().ok()).unwrap_or(0)
+}
+
+/// An answer as it came over the wire: nothing unpacked.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The status line and the headers, in lower case.
+    pub head: String,
+    /// The body, put together if it came in chunks.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// All values of a header, joined with commas; empty without it.
+    pub fn header(&self, name: &str) -> String {
+        let values = self.head.lines().filter_map(|it| it.strip_prefix(name)?.strip_prefix(": "));
+        values.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Asks for one thing on a connection of its own: `"GET /healthz"` and header lines.
+pub async fn ask(app: &TestApp, line: &str, headers: &[&str]) -> Answer {
+    ask_at(&app.url, line, headers).await
+}
+
+/// The same of whatever is at this address.
+pub async fn ask_at(url: &str, line: &str, headers: &[&str]) -> Answer {
+    let mut socket = connect_to(url).await;
+    let headers = headers.iter().map(|it| format!("{it}\r\n")).collect::<String>();
+    let request = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let bytes = listen_bytes(&mut socket, Duration::from_secs(5)).await;
+    let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(bytes.len());
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let answer = Answer {
+        status: status(&head),
+        head: head.to_ascii_lowercase(),
+        body: bytes.get(end + 4..).unwrap_or_default().to_vec(),
+    };
+    match answer.header("transfer-encoding") == "chunked" {
+        true => Answer { body: joined(&answer.body), ..answer },
+        false => answer,
+    }
+}
+
+/// The text of a body in chunks.
+fn joined(mut chunks: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(line) = chunks.windows(2).position(|it| it == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&chunks[..line]).unwrap(), 16).unwrap();
+        body.extend_from_slice(&chunks[line + 2..line + 2 + size]);
+        chunks = &chunks[line + 2 + size + 2..];
+    }
+    body
+}

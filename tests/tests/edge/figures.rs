@@ -1,0 +1,172 @@
+//! `GET /metrics`: what monitors read.
+
+use std::collections::BTreeMap;
+
+use api::Plan;
+use reqwest::Method;
+use serde_json::json;
+use tests::{
+    On, TestApp, on_both_databases,
+    raw::{ask, ask_at, connect},
+    sse::EventStream,
+};
+
+use crate::{server, token};
+
+/// Samples by name and labels.
+type Figures = BTreeMap<String, f64>;
+
+async fn figures(app: &TestApp) -> Figures {
+    let answer = ask(app, "GET /metrics", &[]).await;
+    assert_eq!(answer.status, 200);
+    read(&String::from_utf8(answer.body).unwrap())
+}
+
+/// Reads a page, and fails where it is not in the format of OpenMetrics.
+fn read(page: &str) -> Figures {
+    let (mut figures, mut described) = (Figures::new(), Vec::new());
+    let lines = page.strip_suffix("# EOF\n").expect("an end").lines();
+    for line in lines {
+        if let Some(said) = line.strip_prefix("# ") {
+            let mut words = said.splitn(3, ' ');
+            assert!(matches!(words.next(), Some("HELP" | "TYPE" | "UNIT")), "{line}");
+            described.push(words.next().unwrap().to_owned());
+            continue;
+        }
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        let family = name.split('{').next().unwrap();
+        assert!(described.iter().any(|it| family.starts_with(it.as_str())), "no description: {line}");
+        assert!(figures.insert(name.to_owned(), value.parse().unwrap()).is_none(), "twice: {line}");
+    }
+    figures
+}
+
+on_both_databases! {
+    async fn requests_ingest_jobs_and_connections_are_counted(app: TestApp) {
+        let key = app.full_key();
+        let span = |n: u8| json!({"name": "s", "metadata": {"n": n}});
+        key.post("/v1/ingest", &json!({"id": "a", "spans": [span(1), span(2)]})).await.ok();
+        key.post("/v1/ingest", &json!({"id": "a", "spans": [span(1)]})).await.is(409, "conflict");
+        key.post("/v1/ingest/batch", &json!({"traces": [{"id": "b"}, {"tags": 1}, {"id": "c"}]})).await.ok();
+        key.get("/v1/traces/00000000-0000-0000-0000-000000000000").await.is(404, "not_found");
+        app.anonymous().get("/v1/traces").await.is(401, "unauthorized");
+        app.anonymous().get("/v1/no/such/path").await.is(404, "not_found");
+        key.send(key.request(Method::HEAD, "/healthz")).await;
+        let figures = figures(app).await;
+        for (name, value) in [
+            (r#"loupe_http_requests_total{method="POST",route="/v1/ingest",status="2xx"}"#, 1.0),
+            (r#"loupe_http_requests_total{method="POST",route="/v1/ingest",status="4xx"}"#, 1.0),
+            (r#"loupe_http_errors_total{method="POST",route="/v1/ingest",code="conflict"}"#, 1.0),
+            (r#"loupe_http_requests_total{method="GET",route="/v1/traces/{id}",status="4xx"}"#, 1.0),
+            (r#"loupe_http_errors_total{method="GET",route="/v1/traces",code="unauthorized"}"#, 1.0),
+            (r#"loupe_http_errors_total{method="",route="other",code="not_found"}"#, 1.0),
+            (r#"loupe_http_requests_total{method="GET",route="/healthz",status="2xx"}"#, 1.0),
+            (r#"loupe_http_request_duration_seconds_count{method="POST",route="/v1/ingest"}"#, 2.0),
+            (r#"loupe_http_request_duration_seconds_bucket{le="+Inf",method="POST",route="/v1/ingest"}"#, 2.0),
+            (r#"loupe_http_requests_in_flight"#, 1.0),
+            (r#"loupe_ingest_traces_total{outcome="new"}"#, 3.0),
+            (r#"loupe_ingest_traces_total{outcome="duplicate"}"#, 1.0),
+            (r#"loupe_ingest_spans_total"#, 2.0),
+            (r#"loupe_ingest_refused_total{code="invalid_body"}"#, 1.0),
+            (r#"loupe_commit_duration_seconds_count"#, 3.0),
+            (r#"loupe_commit_requests_sum"#, 3.0),
+            (r#"loupe_jobs{lane="ingest",status="dead"}"#, 0.0),
+        ] {
+            assert_eq!(figures.get(name), Some(&value), "{name} in {figures:#?}");
+        }
+        let at_least = |name: &str, least: f64| assert!(figures[name] >= least, "{name}: {}", figures[name]);
+        at_least("loupe_ingest_body_bytes_total", 100.0);
+        at_least("loupe_http_connections", 1.0);
+        at_least("process_resident_memory_bytes", 1e6);
+        at_least("process_open_fds", 5.0);
+        at_least("process_max_fds", 100.0);
+        assert_eq!(figures["process_start_time_seconds"], 1_781_524_800.0);
+        assert!(figures.keys().any(|it| it.starts_with("loupe_database_connections{pool=\"write\"")), "{figures:#?}");
+    }
+
+    async fn jobs_that_are_due_show_their_age(app: TestApp) {
+        app.full_key().post("/v1/ingest", &json!({"id": "a", "spans": [{"name": "s"}]})).await.ok();
+        app.advance(3_600);
+        let before = figures(app).await;
+        assert!(before[r#"loupe_jobs{lane="ingest",status="due"}"#] >= 1.0, "{before:#?}");
+        assert!(before[r#"loupe_jobs_oldest_due_seconds{lane="ingest"}"#] >= 3_000.0, "{before:#?}");
+        assert!(app.drain().await > 0);
+        let after = figures(app).await;
+        assert!(after.keys().any(|it| it.starts_with("loupe_jobs_ended_total{kind=\"") && it.contains("done")), "{after:#?}");
+        // The queue is looked at every few seconds only, however often it is asked for.
+        assert_eq!(after[r#"loupe_jobs{lane="ingest",status="due"}"#], before[r#"loupe_jobs{lane="ingest",status="due"}"#]);
+    }
+
+    /// Whoever may read the figures learns nothing of whom the server serves.
+    async fn nobody_is_named(app: TestApp) {
+        let key = app.full_key();
+        let item = json!({"id": "secret-external", "name": "secret-name", "session_id": "secret-session", "tags": {"secret": "tag"}});
+        let made = key.post("/v1/ingest", &item).await.ok();
+        key.get(&format!("/v1/traces/{}", made["id"].as_str().unwrap())).await.ok();
+        key.get("/v1/secret-path").await.is(404, "not_found");
+        key.get("/v1/traces?model=secret-model").await.ok();
+        let page = String::from_utf8(ask(app, "GET /metrics", &[]).await.body).unwrap();
+        let ids = [app.tenant.to_string(), app.project.to_string(), made["id"].as_str().unwrap().to_owned()];
+        for named in ids.iter().map(String::as_str).chain(["secret", &app.key_text()[..11]]) {
+            assert!(!page.contains(named), "{named} in {page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_of_their_own_takes_them_from_the_other() {
+    let app = server(&["--metrics-listen", "127.0.0.1:0"]).await;
+    assert_eq!(ask(&app, "GET /metrics", &[]).await.status, 404);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    app.app.spawn(server::http::serve::serve_figures(std::sync::Arc::clone(&app.app), listener));
+    let page = ask_at(&url, "GET /metrics", &[]).await;
+    assert!(page.header("content-type").starts_with("application/openmetrics-text"), "{}", page.head);
+    read(&String::from_utf8(page.body).unwrap());
+    // Nothing else is there.
+    for line in ["GET /v1/traces", "GET /healthz", "GET /"] {
+        assert_eq!(ask_at(&url, line, &[&token(&app)]).await.status, 404, "{line}");
+    }
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_open_goes_up_and_down() {
+    let app = server(&[]).await;
+    let idle: Vec<_> = futures_of(&app, 5).await;
+    let stream = EventStream::open(&app.full_key(), "/v1/traces/stream", None).await;
+    let during = figures(&app).await;
+    assert_eq!(during["loupe_http_connections"], 7.0, "five idle ones, a stream and this");
+    drop((idle, stream));
+    let mut after = during;
+    for _ in 0..100 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        after = figures(&app).await;
+        if after["loupe_http_connections"] < 2.0 {
+            break;
+        }
+    }
+    assert_eq!((after["loupe_http_connections"], after["loupe_http_requests_in_flight"]), (1.0, 1.0));
+    app.stop().await;
+}
+
+async fn futures_of(app: &TestApp, n: usize) -> Vec<tokio::net::TcpStream> {
+    let mut open = Vec::new();
+    for _ in 0..n {
+        open.push(connect(app).await);
+    }
+    open
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_takes_no_figures_with_it() {
+    let app = TestApp::with(On::Sqlite, Plan::Enterprise, &[]).await;
+    app.app.db.clone().close().await;
+    let figures = figures(&app).await;
+    assert!(
+        figures.contains_key("loupe_http_connections")
+            && !figures.keys().any(|it| it.starts_with("loupe_jobs{")),
+        "{figures:#?}"
+    );
+    app.stop().await;
+}

@@ -1,0 +1,25 @@
+//! The edge of HTTP: what browsers, proxies, monitors and slow or rude callers meet before any
+//! handler does. Databases have no part in it, so most tests run on one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod compression;
+mod cors;
+mod deadlines;
+mod figures;
+
+mod protocol;
+mod refusals;
+
+use api::Plan;
+use tests::{On, TestApp};
+
+/// A server on SQLite with these flags.
+async fn server(flags: &[&str]) -> TestApp {
+    TestApp::with(On::Sqlite, Plan::Enterprise, flags).await
+}
+
+/// The header line with the token of the first key.
+fn token(app: &TestApp) -> String {
+    format!("Authorization: Bearer {}", app.key_text())
+}

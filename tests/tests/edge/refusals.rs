@@ -1,0 +1,140 @@
+//! Callers that send all of a large body before they look at the answer, and are refused before
+//! it was read. They have to learn why, and not find a broken connection.
+
+use std::time::Duration;
+
+use tests::{
+    TestApp,
+    raw::{connect, head, listen, status},
+};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+
+use crate::server;
+
+const MIB: usize = 1 << 20;
+
+/// How a body is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Whole,
+    Chunked,
+    /// Announced, but not waited with.
+    Expect,
+}
+
+/// Sends the head and then all of the body; answers what is read afterwards.
+async fn send(socket: &mut TcpStream, head: &str, sent: Sent, length: usize) -> String {
+    let framing = match sent {
+        Sent::Whole => format!("Content-Length: {length}\r\n\r\n"),
+        Sent::Chunked => "Transfer-Encoding: chunked\r\n\r\n".to_owned(),
+        Sent::Expect => format!("Content-Length: {length}\r\nExpect: 100-continue\r\n\r\n"),
+    };
+    socket.write_all(format!("{head}{framing}").as_bytes()).await.unwrap();
+    let piece = vec![b' '; MIB];
+    for _ in 0..length / MIB {
+        let written = match sent {
+            Sent::Chunked => socket.write_all(&[b"100000\r\n", piece.as_slice(), b"\r\n"].concat()).await,
+            Sent::Whole | Sent::Expect => socket.write_all(&piece).await,
+        };
+        written.unwrap_or_else(|it| panic!("cut off while sending: {it}"));
+    }
+    if sent == Sent::Chunked {
+        socket.write_all(b"0\r\n\r\n").await.unwrap();
+    }
+    let answer = listen(socket, Duration::from_millis(500)).await;
+    // A handler that began to read has asked for the body.
+    answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").map_or(answer.clone(), str::to_owned)
+}
+
+/// Fails unless a body of 5 and one of 30 MiB, however sent, are answered in this way.
+async fn check(app: &TestApp, head: &str, expected: u16, code: &str) {
+    for sent in [Sent::Whole, Sent::Chunked, Sent::Expect] {
+        for length in [5 * MIB, 30 * MIB] {
+            let mut socket = connect(app).await;
+            let answer = send(&mut socket, head, sent, length).await;
+            assert!(status(&answer) == expected && answer.contains(code), "{sent:?} {length}: {answer}");
+            if sent == Sent::Whole {
+                // All of it was taken in, so the connection is good for more.
+                socket.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+                let next = listen(&mut socket, Duration::from_millis(500)).await;
+                assert_eq!(status(&next), 200, "{length}: {next}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_token() {
+    let app = server(&[]).await;
+    check(&app, "POST /v1/ingest HTTP/1.1\r\nHost: x\r\n", 401, "unauthorized").await;
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_key_that_may_not() {
+    let app = server(&[]).await;
+    let head = head(&app).replace(" /v1/ingest ", " /v1/apikeys ");
+    check(&app, &head, 403, "session_required").await;
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn to_where_there_is_nothing() {
+    let app = server(&[]).await;
+    check(&app, "POST /v1/nothing HTTP/1.1\r\nHost: x\r\n", 404, "not_found").await;
+    check(&app, "DELETE /healthz HTTP/1.1\r\nHost: x\r\n", 405, "method_not_allowed").await;
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_more_than_is_allowed() {
+    let app = server(&["--max-body-bytes", "1000"]).await;
+    check(&app, &head(&app), 413, "payload_too_large").await;
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_there_is_no_room() {
+    let app = server(&["--body-memory-kib", "1"]).await;
+    check(&app, &head(&app), 503, "overloaded").await;
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_the_go_ahead_is_told_before_sending() {
+    let app = server(&[]).await;
+    let mut socket = connect(&app).await;
+    let request =
+        "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n\r\n";
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let answer = listen(&mut socket, Duration::from_secs(1)).await;
+    assert!(status(&answer) == 401 && !answer.contains("100 Continue"), "{answer}");
+    let mut socket = connect(&app).await;
+    let request = format!("{}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n", head(&app));
+    socket.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(status(&listen(&mut socket, Duration::from_millis(300)).await), 100);
+    socket.write_all(b"{}").await.unwrap();
+    assert_eq!(status(&listen(&mut socket, Duration::from_millis(500)).await), 201);
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_what_is_no_http() {
+    let app = server(&[]).await;
+    for (head, expected) in
+        [("GET / HTTP/1.1\r\nX: ", 431), ("", 431), ("GET / HTTP/1.1\r\n: x\r\n\r\n", 400)]
+    {
+        let mut socket = connect(&app).await;
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let piece = vec![b'x'; MIB];
+        for _ in 0..30 {
+            socket
+                .write_all(&piece)
+                .await
+                .unwrap_or_else(|it| panic!("{head:?}: cut off while sending: {it}"));
+        }
+        let answer = listen(&mut socket, Duration::from_millis(500)).await;
+        assert_eq!(status(&answer), expected, "{head:?}: {answer}");
+    }
+    app.stop().await;
+}
