@@ -124,6 +124,12 @@ pub fn elapsed(seconds: i64) -> String {
     }
 }
 
+/// A word with a capital letter.
+pub fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 /// The last eight characters of an id: ids made in the same hour begin alike.
 pub fn short_id(id: uuid::Uuid) -> String {
     let text = id.simple().to_string();

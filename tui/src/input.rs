@@ -15,6 +15,10 @@ pub enum Purpose {
     Find,
     /// Find among the keys of help.
     Help,
+    /// Find an action, a screen, a project or a filter by name.
+    Palette,
+    /// An answer in a dialog.
+    Dialog,
 }
 
 /// A line being edited.
@@ -59,6 +63,11 @@ impl Input {
         self.text.split_at(self.cursor)
     }
 
+    /// Forgets the text.
+    pub fn clear(&mut self) {
+        self.set("");
+    }
+
     /// Inserts text at the cursor; line breaks become blanks.
     pub fn insert(&mut self, text: &str) {
         let room = LIMIT.saturating_sub(self.text.len());
@@ -87,7 +96,7 @@ impl Input {
                 if self.text.is_empty() {
                     return Edit::Cancel;
                 }
-                self.set("");
+                self.clear();
             }
             KeyCode::Char('u') if control => self.replace_from(0, ""),
             KeyCode::Char('w') if control => {

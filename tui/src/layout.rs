@@ -5,6 +5,8 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
+use crate::manage::Tab;
+
 /// Below this many columns or rows only one line is shown.
 pub const MIN_COLS: u16 = 40;
 /// See [`MIN_COLS`].
@@ -68,6 +70,34 @@ pub fn list(size: (u16, u16)) -> (Rect, Option<Rect>) {
 /// Rows of traces that are visible at once.
 pub fn list_rows(size: (u16, u16)) -> usize {
     usize::from(list(size).0.height.saturating_sub(1))
+}
+
+/// Rows of the body from which all sections of Keys & Projects are shown, or two of them.
+const ALL_SECTIONS: u16 = 28;
+const TWO_SECTIONS: u16 = 14;
+/// Rows of a section without records: a panel stands there.
+const PANEL: u16 = 10;
+
+/// The sections of Keys & Projects that there is room for, from top to bottom. All but the
+/// first begin with a rule. `counts` are the rows of keys and projects, and the lines of the plan.
+pub fn sections(size: (u16, u16), tab: Tab, counts: [usize; 3]) -> Vec<(Tab, Rect)> {
+    let body = frame(size).body;
+    let [keys, projects, plan] = counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX / 2));
+    let with_plan = body.height >= ALL_SECTIONS;
+    if body.height < TWO_SECTIONS || (tab == Tab::Plan && !with_plan) {
+        return vec![(tab, body)];
+    }
+    let plan = if with_plan { (plan + 1).min(body.height / 2) } else { 0 };
+    let rest = body.height - plan;
+    let wanted = |rows: u16, more: u16| if rows == 0 { PANEL } else { rows.saturating_add(more) };
+    let projects = wanted(projects, 3).min(rest / 2);
+    let keys = wanted(keys, 2).min(rest - projects);
+    let at = |y: u16, height: u16| Rect { y: body.y + y, height, ..body };
+    let mut sections = vec![(Tab::Keys, at(0, keys)), (Tab::Projects, at(keys, projects))];
+    if with_plan {
+        sections.push((Tab::Plan, at(keys + projects, plan)));
+    }
+    sections
 }
 
 /// What of the detail is shown.

@@ -7,12 +7,15 @@
 use api::{
     Timestamp,
     filter::Filter,
+    key::ApiKey,
     project::Project,
     tenant::Me,
     trace::{SpanList, Trace, TraceList},
 };
 use crossterm::event::KeyEvent;
 use uuid::Uuid;
+
+use crate::change::Change;
 
 /// Number of a request; later requests have larger ones.
 pub type RequestId = u64;
@@ -50,8 +53,14 @@ pub enum Msg {
 pub enum Reply {
     /// Who the credential belongs to.
     Me(Box<Me>),
-    /// The tenant's projects, as far as one page goes.
+    /// The tenant's projects, archived ones too.
     Projects(Vec<Project>),
+    /// The tenant's API keys.
+    Keys(Vec<ApiKey>),
+    /// The API key that was made, with its secret.
+    Key(Box<ApiKey>),
+    /// What was to be done is done, and there is no more to say.
+    Done,
     /// A page of traces.
     Traces(TraceList),
     /// One trace with its spans.
@@ -78,6 +87,8 @@ pub struct RateLimit {
     pub limit: u64,
     /// Requests left in the window.
     pub remaining: u64,
+    /// When the next window begins, if the server said so.
+    pub reset: Option<Timestamp>,
 }
 
 /// Why a request failed.
@@ -111,9 +122,25 @@ impl NetError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Ask who the credential belongs to.
-    LoadMe(RequestId),
+    LoadMe {
+        /// The request.
+        request: RequestId,
+        /// With the session, else the key; otherwise the other way round.
+        session: bool,
+    },
     /// Ask for the projects, archived ones too.
     LoadProjects(RequestId),
+    /// Ask for the API keys.
+    LoadKeys(RequestId),
+    /// Change something, with one request that is never repeated.
+    Send {
+        /// The request.
+        request: RequestId,
+        /// What to change.
+        change: Change,
+    },
+    /// Leave this server and everything that is under way there for the context of this number.
+    Connect(usize),
     /// Ask for a page of traces.
     LoadTraces {
         /// The request.

@@ -1,157 +1,50 @@
 //! Everything the console knows, except what a screen keeps for itself.
 
+mod parts;
+
 use std::collections::{BTreeMap, VecDeque};
 
-use api::{Timestamp, filter::Filter, project::Project, tenant::Me};
-use uuid::Uuid;
+use api::{
+    Timestamp,
+    filter::{Filter, Saved},
+    project::Project,
+    tenant::Me,
+};
+
+pub use parts::{FilterLine, Link, Overlay, Place, Problem, Purpose, Toast};
 
 use crate::{
     content::Reader,
     detail::Detail,
+    dialog::Dialog,
     format::Zone,
     input::Input,
-    keymap::Scope,
+    keymap::{Keymap, Scope},
     list::List,
+    manage::Manage,
     msg::{NetError, Query, RateLimit, RequestId},
+    options::Target,
     theme::Theme,
 };
 
 /// Problems that the log keeps.
 const PROBLEMS: usize = 50;
+/// The digit of Keys & Projects.
+pub const MANAGE: u8 = 7;
 /// Microseconds that a toast stays.
 const TOAST: i64 = 6_000_000;
-
-/// What the console was started for. Nothing here is secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// Address of the server, without a slash at its end.
-    pub url: String,
-    /// Name of the context in use.
-    pub context: Option<String>,
-    /// The context is protected.
-    pub protected: bool,
-    /// Which credential is used, for people: its kind and first characters.
-    pub credential: Option<String>,
-    /// The environment variable that holds such a credential.
-    pub variable: &'static str,
-    /// Name or id of the project asked for.
-    pub project: Option<String>,
-}
-
-/// How the list learns of new traces.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// Nothing has been heard of the server yet.
-    Connecting,
-    /// Over the stream.
-    Streaming,
-    /// By asking every two seconds.
-    Polling,
-    /// The server does not answer, or answers that it can't.
-    Away {
-        /// Since when.
-        since: Timestamp,
-        /// Attempts made since.
-        attempts: u32,
-        /// What it answered, if it did.
-        status: Option<u16>,
-    },
-    /// The credential was refused, so nothing is asked until the reader says so.
-    Refused(NetError),
-}
-
-/// What an open request is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Who the credential belongs to.
-    Me,
-    /// The projects.
-    Projects,
-    /// The projects to choose from.
-    Picker,
-    /// The first page of the list.
-    First,
-    /// An older page.
-    More,
-    /// What is new.
-    Poll,
-    /// More of what is new: the first page did not reach the known rows.
-    Fill,
-    /// The opened trace.
-    Trace(Uuid),
-    /// More spans of the opened trace.
-    Spans(Uuid),
-}
-
-/// A problem, as the log keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// When it happened.
-    pub at: Timestamp,
-    /// What was tried and what came of it.
-    pub text: String,
-}
-
-/// A short notice in the status line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Toast {
-    /// The notice.
-    pub text: String,
-    /// It tells of a failure.
-    pub bad: bool,
-    /// When it goes.
-    pub until: Timestamp,
-}
-
-/// What lies over the screen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Overlay {
-    /// The keys; the words narrow them down.
-    Help {
-        /// First visible line.
-        top: usize,
-        /// What to show only.
-        words: String,
-    },
-    /// The log of problems.
-    Problems {
-        /// First visible line.
-        top: usize,
-    },
-    /// The choice of a project.
-    Projects {
-        /// The tenant's projects; nothing until they are here.
-        all: Option<Vec<Project>>,
-        /// The row under the cursor; 0 stands for all projects.
-        selected: usize,
-    },
-}
-
-/// A place to come back to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The screen's digit.
-    pub screen: u8,
-    /// The opened trace.
-    pub trace: Option<Uuid>,
-}
-
-/// The filter line.
-#[derive(Debug, Default)]
-pub struct FilterLine {
-    /// The text in force.
-    pub text: String,
-    /// Texts used before, oldest first.
-    pub history: Vec<String>,
-    /// What is wrong with the text being edited, and at which character.
-    pub error: Option<(usize, String)>,
-}
 
 /// Everything.
 #[derive(Debug)]
 pub struct State {
-    /// What the console was started for.
+    /// The server, and what goes with it.
     pub target: Target,
+    /// Where else to go.
+    pub contexts: Vec<Target>,
+    /// The keys in force.
+    pub keymap: Keymap,
+    /// Saved filters.
+    pub saved: Saved,
     /// The time, as of the last tick.
     pub now: Timestamp,
     /// Time zone of the reader.
@@ -168,6 +61,10 @@ pub struct State {
     pub detail: Option<Detail>,
     /// The place before this one.
     pub last_place: Option<Place>,
+    /// What screen 7 knows.
+    pub manage: Manage,
+    /// The question or the secret before everything else.
+    pub dialog: Option<Dialog>,
     /// What lies over the screen.
     pub overlay: Option<Overlay>,
     /// The line being edited.
@@ -180,8 +77,12 @@ pub struct State {
     pub toast: Option<Toast>,
     /// Problems, newest last.
     pub problems: VecDeque<Problem>,
-    /// Who the credential belongs to.
+    /// Who the credential belongs to: the session's, else the key's.
     pub me: Option<Me>,
+    /// Why the session was refused, while a key goes on reading.
+    pub refused_session: Option<NetError>,
+    /// The end of the session was announced.
+    pub warned: bool,
     /// The project shown; nothing means all of them.
     pub project: Option<Project>,
     /// Requests left.
@@ -206,6 +107,9 @@ impl State {
     pub fn new(target: Target, theme: Theme, zone: Zone, now: Timestamp, size: (u16, u16)) -> Self {
         Self {
             target,
+            contexts: Vec::new(),
+            keymap: Keymap::default(),
+            saved: Saved::new(),
             now,
             zone,
             size,
@@ -214,6 +118,8 @@ impl State {
             list: List::new(),
             detail: None,
             last_place: None,
+            manage: Manage::default(),
+            dialog: None,
             overlay: None,
             input: None,
             prefix: None,
@@ -221,6 +127,8 @@ impl State {
             toast: None,
             problems: VecDeque::new(),
             me: None,
+            refused_session: None,
+            warned: false,
             project: None,
             limit: None,
             link: Link::Connecting,
@@ -231,6 +139,20 @@ impl State {
             open: BTreeMap::new(),
             last_request: 0,
         }
+    }
+
+    /// The state at the beginning of another context: the reader's own settings and the log stay,
+    /// and answers of the old server are recognised as overtaken.
+    pub fn moved(&mut self, target: Target) -> Self {
+        let mut fresh = Self::new(target, self.theme, self.zone, self.now, self.size);
+        fresh.contexts = std::mem::take(&mut self.contexts);
+        fresh.keymap = std::mem::take(&mut self.keymap);
+        fresh.saved = std::mem::take(&mut self.saved);
+        fresh.problems = std::mem::take(&mut self.problems);
+        fresh.filter.history = std::mem::take(&mut self.filter.history);
+        fresh.screen = self.screen;
+        fresh.last_request = self.last_request;
+        fresh
     }
 
     /// Numbers a new request. Open ones for the same purpose are overtaken by it.
@@ -255,7 +177,8 @@ impl State {
 
     /// Whether an open request has taken long enough to say so.
     pub fn busy(&self) -> bool {
-        let shown = |purpose: &Purpose| !matches!(purpose, Purpose::Poll | Purpose::Fill | Purpose::Me);
+        let silent = |it: &Purpose| matches!(it, Purpose::Poll | Purpose::Fill | Purpose::Me);
+        let shown = |purpose: &Purpose| !silent(purpose);
         self.open.values().any(|(it, since)| shown(it) && self.now.micros() - since.micros() >= 300_000)
     }
 
@@ -273,7 +196,7 @@ impl State {
     /// The character that is wrong, from 0, and what is wrong with it.
     pub fn parse(&self, text: &str) -> Result<Filter, (usize, String)> {
         let now = self.zone.of(self.now);
-        Filter::parse(text, &BTreeMap::new(), &now).map_err(|error| {
+        Filter::parse(text, &self.saved, &now).map_err(|error| {
             let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
             (error.column(), format!("{}{hint}", error.message))
         })
@@ -298,14 +221,27 @@ impl State {
 
     /// Where keys are pressed.
     pub fn scope(&self) -> Scope {
-        match (&self.overlay, &self.detail, self.screen) {
-            (Some(Overlay::Projects { .. }), ..) => Scope::Picker,
-            (Some(_), ..) => Scope::Overlay,
-            (None, Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
-            (None, Some(_), 1) => Scope::Tree,
-            (None, None, 1) => Scope::List,
+        match &self.overlay {
+            Some(Overlay::Projects { .. } | Overlay::Contexts { .. }) => Scope::Picker,
+            Some(_) => Scope::Overlay,
+            None => self.scope_below(),
+        }
+    }
+
+    /// Where keys are pressed once nothing lies over the screen.
+    pub fn scope_below(&self) -> Scope {
+        match (&self.detail, self.screen) {
+            (Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
+            (Some(_), 1) => Scope::Tree,
+            (None, 1) => Scope::List,
+            (_, MANAGE) => self.manage.tab.scope(),
             _ => Scope::Panel,
         }
+    }
+
+    /// Whether there is a session that the server did not refuse.
+    pub fn has_session(&self) -> bool {
+        self.target.session && self.refused_session.is_none()
     }
 
     /// This place, to come back to.

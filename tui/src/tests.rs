@@ -1,12 +1,14 @@
 //! The console as a whole: messages in, effects and screens out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod dialogs;
 mod effects;
+mod manage;
 mod screens;
 
 use api::{
     Plan, Role, Timestamp,
-    tenant::{Me, Tenant},
+    tenant::{Limits, Me, RequestLimits, Tenant, Usage},
     trace::{Span, Trace, TraceList},
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -17,7 +19,8 @@ use crate::{
     fixture::{BASE, id, span, trace},
     format::Zone,
     msg::{Effect, Msg, NetError, Reply, StreamEvent},
-    state::{State, Target},
+    options::Target,
+    state::State,
     theme::{Glyphs, Theme},
     update::{start, update},
 };
@@ -31,6 +34,9 @@ fn started(size: (u16, u16), theme: Theme) -> (State, Vec<Effect>) {
         url: "https://loupe.example".into(),
         context: Some("prod".into()),
         protected: true,
+        read_only: false,
+        api_key: true,
+        session: true,
         credential: Some("API key lp_abcdefgh...".into()),
         variable: "LOUPE_API_KEY",
         project: None,
@@ -62,9 +68,24 @@ fn me() -> Me {
             created_at: Timestamp::from_micros(BASE),
         },
         role: Role::Owner,
-        subject: None,
+        subject: Some("you@example".into()),
         api_key: None,
-        expires_at: None,
+        expires_at: Some(Timestamp::from_micros(BASE + 60_000_000 + 41 * 60_000_000)),
+        limits: Limits {
+            requests_per_minute: RequestLimits {
+                traces: Some(60),
+                metrics: Some(30),
+                feedback: Some(120),
+                eval: Some(10),
+                prompts: Some(600),
+                ingest: Some(6_000),
+                other: None,
+            },
+            traces_per_month: Some(100_000),
+            llm_evaluations_per_month: Some(500),
+            members: Some(10),
+        },
+        usage: Usage { month: "2026-11".into(), traces: 72_318, llm_evaluations: 500, members: 3 },
     }
 }
 
@@ -86,7 +107,7 @@ fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
 fn me_request(effects: &[Effect]) -> u64 {
     effects
         .iter()
-        .find_map(|it| if let Effect::LoadMe(request) = it { Some(*request) } else { None })
+        .find_map(|it| if let Effect::LoadMe { request, .. } = it { Some(*request) } else { None })
         .unwrap()
 }
 
@@ -98,8 +119,10 @@ fn answer(state: &mut State, effects: &[Effect], page: TraceList) -> Vec<Effect>
 /// Answers the last request among the effects.
 fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
     let request = effects.iter().rev().find_map(|effect| match effect {
-        Effect::LoadMe(request)
+        Effect::LoadMe { request, .. }
         | Effect::LoadProjects(request)
+        | Effect::LoadKeys(request)
+        | Effect::Send { request, .. }
         | Effect::LoadTraces { request, .. }
         | Effect::LoadTrace { request, .. }
         | Effect::LoadSpans { request, .. } => Some(*request),

@@ -67,6 +67,10 @@ pub struct Glyphs {
     pub dot: &'static str,
     pub caret: &'static str,
     pub quotes: (&'static str, &'static str),
+    pub archived: &'static str,
+    pub here: &'static str,
+    pub masked: &'static str,
+    pub corners: [&'static str; 4],
 }
 
 impl Glyphs {
@@ -97,6 +101,10 @@ impl Glyphs {
         dot: "·",
         caret: "^",
         quotes: ("⟨", "⟩"),
+        archived: "◌",
+        here: "◀",
+        masked: "●",
+        corners: ["┌", "┐", "└", "┘"],
     };
 
     /// Nothing above 0x7e.
@@ -126,6 +134,10 @@ impl Glyphs {
         dot: "|",
         caret: "^",
         quotes: ("<", ">"),
+        archived: "o",
+        here: "<",
+        masked: "*",
+        corners: ["+", "+", "+", "+"],
     };
 
     /// Columns of the widest of the marks for fine, slow and failed.

@@ -1,19 +1,25 @@
 //! What happens to the state: one message in, effects out. Nothing here waits or draws.
 
+mod context;
 mod copy;
 mod detail;
+mod dialog;
 mod list;
+mod manage;
 mod network;
+mod palette;
 mod picker;
+mod travel;
+mod trouble;
 mod typing;
 
 use crossterm::event::{KeyEvent, KeyEventKind};
 
 use crate::{
-    keymap::{Action, Lookup, Scope, key_name, lookup},
+    keymap::{Action, Binding, Lookup, Scope, key_name},
     layout,
     msg::{Effect, Msg},
-    state::{Overlay, Place, State},
+    state::{MANAGE, Overlay, Place, State},
 };
 
 pub use network::start;
@@ -26,6 +32,10 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
     let effects = match msg {
         Msg::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Msg::Key(key) => press(state, key),
+        Msg::Paste(text) if state.dialog.is_some() => {
+            dialog::paste(state, &text);
+            Vec::new()
+        }
         Msg::Paste(text) => {
             typing::paste(state, &text);
             Vec::new()
@@ -63,6 +73,9 @@ fn press(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if state.toast.as_ref().is_some_and(|toast| !toast.bad) {
         state.toast = None;
     }
+    if state.dialog.is_some() {
+        return dialog::key(state, key);
+    }
     if state.input.is_some() {
         return typing::key(state, key);
     }
@@ -73,8 +86,8 @@ fn press(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     let sequence = prefix.as_ref().map_or_else(|| name.clone(), |prefix| format!("{prefix} {name}"));
-    match lookup(scope, &sequence) {
-        Lookup::Action(action) => act(state, action),
+    match state.keymap.lookup(scope, &sequence) {
+        Lookup::Action(binding) => perform(state, binding),
         Lookup::Prefix => {
             state.prefix = Some(sequence);
             Vec::new()
@@ -86,6 +99,17 @@ fn press(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             }
             Vec::new()
         }
+    }
+}
+
+/// Does what a row of the table says, unless it may not be done.
+fn perform(state: &mut State, binding: &Binding) -> Vec<Effect> {
+    match manage::refusal(state, binding) {
+        Some(why) => {
+            state.tell(why);
+            Vec::new()
+        }
+        None => act(state, binding.action),
     }
 }
 
@@ -119,6 +143,12 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             typing::start_find(state);
             return Vec::new();
         }
+        Action::Projects => return picker::open(state),
+        Action::Contexts => {
+            context::open(state);
+            return Vec::new();
+        }
+        Action::Palette => return palette::open(state),
         Action::CopyId | Action::CopyText | Action::CopyUrl | Action::CopyJson | Action::CopyCurl => {
             return copy::copy(state, action);
         }
@@ -129,7 +159,11 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             overlay(state, action);
             Vec::new()
         }
+        Scope::Picker if matches!(state.overlay, Some(Overlay::Contexts { .. })) => {
+            context::act(state, action)
+        }
         Scope::Picker => picker::act(state, action),
+        Scope::Keys | Scope::Projects | Scope::Plan => manage::act(state, action),
         Scope::List => list::act(state, action),
         Scope::Tree | Scope::Pane => detail::act(state, action),
         Scope::Panel => {
@@ -154,7 +188,7 @@ fn go(state: &mut State, place: Place) -> Vec<Effect> {
         Some(id) => detail::open(state, id),
         None => {
             state.detail = None;
-            Vec::new()
+            if state.screen == MANAGE { manage::load(state) } else { Vec::new() }
         }
     }
 }
@@ -162,16 +196,10 @@ fn go(state: &mut State, place: Place) -> Vec<Effect> {
 fn overlay(state: &mut State, action: Action) {
     let page = usize::from(layout::frame(state.size).body.height.saturating_sub(2)).max(1);
     let lines = crate::screens::help::overlay_len(state);
-    let last = lines.saturating_sub(page);
     let Some(Overlay::Help { top, .. } | Overlay::Problems { top }) = &mut state.overlay else { return };
-    match action {
-        Action::Up => *top = top.saturating_sub(1),
-        Action::Down => *top = (*top + 1).min(last),
-        Action::PageUp => *top = top.saturating_sub(page),
-        Action::PageDown => *top = (*top + page).min(last),
-        Action::Top => *top = 0,
-        Action::Bottom => *top = last,
-        Action::Back => state.overlay = None,
-        _ => {}
+    if let Some(to) = travel::to(action, *top, lines.saturating_sub(page), page) {
+        *top = to;
+    } else if action == Action::Back {
+        state.overlay = None;
     }
 }

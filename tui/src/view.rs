@@ -1,16 +1,17 @@
 //! The frame around every screen, from the header to the line of keys.
 
+mod footer;
+
 use ratatui::{Frame, layout::Rect};
 
 use crate::{
-    format::elapsed,
+    format::{capital, elapsed},
     input::{Input, Purpose},
-    keymap::{Action, key_label, of_scope},
     layout,
-    screens::{detail, help, picker, placeholder, traces},
-    state::{Link, Overlay, State},
+    screens::{detail, dialog, help, manage, palette, picker, placeholder, traces},
+    state::{Link, MANAGE, Overlay, State},
     text::{clean, width},
-    theme::{Theme, Tone},
+    theme::Tone,
     widgets::table::{Pieces, put},
 };
 
@@ -37,15 +38,27 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     put(buffer, parts.tabs, 0, &tabs(state, cols).line(theme, false));
     put(buffer, parts.line, 0, &middle(state, cols).line(theme, false));
     match (&state.overlay, &state.detail, state.screen) {
-        (Some(Overlay::Projects { .. }), ..) => picker::draw(state, buffer, parts.body),
+        (Some(Overlay::Projects { .. } | Overlay::Contexts { .. }), ..) => {
+            picker::draw(state, buffer, parts.body);
+        }
+        (Some(Overlay::Palette { .. }), ..) => palette::draw(state, buffer, parts.body),
         (Some(_), ..) => help::draw(state, buffer, parts.body),
         (None, Some(open), 1) => detail::draw(state, open, buffer, parts.body),
         (None, None, 1) => traces::draw(state, buffer, parts.body),
+        (None, _, MANAGE) => manage::draw(state, buffer, parts.body),
         _ => placeholder::draw(state, buffer, parts.body),
     }
     put(buffer, parts.status, 0, &status(state, cols).line(theme, false));
-    put(buffer, parts.keys, 0, &keys(state, cols).line(theme, false));
-    if let Some((x, y)) = cursor(state, parts.line, parts.status) {
+    put(buffer, parts.keys, 0, &footer::keys(state, cols).line(theme, false));
+    if let Some(open) = &state.dialog {
+        // Where the body has too little room, the lines above it are covered, but never the keys.
+        let above = if layout::single(size) {
+            Rect { y: 0, height: parts.body.bottom(), ..parts.body }
+        } else {
+            parts.body
+        };
+        dialog::draw(state, open, buffer, above);
+    } else if let Some((x, y)) = cursor(state, parts.line) {
         frame.set_cursor_position((x, y));
     }
 }
@@ -76,11 +89,6 @@ fn header(state: &State, cols: usize) -> Pieces {
     line.with_end(connection(state), cols, theme)
 }
 
-fn capital(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
-}
-
 fn connection(state: &State) -> Pieces {
     let glyphs = &state.theme.glyphs;
     let retry = state
@@ -108,9 +116,11 @@ fn connection(state: &State) -> Pieces {
     };
     match state.limit {
         // Plans without limits send a number that no one reaches.
-        Some(limit) if limit.limit > 0 && limit.limit < 1_000_000_000 => {
+        Some(limit) if limit.limit > 0 && limit.limit < manage::UNLIMITED => {
             let tone = if limit.remaining * 10 < limit.limit { Tone::Warn } else { Tone::Dim };
-            line.add(tone, format!("  RL {}/{}", limit.remaining, limit.limit))
+            let wait = limit.reset.filter(|_| limit.remaining == 0);
+            let wait = wait.map(|at| format!(" {} {}s", glyphs.dot, state.seconds_until(at)));
+            line.add(tone, format!("  RL {}/{}{}", limit.remaining, limit.limit, wait.unwrap_or_default()))
         }
         _ => line,
     }
@@ -145,6 +155,8 @@ fn middle(state: &State, cols: usize) -> Pieces {
             Purpose::Filter => "tab completes",
             Purpose::Find => "find in what is loaded",
             Purpose::Help => "narrow down",
+            Purpose::Palette => "actions, screens, projects",
+            Purpose::Dialog => "",
         };
         let (text, _) = visible(input, cols);
         return Pieces::new().plain(text).with_end(Pieces::new().add(Tone::Dim, hint), cols, theme);
@@ -153,6 +165,8 @@ fn middle(state: &State, cols: usize) -> Pieces {
         (Some(Overlay::Help { .. }), ..) => Pieces::new().add(Tone::Dim, " Keys"),
         (Some(Overlay::Problems { .. }), ..) => Pieces::new().add(Tone::Dim, " Log"),
         (Some(Overlay::Projects { .. }), ..) => Pieces::new().add(Tone::Dim, " Projects"),
+        (Some(Overlay::Contexts { .. }), ..) => Pieces::new().add(Tone::Dim, " Contexts"),
+        (None, _, MANAGE) => manage::tabs(state, cols),
         (None, Some(open), 1) => detail::breadcrumb(state, open).cut(cols, theme),
         (None, None, 1) => {
             let filter = if state.filter.text.is_empty() {
@@ -174,8 +188,12 @@ fn middle(state: &State, cols: usize) -> Pieces {
     }
 }
 
-const PROMPTS: [(Purpose, &str); 3] =
-    [(Purpose::Filter, " / "), (Purpose::Find, " find "), (Purpose::Help, " keys ")];
+const PROMPTS: [(Purpose, &str); 4] = [
+    (Purpose::Filter, " / "),
+    (Purpose::Find, " find "),
+    (Purpose::Help, " keys "),
+    (Purpose::Palette, " : "),
+];
 
 /// The visible part of the line being edited, and the cursor's column in it.
 fn visible(input: &Input, cols: usize) -> (String, usize) {
@@ -215,7 +233,7 @@ fn status(state: &State, cols: usize) -> Pieces {
     }
     if let Some(prefix) = &state.prefix {
         let mut shown = line.plain(format!(" {prefix} "));
-        for (key, binding) in crate::keymap::continuations(state.scope(), prefix) {
+        for (key, binding) in state.keymap.continuations(state.scope(), prefix) {
             let word = binding.name.rsplit('.').next().unwrap_or(binding.name);
             shown = shown.plain("  ").add(Tone::Strong, key).plain(format!(" {word}"));
         }
@@ -228,64 +246,13 @@ fn status(state: &State, cols: usize) -> Pieces {
     let text = match (&state.overlay, &state.detail, state.screen) {
         (None, Some(open), 1) => detail::status(state, open),
         (None, None, 1) => traces::status(state),
+        (None, _, MANAGE) => manage::status(state),
         _ => String::new(),
     };
     line.plain(format!(" {}", clean(&text))).cut(cols, theme)
 }
 
-/// The footer: as many of the scope's offers as there is room for, in the table's order, and
-/// help at the end of them.
-fn keys(state: &State, cols: usize) -> Pieces {
-    let theme = &state.theme;
-    if state.input.is_some() {
-        let enter = key_label("enter", &theme.glyphs);
-        return offer(
-            Pieces::new(),
-            theme,
-            &[(enter, "use"), ("esc".to_owned(), "cancel"), ("ctrl-u".to_owned(), "clear")],
-        );
-    }
-    let mut offers = Vec::new();
-    for binding in of_scope(state.scope()) {
-        let Some(word) = binding.footer else { continue };
-        let key = binding.keys.first().and_then(|keys| keys.split(' ').next()).unwrap_or_default();
-        let mut label = key_label(key, &theme.glyphs);
-        if binding.action == Action::Left {
-            if theme.glyphs.ascii {
-                label.push('/');
-            }
-            label.push_str(&key_label("right", &theme.glyphs));
-        }
-        let word = match (binding.action, state.list.paused) {
-            (Action::Pause, true) => "resume",
-            (Action::Open, _) if state.overlay.is_some() => "choose",
-            (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",
-            _ => word,
-        };
-        offers.push((label, word));
-    }
-    let last = offers.iter().position(|(_, word)| *word == "help").map(|at| offers.remove(at));
-    let room = cols.saturating_sub(8);
-    let mut used = 0;
-    offers.retain(|(key, word)| {
-        used += width(key) + word.len() + 3;
-        used <= room
-    });
-    offers.extend(last);
-    offer(Pieces::new(), theme, &offers).cut(cols, theme)
-}
-
-fn offer(mut line: Pieces, _theme: &Theme, offers: &[(String, &str)]) -> Pieces {
-    for (at, (key, word)) in offers.iter().enumerate() {
-        line = line
-            .plain(if at == 0 { " " } else { "  " })
-            .add(Tone::Strong, key.clone())
-            .plain(format!(" {word}"));
-    }
-    line
-}
-
-fn cursor(state: &State, line: Rect, _status: Rect) -> Option<(u16, u16)> {
+fn cursor(state: &State, line: Rect) -> Option<(u16, u16)> {
     let input = state.input.as_ref()?;
     let (_, column) = visible(input, usize::from(state.size.0));
     Some((line.x + u16::try_from(column).ok()?, line.y))

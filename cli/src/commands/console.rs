@@ -1,8 +1,13 @@
 //! `loupe console`: hands over to the terminal console.
 
+use std::collections::BTreeMap;
+
+use api::profile::{Context, Credentials};
 use clap::Args;
+use serde::Deserialize;
 
 use crate::{
+    config::{DEFAULT_URL, Settings},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
@@ -33,26 +38,72 @@ pub struct ConsoleArgs {
 
 /// Runs the console until it is left.
 pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
-    if args.print_keymap {
-        return ctx.out.write(&tui::print_keymap());
-    }
     let settings = &ctx.settings;
+    let keys = keys(settings)?;
+    if args.print_keymap {
+        let keymap = tui::print_keymap(&keys).map_err(|error| CliError::usage(error.to_string()))?;
+        return ctx.out.write(&keymap);
+    }
     let options = tui::Options {
-        url: settings.url.value.clone(),
-        api_key: settings.api_key.as_ref().map(|key| key.value.clone()),
-        session_token: settings.session.as_ref().map(|token| token.value.clone()),
-        context_name: settings.context_name.as_ref().map(|name| name.value.clone()),
-        protected: settings.context.protected,
-        read_only: args.read_only || settings.context.read_only,
-        project: settings.project.as_ref().map(|project| project.value.clone()),
+        connection: tui::Connection {
+            url: settings.url.value.clone(),
+            api_key: settings.api_key.as_ref().map(|key| key.value.clone()),
+            session_token: settings.session.as_ref().map(|token| token.value.clone()),
+            context: settings.context_name.as_ref().map(|name| name.value.clone()),
+            protected: settings.context.protected,
+            read_only: args.read_only || settings.context.read_only,
+            project: settings.project.as_ref().map(|project| project.value.clone()),
+        },
+        contexts: contexts(settings, args.read_only)?,
+        filters: settings.filters.clone(),
+        keys,
         filter: args.filter,
         trace: args.trace,
         screen: args.screen,
     };
     tui::run(options).await.map_err(|error| {
-        if error.is::<tui::NoTerminal>() {
+        if error.is::<tui::NoTerminal>() || error.is::<tui::KeymapError>() {
             return CliError::usage(error.to_string());
         }
         CliError::new(Exit::Unexpected, format!("{error:#}"))
     })
+}
+
+/// Where else to go: the stored contexts with their stored credentials. What the environment or
+/// a flag says belongs to the context that was started with, and is not carried over.
+fn contexts(settings: &Settings, read_only: bool) -> Result<Vec<tui::Connection>> {
+    let credentials = settings.dir.as_deref().map(Credentials::load).transpose()?.unwrap_or_default();
+    let connection = |(name, context): (&String, &Context)| {
+        let secrets = credentials.contexts.get(name).cloned().unwrap_or_default();
+        tui::Connection {
+            url: context.url.clone().unwrap_or_else(|| DEFAULT_URL.to_owned()),
+            api_key: secrets.api_key,
+            session_token: secrets.session_token,
+            context: Some(name.clone()),
+            protected: context.protected,
+            read_only: read_only || context.read_only,
+            project: context.project.clone(),
+        }
+    };
+    Ok(settings.config.contexts.iter().map(connection).collect())
+}
+
+/// `[keys]` of the configuration: an action's name and one key or a list of them.
+fn keys(settings: &Settings) -> Result<tui::Rebinding> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Keys {
+        One(String),
+        Several(Vec<String>),
+    }
+    let Some(section) = settings.config.rest.get("keys") else { return Ok(tui::Rebinding::new()) };
+    let keys: BTreeMap<String, Keys> = section.clone().try_into().map_err(|_| {
+        CliError::usage("[keys] of config.toml holds something else than `\"action\" = [\"key\"]`")
+            .hint("`loupe console --print-keymap` without it prints names and keys")
+    })?;
+    let listed = |keys| match keys {
+        Keys::One(key) => vec![key],
+        Keys::Several(keys) => keys,
+    };
+    Ok(keys.into_iter().map(|(name, keys)| (name, listed(keys))).collect())
 }

@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     format::moment,
-    keymap::{Scope, key_label, of_scope},
+    keymap::key_label,
     state::{Overlay, State},
     text::{clean, fit, wrap},
     theme::Tone,
@@ -20,7 +20,7 @@ pub fn overlay_len(state: &State) -> usize {
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     let top = match &state.overlay {
         Some(Overlay::Help { top, .. } | Overlay::Problems { top }) => *top,
-        Some(Overlay::Projects { .. }) | None => return,
+        _ => return,
     };
     for (at, pieces) in lines(state).into_iter().skip(top).enumerate() {
         put(buffer, area, at, &pieces.cut(usize::from(area.width), &state.theme).line(&state.theme, false));
@@ -31,23 +31,13 @@ fn lines(state: &State) -> Vec<Pieces> {
     match &state.overlay {
         Some(Overlay::Help { words, .. }) => help(state, &words.to_lowercase()),
         Some(Overlay::Problems { .. }) => problems(state),
-        Some(Overlay::Projects { .. }) | None => Vec::new(),
-    }
-}
-
-/// The scope that lies under the overlay.
-fn below(state: &State) -> Scope {
-    match (&state.detail, state.screen) {
-        (Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
-        (Some(_), 1) => Scope::Tree,
-        (None, 1) => Scope::List,
-        _ => Scope::Panel,
+        _ => Vec::new(),
     }
 }
 
 fn help(state: &State, words: &str) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
-    let scope = below(state);
+    let scope = state.scope_below();
     let mut lines = vec![
         Pieces::new()
             .plain(" ")
@@ -55,8 +45,12 @@ fn help(state: &State, words: &str) -> Vec<Pieces> {
             .add(Tone::Dim, "   f narrows down, esc closes"),
         Pieces::new(),
     ];
-    for binding in of_scope(scope) {
-        let keys: Vec<String> = binding.keys.iter().map(|key| key_label(key, glyphs)).collect();
+    for row in state.keymap.of_scope(scope) {
+        let binding = row.binding;
+        if state.target.read_only && binding.needs.is_some() {
+            continue;
+        }
+        let keys: Vec<String> = row.keys.iter().map(|key| key_label(key, glyphs)).collect();
         let keys = keys.join(", ");
         let found =
             [binding.help, binding.name, &keys].iter().any(|text| text.to_lowercase().contains(words));

@@ -1,38 +1,77 @@
-//! The choice of a project.
+//! The choice of a project, and of a context.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     state::{Overlay, State},
-    text::fit,
+    text::{clean, fit},
     theme::Tone,
     widgets::table::{Pieces, first_visible, put},
 };
 
-/// Draws the projects to choose from.
+/// Draws the choice that lies over the screen, if it is one of these.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
-    let Some(Overlay::Projects { all, selected }) = &state.overlay else { return };
-    let theme = &state.theme;
-    let Some(all) = all else {
-        let text = format!("  loading{}", theme.glyphs.ellipsis);
-        return put(buffer, area, 0, &Pieces::new().add(Tone::Dim, text).line(theme, false));
-    };
-    let rows = usize::from(area.height);
     let cols = usize::from(area.width);
-    let top = first_visible(*selected, all.len() + 1, rows);
-    for at in (top..=all.len()).take(rows) {
-        let cursor = if at == *selected { theme.glyphs.cursor } else { " " };
-        let line = Pieces::new().plain(format!("{cursor} "));
-        let line = match at.checked_sub(1).and_then(|at| all.get(at)) {
-            None => line.plain("all projects"),
-            Some(project) => {
-                let note = project
-                    .archived_at
-                    .map(|at| format!("archived {}", state.zone.of(at).format("%Y-%m-%d")));
-                line.plain(fit(&project.name, 40.min(cols / 2), &theme.glyphs))
-                    .add(Tone::Dim, note.unwrap_or_default())
-            }
-        };
-        put(buffer, area, at - top, &line.cut(cols, theme).line(theme, at == *selected));
+    let (selected, rows) = match &state.overlay {
+        Some(Overlay::Projects { .. }) if !state.manage.projects.loaded => {
+            let text = match &state.manage.projects.error {
+                Some(error) => format!("  {}", super::notice::describe(error)),
+                None => format!("  loading{}", state.theme.glyphs.ellipsis),
+            };
+            let line = Pieces::new().add(Tone::Dim, clean(&text).into_owned()).cut(cols, &state.theme);
+            return put(buffer, area, 0, &line.line(&state.theme, false));
+        }
+        Some(Overlay::Projects { selected }) => {
+            let at = state.manage.shown().position(|project| Some(project.id) == *selected);
+            (at.map_or(0, |at| at + 1), projects(state, cols))
+        }
+        Some(Overlay::Contexts { selected }) => (*selected, contexts(state, cols)),
+        _ => return,
+    };
+    choose(state, buffer, area, selected, rows);
+}
+
+/// Draws rows to choose from, the selected one in sight.
+pub fn choose(state: &State, buffer: &mut Buffer, area: Rect, selected: usize, rows: Vec<Pieces>) {
+    let theme = &state.theme;
+    let room = usize::from(area.height);
+    let top = first_visible(selected, rows.len(), room);
+    for (at, row) in rows.into_iter().enumerate().skip(top).take(room) {
+        let cursor = if at == selected { theme.glyphs.cursor } else { " " };
+        let line = Pieces::new().plain(format!("{cursor} ")).join(row).cut(usize::from(area.width), theme);
+        put(buffer, area, at - top, &line.line(theme, at == selected));
     }
+}
+
+fn projects(state: &State, cols: usize) -> Vec<Pieces> {
+    let name = 40.min(cols / 2);
+    let rows = state.manage.shown().map(|project| {
+        let note = project.archived_at.map(|at| format!("archived {}", state.zone.of(at).format("%Y-%m-%d")));
+        Pieces::new()
+            .plain(fit(&project.name, name, &state.theme.glyphs))
+            .add(Tone::Dim, format!(" {}", note.unwrap_or_default()))
+    });
+    std::iter::once(Pieces::new().plain("all projects")).chain(rows).collect()
+}
+
+fn contexts(state: &State, cols: usize) -> Vec<Pieces> {
+    let glyphs = &state.theme.glyphs;
+    let name = 24.min(cols / 3);
+    let rows = state.contexts.iter().map(|target| {
+        let context = target.context.as_deref().unwrap_or_default();
+        let here = if target.context == state.target.context { glyphs.here } else { " " };
+        let how = match (target.session, target.api_key) {
+            (true, true) => "session and key",
+            (true, false) => "session",
+            (false, true) => "API key",
+            (false, false) => "no credential",
+        };
+        let line = Pieces::new()
+            .plain(format!("{} {} ", fit(context, name, glyphs), fit(here, 1, glyphs)))
+            .plain(fit(&target.url, cols.saturating_sub(name + 44).clamp(20, 60), glyphs))
+            .add(Tone::Dim, format!(" {how}"));
+        let line = if target.protected { line.add(Tone::Warn, "  protected") } else { line };
+        if target.read_only { line.add(Tone::Dim, "  read-only") } else { line }
+    });
+    rows.collect()
 }

@@ -1,4 +1,4 @@
-//! Screens 2 to 8: what they will be, and what does that work today.
+//! The screens that are still to come: what they will be, and what does that work today.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -47,12 +47,7 @@ pub const SCREENS: [Screen; 8] = [
         what: "Endpoints that are told of events, and their deliveries.",
         today: "loupe traces tail -o ndjson feeds any program as traces arrive.",
     },
-    Screen {
-        title: "Keys & Projects",
-        short: "Keys",
-        what: "API keys, and projects with archiving.",
-        today: "loupe keys list, create and revoke; loupe projects list, archive and unarchive.",
-    },
+    Screen { title: "Keys & Projects", short: "Keys", what: "", today: "" },
     Screen {
         title: "Search",
         short: "Search",

@@ -6,7 +6,10 @@ use crate::state::Link;
 #[test]
 fn it_starts_with_who_and_the_first_page_and_then_streams() {
     let (mut state, effects) = started((80, 24), UNICODE);
-    assert!(matches!(effects[..], [Effect::LoadMe(_), Effect::LoadTraces { cursor: None, .. }]));
+    assert!(matches!(
+        effects[..],
+        [Effect::LoadMe { session: true, .. }, Effect::LoadTraces { cursor: None, .. }]
+    ));
     let effects = answer(&mut state, &effects, page(rows()));
     assert!(matches!(effects[..], [Effect::OpenStream { .. }]), "{effects:?}");
     assert_eq!(state.link, Link::Polling);

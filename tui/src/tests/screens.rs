@@ -6,7 +6,7 @@ use super::*;
 use crate::{text::width, view::draw};
 
 /// The screen as lines without trailing blanks; wide characters take their two columns.
-fn screen(state: &State) -> String {
+pub fn screen(state: &State) -> String {
     let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -26,9 +26,9 @@ fn screen(state: &State) -> String {
     text
 }
 
-const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
+pub const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
 
-fn snap(name: &str, state: &State) {
+pub fn snap(name: &str, state: &State) {
     insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false, omit_expression => true}, {
         insta::assert_snapshot!(format!("{name}-{}x{}", state.size.0, state.size.1), screen(state));
     });
@@ -127,7 +127,7 @@ fn projects_and_an_archived_one() {
     let effects = press(&mut state, "p");
     let projects = vec![project(1, "2025-pilot", true), project(2, "checkout-bot", false)];
     reply(&mut state, &effects, Ok(Reply::Projects(projects)));
-    press(&mut state, "jj");
+    press(&mut state, "hjj");
     snap("projects", &state);
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![trace(1)]));

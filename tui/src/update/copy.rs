@@ -1,7 +1,13 @@
 //! What `y` puts on the clipboard. Never a credential.
 
 use crate::{
-    content::Subject, detail::Focus, keymap::Action, msg::Effect, screens::notice::first_steps, state::State,
+    content::Subject,
+    detail::Focus,
+    keymap::Action,
+    manage::Tab,
+    msg::Effect,
+    screens::notice::first_steps,
+    state::{MANAGE, State},
 };
 
 /// Bytes that a terminal can be expected to take as one escape sequence.
@@ -23,7 +29,31 @@ pub(super) fn copy(state: &mut State, action: Action) -> Vec<Effect> {
     vec![Effect::Copy(text)]
 }
 
+/// The key or project under the cursor of Keys & Projects. A key's record holds no secret.
+fn managed(state: &State, action: Action) -> Option<(&'static str, String)> {
+    let (id, record, what, whole) = match state.manage.tab {
+        Tab::Keys => {
+            let key = state.manage.key()?;
+            (key.id, serde_json::to_string_pretty(key).ok()?, "the key's id", "the key's record")
+        }
+        Tab::Projects => {
+            let project = state.manage.project()?;
+            let record = serde_json::to_string_pretty(project).ok()?;
+            (project.id, record, "the project's id", "the project's record")
+        }
+        Tab::Plan => return None,
+    };
+    match action {
+        Action::CopyId => Some((what, id.to_string())),
+        Action::CopyJson => Some((whole, record)),
+        _ => None,
+    }
+}
+
 fn chosen(state: &State, action: Action) -> Option<(&'static str, String)> {
+    if state.screen == MANAGE {
+        return managed(state, action);
+    }
     let trace = match &state.detail {
         Some(detail) => Some(detail.id),
         None => state.list.current().map(|row| row.id),

@@ -48,7 +48,6 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
                 "f finds"
             }),
         },
-        Action::Projects => return super::picker::open(state),
         Action::Refresh => return network::retry(state),
         Action::Back if state.list.find().is_some() => state.list.set_find(None),
         Action::Back if state.list.is_empty() && !state.filter.text.is_empty() => {

@@ -1,7 +1,8 @@
 //! What the server's answers, its silence and the clock do.
 //!
 //! Two ways of hearing of new traces run side by side: the stream, and asking every two
-//! seconds while there is none. A refusal that asking again can't change stops both.
+//! seconds while there is none. A refusal that asking again can't change stops both; what goes
+//! wrong is in [`super::trouble`].
 
 use api::{
     Timestamp,
@@ -11,19 +12,19 @@ use api::{
 
 use crate::{
     Options,
-    msg::{Effect, NetError, RateLimit, Reply, RequestId, StreamEvent},
-    screens::{notice::describe, placeholder::SCREENS},
-    state::{Link, Purpose, State},
+    msg::{Effect, NetError, Reply, RequestId, StreamEvent},
+    screens::placeholder::SCREENS,
+    state::{Link, MANAGE, Purpose, State},
 };
 
-use super::detail;
+use super::{detail, dialog, manage, trouble};
 
 /// Microseconds between two polls.
 const POLL: i64 = 2_000_000;
 /// Microseconds until a stream that broke is tried again.
 const STREAM_AGAIN: i64 = 15_000_000;
-/// Longest wait between two attempts to reach the server, in seconds.
-const LONGEST_WAIT: u64 = 30;
+/// Microseconds before the end of a session at which it is announced.
+const EXPIRES_SOON: i64 = 300_000_000;
 
 /// What the options ask for, and the first effects of a console.
 pub fn start(state: &mut State, options: &Options) -> Vec<Effect> {
@@ -40,9 +41,7 @@ pub fn start(state: &mut State, options: &Options) -> Vec<Effect> {
             Err((_, message)) => state.complain(format!("filter {filter}: {message}")),
         }
     }
-    let me = state.request(Purpose::Me);
-    let mut effects = vec![Effect::LoadMe(me)];
-    effects.extend(ask(state));
+    let mut effects = begin(state);
     if let Some(trace) = &options.trace {
         match trace.parse() {
             Ok(id) => {
@@ -53,6 +52,18 @@ pub fn start(state: &mut State, options: &Options) -> Vec<Effect> {
         }
     }
     effects
+}
+
+/// The first requests to a server.
+pub(super) fn begin(state: &mut State) -> Vec<Effect> {
+    let mut effects = if state.screen == MANAGE { manage::load(state) } else { vec![load_me(state)] };
+    effects.extend(ask(state));
+    effects
+}
+
+pub(super) fn load_me(state: &mut State) -> Effect {
+    let session = state.has_session();
+    Effect::LoadMe { request: state.request(Purpose::Me), session }
 }
 
 /// A screen by its digit, or by the beginning of its title.
@@ -83,7 +94,10 @@ fn reload(state: &mut State) -> Vec<Effect> {
     state.list.set_find(find);
     state.refused_list = None;
     // Pages of the other filter that are still under way would mix with this one's.
-    state.open.retain(|_, (it, _)| matches!(it, Purpose::Me | Purpose::Trace(_) | Purpose::Spans(_)));
+    let of_list = |it: &Purpose| {
+        matches!(it, Purpose::Lookup | Purpose::First | Purpose::More | Purpose::Poll | Purpose::Fill)
+    };
+    state.open.retain(|_, (it, _)| !of_list(it));
     state.stream = None;
     state.next_stream = None;
     let mut effects = vec![Effect::CloseStream];
@@ -99,7 +113,7 @@ pub(super) fn retry(state: &mut State) -> Vec<Effect> {
     }
     let mut effects = Vec::new();
     if state.me.is_none() {
-        effects.push(Effect::LoadMe(state.request(Purpose::Me)));
+        effects.push(load_me(state));
     }
     effects.extend(ask(state));
     effects
@@ -109,7 +123,7 @@ pub(super) fn retry(state: &mut State) -> Vec<Effect> {
 fn ask(state: &mut State) -> Vec<Effect> {
     state.next_poll = None;
     if state.target.project.is_some() && state.project.is_none() {
-        return vec![Effect::LoadProjects(state.request(Purpose::Projects))];
+        return vec![Effect::LoadProjects(state.request(Purpose::Lookup))];
     }
     let purpose = if state.list.loaded { Purpose::Poll } else { Purpose::First };
     let request = state.request(purpose);
@@ -120,6 +134,7 @@ fn ask(state: &mut State) -> Vec<Effect> {
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= state.now);
     let (poll, stream) = (due(state.next_poll), due(state.next_stream));
+    warn_of_expiry(state);
     let mut effects = Vec::new();
     if poll {
         effects.extend(ask(state));
@@ -130,13 +145,24 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     effects
 }
 
+/// Says once that the session is about to end.
+fn warn_of_expiry(state: &mut State) {
+    let ends = state.me.as_ref().and_then(|me| me.expires_at).filter(|_| !state.warned);
+    let left = ends.map(|at| at.micros() - state.now.micros());
+    if let Some(left) = left.filter(|left| *left <= EXPIRES_SOON) {
+        state.warned = true;
+        let left = crate::format::elapsed(left / 1_000_000);
+        state.complain(format!("the session ends in {left}; loupe auth login --session renews it"));
+    }
+}
+
 fn open_stream(state: &mut State) -> Vec<Effect> {
     state.next_stream = None;
     let request = state.request_stream();
     vec![Effect::OpenStream { request, query: state.query() }]
 }
 
-fn after(state: &State, micros: i64) -> Option<Timestamp> {
+pub(super) fn after(state: &State, micros: i64) -> Option<Timestamp> {
     Some(Timestamp::from_micros(state.now.micros() + micros))
 }
 
@@ -144,16 +170,25 @@ fn after(state: &State, micros: i64) -> Option<Timestamp> {
 pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply, NetError>) -> Vec<Effect> {
     let Some((purpose, _)) = state.open.remove(&request) else { return Vec::new() };
     match (purpose, result) {
-        (purpose, Err(error)) => failed(state, &purpose, error),
+        (Purpose::Change, result) => {
+            let mut effects = trouble::refused_session(state, result.as_ref().err());
+            effects.extend(dialog::sent(state, result));
+            effects
+        }
+        (Purpose::Check, result) => dialog::checked(state, result),
+        (purpose, Err(error)) => trouble::failed(state, &purpose, error),
         (_, Ok(Reply::Me(me))) => {
             state.me = Some(*me);
             Vec::new()
         }
-        (Purpose::Picker, Ok(Reply::Projects(projects))) => {
-            super::picker::fill(state, projects);
+        (Purpose::Lookup, Ok(Reply::Projects(projects))) => {
+            state.manage.fill_projects(projects);
+            pick(state)
+        }
+        (_, Ok(reply @ (Reply::Projects(_) | Reply::Keys(_)))) => {
+            manage::fill(state, reply);
             Vec::new()
         }
-        (_, Ok(Reply::Projects(projects))) => pick(state, projects),
         (purpose, Ok(Reply::Traces(page))) => {
             let mut effects = heard(state);
             effects.extend(traces(state, &purpose, page));
@@ -188,8 +223,10 @@ fn heard(state: &mut State) -> Vec<Effect> {
     state.next_stream = None;
     let missing = state.me.is_none() && !state.awaits(|it| *it == Purpose::Me);
     let mut effects = Vec::new();
-    if missing {
-        effects.push(Effect::LoadMe(state.request(Purpose::Me)));
+    if state.screen == MANAGE {
+        effects.extend(manage::load(state));
+    } else if missing {
+        effects.push(load_me(state));
     }
     if state.detail.as_ref().is_some_and(|open| !open.loaded) {
         effects.extend(detail::reload(state));
@@ -235,13 +272,15 @@ fn traces(state: &mut State, purpose: &Purpose, page: TraceList) -> Vec<Effect> 
     }
 }
 
-fn pick(state: &mut State, projects: Vec<Project>) -> Vec<Effect> {
+/// Finds the project asked for by its name or id, or the end of its id.
+fn pick(state: &mut State) -> Vec<Effect> {
     let wanted = state.target.project.clone().unwrap_or_default();
     let short = wanted.len() >= 8;
-    let found = projects.into_iter().find(|project| {
+    let found = state.manage.projects.items.iter().find(|project| {
         let id = project.id.to_string();
         project.name == wanted || id == wanted || (short && id.ends_with(&wanted))
     });
+    let found = found.cloned();
     if found.is_none() {
         state.complain(format!("no project named {wanted}; showing all projects"));
         state.target.project = None;
@@ -287,7 +326,7 @@ pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) 
         StreamEvent::Closed(error) => {
             state.stream = None;
             if error.unauthorized() {
-                return failed(state, &Purpose::Poll, error);
+                return trouble::failed(state, &Purpose::Poll, error);
             }
             if state.link == Link::Streaming {
                 state.link = Link::Polling;
@@ -296,58 +335,4 @@ pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) 
             if state.link == Link::Polling { ask(state) } else { Vec::new() }
         }
     }
-}
-
-fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
-    if error.unauthorized() {
-        state.complain(describe(&error));
-        state.link = Link::Refused(error);
-        state.next_poll = None;
-        state.stream = None;
-        return vec![Effect::CloseStream];
-    }
-    match purpose {
-        // Who it is only decorates the header; the list's own request tells the trouble.
-        Purpose::Me => {}
-        Purpose::Trace(_) => {
-            state.complain(describe(&error));
-            if let Some(open) = &mut state.detail {
-                open.error = Some(error);
-            }
-        }
-        Purpose::More | Purpose::Spans(_) | Purpose::Picker => {
-            state.complain(describe(&error));
-            if let (Purpose::Spans(_), Some(open)) = (purpose, &mut state.detail) {
-                open.next_cursor = None;
-            }
-        }
-        Purpose::Projects | Purpose::First | Purpose::Poll | Purpose::Fill if error.passing() => {
-            away(state, &error)
-        }
-        Purpose::Projects | Purpose::First | Purpose::Poll | Purpose::Fill => {
-            state.complain(describe(&error));
-            state.refused_list = Some(error);
-        }
-    }
-    Vec::new()
-}
-
-/// The server is away or busy: try again later, and later still.
-fn away(state: &mut State, error: &NetError) {
-    let (since, attempts) = match &state.link {
-        Link::Away { since, attempts, .. } => (*since, attempts + 1),
-        _ => (state.now, 1),
-    };
-    let wait = error.retry_after.unwrap_or_else(|| (1 << attempts.min(5)).min(LONGEST_WAIT)).max(1);
-    let limited = error.status == Some(429);
-    if limited {
-        let limit = state.limit.map_or(0, |limit| limit.limit);
-        state.limit = Some(RateLimit { limit, remaining: 0 });
-    }
-    // One notice for each time it goes away, and not one for each attempt.
-    if attempts == 1 {
-        state.complain(format!("{}; retrying in {wait}s", describe(error)));
-    }
-    state.link = Link::Away { since, attempts, status: error.status };
-    state.next_poll = after(state, i64::try_from(wait).unwrap_or(60).saturating_mul(1_000_000));
 }

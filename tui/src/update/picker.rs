@@ -1,6 +1,6 @@
 //! Keys of the choice of a project.
 
-use api::project::Project;
+use uuid::Uuid;
 
 use crate::{
     keymap::Action,
@@ -9,38 +9,34 @@ use crate::{
     state::{Overlay, Purpose, State},
 };
 
-use super::network;
+use super::{network, travel};
 
 /// Opens the choice; the projects are asked for each time, because they may have changed.
 pub(super) fn open(state: &mut State) -> Vec<Effect> {
-    state.overlay = Some(Overlay::Projects { all: None, selected: 0 });
-    vec![Effect::LoadProjects(state.request(Purpose::Picker))]
-}
-
-/// The projects are here: active ones first, by name. The cursor goes to the one shown.
-pub(super) fn fill(state: &mut State, mut projects: Vec<Project>) {
     let shown = state.project.as_ref().map(|project| project.id);
-    let Some(Overlay::Projects { all, selected }) = &mut state.overlay else { return };
-    projects.sort_by(|a, b| (a.archived_at.is_some(), &a.name).cmp(&(b.archived_at.is_some(), &b.name)));
-    *selected = projects.iter().position(|project| Some(project.id) == shown).map_or(0, |at| at + 1);
-    *all = Some(projects);
+    // The one that is shown must be among those to choose from.
+    if state.project.as_ref().is_some_and(|project| project.archived_at.is_some()) {
+        state.manage.show_archived(true);
+    }
+    state.overlay = Some(Overlay::Projects { selected: shown });
+    vec![Effect::LoadProjects(state.request(Purpose::Projects))]
 }
 
 pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     let page = usize::from(layout::frame(state.size).body.height).max(2) - 1;
-    let Some(Overlay::Projects { all, selected }) = &mut state.overlay else { return Vec::new() };
-    let last = all.as_ref().map_or(0, Vec::len);
+    let Some(Overlay::Projects { selected }) = &mut state.overlay else { return Vec::new() };
+    let rows: Vec<Option<Uuid>> =
+        std::iter::once(None).chain(state.manage.shown().map(|project| Some(project.id))).collect();
+    let at = rows.iter().position(|id| id == selected).unwrap_or(0);
+    if let Some(to) = travel::to(action, at, rows.len() - 1, page) {
+        *selected = rows[to];
+        return Vec::new();
+    }
     match action {
-        Action::Up => *selected = selected.saturating_sub(1),
-        Action::Down => *selected = (*selected + 1).min(last),
-        Action::PageUp => *selected = selected.saturating_sub(page),
-        Action::PageDown => *selected = (*selected + page).min(last),
-        Action::Top => *selected = 0,
-        Action::Bottom => *selected = last,
+        Action::ShowArchived => state.manage.show_archived(!state.manage.archived),
         Action::Back => state.overlay = None,
-        Action::Open => {
-            let Some(all) = all else { return Vec::new() };
-            let project = selected.checked_sub(1).and_then(|at| all.get(at).cloned());
+        Action::Open if state.manage.projects.loaded => {
+            let project = rows[at].and_then(|id| state.manage.named(id).cloned());
             state.overlay = None;
             return network::set_project(state, project);
         }

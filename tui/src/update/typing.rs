@@ -36,6 +36,9 @@ pub(super) fn paste(state: &mut State, text: &str) {
 
 pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     let Some(input) = &mut state.input else { return Vec::new() };
+    if input.purpose == Purpose::Palette {
+        return super::palette::key(state, key);
+    }
     let history = if input.purpose == Purpose::Filter { state.filter.history.as_slice() } else { &[] };
     match input.key(key, history) {
         Edit::Stay => changed(state),
@@ -74,6 +77,12 @@ fn changed(state: &mut State) {
                 *top = 0;
             }
         }
+        Purpose::Palette => {
+            if let Some(Overlay::Palette { selected }) = &mut state.overlay {
+                *selected = 0;
+            }
+        }
+        Purpose::Dialog => {}
     }
 }
 
@@ -91,7 +100,7 @@ fn cancel(state: &mut State) {
 fn accept(state: &mut State) -> Vec<Effect> {
     let Some(input) = state.input.take() else { return Vec::new() };
     match input.purpose {
-        Purpose::Help => Vec::new(),
+        Purpose::Help | Purpose::Palette | Purpose::Dialog => Vec::new(),
         Purpose::Find => {
             let first = match &state.detail {
                 Some(detail) => {

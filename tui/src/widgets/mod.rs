@@ -1,5 +1,6 @@
 //! Pieces that screens are drawn with.
 
+pub mod boxed;
 pub mod json;
 pub mod table;
 pub mod waterfall;

@@ -1,0 +1,216 @@
+//! The dialog that stands between a wish and a change, and the one that shows a new secret.
+//!
+//! Its keys are fixed, like those of the line editor. Performing them is `update::dialog`.
+
+use std::fmt;
+
+use api::Timestamp;
+use uuid::Uuid;
+
+use crate::{
+    change::Change,
+    input::{Input, Purpose},
+};
+
+/// Microseconds after opening in which keys are ignored: they were meant for what was there
+/// before.
+pub const DEAF: i64 = 300_000;
+/// Last characters of an id that have to be typed on a protected context.
+const TYPED: usize = 4;
+
+/// A dialog.
+#[derive(Debug)]
+pub struct Dialog {
+    /// What it is about.
+    pub body: Body,
+    /// When it opened, or last asked anew.
+    pub opened: Timestamp,
+    /// How far it is.
+    pub phase: Phase,
+    /// Where the keys go.
+    pub focus: Stop,
+    /// What is wrong with what was entered, or what the server said of it.
+    pub complaint: Option<String>,
+    /// `ctrl-c` was pressed where it can't simply close; once more quits.
+    pub interrupted: bool,
+}
+
+/// What a dialog is about.
+#[derive(Debug)]
+pub enum Body {
+    /// Whether to do something.
+    Confirm {
+        /// What.
+        change: Change,
+        /// On a protected context: what has to be typed, and what was.
+        typed: Option<(String, Input)>,
+    },
+    /// A key to be made.
+    NewKey {
+        /// Its name.
+        name: Input,
+        /// It may only read.
+        query: bool,
+        /// Where its traces go; the server's choice if absent.
+        project: Option<Uuid>,
+    },
+    /// A project to be made.
+    NewProject {
+        /// Its name.
+        name: Input,
+    },
+    /// A key that was made.
+    Secret {
+        /// Its name.
+        name: String,
+        /// What it may do, for people.
+        access: &'static str,
+        /// The key.
+        secret: Secret,
+        /// It is readable on the screen.
+        shown: bool,
+        /// The reader has stored it.
+        stored: bool,
+    },
+}
+
+/// The secret of a new key. It is in no log and no record.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// How far a dialog is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It waits for the reader.
+    Asking,
+    /// The one request is under way. `before` are the ids of the list as it was.
+    Sending {
+        /// What was asked for.
+        change: Change,
+        /// Ids of the list that it changes.
+        before: Vec<Uuid>,
+    },
+    /// The answer was lost, and the list is read to see what happened.
+    Checking {
+        /// What was asked for.
+        change: Change,
+        /// Ids of the list as it was before.
+        before: Vec<Uuid>,
+        /// What became of the request.
+        why: String,
+        /// Why the list can't be read either, while nothing is under way.
+        stuck: Option<String>,
+    },
+}
+
+/// A place in a dialog that the keys can go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The line of text.
+    Text,
+    /// What the key may do.
+    Access,
+    /// Where the key's traces go.
+    Project,
+    /// The box to tick.
+    Tick,
+    /// The button that leaves everything as it is.
+    Cancel,
+    /// The button that goes on.
+    Act,
+}
+
+impl Dialog {
+    /// A dialog that asks whether to do something. `protected` asks for characters to be typed.
+    pub fn confirm(change: Change, protected: bool, now: Timestamp) -> Self {
+        let id = change.id().map(|id| id.simple().to_string()).filter(|_| protected);
+        let typed = id.map(|id| (id[id.len() - TYPED..].to_owned(), Input::new(Purpose::Dialog, "")));
+        Self::new(Body::Confirm { change, typed }, Stop::Cancel, now)
+    }
+
+    /// A dialog that asks for the parts of a new key.
+    pub fn new_key(project: Option<Uuid>, now: Timestamp) -> Self {
+        let name = Input::new(Purpose::Dialog, "");
+        Self::new(Body::NewKey { name, query: false, project }, Stop::Text, now)
+    }
+
+    /// A dialog that asks for the name of a new project.
+    pub fn new_project(now: Timestamp) -> Self {
+        Self::new(Body::NewProject { name: Input::new(Purpose::Dialog, "") }, Stop::Text, now)
+    }
+
+    /// A dialog that shows the secret of a new key.
+    pub fn secret(name: String, access: &'static str, secret: String, now: Timestamp) -> Self {
+        let secret = Secret(secret);
+        Self::new(Body::Secret { name, access, secret, shown: false, stored: false }, Stop::Tick, now)
+    }
+
+    fn new(body: Body, focus: Stop, now: Timestamp) -> Self {
+        Self { body, opened: now, phase: Phase::Asking, focus, complaint: None, interrupted: false }
+    }
+
+    /// The places that the keys can go to, in turn.
+    pub const fn stops(&self) -> &'static [Stop] {
+        match self.body {
+            Body::Confirm { .. } => &[Stop::Cancel, Stop::Act],
+            Body::NewKey { .. } => &[Stop::Text, Stop::Access, Stop::Project, Stop::Cancel, Stop::Act],
+            Body::NewProject { .. } => &[Stop::Text, Stop::Cancel, Stop::Act],
+            Body::Secret { .. } => &[Stop::Tick, Stop::Act],
+        }
+    }
+
+    /// Moves the focus to the next place or the one before, in turn.
+    pub fn step(&mut self, forward: bool) {
+        let stops = self.stops();
+        let at = stops.iter().position(|stop| *stop == self.focus).unwrap_or(0);
+        let by = if forward { 1 } else { stops.len() - 1 };
+        self.focus = stops[(at + by) % stops.len()];
+    }
+
+    /// Whether the button that goes on may be pressed.
+    pub fn armed(&self) -> bool {
+        match &self.body {
+            Body::Confirm { typed, .. } => {
+                typed.as_ref().is_none_or(|(wanted, given)| given.text().eq_ignore_ascii_case(wanted))
+            }
+            Body::NewKey { name, .. } | Body::NewProject { name } => !name.text().trim().is_empty(),
+            Body::Secret { stored, .. } => *stored,
+        }
+    }
+
+    /// The line of text, if the dialog has one.
+    pub fn text_mut(&mut self) -> Option<&mut Input> {
+        match &mut self.body {
+            Body::Confirm { typed, .. } => typed.as_mut().map(|(_, given)| given),
+            Body::NewKey { name, .. } | Body::NewProject { name } => Some(name),
+            Body::Secret { .. } => None,
+        }
+    }
+
+    /// What the button that goes on does; nothing on the dialog of a secret.
+    pub fn change(&self) -> Option<Change> {
+        match &self.body {
+            Body::Confirm { change, .. } => Some(change.clone()),
+            Body::NewKey { name, query, project } => {
+                let name = name.text().trim().to_owned();
+                Some(Change::CreateKey { name, query: *query, project: *project })
+            }
+            Body::NewProject { name } => Some(Change::CreateProject { name: name.text().trim().to_owned() }),
+            Body::Secret { .. } => None,
+        }
+    }
+
+    /// Asks anew, with what went wrong.
+    pub fn ask_again(&mut self, complaint: String, now: Timestamp) {
+        self.phase = Phase::Asking;
+        self.complaint = Some(complaint);
+        self.opened = now;
+        self.focus = self.stops()[0];
+    }
+}

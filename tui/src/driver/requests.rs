@@ -1,0 +1,308 @@
+//! The requests of one server, each a task of its own that reports back as a message.
+
+use std::time::Duration;
+
+use api::{
+    Timestamp,
+    client::{self, Auth, Call, Client, Retry, StreamEvent as Wire, calls},
+    key::{ApiKey, NewApiKey},
+    page::MAX_LIMIT,
+    project::{NewProject, Project, ProjectChange, ProjectStatus},
+    trace::Trace,
+};
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    task::{AbortHandle, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    change::Change,
+    msg::{Effect, Msg, NetError, Query, RateLimit, Reply, RequestId, StreamEvent},
+    options::Connection,
+};
+
+/// Traces asked for at once.
+const PAGE: u32 = 100;
+/// Pages of a list that is shown as a whole; beyond them it is cut.
+const PAGES: usize = 10;
+
+/// A client for a server and its credentials.
+///
+/// # Errors
+/// An address or a credential that can't be used.
+pub fn connect(connection: &Connection) -> Result<Client, client::Error> {
+    let mut options = client::Options::new(&connection.url);
+    options.api_key.clone_from(&connection.api_key);
+    options.session_token.clone_from(&connection.session_token);
+    options.timeout = Duration::from_secs(20);
+    // The console shows the wait and repeats by itself; what changes something it never repeats.
+    options.retry = Retry::NEVER;
+    Client::new(options)
+}
+
+/// A server, and what is under way there.
+pub struct Requests {
+    /// The client; an address that can't be used answers each request with why.
+    client: Result<Client, NetError>,
+    sender: UnboundedSender<Msg>,
+    stream: Option<AbortHandle>,
+    /// Every request under way; dropped with this, and the tasks with it.
+    tasks: JoinSet<()>,
+}
+
+impl Requests {
+    /// A server that nothing was asked yet.
+    pub fn new(client: Result<Client, client::Error>, sender: UnboundedSender<Msg>) -> Self {
+        Self { client: client.map_err(net_error), sender, stream: None, tasks: JoinSet::new() }
+    }
+
+    /// Another server that reports to the same place.
+    pub fn moved(&self, client: Result<Client, client::Error>) -> Self {
+        Self::new(client, self.sender.clone())
+    }
+
+    /// Reports a message.
+    pub fn tell(&self, msg: Msg) {
+        // The receiver lives as long as the loop that would read this.
+        let _ = self.sender.send(msg);
+    }
+
+    /// Begins a request; effects that are none are left alone.
+    pub fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::CloseStream => self.close(),
+            Effect::OpenStream { request, query } => self.open(request, query),
+            Effect::LoadMe { request, session } => {
+                let auth = if session { Auth::Session } else { Auth::Key };
+                self.ask(request, calls::me().with(auth), |me| Reply::Me(Box::new(me)));
+            }
+            Effect::LoadProjects(request) => {
+                self.ask_all(request, |page| calls::projects(None, page), Reply::Projects);
+            }
+            Effect::LoadKeys(request) => self.ask_all(request, calls::api_keys, Reply::Keys),
+            Effect::LoadTraces { request, query, cursor } => {
+                let page = calls::Page { limit: Some(PAGE), cursor };
+                self.ask(request, calls::traces(&query.filter, query.project, &page), Reply::Traces);
+            }
+            Effect::LoadTrace { request, id } => {
+                self.ask(request, calls::trace(&id.to_string()), |trace| Reply::Trace(Box::new(trace)));
+            }
+            Effect::LoadSpans { request, id, cursor } => {
+                let page = calls::Page { limit: Some(MAX_LIMIT), cursor: Some(cursor) };
+                self.ask(request, calls::spans(&id.to_string(), &page), Reply::Spans);
+            }
+            Effect::Send { request, change } => self.send(request, change),
+            Effect::Connect(_) | Effect::Copy(_) | Effect::Redraw | Effect::Suspend | Effect::Quit => {}
+        }
+    }
+
+    fn send(&mut self, request: RequestId, change: Change) {
+        let key = |key: ApiKey| Reply::Key(Box::new(key));
+        // The lists are read again after each change, so the answer only says that it happened.
+        let project = |_: Project| Reply::Done;
+        match change {
+            Change::CreateKey { name, query, project } => {
+                let scopes = query.then(|| vec![api::Scope::Query.as_str().to_owned()]);
+                let new = NewApiKey { name, scopes, project_id: project, expires_at: None };
+                self.ask(request, calls::create_api_key(&new), key);
+            }
+            Change::RevokeKey { id, .. } => {
+                self.ask(request, calls::revoke_api_key(id), |_| Reply::Done);
+            }
+            Change::CreateProject { name } => {
+                let new = NewProject { name, ..NewProject::default() };
+                self.ask(request, calls::create_project(&new), project);
+            }
+            Change::SetStatus { id, status: ProjectStatus::Archived, .. } => {
+                self.ask(request, calls::archive_project(id), project);
+            }
+            Change::SetStatus { id, status: ProjectStatus::Active, .. } => {
+                self.ask(request, calls::unarchive_project(id), project);
+            }
+            Change::SetAutoship { id, on, .. } => {
+                let change = ProjectChange { prompt_autoship_enabled: Some(on), ..ProjectChange::default() };
+                self.ask(request, calls::change_project(id, &change), project);
+            }
+        }
+    }
+
+    fn open(&mut self, request: RequestId, query: Query) {
+        self.close();
+        if let Some(client) = self.client(request) {
+            let task = follow(client, query, request, self.sender.clone());
+            self.stream = Some(self.tasks.spawn(task));
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.abort();
+        }
+    }
+
+    /// The client, or an answer that says why there is none.
+    fn client(&self, request: RequestId) -> Option<Client> {
+        match &self.client {
+            Ok(client) => Some(client.clone()),
+            Err(error) => {
+                self.tell(Msg::Reply(request, Err(error.clone())));
+                None
+            }
+        }
+    }
+
+    fn ask<T, F>(&mut self, request: RequestId, call: Call<T>, read: F)
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+        F: FnOnce(T) -> Reply + Send + 'static,
+    {
+        let Some(client) = self.client(request) else { return };
+        let sender = self.sender.clone();
+        self.spawn(async move {
+            let result = answer(&client, &call, &sender).await;
+            let _ = sender.send(Msg::Reply(request, result.map(read).map_err(net_error)));
+        });
+    }
+
+    /// Asks for all pages of a list, [`PAGES`] at most.
+    fn ask_all<L, F>(&mut self, request: RequestId, call: F, read: fn(Vec<L::Item>) -> Reply)
+    where
+        L: List,
+        F: Fn(&calls::Page) -> Call<L> + Send + 'static,
+    {
+        let Some(client) = self.client(request) else { return };
+        let sender = self.sender.clone();
+        self.spawn(async move {
+            let result = all(&client, call, &sender).await;
+            let _ = sender.send(Msg::Reply(request, result.map(read).map_err(net_error)));
+        });
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        // Those that ended are let go, so that the set does not grow.
+        while self.tasks.try_join_next().is_some() {}
+        self.tasks.spawn(task);
+    }
+}
+
+/// A list that comes in pages.
+trait List: DeserializeOwned + Send + Sync + 'static {
+    type Item: Send + 'static;
+    /// The rows, and where the next page begins.
+    fn into_rows(self) -> (Vec<Self::Item>, Option<String>);
+}
+
+impl List for api::project::ProjectList {
+    type Item = Project;
+
+    fn into_rows(self) -> (Vec<Project>, Option<String>) {
+        (self.projects, self.next_cursor)
+    }
+}
+
+impl List for api::key::ApiKeyList {
+    type Item = ApiKey;
+
+    fn into_rows(self) -> (Vec<ApiKey>, Option<String>) {
+        (self.apikeys, self.next_cursor)
+    }
+}
+
+async fn all<L: List>(
+    client: &Client,
+    call: impl Fn(&calls::Page) -> Call<L>,
+    sender: &UnboundedSender<Msg>,
+) -> Result<Vec<L::Item>, client::Error> {
+    let mut page = calls::Page { limit: Some(MAX_LIMIT), cursor: None };
+    let mut rows = Vec::new();
+    for _ in 0..PAGES {
+        let (more, next) = answer(client, &call(&page), sender).await?.into_rows();
+        rows.extend(more);
+        if next.is_none() {
+            break;
+        }
+        page.cursor = next;
+    }
+    Ok(rows)
+}
+
+/// Sends a call, reads its answer and reports what it says of the rate limit.
+async fn answer<T: DeserializeOwned>(
+    client: &Client,
+    call: &Call<T>,
+    sender: &UnboundedSender<Msg>,
+) -> Result<T, client::Error> {
+    let answer = client.send(call).await?;
+    if let Some((limit, remaining)) = answer.rate_limit() {
+        let reset =
+            answer.headers.get("x-ratelimit-reset").and_then(|it| it.to_str().ok()?.parse::<i64>().ok());
+        let reset = reset.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
+        let _ = sender.send(Msg::Limit(RateLimit { limit, remaining, reset }));
+    }
+    answer.json()
+}
+
+/// Reads the live stream until it ends.
+async fn follow(client: Client, query: Query, request: RequestId, sender: UnboundedSender<Msg>) {
+    let tell = |event| sender.send(Msg::Stream(request, event)).is_ok();
+    let call = calls::trace_stream(&query.filter, query.project);
+    let mut stream = match client.stream(&call, None).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            tell(StreamEvent::Closed(net_error(error)));
+            return;
+        }
+    };
+    if !tell(StreamEvent::Open) {
+        return;
+    }
+    let why = loop {
+        match stream.next().await {
+            Some(Ok(Wire::Alive)) => {}
+            Some(Ok(Wire::Trace { trace, .. })) => match serde_json::from_value::<Trace>(trace) {
+                Ok(trace) => {
+                    if !tell(StreamEvent::Traces(vec![trace])) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    break NetError {
+                        message: format!("the stream can't be read: {error}"),
+                        ..NetError::default()
+                    };
+                }
+            },
+            Some(Err(error)) => break net_error(error),
+            None => {
+                break NetError { message: "the server ended the stream".to_owned(), ..NetError::default() };
+            }
+        }
+    };
+    // A server that ends each stream at once would otherwise be asked without a pause.
+    sleep_until(Instant::now() + Duration::from_millis(200)).await;
+    tell(StreamEvent::Closed(why));
+}
+
+fn net_error(error: client::Error) -> NetError {
+    let message = error.to_string();
+    match error {
+        client::Error::Answer(answer) => NetError {
+            status: Some(answer.status),
+            code: Some(answer.code).filter(|code| !code.is_empty()),
+            message: answer.message,
+            request_id: answer.request_id,
+            retry_after: answer.retry_after.map(|wait| wait.as_secs()),
+        },
+        // Nothing was sent, and nothing will be until there is a usable credential.
+        client::Error::NoCredential { .. } | client::Error::BadCredential => {
+            NetError { status: Some(401), message, ..NetError::default() }
+        }
+        // An answer came, only not one to go on with; asking again brings the same.
+        client::Error::Unreadable { .. } => NetError { status: Some(200), message, ..NetError::default() },
+        client::Error::Unreachable { .. } | client::Error::Address { .. } | client::Error::NotAStream => {
+            NetError { message, ..NetError::default() }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The one table of keys. Its order is the order of the footer, of help and of the palette.
+
+use api::Role;
+
+/// What a key can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the table below says in words what each one does")]
+pub enum Action {
+    Screen(u8),
+    NextScreen,
+    PreviousScreen,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    Follow,
+    Left,
+    Right,
+    Open,
+    Back,
+    LastPlace,
+    EditFilter,
+    WidenTime,
+    Find,
+    FindNext,
+    FindPrevious,
+    Pause,
+    Sort,
+    Refresh,
+    CopyId,
+    CopyText,
+    CopyUrl,
+    CopyJson,
+    CopyCurl,
+    Zoom,
+    Split,
+    NextTab,
+    PreviousTab,
+    TextMode,
+    NextTrace,
+    PreviousTrace,
+    NewKey,
+    RevokeKey,
+    NewProject,
+    Archive,
+    Unarchive,
+    Autoship,
+    ShowArchived,
+    Projects,
+    Contexts,
+    Palette,
+    Problems,
+    Help,
+    Redraw,
+    Suspend,
+    Quit,
+}
+
+/// Where a key is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// The list of traces.
+    List,
+    /// The span tree of the detail.
+    Tree,
+    /// A pane of the detail.
+    Pane,
+    /// The API keys.
+    Keys,
+    /// The projects.
+    Projects,
+    /// The plan and its limits.
+    Plan,
+    /// A screen that this version does not have yet.
+    Panel,
+    /// Help and the log of problems.
+    Overlay,
+    /// The choice of a project or a context.
+    Picker,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: &'static [Self] = &[
+        Self::List,
+        Self::Tree,
+        Self::Pane,
+        Self::Keys,
+        Self::Projects,
+        Self::Plan,
+        Self::Panel,
+        Self::Overlay,
+        Self::Picker,
+    ];
+
+    /// What help calls it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::List => "Traces",
+            Self::Tree => "Trace detail: spans",
+            Self::Pane => "Trace detail: pane",
+            Self::Keys => "Keys & Projects: keys",
+            Self::Projects => "Keys & Projects: projects",
+            Self::Plan => "Keys & Projects: plan",
+            Self::Panel => "Screen",
+            Self::Overlay => "Help and problems",
+            Self::Picker => "Choice",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Binding {
+    /// What it does.
+    pub action: Action,
+    /// The action's name, `group.verb`.
+    pub name: &'static str,
+    /// Sequences of keys, single keys separated by a blank within one sequence.
+    pub keys: &'static [&'static str],
+    /// Where it works.
+    pub scopes: &'static [Scope],
+    /// One line for help.
+    pub help: &'static str,
+    /// The word in the footer, if it is offered there.
+    pub footer: Option<&'static str>,
+    /// It changes the server, which takes at least this role.
+    pub needs: Option<Role>,
+}
+
+const LIST: &[Scope] = &[Scope::List];
+const DETAIL: &[Scope] = &[Scope::Tree, Scope::Pane];
+const KEYS: &[Scope] = &[Scope::Keys];
+const PROJECTS: &[Scope] = &[Scope::Projects];
+const MANAGE: &[Scope] = &[Scope::Keys, Scope::Projects, Scope::Plan];
+const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
+const COPIED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects];
+const FRESH: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects, Scope::Plan];
+const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
+const SCREENS: &[Scope] =
+    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
+const OPENABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Projects, Scope::Picker];
+const TABBED: &[Scope] = &[Scope::List, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
+const TEXTS: &[Scope] = &[
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Keys,
+    Scope::Projects,
+    Scope::Plan,
+    Scope::Panel,
+    Scope::Overlay,
+    Scope::Picker,
+];
+const CURL: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Panel];
+const ARCHIVED: &[Scope] = &[Scope::Projects, Scope::Picker];
+
+macro_rules! table {
+    ($($action:expr, $name:literal, [$($key:literal),+], $scopes:expr, $help:literal
+        $(, $footer:literal)? $(=> $needs:expr)?);+ $(;)?) => {
+        &[$(Binding {
+            action: $action, name: $name, keys: &[$($key),+], scopes: $scopes, help: $help,
+            footer: table!(@given $($footer)?),
+            needs: table!(@given $($needs)?),
+        }),+]
+    };
+    (@given $value:expr) => { Some($value) };
+    (@given) => { None };
+}
+
+/// The table, as it is without a configuration.
+pub const BINDINGS: &[Binding] = table! {
+    Action::Open, "nav.open", ["enter"], OPENABLE, "open, go into the pane, fold or unfold, choose", "open";
+    Action::Up, "nav.up", ["up", "k"], Scope::ALL, "one up";
+    Action::Down, "nav.down", ["down", "j"], Scope::ALL, "one down";
+    Action::NewKey, "keys.create", ["c"], KEYS, "make an API key; its secret is shown once", "new" => Role::Member;
+    Action::RevokeKey, "keys.revoke", ["d"], KEYS, "revoke the selected key, after a question", "revoke" => Role::Member;
+    Action::NewProject, "projects.create", ["c"], PROJECTS, "make a project", "new" => Role::Member;
+    Action::Archive, "projects.archive", ["A"], PROJECTS, "archive the selected project, after a question", "archive" => Role::Owner;
+    Action::Unarchive, "projects.unarchive", ["U"], PROJECTS, "let the selected project take traces again", "restore" => Role::Owner;
+    Action::Autoship, "projects.autoship", ["P"], PROJECTS, "ship prompts that passed their test without approval, or not", "autoship" => Role::Owner;
+    Action::ShowArchived, "projects.archived", ["h"], ARCHIVED, "show archived projects too, or not", "archived";
+    Action::EditFilter, "list.filter", ["/"], LIST, "edit the server filter; tab completes, up recalls", "filter";
+    Action::Pause, "list.pause", ["space"], LIST, "pause or resume the live list", "pause";
+    Action::Left, "nav.left", ["left", "h"], DETAIL, "fold", "fold";
+    Action::Right, "nav.right", ["right", "l"], DETAIL, "unfold";
+    Action::Zoom, "detail.zoom", ["z"], DETAIL, "zoom the pane over the whole body", "zoom";
+    Action::NextTab, "detail.next-tab", ["]", "tab"], DETAIL, "next tab of the pane", "tab";
+    Action::PreviousTab, "detail.previous-tab", ["[", "shift-tab"], DETAIL, "previous tab of the pane";
+    Action::NextTab, "manage.next-tab", ["]", "right"], MANAGE, "next of keys, projects and plan", "tab";
+    Action::PreviousTab, "manage.previous-tab", ["[", "left"], MANAGE, "previous of keys, projects and plan";
+    Action::Find, "find.start", ["f"], FOUND, "find in what is loaded", "find";
+    Action::FindNext, "find.next", ["n"], FINDABLE, "next hit";
+    Action::FindPrevious, "find.previous", ["N"], FINDABLE, "previous hit";
+    Action::CopyId, "copy.id", ["y i", "y y"], COPIED, "copy the id of what is selected", "copy";
+    Action::CopyText, "copy.text", ["y d"], FINDABLE, "copy the input and output, or the text of the pane";
+    Action::CopyUrl, "copy.url", ["y u"], FINDABLE, "copy the address of the trace";
+    Action::CopyJson, "copy.json", ["y j"], COPIED, "copy the record as JSON";
+    Action::CopyCurl, "copy.curl", ["y c"], CURL, "copy a curl command, without the credential";
+    Action::NextTrace, "detail.next-trace", ["J"], DETAIL, "next trace of the list";
+    Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL, "previous trace of the list";
+    Action::Split, "detail.split", ["\\"], DETAIL, "one pane or two, where the width allows two";
+    Action::TextMode, "detail.text-mode", ["t"], DETAIL, "show JSON as a tree or as plain text";
+    Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
+    Action::Palette, "app.palette", [":", "ctrl-p"], SCREENS, "find an action, a screen, a project or a filter by name", "cmd";
+    Action::Projects, "app.project", ["p"], SCREENS, "show another project, or all", "project";
+    Action::Contexts, "app.context", ["ctrl-o"], SCREENS, "go to another context: its server and credential";
+    Action::Refresh, "nav.refresh", ["R"], FRESH, "ask the server again now", "refresh";
+    Action::WidenTime, "list.widen", ["w"], LIST, "drop the filter's time bounds";
+    Action::PageUp, "nav.page-up", ["pgup", "ctrl-u"], Scope::ALL, "one page up";
+    Action::PageDown, "nav.page-down", ["pgdn", "ctrl-d"], Scope::ALL, "one page down";
+    Action::Top, "nav.top", ["g g", "home"], Scope::ALL, "to the first";
+    Action::Bottom, "nav.bottom", ["end"], LIST, "to the last loaded row";
+    Action::Bottom, "nav.bottom", ["G", "end"], TEXTS, "to the last";
+    Action::Follow, "list.follow", ["G"], LIST, "to the newest, and follow";
+    Action::Back, "nav.back", ["esc"], Scope::ALL, "back; never quits", "back";
+    Action::LastPlace, "nav.last-place", ["-"], SCREENS, "the place before this one";
+    Action::Screen(1), "screen.traces", ["1"], SCREENS, "Traces";
+    Action::Screen(2), "screen.evals", ["2"], SCREENS, "Evals";
+    Action::Screen(3), "screen.metrics", ["3"], SCREENS, "Metrics";
+    Action::Screen(4), "screen.failures", ["4"], SCREENS, "Failures";
+    Action::Screen(5), "screen.approvals", ["5"], SCREENS, "Approvals";
+    Action::Screen(6), "screen.webhooks", ["6"], SCREENS, "Webhooks";
+    Action::Screen(7), "screen.keys", ["7"], SCREENS, "Keys & Projects";
+    Action::Screen(8), "screen.search", ["8"], SCREENS, "Search";
+    Action::NextScreen, "screen.next", ["tab"], TABBED, "next screen";
+    Action::PreviousScreen, "screen.previous", ["shift-tab"], TABBED, "previous screen";
+    Action::Problems, "app.problems", ["!"], Scope::ALL, "log of the last problems";
+    Action::Help, "app.help", ["?"], Scope::ALL, "the keys of this place", "help";
+    Action::Redraw, "app.redraw", ["ctrl-l"], Scope::ALL, "draw the screen afresh";
+    Action::Suspend, "app.suspend", ["ctrl-z"], Scope::ALL, "suspend to the shell";
+    Action::Quit, "app.quit", ["q", "ctrl-c"], Scope::ALL, "quit", "quit";
+};

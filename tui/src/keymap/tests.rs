@@ -1,0 +1,81 @@
+//! The table as it is, and with keys of a reader's own.
+
+use super::*;
+
+fn action(keymap: &Keymap, scope: Scope, sequence: &str) -> Option<Action> {
+    match keymap.lookup(scope, sequence) {
+        Lookup::Action(binding) => Some(binding.action),
+        Lookup::Prefix | Lookup::Nothing => None,
+    }
+}
+
+fn rebound(name: &str, keys: &[&str]) -> Result<Keymap, KeymapError> {
+    let keys = keys.iter().map(|it| (*it).to_owned()).collect();
+    Keymap::new(&[(name.to_owned(), keys)].into())
+}
+
+#[test]
+fn no_two_rows_of_a_scope_clash() {
+    assert_eq!(Keymap::default().clash(), None);
+}
+
+#[test]
+fn every_key_of_the_table_can_be_pressed() {
+    assert!(BINDINGS.iter().flat_map(|it| it.keys).all(|key| names::is_sequence(key)));
+}
+
+#[test]
+fn movement_copy_and_quit_mean_the_same_everywhere() {
+    let keymap = Keymap::default();
+    for scope in Scope::ALL {
+        assert_eq!(action(&keymap, *scope, "j"), Some(Action::Down));
+        assert_eq!(action(&keymap, *scope, "ctrl-c"), Some(Action::Quit));
+        assert_eq!(action(&keymap, *scope, "esc"), Some(Action::Back));
+    }
+}
+
+#[test]
+fn a_sequence_is_found_after_its_prefix() {
+    let keymap = Keymap::default();
+    assert!(matches!(keymap.lookup(Scope::List, "y"), Lookup::Prefix));
+    assert_eq!(action(&keymap, Scope::List, "y i"), Some(Action::CopyId));
+    assert!(matches!(keymap.lookup(Scope::List, "y q"), Lookup::Nothing));
+    assert!(keymap.continuations(Scope::List, "y").iter().any(|(key, _)| *key == "c"));
+}
+
+#[test]
+fn every_row_of_a_footer_fits_a_word() {
+    assert!(BINDINGS.iter().filter_map(|it| it.footer).all(|word| word.len() <= 8 && word.is_ascii()));
+}
+
+#[test]
+fn the_toml_names_each_action_once() {
+    let toml = Keymap::default().to_toml();
+    assert_eq!(toml.matches("\"nav.bottom\"").count(), 1);
+    assert!(toml.contains("\"detail.split\" = [\"\\\\\"]"), "{toml}");
+}
+
+#[test]
+fn another_key_takes_the_place_of_the_old_ones() {
+    let keymap = rebound("list.pause", &["ctrl-f", "g p"]).unwrap();
+    assert_eq!(action(&keymap, Scope::List, "ctrl-f"), Some(Action::Pause));
+    assert_eq!(action(&keymap, Scope::List, "g p"), Some(Action::Pause));
+    assert_eq!(action(&keymap, Scope::List, "space"), None);
+    assert!(keymap.to_toml().contains("\"list.pause\" = [\"ctrl-f\", \"g p\"]"));
+    assert_eq!(action(&rebound("list.pause", &[]).unwrap(), Scope::List, "space"), None);
+}
+
+#[test]
+fn keys_that_clash_or_do_not_exist_are_refused() {
+    for (name, key, why) in [
+        ("list.pause", "s", "`s` of `list.sort` clash in Traces"),
+        ("list.pause", "y", "`y i` of `copy.id` clash in Traces"),
+        ("list.puase", "s", "there is no action `list.puase`"),
+        ("list.pause", "ctlr-f", "`ctlr-f` of `list.pause` is not a key"),
+        ("list.pause", "", "is not a key"),
+        ("nav.up", "n", "clash in Traces"),
+    ] {
+        let error = rebound(name, &[key]).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! What the console is started with.
+
+use std::fmt;
+
+use api::filter::Saved;
+
+use crate::keymap::Rebinding;
+
+/// How the console is started.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The server to begin with.
+    pub connection: Connection,
+    /// Servers that can be gone to without leaving, each with its stored credentials.
+    pub contexts: Vec<Connection>,
+    /// Saved filters, used as `@name`.
+    pub filters: Saved,
+    /// Keys that the reader gave to actions.
+    pub keys: Rebinding,
+    /// Filter to begin with.
+    pub filter: Option<String>,
+    /// Id of the trace to open.
+    pub trace: Option<String>,
+    /// Digit or name of the screen to begin with.
+    pub screen: Option<String>,
+}
+
+/// A server, how to sign in to it, and how to treat it.
+#[derive(Clone, Default)]
+pub struct Connection {
+    /// Base address of the server.
+    pub url: String,
+    /// API key, if there is one.
+    pub api_key: Option<String>,
+    /// Session token, if there is one. It goes with what only people may do.
+    pub session_token: Option<String>,
+    /// Name of the context, shown in the header.
+    pub context: Option<String>,
+    /// The context is marked as one to be careful with.
+    pub protected: bool,
+    /// Offer nothing that changes the server.
+    pub read_only: bool,
+    /// Name or id of the project to show; all projects if absent.
+    pub project: Option<String>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secret = |secret: &Option<String>| secret.as_ref().map(|_| "***");
+        f.debug_struct("Connection")
+            .field("url", &self.url)
+            .field("api_key", &secret(&self.api_key))
+            .field("session_token", &secret(&self.session_token))
+            .field("context", &self.context)
+            .field("protected", &self.protected)
+            .field("read_only", &self.read_only)
+            .field("project", &self.project)
+            .finish()
+    }
+}
+
+/// What the console knows of a [`Connection`]. Nothing here is secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Address of the server, without a slash at its end.
+    pub url: String,
+    /// Name of the context in use.
+    pub context: Option<String>,
+    /// The context is protected.
+    pub protected: bool,
+    /// Nothing that changes the server is offered.
+    pub read_only: bool,
+    /// There is an API key.
+    pub api_key: bool,
+    /// There is a session token.
+    pub session: bool,
+    /// Which credential reads, for people: its kind and first characters.
+    pub credential: Option<String>,
+    /// The environment variable that holds such a credential.
+    pub variable: &'static str,
+    /// Name or id of the project asked for.
+    pub project: Option<String>,
+}
+
+impl Target {
+    /// What may be shown of a connection.
+    pub fn of(connection: &Connection) -> Self {
+        let prefix = |secret: &str| secret.chars().take(11).collect::<String>();
+        let (credential, variable) = match (&connection.api_key, &connection.session_token) {
+            (Some(key), _) => (Some(format!("API key {}...", prefix(key))), "LOUPE_API_KEY"),
+            (None, Some(_)) => (Some("session token".to_owned()), "LOUPE_SESSION_TOKEN"),
+            (None, None) => (None, "LOUPE_API_KEY"),
+        };
+        Self {
+            url: connection.url.trim_end_matches('/').to_owned(),
+            context: connection.context.clone(),
+            protected: connection.protected,
+            read_only: connection.read_only,
+            api_key: connection.api_key.is_some(),
+            session: connection.session_token.is_some(),
+            credential,
+            variable,
+            project: connection.project.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        let connection = Connection {
+            api_key: Some("lp_abcdefghSECRET".to_owned()),
+            session_token: Some("SECRET".to_owned()),
+            ..Connection::default()
+        };
+        let shown = format!("{connection:?} {:?}", Target::of(&connection));
+        assert!(!shown.contains("SECRET") && shown.contains("lp_abcdefgh..."), "{shown}");
+    }
+}

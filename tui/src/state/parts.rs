@@ -1,0 +1,129 @@
+//! The smaller things that the state is made of.
+
+use api::Timestamp;
+use uuid::Uuid;
+
+use crate::msg::NetError;
+
+/// How the list learns of new traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Nothing has been heard of the server yet.
+    Connecting,
+    /// Over the stream.
+    Streaming,
+    /// By asking every two seconds.
+    Polling,
+    /// The server does not answer, or answers that it can't.
+    Away {
+        /// Since when.
+        since: Timestamp,
+        /// Attempts made since.
+        attempts: u32,
+        /// What it answered, if it did.
+        status: Option<u16>,
+    },
+    /// The credential was refused, so nothing is asked until the reader says so.
+    Refused(NetError),
+}
+
+/// What an open request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Who the credential belongs to.
+    Me,
+    /// The projects, to find the one asked for.
+    Lookup,
+    /// The projects, to show them.
+    Projects,
+    /// The API keys.
+    Keys,
+    /// A change.
+    Change,
+    /// A list, to see whether a change happened whose answer was lost.
+    Check,
+    /// The first page of the list.
+    First,
+    /// An older page.
+    More,
+    /// What is new.
+    Poll,
+    /// More of what is new: the first page did not reach the known rows.
+    Fill,
+    /// The opened trace.
+    Trace(Uuid),
+    /// More spans of the opened trace.
+    Spans(Uuid),
+}
+
+/// A problem, as the log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What was tried and what came of it.
+    pub text: String,
+}
+
+/// A short notice in the status line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// The notice.
+    pub text: String,
+    /// It tells of a failure.
+    pub bad: bool,
+    /// When it goes.
+    pub until: Timestamp,
+}
+
+/// What lies over the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    /// The keys; the words narrow them down.
+    Help {
+        /// First visible line.
+        top: usize,
+        /// What to show only.
+        words: String,
+    },
+    /// The log of problems.
+    Problems {
+        /// First visible line.
+        top: usize,
+    },
+    /// The choice of a project.
+    Projects {
+        /// The project under the cursor; nothing stands for all of them.
+        selected: Option<Uuid>,
+    },
+    /// The choice of a context.
+    Contexts {
+        /// The row under the cursor.
+        selected: usize,
+    },
+    /// Everything that can be gone to or done, narrowed down by what is typed.
+    Palette {
+        /// The row under the cursor, among those that fit.
+        selected: usize,
+    },
+}
+
+/// A place to come back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The screen's digit.
+    pub screen: u8,
+    /// The opened trace.
+    pub trace: Option<Uuid>,
+}
+
+/// The filter line.
+#[derive(Debug, Default)]
+pub struct FilterLine {
+    /// The text in force.
+    pub text: String,
+    /// Texts used before, oldest first.
+    pub history: Vec<String>,
+    /// What is wrong with the text being edited, and at which character.
+    pub error: Option<(usize, String)>,
+}

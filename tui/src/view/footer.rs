@@ -1,0 +1,78 @@
+//! The line of keys.
+
+use crate::{
+    keymap::{Action, Row, key_label},
+    screens::dialog,
+    state::State,
+    text::width,
+    theme::Tone,
+    widgets::table::Pieces,
+};
+
+/// A key, the word for what it does, and the role that it takes and the reader has not.
+type Offer = (String, String, bool);
+
+/// As many of the scope's offers as there is room for, in the table's order, and help at the
+/// end of them. What takes another role than the reader's is named, but dimmed.
+pub fn keys(state: &State, cols: usize) -> Pieces {
+    let glyphs = &state.theme.glyphs;
+    let fixed = |words: &[(&str, &str)]| {
+        words
+            .iter()
+            .map(|(key, word)| (key_label(key, glyphs), (*word).to_owned(), false))
+            .collect::<Vec<_>>()
+    };
+    if let Some(open) = &state.dialog {
+        return line(&fixed(dialog::keys(open))).cut(cols, &state.theme);
+    }
+    if state.input.is_some() {
+        return line(&fixed(&[("enter", "use"), ("esc", "cancel"), ("ctrl-u", "clear")]));
+    }
+    let rows = state.keymap.of_scope(state.scope());
+    let mut offers: Vec<Offer> = rows.filter_map(|row| offer(state, row)).collect();
+    let last = offers.iter().position(|(_, word, _)| word == "help").map(|at| offers.remove(at));
+    let room = cols.saturating_sub(8);
+    let mut used = 0;
+    offers.retain(|(key, word, _)| {
+        used += width(key) + word.len() + 3;
+        used <= room
+    });
+    offers.extend(last);
+    line(&offers).cut(cols, &state.theme)
+}
+
+fn offer(state: &State, row: &Row) -> Option<Offer> {
+    let (binding, glyphs) = (row.binding, &state.theme.glyphs);
+    let word = match (binding.action, state.list.paused) {
+        (Action::Pause, true) => "resume",
+        (Action::Open, _) if state.overlay.is_some() => "choose",
+        (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",
+        _ => binding.footer?,
+    };
+    let mut label = key_label(row.keys.first()?.split(' ').next()?, glyphs);
+    if binding.action == Action::Left {
+        if glyphs.ascii {
+            label.push('/');
+        }
+        label.push_str(&key_label("right", glyphs));
+    }
+    let Some(needed) = binding.needs else { return Some((label, word.to_owned(), false)) };
+    if state.target.read_only {
+        return None;
+    }
+    let short = state.me.as_ref().is_some_and(|me| me.role < needed);
+    let word = if short { format!("{word} ({needed})") } else { word.to_owned() };
+    Some((label, word, short))
+}
+
+fn line(offers: &[Offer]) -> Pieces {
+    let mut line = Pieces::new();
+    for (at, (key, word, short)) in offers.iter().enumerate() {
+        let (strong, plain) = if *short { (Tone::Dim, Tone::Dim) } else { (Tone::Strong, Tone::Plain) };
+        line = line
+            .plain(if at == 0 { " " } else { "  " })
+            .add(strong, key.clone())
+            .add(plain, format!(" {word}"));
+    }
+    line
+}
