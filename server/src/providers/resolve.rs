@@ -1,6 +1,7 @@
 //! From a name to addresses.
 
 use std::{
+    hash::{BuildHasher, RandomState},
     io,
     net::{IpAddr, ToSocketAddrs},
     sync::Arc,
@@ -18,30 +19,56 @@ pub trait Resolver: Send + Sync + 'static {
     fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a>;
 }
 
-/// Look-ups at the same time. The system's resolver blocks a thread for as long as somebody's
-/// slow name server likes; what else needs such threads shall not wait for that.
-const LOOKUPS: usize = 64;
+/// Lanes of look-ups. A look-up blocks a thread for as long as somebody's slow name server likes;
+/// whoever owns that name shall hold up no more than one lane with it, and all lanes together no
+/// more than half of the threads that there are.
+const LANES: usize = 32;
+
+/// Look-ups at the same time in a lane.
+const LANE_WIDTH: usize = 8;
+
+/// What looks up one name, blocking.
+type Ask = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 /// The system's resolver: the hosts file, DNS, whatever the machine is set up with.
 pub struct SystemResolver {
-    lookups: Arc<Semaphore>,
+    ask: Ask,
+    /// Keyed at random, so that nobody can choose whom to meet in a lane.
+    hasher: RandomState,
+    lanes: Vec<Arc<Semaphore>>,
 }
 
 impl Default for SystemResolver {
     fn default() -> Self {
-        Self { lookups: Arc::new(Semaphore::new(LOOKUPS)) }
+        Self::asking(|name| Ok((name, 0).to_socket_addrs()?.map(|it| it.ip()).collect()))
+    }
+}
+
+impl SystemResolver {
+    /// With another way to look up a name.
+    pub fn asking(ask: Ask) -> Self {
+        let lanes = (0..LANES).map(|_| Arc::new(Semaphore::new(LANE_WIDTH))).collect();
+        Self { ask, hasher: RandomState::new(), lanes }
+    }
+
+    /// The lane of a name. Names with the same two last labels are likely of one owner.
+    fn lane(&self, name: &str) -> Arc<Semaphore> {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let owner = name.rmatch_indices('.').nth(1).map_or(name, |(dot, _)| &name[dot..]);
+        let lane = self.hasher.hash_one(owner.trim_start_matches('.')) % LANES as u64;
+        Arc::clone(&self.lanes[lane as usize])
     }
 }
 
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a> {
         Box::pin(async move {
-            let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
-            let name = name.to_owned();
+            let permit = self.lane(name).acquire_owned().await.map_err(io::Error::other)?;
+            let (ask, name) = (self.ask, name.to_owned());
             let lookup = tokio::task::spawn_blocking(move || {
                 // Whoever asked may have given up; the thread is busy all the same.
                 let _permit = permit;
-                (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|it| it.ip()).collect())
+                ask(&name)
             });
             lookup.await.map_err(io::Error::other)?
         })

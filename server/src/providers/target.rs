@@ -11,6 +11,9 @@ use url::{Host, Position, Url};
 
 use super::{address, guard::Refusal};
 
+/// The longest text that is read, in bytes: reading names in other scripts is not free.
+const LONGEST: usize = 8 * 1024;
+
 /// The longest host name that DNS knows, in bytes.
 const LONGEST_NAME: usize = 253;
 
@@ -39,6 +42,9 @@ impl Target {
     /// [`Refusal::Private`] for an address that is hidden in an odd notation and not public;
     /// [`Refusal::NotHttps`] for all else that is not a plain http or https URL.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
+        if text.len() > LONGEST {
+            return Err(Refusal::NotHttps);
+        }
         let url = Url::parse(text).map_err(|_| Refusal::NotHttps)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::NotHttps);

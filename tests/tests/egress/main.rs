@@ -11,6 +11,7 @@ mod addresses;
 mod bodies;
 mod heads;
 mod names;
+mod notations;
 mod openings;
 mod rebinding;
 mod receiver;

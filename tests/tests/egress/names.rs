@@ -1,6 +1,6 @@
 //! Names: every address that one has is judged, and one bad address spoils it.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server::{
     config::EgressSettings,
@@ -87,4 +87,28 @@ async fn a_silent_name_server_is_not_waited_for() {
 async fn the_machine_resolves() {
     let found = SystemResolver::default().resolve("localhost").await.unwrap();
     assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
+}
+
+/// A look-up blocks a thread, and nobody can take that thread back.
+#[tokio::test]
+async fn slow_names_hold_up_only_their_own_lane() {
+    let resolver = Arc::new(SystemResolver::asking(|name| {
+        if name.ends_with(".slow.example") {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(vec![PUBLIC.parse().unwrap()])
+    }));
+    for n in 0..200 {
+        let resolver = Arc::clone(&resolver);
+        tokio::spawn(async move { resolver.resolve(&format!("{n}.slow.example")).await });
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut quick = 0;
+    for n in 0..100 {
+        let name = format!("hook.owner-{n}.example");
+        let answer = tokio::time::timeout(Duration::from_millis(200), resolver.resolve(&name)).await;
+        quick += usize::from(answer.is_ok());
+    }
+    // One name in 32 meets the slow ones by chance.
+    assert!(quick >= 80, "{quick} of 100");
 }
