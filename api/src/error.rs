@@ -84,6 +84,10 @@ codes! {
     Unauthorized = "unauthorized", 401;
     /// The feature is not part of the plan.
     PlanUpgradeRequired = "plan_upgrade_required", 402;
+    /// The month's traces are used up.
+    IngestQuotaExceeded = "ingest_quota_exceeded", 402;
+    /// Every seat of the plan is taken.
+    SeatLimitExceeded = "seat_limit_exceeded", 402;
     /// The role is too low.
     ForbiddenRole = "forbidden_role", 403;
     /// The key's scopes do not allow this call.
@@ -92,6 +96,8 @@ codes! {
     SessionRequired = "session_required", 403;
     /// The token is signed well, but its tenant does not exist.
     UnknownTenant = "unknown_tenant", 403;
+    /// The session's subject was removed from the tenant.
+    MemberRemoved = "member_removed", 403;
     /// Ingest into an archived project.
     ProjectArchived = "error.project.archived", 403;
     /// No such resource for this tenant.
@@ -102,12 +108,18 @@ codes! {
     Conflict = "conflict", 409;
     /// The tenant's last active project can't be archived.
     CannotArchiveLast = "error.project.cannot_archive_last", 409;
+    /// A request with the same idempotency key has not been answered yet.
+    IdempotencyInFlight = "idempotency_in_flight", 409;
     /// The body is over the limit, compressed or not.
     PayloadTooLarge = "payload_too_large", 413;
     /// The content type or encoding is not served.
     UnsupportedMediaType = "unsupported_media_type", 415;
     /// The shape is right, but a value is not allowed.
     ValidationFailed = "validation_failed", 422;
+    /// The idempotency key was used with another body.
+    IdempotencyKeyReused = "idempotency_key_reused", 422;
+    /// The minute's requests are used up.
+    RateLimited = "rate_limited", 429;
     /// Something is wrong on this side.
     Internal = "internal", 500;
     /// The server has more work than it can queue, or its database is away.

@@ -42,12 +42,12 @@ pub struct Project {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewProject {
-    /// Unique within the tenant, 1 to 200 characters.
+    /// Unique within the tenant, 1 to 500 characters.
     pub name: String,
     /// Default: false.
     #[serde(default)]
     pub prompt_autoship_enabled: Option<bool>,
-    /// Days after which traces are deleted; default: never.
+    /// 1 to 3650 days after which traces are deleted; default: never.
     #[serde(default)]
     pub retention_days: Option<i64>,
 }

@@ -1,7 +1,7 @@
 //! Commands of the operator, beside a running server on the same database.
 
-use anyhow::Context;
-use api::{Plan, Role, Timestamp};
+use anyhow::{Context, bail};
+use api::{Plan, Role, Timestamp, audit::ActorKind};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -11,10 +11,11 @@ use crate::{
         master_key::MasterKey,
         session::{Claims, Sessions},
     },
+    audit::{self, Action, Actor, Event},
     clock::Clock,
     config::Config,
     first_start,
-    store::{self, Db},
+    store::{self, Db, Transaction},
 };
 
 /// What the operator can do.
@@ -85,8 +86,18 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
         Command::CreateTenant { name, plan, external_id, json } => {
             let db = open(config).await?;
             let txn = db.begin().await?;
-            let made = first_start::create_tenant(&txn, &name, plan, external_id, None, clock.now()).await?;
-            txn.commit().await?;
+            let taken = external_id.clone();
+            let made = first_start::create_tenant(&txn, &name, plan, external_id, None, clock.now()).await;
+            let made = made.map_err(|error| match taken {
+                Some(id) if store::is_duplicate(&error) => {
+                    anyhow::anyhow!("another tenant has the external id `{id}`")
+                }
+                _ => error.into(),
+            })?;
+            let event =
+                Event::of(Action::TenantCreate).on(made.tenant_id).with(json!({"name": name, "plan": plan}));
+            audit::record(&txn, operator(made.tenant_id), event, clock.now()).await?;
+            commit(txn).await?;
             let key = json!({
                 "id": made.key.id, "name": made.key.name, "prefix": made.key.prefix, "scopes": [],
                 "created_at": Timestamp::from_micros(made.key.created_at), "secret": made.secret.reveal(),
@@ -103,8 +114,14 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
         }
         Command::SetPlan { tenant, plan, json } => {
             let db = open(config).await?;
-            let row = store::tenants::set_plan(&db.write, tenant, plan).await?;
-            let row = row.with_context(|| format!("there is no tenant {tenant}"))?;
+            let txn = db.begin().await?;
+            let was = store::tenants::get(&txn, tenant).await?;
+            let row = store::tenants::set_plan(&txn, tenant, plan).await?;
+            let (was, row) = was.zip(row).with_context(|| format!("there is no tenant {tenant}"))?;
+            let event =
+                Event::of(Action::TenantPlan).on(tenant).with(json!({"from": was.plan, "to": row.plan}));
+            audit::record(&txn, operator(tenant), event, clock.now()).await?;
+            commit(txn).await?;
             Ok(show(json, &tenant_json(&row), || format!("tenant {} is on {} now", row.tenant_id, row.plan)))
         }
         Command::ListTenants { json } => {
@@ -120,6 +137,12 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
         }
         Command::IssueToken { tenant, role, subject, ttl, json } => {
             let sessions = Sessions::configured(config, || Ok(vec![master_key(config)?.derive("session")]))?;
+            let db = open(config).await?;
+            if store::tenants::get(&db.read, tenant).await?.is_none() {
+                bail!(
+                    "there is no tenant {tenant}; `loupe-server admin list-tenants` shows those that there are"
+                );
+            }
             let expires = clock.now() / 1_000_000 + ttl;
             let claims = Claims {
                 sub: subject.unwrap_or_else(|| format!("local-{role}")),
@@ -129,10 +152,27 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
                 nbf: None,
             };
             let token = sessions.issue(&claims)?;
+            let event =
+                Event::of(Action::TokenIssue).on(tenant).with(json!({"subject": claims.sub, "role": role}));
+            audit::record(&db.write, operator(tenant), event, clock.now()).await?;
             let value = json!({"token": token, "expires_at": Timestamp::from_micros(expires.saturating_mul(1_000_000))});
             Ok(show(json, &value, || token.clone()))
         }
     }
+}
+
+/// Commits what servers beside this command remember otherwise.
+async fn commit(txn: Transaction) -> anyhow::Result<()> {
+    store::settings::new_generation(&txn).await?;
+    Ok(txn.commit().await?)
+}
+
+/// Whoever runs a command, as the audit log has it.
+fn operator(tenant_id: Uuid) -> Actor {
+    #[expect(clippy::disallowed_methods, reason = "whose shell this is, is no setting")]
+    let account = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let id = account.unwrap_or_else(|_| "operator".to_owned());
+    Actor { tenant_id, kind: ActorKind::Operator, id, request_id: None }
 }
 
 /// The master key: given, or kept in the data directory on SQLite.

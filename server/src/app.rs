@@ -2,26 +2,24 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use moka::future::Cache;
 use semantics::prices::PriceTable;
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use crate::{
-    access::{api_key::ApiKey, master_key::MasterKey, oidc::Provider, session::Sessions},
+    access::{master_key::MasterKey, oidc::Provider, seal::Sealer, session::Sessions},
     clock::Clock,
     config::Config,
     error::Result,
     http::{cursor::Cursors, routes},
-    ingest::{prices::PriceBook, writer::Writer},
+    ingest::writer::Writer,
+    known::Known,
+    limits::{Addresses, Limits},
     providers::{Egress, resolve::Resolver},
-    store::{self, Db, keys::KnownKey},
+    store::{self, Db, Transaction},
     telemetry::Telemetry,
 };
-
-/// How long what other processes may change is remembered: a revoked key stops within it.
-const MEMORY: Duration = Duration::from_secs(1);
 
 /// The state of a server process.
 pub struct App {
@@ -35,6 +33,8 @@ pub struct App {
     pub sessions: Sessions,
     /// Signs and checks cursors.
     pub cursors: Cursors,
+    /// Seals and opens secrets.
+    pub sealer: Sealer,
     /// Stores traces.
     pub writer: Writer,
     /// Tells which tenants have new or changed traces in this process.
@@ -45,15 +45,16 @@ pub struct App {
     pub telemetry: Arc<Telemetry>,
     /// Prices for all tenants.
     pub prices: Arc<PriceTable>,
+    /// Requests a minute of tenants.
+    pub limits: Limits,
+    /// Requests a minute of whoever has no valid token.
+    pub addresses: Addresses,
+    /// What is remembered of the database.
+    pub known: Arc<Known>,
     /// Bytes of request bodies held in memory, in KiB.
     pub body_memory: Arc<Semaphore>,
     /// Requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
-    keys: Cache<[u8; 32], Option<Arc<KnownKey>>>,
-    projects: Cache<(Uuid, String), Option<(Uuid, bool)>>,
-    archived: Cache<(Uuid, Uuid), Option<bool>>,
-    tenants: Cache<Uuid, Option<Arc<entities::tenant::Model>>>,
-    books: Cache<Uuid, Arc<PriceBook>>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -70,32 +71,34 @@ impl App {
         config: Config,
         master: &MasterKey,
     ) -> anyhow::Result<Arc<Self>> {
+        let prices = Arc::new(config.price_table()?);
         let (writer, queue) = Writer::new();
         let (changed, _) = broadcast::channel(1_024);
         let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock))?.unzip();
-        let sessions = Sessions::configured(&config, || Ok(vec![master.derive("session")]))?.with(provider);
+        let keys = |label| master.derive_all(label).into_iter().map(|it| it.1).collect::<Vec<_>>();
+        let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with(provider);
         let telemetry = Arc::new(Telemetry::new(routes::names(), clock.now()));
         let app = Arc::new(Self {
             sessions,
             telemetry,
-            cursors: Cursors::new(master.derive("cursor")),
+            cursors: Cursors::new(keys("cursor")),
+            sealer: Sealer::new(master),
             egress: Egress::new(&config.egress, vec![config.listen], resolver)?,
-            prices: Arc::new(config.price_table()?),
+            limits: Limits::new(db.clone()),
+            addresses: Addresses::new(config.unauthenticated_per_minute),
+            known: Arc::new(Known::new(db.clone(), Arc::clone(&prices))),
+            prices,
             body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),
             decoding: Arc::new(Semaphore::new(config.decoders())),
             writer,
             changed,
-            keys: Cache::builder().max_capacity(10_000).time_to_live(MEMORY).build(),
-            projects: Cache::builder().max_capacity(10_000).time_to_live(MEMORY).build(),
-            archived: Cache::builder().max_capacity(10_000).time_to_live(MEMORY).build(),
-            tenants: Cache::builder().max_capacity(10_000).time_to_live(MEMORY).build(),
-            books: Cache::builder().max_capacity(1_000).time_to_live(MEMORY * 30).build(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
             db,
             clock,
             config,
         });
+        app.spawn(Arc::clone(&app.known).watch(app.stopping.clone()));
         for _ in 0..app.db.writers() {
             app.spawn(queue.clone().run(
                 app.db.clone(),
@@ -140,85 +143,15 @@ impl App {
         self.db.clone().close().await;
     }
 
-    /// What is known of a key, working or not.
+    /// Commits a change of what processes remember, and makes all of them forget: this one now,
+    /// the others within a second.
     ///
     /// # Errors
-    /// When the database fails.
-    pub async fn key(&self, key: &ApiKey) -> Result<Option<Arc<KnownKey>>> {
-        let hash = key.hash();
-        if let Some(known) = self.keys.get(&hash).await {
-            return Ok(known);
-        }
-        let known = store::keys::by_hash(self.db.current(), &hash).await?.map(Arc::new);
-        self.keys.insert(hash, known.clone()).await;
-        Ok(known)
-    }
-
-    /// One tenant.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn tenant(&self, id: Uuid) -> Result<Option<Arc<entities::tenant::Model>>> {
-        if let Some(known) = self.tenants.get(&id).await {
-            return Ok(known);
-        }
-        let known = store::tenants::get(self.db.current(), id).await?.map(Arc::new);
-        self.tenants.insert(id, known.clone()).await;
-        Ok(known)
-    }
-
-    /// Id of a tenant's project by name, and whether it is archived.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn project_named(&self, tenant: Uuid, name: &str) -> Result<Option<(Uuid, bool)>> {
-        let key = (tenant, name.to_owned());
-        if let Some(known) = self.projects.get(&key).await {
-            return Ok(known);
-        }
-        let found = store::projects::by_name(self.db.current(), tenant, name).await?;
-        let known = found.map(|it| (it.id, it.archived_at.is_some()));
-        if known.is_some() {
-            self.projects.insert(key, known).await;
-        }
-        Ok(known)
-    }
-
-    /// Whether a tenant's project is archived; none if there is no such project.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn is_archived(&self, tenant: Uuid, id: Uuid) -> Result<Option<bool>> {
-        if let Some(known) = self.archived.get(&(tenant, id)).await {
-            return Ok(known);
-        }
-        let known =
-            store::projects::get(self.db.current(), tenant, id).await?.map(|it| it.archived_at.is_some());
-        self.archived.insert((tenant, id), known).await;
-        Ok(known)
-    }
-
-    /// The prices of a tenant.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn price_book(&self, tenant: Uuid) -> Result<Arc<PriceBook>> {
-        if let Some(book) = self.books.get(&tenant).await {
-            return Ok(book);
-        }
-        let own = store::prices::all(self.db.current(), tenant).await?;
-        let book = Arc::new(PriceBook::new(Arc::clone(&self.prices), own.into_iter().collect()));
-        self.books.insert(tenant, Arc::clone(&book)).await;
-        Ok(book)
-    }
-
-    /// Forgets what is remembered of keys, tenants, projects and prices, after this process
-    /// changed some of it.
-    pub fn forget(&self) {
-        self.keys.invalidate_all();
-        self.projects.invalidate_all();
-        self.archived.invalidate_all();
-        self.tenants.invalidate_all();
-        self.books.invalidate_all();
+    /// When the database fails; nothing has changed then.
+    pub async fn commit(&self, txn: Transaction) -> Result<()> {
+        store::settings::new_generation(&txn).await?;
+        txn.commit().await?;
+        self.known.forget();
+        Ok(())
     }
 }

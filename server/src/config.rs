@@ -112,6 +112,10 @@ pub struct Config {
     )]
     pub trusted_proxies: TrustedProxies,
 
+    /// Requests a minute that an address may send without a valid token.
+    #[arg(long, env = "LOUPE_UNAUTHENTICATED_PER_MINUTE", default_value_t = 600, value_name = "N")]
+    pub unauthenticated_per_minute: u32,
+
     /// At the first start, also write the context `local` with the key and an owner's session
     /// of 30 days into the profile of the command line.
     #[arg(long, env = "LOUPE_WRITE_PROFILE")]

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod admin;
 pub mod app;
+pub mod audit;
 pub mod clock;
 pub mod config;
 pub mod error;
@@ -15,6 +16,8 @@ pub mod housekeeping;
 pub mod http;
 pub mod ingest;
 mod jobs;
+pub mod known;
+pub mod limits;
 pub mod long_trace;
 pub mod providers;
 pub mod queue;

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 # Tables that no tenant owns.
-SHARED = {"setting", "api_key"}
+SHARED = {"setting", "api_key", "external_tenant"}
 
 # Statements over all tenants: few, known, without a lock, and on nobody's path.
 OVER_TENANTS = {

@@ -14,10 +14,11 @@
 use std::sync::Arc;
 
 use api::{Plan, Role};
+use sea_orm::{EntityTrait, Set};
 use server::{
-    access::{api_key::ApiKey, master_key::MasterKey, session::Claims},
+    access::{api_key::ApiKey, master_key::MasterKey, plans::Quota, session::Claims},
     app::App,
-    clock::{Clock, FakeClock},
+    clock::{Clock, FakeClock, month},
     config, first_start,
     providers::resolve::{FakeResolver, Resolver},
     queue::worker,
@@ -219,14 +220,42 @@ impl TestApp {
 
     /// A session that claims this tenant.
     pub fn session_of(&self, tenant: Uuid, role: Role) -> Caller {
+        self.session_with(&format!("test-{role}"), tenant, role)
+    }
+
+    /// A session of the tenant, of this subject.
+    pub fn session_as(&self, subject: &str, role: Role) -> Caller {
+        self.session_with(subject, self.tenant, role)
+    }
+
+    fn session_with(&self, subject: &str, tenant: Uuid, role: Role) -> Caller {
         let claims = Claims {
-            sub: format!("test-{role}"),
+            sub: subject.to_owned(),
             tenant_id: tenant.to_string(),
             role: role.as_str().to_owned(),
             exp: self.clock.now() / 1_000_000 + 3_600,
             nbf: None,
         };
         self.bearer(&self.app.sessions.issue(&claims).unwrap())
+    }
+
+    /// Counts `n` traces as stored in this month, without storing them.
+    pub async fn use_traces(&self, n: i64) {
+        let row = entities::quota_use::ActiveModel {
+            tenant_id: Set(self.tenant),
+            month: Set(month(self.clock.now())),
+            quota: Set(Quota::Traces.as_str().to_owned()),
+            slot: Set(0),
+            used: Set(n),
+        };
+        entities::quota_use::Entity::insert(row).exec_without_returning(&self.app.db.write).await.unwrap();
+    }
+
+    /// Puts the tenant on another plan, as the operator's command does.
+    pub async fn set_plan(&self, plan: Plan) {
+        let txn = self.app.db.begin().await.unwrap();
+        server::store::tenants::set_plan(&txn, self.tenant, plan).await.unwrap();
+        self.app.commit(txn).await.unwrap();
     }
 
     /// Another tenant: its id and its full-access key.

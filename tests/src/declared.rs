@@ -23,7 +23,9 @@ pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
     assert_eq!(code.status(), status, "{method} {path}: {}", code.as_str());
     let declared = match route(method, path) {
         Some(route) => openapi::codes(route).contains(&code),
-        None => matches!(code, ErrorCode::NotFound | ErrorCode::MethodNotAllowed),
+        None => {
+            matches!(code, ErrorCode::NotFound | ErrorCode::MethodNotAllowed | ErrorCode::RateLimited)
+        }
     };
     assert!(declared, "{method} {path}: {} is not declared", code.as_str());
 }

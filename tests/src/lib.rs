@@ -13,6 +13,12 @@ pub mod sse;
 pub use app::{On, TestApp};
 pub use caller::{Caller, Reply};
 
+/// How often a test that tries its luck tries it: `few`, unless `LOUPE_TEST_ROUNDS` says more.
+#[allow(clippy::disallowed_methods, reason = "how thorough a run is, is for whoever starts it")]
+pub fn rounds(few: usize) -> usize {
+    std::env::var("LOUPE_TEST_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
+}
+
 /// Runs each test on SQLite and on PostgreSQL, with a server of its own.
 ///
 /// ```ignore

@@ -30,9 +30,11 @@ enum Told {
     Session,
     /// 403 `forbidden_role`.
     Role,
+    /// 404 `not_found`: this caller has no such thing.
+    Nothing,
 }
 
-use Told::{Pass as P, Role as R, Scope as S, Session as K, Tenant as N, Token as T};
+use Told::{Nothing as X, Pass as P, Role as R, Scope as S, Session as K, Tenant as N, Token as T};
 
 /// What the [`personas`] are told, in their order.
 type Row = [Told; 11];
@@ -42,6 +44,9 @@ const OPEN: Row = [P, P, P, P, /**/ P, P, P, P, /**/ P, P, P];
 const READ: Row = [T, T, T, N, /**/ P, P, P, P, /**/ P, P, P];
 const SEND: Row = [T, T, T, N, /**/ P, P, R, S, /**/ R, P, P];
 const KEYS: Row = [T, T, T, N, /**/ K, K, K, S, /**/ R, P, P];
+const HERE: Row = [T, T, T, N, /**/ K, K, K, S, /**/ P, P, P];
+const HOME: Row = [T, T, T, N, /**/ K, K, K, S, /**/ R, R, P];
+const SELF: Row = [T, T, T, N, /**/ P, P, P, P, /**/ X, X, X];
 const RULE: Row = [T, T, T, N, /**/ P, R, R, S, /**/ R, R, P];
 
 /// A request to one route.
@@ -89,8 +94,11 @@ fn cases() -> Vec<Case> {
         get("/v1/apikeys", KEYS, ok),
         send(Method::POST, "/v1/apikeys", KEYS, (201, ""), (JSON, r#"{"name":"n"}"#)),
         send(Method::DELETE, "/v1/apikeys/{id}", KEYS, missing, ("", "")),
+        get("/v1/apikeys/current", SELF, ok),
         get("/v1/projects", READ, ok),
         get("/v1/projects/{id}", READ, missing),
+        send(Method::POST, "/v1/projects", SEND, (409, "conflict"), (JSON, r#"{"name":"default"}"#)),
+        send(Method::PATCH, "/v1/projects/{id}", RULE, missing, (JSON, "{}")),
         send(Method::POST, "/v1/projects/{id}/archive", RULE, missing, ("", "")),
         send(Method::POST, "/v1/projects/{id}/unarchive", RULE, missing, ("", "")),
         get("/v1/models", READ, ok),
@@ -102,6 +110,10 @@ fn cases() -> Vec<Case> {
             (JSON, r#"{"input_per_million":1,"output_per_million":2}"#),
         ),
         get("/v1/me", READ, ok),
+        get("/v1/members", HERE, ok),
+        send(Method::DELETE, "/v1/members/{id}", HOME, missing, ("", "")),
+        send(Method::PATCH, "/v1/members/{id}", HOME, missing, (JSON, r#"{"status":"active"}"#)),
+        get("/v1/audit-log", RULE, ok),
     ]
 }
 
@@ -173,6 +185,7 @@ on_both_databases! {
                     S => (403, "scope_forbidden"),
                     K => (403, "session_required"),
                     R => (403, "forbidden_role"),
+                    X => (404, "not_found"),
                 };
                 let (status, code) = answer(caller, case).await;
                 if (status, code.as_str()) != expected {
@@ -227,6 +240,8 @@ on_both_databases! {
         let project = projects["projects"][0]["id"].as_str().unwrap().to_owned();
         let keys = app.session_of(other, Role::Owner).get("/v1/apikeys").await.ok();
         let key = keys["apikeys"][0]["id"].as_str().unwrap().to_owned();
+        let members = app.session_of(other, Role::Owner).get("/v1/members").await.ok();
+        let member = members["members"][0]["id"].as_str().unwrap().to_owned();
 
         let targets = [
             (Method::GET, "/v1/traces/{id}", &trace),
@@ -234,6 +249,9 @@ on_both_databases! {
             (Method::GET, "/v1/traces/{id}/spans", &trace),
             (Method::DELETE, "/v1/apikeys/{id}", &key),
             (Method::GET, "/v1/projects/{id}", &project),
+            (Method::PATCH, "/v1/projects/{id}", &project),
+            (Method::PATCH, "/v1/members/{id}", &member),
+            (Method::DELETE, "/v1/members/{id}", &member),
             (Method::POST, "/v1/projects/{id}/archive", &project),
             (Method::POST, "/v1/projects/{id}/unarchive", &project),
         ];
@@ -245,7 +263,10 @@ on_both_databases! {
         for (method, path, id) in targets {
             let mut answers = Vec::new();
             for id in [id.as_str(), NOBODY] {
-                let request = owner.request(method.clone(), &path.replace("{id}", id)).header("x-request-id", "same");
+                let mut request = owner.request(method.clone(), &path.replace("{id}", id)).header("x-request-id", "same");
+                if method == Method::PATCH {
+                    request = request.json(&json!({"status": "active"}));
+                }
                 let reply = owner.send(request).await;
                 reply.is(404, "not_found");
                 answers.push(reply.text());

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use api::{ErrorCode, Plan, Role};
 use reqwest::Method;
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait};
 use serde_json::{Value, json};
 use server::http::{openapi, routes};
 use tests::{On, Reply, TestApp, on_both_databases};
@@ -159,6 +159,56 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Option<Reply> {
             app.app.db.write.execute_unprepared("DROP TABLE model_price").await.unwrap();
             key.get("/v1/models").await
         }
+        ErrorCode::IngestQuotaExceeded => {
+            app.use_traces(50_000).await;
+            key.post("/v1/ingest", &json!({})).await
+        }
+        ErrorCode::SeatLimitExceeded => {
+            for n in 0..3 {
+                app.session_as(&format!("seat-{n}"), Role::Member).get("/v1/me").await.ok();
+            }
+            app.session_as("one-more", Role::Owner).get("/v1/me").await
+        }
+        ErrorCode::MemberRemoved => {
+            let viewer = app.session(Role::Viewer);
+            viewer.get("/v1/me").await.ok();
+            let members = owner.get("/v1/members").await.ok();
+            let rows = members["members"].as_array().unwrap();
+            let row = rows.iter().find(|it| it["role"] == "viewer").unwrap();
+            owner.delete(&format!("/v1/members/{}", row["id"].as_str().unwrap())).await.ok();
+            viewer.get("/v1/me").await
+        }
+        ErrorCode::IdempotencyKeyReused => {
+            let post =
+                |body| key.request(Method::POST, "/v1/ingest").header("idempotency-key", "k").json(&body);
+            key.send(post(json!({"name": "a"}))).await.ok();
+            key.send(post(json!({"name": "b"}))).await
+        }
+        ErrorCode::IdempotencyInFlight => {
+            let post =
+                || key.request(Method::POST, "/v1/ingest").header("idempotency-key", "k").json(&json!({}));
+            let decoders = u32::try_from(app.app.config.decoders()).unwrap();
+            // While nobody may decode, the first request can't end.
+            let held = app.app.decoding.acquire_many(decoders).await.unwrap();
+            let first = tokio::spawn({
+                let (key, post) = (key.clone(), post());
+                async move { key.send(post).await }
+            });
+            // Whoever came first would wait for us.
+            while entities::idempotency::Entity::find().count(&app.app.db.write).await.unwrap() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let second = key.send(post()).await;
+            drop(held);
+            first.await.unwrap().ok();
+            second
+        }
+        ErrorCode::RateLimited => {
+            for _ in 0..3 {
+                app.anonymous().get("/v1/traces").await.is(401, "unauthorized");
+            }
+            app.anonymous().get("/v1/traces").await
+        }
         ErrorCode::Overloaded => {
             let memory = app.app.body_memory.clone();
             let _held =
@@ -170,7 +220,12 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Option<Reply> {
 
 async fn every_code_can_be_provoked_on(database: On) {
     for code in ErrorCode::ALL {
-        let app = TestApp::with(database, Plan::Starter, &["--max-body-bytes", "4096"]).await;
+        let app = TestApp::with(
+            database,
+            Plan::Starter,
+            &["--max-body-bytes", "4096", "--unauthenticated-per-minute", "3"],
+        )
+        .await;
         match provoke(&app, *code).await {
             Some(reply) => {
                 reply.is(code.status(), code.as_str());

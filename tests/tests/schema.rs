@@ -9,9 +9,9 @@ use server::store::{Db, sqlite_url};
 use sqlx::Row;
 use tests::postgres::Database;
 
-/// Tables that no tenant owns: the list of migrations, settings of the installation, and keys,
-/// which are looked up by their hash before the tenant is known.
-const NOT_OF_A_TENANT: [&str; 3] = ["seaql_migrations", "setting", "api_key"];
+/// Tables that no tenant owns: the list of migrations, settings of the installation, and what is
+/// looked up before the tenant is known: keys by their hash, tenants by their name elsewhere.
+const NOT_OF_A_TENANT: [&str; 4] = ["seaql_migrations", "setting", "api_key", "external_tenant"];
 
 const SQLITE_COLUMNS: &str = "SELECT m.name, p.name, CAST(p.\"notnull\" AS BOOLEAN) \
      FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";

@@ -1,5 +1,7 @@
 //! The caller and what a route asks of one.
 
+use std::sync::Arc;
+
 use api::{ErrorCode, Plan, Role, Scope};
 use uuid::Uuid;
 
@@ -16,6 +18,8 @@ pub struct Caller {
     pub role: Role,
     /// Which kind of token.
     pub credential: Credential,
+    /// The request's id.
+    pub request_id: Arc<str>,
 }
 
 /// Which kind of token a caller has.
@@ -28,12 +32,12 @@ pub enum Credential {
         /// The project that its traces go to.
         project_id: Uuid,
         /// Empty means full access.
-        scopes: Vec<Scope>,
+        scopes: Arc<[Scope]>,
     },
     /// A dashboard session.
     Session {
         /// The token's subject.
-        subject: String,
+        subject: Arc<str>,
         /// Microseconds.
         expires_at: i64,
     },

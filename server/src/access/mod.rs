@@ -8,6 +8,8 @@ pub mod jwt;
 pub mod master_key;
 pub mod oidc;
 pub mod plans;
+pub mod seal;
+pub mod seats;
 pub mod session;
 mod strict_json;
 

@@ -1,95 +1,60 @@
-//! Who is calling: the one place that reads tokens and compares access with the caller.
+//! Who is calling: the one place that reads tokens.
 
 use std::sync::Arc;
 
-use api::{ErrorCode, Plan, Role, Scope};
-use axum::{
-    extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, header, request::Parts},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use api::{ErrorCode, Plan};
+use axum::http::{HeaderMap, header};
 
+use super::outer::RequestId;
 use crate::{
-    access::{Access, Caller, Credential, api_key::ApiKey},
+    access::{Caller, Credential, api_key::ApiKey, seats, session::Session},
     app::App,
-    error::{Error, Result, internal, problem},
+    error::{Error, Result, problem},
 };
 
-/// What [`guard`] needs to know.
-#[derive(Clone)]
-pub struct Guard {
-    /// The state.
-    pub app: Arc<App>,
-    /// What the route asks for.
-    pub access: Access,
-}
-
-/// Lets a request pass whose token may do what the route does.
-pub async fn guard(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    if guard.access != Access::Open {
-        let caller = match caller(&guard.app, request.headers()).await {
-            Ok(caller) => caller,
-            Err(error) => return error.into_response(),
-        };
-        if let Err(problem) = guard.access.check(&caller) {
-            return Error::from(problem).into_response();
-        }
-        request.extensions_mut().insert(caller);
-    }
-    next.run(request).await
-}
-
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
-        // Missing only if a handler asks for a caller on an open route.
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| internal().into())
-    }
-}
-
-async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller> {
+/// The caller that a request's token stands for.
+///
+/// # Errors
+/// `unauthorized` without a valid token; what [`seats::admit`] says of a session.
+pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> Result<Caller> {
     let token = bearer(headers)?;
     let now = app.clock.now();
     if let Some(key) = ApiKey::parse(token) {
-        let known = app
-            .key(&key)
-            .await?
-            .filter(|it| it.key.revoked_at.is_none() && it.key.expires_at.is_none_or(|at| at > now));
+        let known = app.known.key(&key).await?.filter(|it| it.expires_at.is_none_or(|at| at > now));
         let Some(known) = known else {
             return Err(unauthorized("the API key is unknown, revoked or expired"));
         };
-        let scopes = known.key.scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
         return Ok(Caller {
-            tenant_id: known.tenant.tenant_id,
-            plan: plan(&known.tenant)?,
-            role: known.key.role.parse::<Role>().map_err(anyhow::Error::from)?,
+            tenant_id: known.tenant_id,
+            plan: known.plan,
+            role: known.role,
             credential: Credential::Key {
-                id: known.key.id,
-                project_id: known.key.project_id,
-                scopes: scopes.collect::<Result<_, _>>().map_err(anyhow::Error::from)?,
+                id: known.id,
+                project_id: known.project_id,
+                scopes: Arc::clone(&known.scopes),
             },
+            request_id: request_id.0,
         });
     }
-    let session = app
-        .sessions
-        .check(token, now)
-        .await?
-        .ok_or_else(|| unauthorized("the token is not a valid API key or session token"))?;
-    let tenant = match session.tenant.parse() {
-        Ok(id) => app.tenant(id).await?,
-        Err(_) => None,
-    };
-    let tenant = tenant.ok_or_else(|| {
+    match app.sessions.check(token, now).await? {
+        Some(session) => of_session(app, session, request_id).await,
+        None => Err(unauthorized("the token is not a valid API key or session token")),
+    }
+}
+
+async fn of_session(app: &App, session: Session, request_id: RequestId) -> Result<Caller> {
+    let tenant = app.known.tenant_claimed(&session.tenant).await?.ok_or_else(|| {
         problem(ErrorCode::UnknownTenant, "the token is valid, but its tenant does not exist here")
     })?;
-    Ok(Caller {
+    let caller = Caller {
         tenant_id: tenant.tenant_id,
-        plan: plan(&tenant)?,
+        plan: tenant.plan.parse::<Plan>().map_err(anyhow::Error::from)?,
         role: session.role,
-        credential: Credential::Session { subject: session.subject, expires_at: session.expires_at },
-    })
+        credential: Credential::Session { subject: session.subject.into(), expires_at: session.expires_at },
+        request_id: request_id.0,
+    };
+    seats::admit(app, &caller).await?;
+    Ok(caller)
 }
 
 /// The token of the one `Authorization: Bearer` header.
@@ -106,10 +71,6 @@ fn bearer(headers: &HeaderMap) -> Result<&str> {
         return Err(malformed());
     }
     Ok(token)
-}
-
-fn plan(tenant: &entities::tenant::Model) -> Result<Plan> {
-    Ok(tenant.plan.parse::<Plan>().map_err(anyhow::Error::from)?)
 }
 
 fn unauthorized(message: &str) -> Error {

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::error::{Error, problem};
 
-/// Signs and checks cursors.
-pub struct Cursors([u8; 32]);
+/// Signs and checks cursors: the first key signs, all check.
+pub struct Cursors(Vec<[u8; 32]>);
 
 /// Bytes of a position: time and id.
 const POSITION: usize = 24;
@@ -17,9 +17,9 @@ const POSITION: usize = 24;
 const TAG: usize = 16;
 
 impl Cursors {
-    /// With the key that signs.
-    pub fn new(key: [u8; 32]) -> Self {
-        Self(key)
+    /// With the keys, of which the first signs.
+    pub fn new(keys: Vec<[u8; 32]>) -> Self {
+        Self(keys)
     }
 
     /// The cursor of a position. `scope` names the list and its filters.
@@ -27,7 +27,8 @@ impl Cursors {
         let mut bytes = Vec::with_capacity(POSITION + TAG);
         bytes.extend(at.to_be_bytes());
         bytes.extend(id.as_bytes());
-        let tag = self.mac(tenant, scope, &bytes).finalize().into_bytes();
+        let key = self.0.first().map_or(&[][..], |it| it);
+        let tag = mac(key, tenant, scope, &bytes).finalize().into_bytes();
         bytes.extend(&tag[..TAG]);
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
@@ -66,19 +67,22 @@ impl Cursors {
         if tag.len() != TAG {
             return None;
         }
-        self.mac(tenant, scope, position).verify_truncated_left(tag).ok()?;
+        let signed = |key: &[u8; 32]| mac(key, tenant, scope, position).verify_truncated_left(tag).is_ok();
+        if !self.0.iter().any(signed) {
+            return None;
+        }
         let (at, id) = position.split_at(8);
         Some((i64::from_be_bytes(at.try_into().ok()?), Uuid::from_slice(id).ok()?))
     }
+}
 
-    fn mac(&self, tenant: Uuid, scope: &str, position: &[u8]) -> Hmac<Sha256> {
-        // HMAC takes keys of any length.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { unreachable!("any key will do") };
-        mac.update(tenant.as_bytes());
-        mac.update(position);
-        mac.update(scope.as_bytes());
-        mac
-    }
+fn mac(key: &[u8], tenant: Uuid, scope: &str, position: &[u8]) -> Hmac<Sha256> {
+    // HMAC takes keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { unreachable!("any key will do") };
+    mac.update(tenant.as_bytes());
+    mac.update(position);
+    mac.update(scope.as_bytes());
+    mac
 }
 
 #[cfg(test)]
@@ -87,18 +91,19 @@ mod tests {
 
     #[test]
     fn cursors_open_only_where_they_were_sealed() {
-        let cursors = Cursors::new([7; 32]);
+        let cursors = Cursors::new(vec![[7; 32]]);
         let (tenant, position) = (Uuid::from_u128(1), (-5, Uuid::from_u128(9)));
         let cursor = cursors.seal(tenant, "traces?model=x", position);
         assert_eq!(cursors.open(tenant, "traces?model=x", &cursor).unwrap(), position);
         assert!(cursors.open(Uuid::from_u128(2), "traces?model=x", &cursor).is_err());
         assert!(cursors.open(tenant, "traces?model=y", &cursor).is_err());
-        assert!(Cursors::new([8; 32]).open(tenant, "traces?model=x", &cursor).is_err());
+        assert!(Cursors::new(vec![[8; 32], [7; 32]]).open(tenant, "traces?model=x", &cursor).is_ok());
+        assert!(Cursors::new(vec![[8; 32]]).open(tenant, "traces?model=x", &cursor).is_err());
     }
 
     #[test]
     fn no_single_flipped_bit_is_accepted() {
-        let cursors = Cursors::new([7; 32]);
+        let cursors = Cursors::new(vec![[7; 32]]);
         let cursor = cursors.seal(Uuid::nil(), "s", (1, Uuid::nil())).into_bytes();
         for i in 0..cursor.len() * 8 {
             let mut flipped = cursor.clone();

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::{project_of, read};
 use crate::{
-    access::Caller,
+    access::{Caller, plans::Quota},
     app::App,
     error::{Error, Problem, Result, problem},
     ingest::{item, part::Part, spans::Receipt},
@@ -42,15 +42,20 @@ pub async fn one(
     let source = Source::new(&app, &caller, own, &headers).await?;
     let item: TraceItem = read::parse(&held.bytes)?;
     let part = source.part(&app, &caller, item, &held.bytes).await?;
-    let Some((part, stored)) = app.writer.store(vec![part]).await?.pop() else {
+    let limit = Quota::Traces.limit(caller.plan);
+    let Some((part, stored)) = app.writer.store(vec![part], limit).await?.pop() else {
         return Err(anyhow::anyhow!("the writer answered nothing").into());
     };
     app.telemetry.ingest.stored(held.bytes.len());
-    if let Stored::Duplicate { identical } = stored {
-        let mut conflict =
-            Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
-        conflict.stored = Some((part.trace.id, identical));
-        return Err(conflict.into());
+    match stored {
+        Stored::New | Stored::Merged => {}
+        Stored::Duplicate { identical } => {
+            let mut conflict =
+                Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
+            conflict.stored = Some((part.trace.id, identical));
+            return Err(conflict.into());
+        }
+        Stored::Refused => return Err(quota_used_up(&caller).into()),
     }
     let trace = part.trace;
     let body = Ingested {
@@ -108,11 +113,22 @@ pub async fn batch(
         }
         results.push(result);
     }
-    let mut stored = app.writer.store(parts).await?.into_iter();
+    let stored = app.writer.store(parts, Quota::Traces.limit(caller.plan)).await?;
     app.telemetry.ingest.stored(held.bytes.len());
-    for result in results.iter_mut().filter(|it| it.status == ItemStatus::Accepted) {
-        if let Some((_, Stored::Duplicate { .. })) = stored.next() {
-            result.status = ItemStatus::Duplicate;
+    if !stored.is_empty() && stored.iter().all(|it| it.1 == Stored::Refused) {
+        return Err(quota_used_up(&caller).into());
+    }
+    let accepted = results.iter_mut().filter(|it| it.status == ItemStatus::Accepted);
+    for (result, (_, stored)) in accepted.zip(stored) {
+        match stored {
+            Stored::New | Stored::Merged => {}
+            Stored::Duplicate { .. } => result.status = ItemStatus::Duplicate,
+            Stored::Refused => {
+                let refused = quota_used_up(&caller);
+                result.status = ItemStatus::Rejected;
+                result.code = Some(refused.code.as_str().to_owned());
+                result.error = Some(refused.message);
+            }
         }
     }
     let count = |status| results.iter().filter(|it| it.status == status).count();
@@ -121,6 +137,16 @@ pub async fn batch(
         rejected: count(ItemStatus::Rejected),
         results,
     }))
+}
+
+/// What is said of a trace beyond the month's quota.
+pub fn quota_used_up(caller: &Caller) -> Problem {
+    let limit = Quota::Traces.limit(caller.plan).unwrap_or_default();
+    let message = format!(
+        "the month's {limit} traces of the {} plan are used up; more can be stored from the first day of the next month (UTC)",
+        caller.plan
+    );
+    Problem::new(ErrorCode::IngestQuotaExceeded, message)
 }
 
 /// A batch whose items are still text: one that can't be read must not cost the others.
@@ -144,7 +170,7 @@ impl Source {
         };
         Ok(Self {
             receipt: Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() },
-            prices: app.price_book(caller.tenant_id).await?,
+            prices: app.known.price_book(caller.tenant_id).await?,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{
-    Scope, Timestamp,
+    ErrorCode, Scope, Timestamp,
     key::{ApiKey as WireKey, ApiKeyList, NewApiKey},
 };
 use axum::{
@@ -12,16 +12,19 @@ use axum::{
     http::StatusCode,
 };
 use entities::api_key;
+use serde_json::json;
+use uuid::Uuid;
 
 use super::{
     query::{Query, path_id},
     read::ApiJson,
 };
 use crate::{
-    access::{Caller, api_key::ApiKey},
+    access::{Caller, Credential, api_key::ApiKey},
     app::App,
+    audit::{self, Action, Event},
     clock::new_id,
-    error::{Problem, Result, not_found},
+    error::{Problem, Result, not_found, problem},
     store,
 };
 
@@ -84,13 +87,17 @@ pub async fn create(
         expires_at: body.expires_at.map(Timestamp::micros),
         revoked_at: None,
     };
-    store::keys::add(&app.db.write, row.clone()).await?;
-    tracing::info!(key.id = %row.id, key.prefix = row.prefix, tenant.id = %row.tenant_id, "an API key was made");
+    let made =
+        json!({"name": row.name, "prefix": row.prefix, "scopes": scopes, "project_id": row.project_id});
+    let txn = app.db.begin().await?;
+    store::keys::add(&txn, row.clone()).await?;
+    audit::record(&txn, &caller, Event::of(Action::KeyCreate).on(row.id).with(made), now).await?;
+    app.commit(txn).await?;
     Ok((StatusCode::CREATED, Json(wire(row, Some(key.reveal().to_owned()))?)))
 }
 
 /// Revoke a key. It stops working at once here and within a second on other processes.
-#[utoipa::path(delete, path = "/v1/apikeys/{id}", tag = "API keys", params(("id" = uuid::Uuid, Path, description = "id of the key")),
+#[utoipa::path(delete, path = "/v1/apikeys/{id}", tag = "API keys", params(("id" = Uuid, Path, description = "id of the key")),
     responses((status = 204)))]
 pub async fn revoke(
     State(app): State<Arc<App>>,
@@ -98,12 +105,32 @@ pub async fn revoke(
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
     let id = path_id(&id)?;
-    if !store::keys::revoke(&app.db.write, caller.tenant_id, id, app.clock.now()).await? {
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    if !store::keys::revoke(&txn, caller.tenant_id, id, now).await? {
         return Err(not_found("API key"));
     }
-    app.forget();
-    tracing::info!(key.id = %id, tenant.id = %caller.tenant_id, "an API key was revoked");
+    audit::record(&txn, &caller, Event::of(Action::KeyRevoke).on(id), now).await?;
+    app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Show the key that this request came with.
+#[utoipa::path(get, path = "/v1/apikeys/current", tag = "API keys", responses((status = 200, body = WireKey)))]
+pub async fn current(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<WireKey>> {
+    let Credential::Key { id, .. } = caller.credential else {
+        return Err(not_found("API key: this request came with a session"));
+    };
+    of_caller(&app, caller.tenant_id, id).await.map(Json)
+}
+
+/// The key that a request came with.
+///
+/// # Errors
+/// `unauthorized` when it has been revoked since the request came.
+pub async fn of_caller(app: &App, tenant: Uuid, id: Uuid) -> Result<WireKey> {
+    let row = store::keys::get(app.db.current(), tenant, id).await?;
+    wire(row.ok_or_else(|| problem(ErrorCode::Unauthorized, "the API key was revoked just now"))?, None)
 }
 
 /// A key as it is answered.

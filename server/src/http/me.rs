@@ -23,7 +23,7 @@ use crate::{
 /// Show whose credential this is and what it may do.
 #[utoipa::path(get, path = "/v1/me", tag = "Access", responses((status = 200, body = Me)))]
 pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>> {
-    let row = app.tenant(caller.tenant_id).await?.ok_or_else(|| not_found("tenant"))?;
+    let row = app.known.tenant(caller.tenant_id).await?.ok_or_else(|| not_found("tenant"))?;
     let tenant = Tenant {
         id: row.tenant_id,
         name: row.name.clone(),
@@ -32,14 +32,9 @@ pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>>
         created_at: Timestamp::from_micros(row.created_at),
     };
     let (subject, api_key, expires_at) = match caller.credential {
-        Credential::Key { id, .. } => {
-            let key = store::keys::get(&app.db.read, caller.tenant_id, id)
-                .await?
-                .ok_or_else(|| not_found("API key"))?;
-            (None, Some(keys::wire(key, None)?), None)
-        }
+        Credential::Key { id, .. } => (None, Some(keys::of_caller(&app, caller.tenant_id, id).await?), None),
         Credential::Session { subject, expires_at } => {
-            (Some(subject), None, Some(Timestamp::from_micros(expires_at)))
+            (Some(subject.to_string()), None, Some(Timestamp::from_micros(expires_at)))
         }
     };
     let (tenant_id, month) = (caller.tenant_id, month(app.clock.now()));

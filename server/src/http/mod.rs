@@ -2,15 +2,19 @@
 //! answers written.
 
 pub mod address;
+mod audit_log;
 pub mod auth;
 mod compress;
 pub mod cors;
 pub mod cursor;
 mod docs;
+pub mod guard;
 mod health;
+mod idempotency;
 mod ingest;
 mod keys;
 mod me;
+mod members;
 mod metrics;
 mod models;
 pub mod openapi;
@@ -31,7 +35,7 @@ mod unread;
 use std::sync::Arc;
 
 use api::ErrorCode;
-use axum::{Router, middleware};
+use axum::{Router, handler::Handler, middleware};
 
 use crate::{app::App, error::problem};
 
@@ -39,8 +43,12 @@ use crate::{app::App, error::problem};
 pub fn router(app: &Arc<App>) -> Router {
     let elsewhere = app.config.metrics_listen.is_some();
     let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::PATH));
-    let router = layered(table(app, routes).merge(docs::swagger()), app);
-    router.with_state(Arc::clone(app))
+    let counted = middleware::from_fn_with_state(Arc::clone(app), guard::count);
+    let router = table(app, routes)
+        .method_not_allowed_fallback(guard::not_this_way.layer(counted.clone()))
+        .fallback(guard::nothing_here.layer(counted))
+        .merge(docs::swagger());
+    layered(router, app).with_state(Arc::clone(app))
 }
 
 /// The figures alone.
@@ -58,8 +66,13 @@ pub fn busy(app: &Arc<App>) -> Router {
 
 fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<Arc<App>> {
     routes.fold(Router::new(), |router, route| {
-        let guard = auth::Guard { app: Arc::clone(app), access: route.access };
-        let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, auth::guard));
+        let guard = guard::Guard {
+            app: Arc::clone(app),
+            access: route.access,
+            bucket: route.bucket,
+            audited: route.audited,
+        };
+        let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, guard::guard));
         router.route(route.path, handler)
     })
 }

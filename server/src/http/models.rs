@@ -8,11 +8,13 @@ use axum::{
     extract::{Path, State},
 };
 use semantics::prices::{Origin, invalid_rate};
+use serde_json::json;
 
 use super::read::ApiJson;
 use crate::{
     access::Caller,
     app::App,
+    audit::{self, Action, Event},
     error::{Problem, Result},
     ingest::part::MAX_LABEL,
     store,
@@ -53,8 +55,11 @@ pub async fn set(
     if let Some(field) = invalid_rate(&price) {
         return Err(Problem::field(field, "must lie between 0 and 1,000,000 US dollars").into());
     }
-    store::prices::set(&app.db.write, caller.tenant_id, &name, &price, app.clock.now()).await?;
-    app.forget();
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    store::prices::set(&txn, caller.tenant_id, &name, &price, now).await?;
+    audit::record(&txn, &caller, Event::of(Action::PriceSet).on(&name).with(json!(price)), now).await?;
+    app.commit(txn).await?;
     Ok(Json(wire(&name, price, Origin::Tenant)))
 }
 

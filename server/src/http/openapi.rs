@@ -39,13 +39,20 @@ use crate::access::{Access, Keys};
         super::keys::list,
         super::keys::create,
         super::keys::revoke,
+        super::keys::current,
         super::projects::list,
+        super::projects::create,
         super::projects::detail,
+        super::projects::update,
         super::projects::archive,
         super::projects::unarchive,
         super::models::list,
         super::models::set,
         super::me::me,
+        super::members::list,
+        super::members::remove,
+        super::members::update,
+        super::audit_log::list,
     ),
     components(schemas(ErrorBody))
 )]
@@ -133,6 +140,8 @@ pub fn codes(route: &Route) -> Vec<ErrorCode> {
         codes.extend([
             ErrorCode::Unauthorized,
             ErrorCode::UnknownTenant,
+            ErrorCode::MemberRemoved,
+            ErrorCode::SeatLimitExceeded,
             ErrorCode::ForbiddenRole,
             ErrorCode::ScopeForbidden,
             ErrorCode::SessionRequired,
@@ -141,6 +150,18 @@ pub fn codes(route: &Route) -> Vec<ErrorCode> {
             codes.push(ErrorCode::PlanUpgradeRequired);
         }
         codes.push(ErrorCode::Overloaded);
+    }
+    if route.path.starts_with("/v1/") {
+        codes.push(ErrorCode::RateLimited);
+    }
+    if route.method == Method::POST && route.access != Access::Open {
+        codes.extend([
+            ErrorCode::ValidationFailed,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::InvalidBody,
+            ErrorCode::IdempotencyKeyReused,
+            ErrorCode::IdempotencyInFlight,
+        ]);
     }
     codes.extend(route.errors);
     codes.extend([ErrorCode::MethodNotAllowed, ErrorCode::Internal]);

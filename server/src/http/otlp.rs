@@ -14,12 +14,13 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use prost::Message;
 use semantics::otlp;
 
-use super::{project_of, read};
+use super::{ingest::quota_used_up, project_of, read};
 use crate::{
-    access::Caller,
+    access::{Caller, plans::Quota},
     app::App,
     error::{Problem, Result, problem},
     ingest::spans::{Receipt, parts},
+    store::traces::Stored,
 };
 
 /// How a request is written, and its answer with it.
@@ -64,7 +65,7 @@ pub async fn traces(
     let _memory = held.into_memory();
     drop(turn);
 
-    let prices = app.price_book(caller.tenant_id).await?;
+    let prices = app.known.price_book(caller.tenant_id).await?;
     let mut rows = Vec::new();
     for group in decoded.groups {
         let project_id = match (named, &group.project_name) {
@@ -80,10 +81,20 @@ pub async fn traces(
             .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
-    app.writer.store(rows).await?;
+    let stored = app.writer.store(rows, Quota::Traces.limit(caller.plan)).await?;
     app.telemetry.ingest.stored(bytes);
     app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
-    Ok(answer(form, decoded.rejected, decoded.rejection))
+    let refused: Vec<_> = stored.iter().filter(|it| it.1 == Stored::Refused).map(|it| &it.0).collect();
+    if refused.is_empty() {
+        return Ok(answer(form, decoded.rejected, decoded.rejection));
+    }
+    let used_up = quota_used_up(&caller);
+    if refused.len() == stored.len() {
+        return Err(used_up.into());
+    }
+    let spans: usize = refused.iter().map(|it| it.spans.len()).sum();
+    let message = format!("{}: {}", used_up.code.as_str(), used_up.message);
+    Ok(answer(form, decoded.rejected + spans, Some(message)))
 }
 
 /// Metrics are not stored; stock SDKs are told so in a way that keeps them quiet.

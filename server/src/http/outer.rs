@@ -25,6 +25,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The machine-readable code, on answers of the OTLP endpoints.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
 
+/// A request's id, an extension of every request.
+#[derive(Clone, Debug, Default)]
+pub struct RequestId(pub Arc<str>);
+
 /// How the caller reads errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Encoding {
@@ -40,7 +44,8 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let figures = app.telemetry.http.begin(request.method().as_str(), route);
     compress::accept_plain(request.headers_mut());
-    let id = request_id(request.headers());
+    let id: Arc<str> = request_id(request.headers()).into();
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
     let mut response = AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
@@ -50,7 +55,7 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
         response
     });
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
-        tracing::error!(request.id = id, request.line = line, fault, "{line} failed");
+        tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");
     }
     let unwritten = response.extensions_mut().remove::<Unwritten>().map(|it| it.0);
     let problem = unwritten.or_else(|| unanswered(&response));

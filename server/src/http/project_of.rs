@@ -2,15 +2,13 @@
 
 use api::ErrorCode;
 use axum::http::HeaderMap;
-use entities::project;
 use uuid::Uuid;
 
+use super::projects;
 use crate::{
     access::{Caller, Credential},
     app::App,
-    clock::new_id,
     error::{Problem, Result, problem},
-    ingest::part::MAX_LABEL,
     store,
 };
 
@@ -24,10 +22,12 @@ const MAX_PROJECTS: u64 = 100;
 pub async fn own(app: &App, caller: &Caller) -> Result<Uuid> {
     let archived_or_missing = || archived("the project");
     match &caller.credential {
-        Credential::Key { project_id, .. } => match app.is_archived(caller.tenant_id, *project_id).await? {
-            Some(false) => Ok(*project_id),
-            _ => Err(archived_or_missing()),
-        },
+        Credential::Key { project_id, .. } => {
+            match app.known.is_archived(caller.tenant_id, *project_id).await? {
+                Some(false) => Ok(*project_id),
+                _ => Err(archived_or_missing()),
+            }
+        }
         Credential::Session { .. } => {
             let project = store::projects::oldest_active(&app.db.read, caller.tenant_id).await?;
             project.map(|it| it.id).ok_or_else(archived_or_missing)
@@ -40,16 +40,13 @@ pub async fn own(app: &App, caller: &Caller) -> Result<Uuid> {
 /// # Errors
 /// `error.project.archived` when it is archived; `validation_failed` when it can't be made.
 pub async fn named(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
-    let name = name.trim().replace('\0', "\u{fffd}");
-    if name.is_empty() || name.chars().nth(MAX_LABEL).is_some() {
-        return Err(Problem::field("project_name", format!("must have 1 to {MAX_LABEL} characters")).into());
-    }
+    let name = projects::checked_name("project_name", name)?;
     let tenant = caller.tenant_id;
-    let known = match app.project_named(tenant, &name).await? {
+    let known = match app.known.project_named(tenant, &name).await? {
         Some(known) => Some(known),
         None => {
             create(app, tenant, &name).await?;
-            app.project_named(tenant, &name).await?
+            app.known.project_named(tenant, &name).await?
         }
     };
     match known {
@@ -70,27 +67,18 @@ pub fn header_name(headers: &HeaderMap) -> Result<Option<String>> {
 }
 
 async fn create(app: &App, tenant: Uuid, name: &str) -> Result<()> {
-    if store::projects::count(&app.db.write, tenant).await? >= MAX_PROJECTS {
+    let txn = app.db.begin().await?;
+    // Many requests may name new projects at once; the tenant may not have more for it.
+    store::tenants::lock(&txn, tenant).await?;
+    if store::projects::by_name(&txn, tenant, name).await?.is_some() {
+        return Ok(());
+    }
+    if store::projects::count(&txn, tenant).await? >= MAX_PROJECTS {
         let message = format!("there is no such project, and the tenant has {MAX_PROJECTS} already");
         return Err(Problem::field("project_name", message).into());
     }
-    let now = app.clock.now();
-    let row = project::Model {
-        tenant_id: tenant,
-        id: new_id(),
-        name: name.to_owned(),
-        prompt_autoship_enabled: false,
-        retention_days: None,
-        archived_at: None,
-        created_at: now,
-        updated_at: now,
-    };
-    match store::projects::add(&app.db.write, row).await {
-        Ok(()) => Ok(()),
-        // Another request was first.
-        Err(error) if store::is_duplicate(&error) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    store::projects::add(&txn, projects::new(tenant, name.to_owned(), app.clock.now())).await?;
+    Ok(txn.commit().await?)
 }
 
 fn archived(what: &str) -> crate::error::Error {

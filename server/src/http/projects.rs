@@ -1,25 +1,39 @@
-//! Projects: reading, archiving, unarchiving.
+//! Projects: reading, making, changing, archiving, unarchiving.
 
 use std::sync::Arc;
 
 use api::{
     ErrorCode, Timestamp,
-    project::{Project, ProjectList, ProjectStatus},
+    project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus},
 };
 use axum::{
     Json,
     extract::{Path, State},
+    http::StatusCode,
 };
 use entities::project;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::query::{Query, invalid, path_id};
+use super::{
+    query::{Query, invalid, path_id},
+    read::ApiJson,
+};
 use crate::{
     access::Caller,
     app::App,
-    error::{Result, not_found, problem},
-    store::projects::{self as store, Show},
+    audit::{self, Action, Event},
+    clock::new_id,
+    error::{Error, Problem, Result, not_found, problem},
+    ingest::part::MAX_LABEL,
+    store::{
+        DbError, is_duplicate,
+        projects::{self as store, Show},
+    },
 };
+
+/// Longest retention, in days.
+const MAX_RETENTION: i32 = 3_650;
 
 /// List projects, newest first; archived ones only when asked for.
 #[utoipa::path(get, path = "/v1/projects", tag = "Projects", params(
@@ -55,6 +69,62 @@ pub async fn detail(
     row.map(|it| Json(wire(it))).ok_or_else(|| not_found("project"))
 }
 
+/// Make a project.
+#[utoipa::path(post, path = "/v1/projects", tag = "Projects", request_body = NewProject,
+    responses((status = 201, body = Project)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewProject>,
+) -> Result<(StatusCode, Json<Project>)> {
+    let now = app.clock.now();
+    let row = project::Model {
+        prompt_autoship_enabled: body.prompt_autoship_enabled.unwrap_or(false),
+        retention_days: retention(body.retention_days)?,
+        ..new(caller.tenant_id, checked_name("name", &body.name)?, now)
+    };
+    let txn = app.db.begin().await?;
+    store::add(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
+    let made = json!({"name": row.name, "retention_days": row.retention_days});
+    audit::record(&txn, &caller, Event::of(Action::ProjectCreate).on(row.id).with(made), now).await?;
+    app.commit(txn).await?;
+    Ok((StatusCode::CREATED, Json(wire(row))))
+}
+
+/// Change a project's settings.
+///
+/// What is absent stays. With `retention_days` older traces go, soon and for good.
+#[utoipa::path(patch, path = "/v1/projects/{id}", tag = "Projects", request_body = ProjectChange,
+    params(("id" = Uuid, Path, description = "id of the project")),
+    responses((status = 200, body = Project)))]
+pub async fn update(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    ApiJson(body): ApiJson<ProjectChange>,
+) -> Result<Json<Project>> {
+    let (id, now) = (path_id(&id)?, app.clock.now());
+    let name = body.name.as_deref().map(|it| checked_name("name", it)).transpose()?;
+    let keep_days = body.retention_days.map(retention).transpose()?;
+    let txn = app.db.begin().await?;
+    let was = store::lock(&txn, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
+    let row = project::Model {
+        name: name.unwrap_or_else(|| was.name.clone()),
+        prompt_autoship_enabled: body.prompt_autoship_enabled.unwrap_or(was.prompt_autoship_enabled),
+        retention_days: keep_days.unwrap_or(was.retention_days),
+        ..was.clone()
+    };
+    if row == was {
+        return Ok(Json(wire(was)));
+    }
+    let row = project::Model { updated_at: now, ..row };
+    store::replace(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
+    let event = Event::of(Action::ProjectUpdate).on(id).with(changes(&was, &row));
+    audit::record(&txn, &caller, event, now).await?;
+    app.commit(txn).await?;
+    Ok(Json(wire(row)))
+}
+
 /// Archive a project: ingest with its keys is refused from now on; data, keys and history are kept.
 #[utoipa::path(post, path = "/v1/projects/{id}/archive", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
@@ -63,7 +133,7 @@ pub async fn archive(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Project>> {
-    set_archived(&app, caller.tenant_id, path_id(&id)?, true).await
+    set_archived(&app, &caller, path_id(&id)?, true).await
 }
 
 /// Unarchive a project: ingest resumes at once, with the same keys.
@@ -74,30 +144,87 @@ pub async fn unarchive(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Project>> {
-    set_archived(&app, caller.tenant_id, path_id(&id)?, false).await
+    set_archived(&app, &caller, path_id(&id)?, false).await
 }
 
-async fn set_archived(app: &App, tenant: Uuid, id: Uuid, archive: bool) -> Result<Json<Project>> {
-    let now = app.clock.now();
+async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Result<Json<Project>> {
+    let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
     // Two projects archived at the same time must not both be told that the other remains.
     let active = store::lock_active(&txn, tenant).await?;
-    let row = store::get(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
-    let row = match (archive, row.archived_at) {
-        // Already as asked: nothing changes.
-        (true, Some(_)) | (false, None) => row,
-        (true, None) if active.iter().all(|it| *it == id) => {
-            return Err(problem(
-                ErrorCode::CannotArchiveLast,
-                "this is the tenant's last active project and can't be archived",
-            ));
-        }
-        (true, None) => store::set_archived(&txn, row, Some(now), now).await?,
-        (false, Some(_)) => store::set_archived(&txn, row, None, now).await?,
-    };
-    txn.commit().await?;
-    app.forget();
+    let was = store::get(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
+    // Already as asked: nothing changes.
+    if was.archived_at.is_some() == archive {
+        return Ok(Json(wire(was)));
+    }
+    if archive && active.iter().all(|it| *it == id) {
+        return Err(problem(
+            ErrorCode::CannotArchiveLast,
+            "this is the tenant's last active project and can't be archived",
+        ));
+    }
+    let row = project::Model { archived_at: archive.then_some(now), updated_at: now, ..was };
+    store::replace(&txn, row.clone()).await?;
+    let action = if archive { Action::ProjectArchive } else { Action::ProjectUnarchive };
+    let event = Event::of(action).on(id).with(json!({"name": row.name}));
+    audit::record(&txn, caller, event, now).await?;
+    app.commit(txn).await?;
     Ok(Json(wire(row)))
+}
+
+/// A project that has only a name.
+pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
+    project::Model {
+        tenant_id: tenant,
+        id: new_id(),
+        name,
+        prompt_autoship_enabled: false,
+        retention_days: None,
+        archived_at: None,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// A name as it is stored.
+///
+/// # Errors
+/// `validation_failed` when it is empty or too long.
+pub fn checked_name(field: &str, text: &str) -> Result<String> {
+    let name = text.trim().replace('\0', "\u{fffd}");
+    if name.is_empty() || name.chars().nth(MAX_LABEL).is_some() {
+        return Err(Problem::field(field, format!("must have 1 to {MAX_LABEL} characters")).into());
+    }
+    Ok(name)
+}
+
+fn retention(days: Option<i64>) -> Result<Option<i32>> {
+    let Some(days) = days else { return Ok(None) };
+    let allowed = i32::try_from(days).ok().filter(|it| (1..=MAX_RETENTION).contains(it));
+    let problem =
+        || Problem::field("retention_days", format!("must lie between 1 and {MAX_RETENTION}, or be null"));
+    Ok(Some(allowed.ok_or_else(problem)?))
+}
+
+fn name_taken(error: DbError, name: &str) -> Error {
+    match is_duplicate(&error) {
+        true => problem(ErrorCode::Conflict, format!("there is a project \"{name}\" already")),
+        false => error.into(),
+    }
+}
+
+/// What differs, each with what it was and what it is.
+fn changes(was: &project::Model, is: &project::Model) -> Value {
+    let pairs = [
+        ("name", json!(was.name), json!(is.name)),
+        ("prompt_autoship_enabled", json!(was.prompt_autoship_enabled), json!(is.prompt_autoship_enabled)),
+        ("retention_days", json!(was.retention_days), json!(is.retention_days)),
+    ];
+    pairs
+        .into_iter()
+        .filter(|it| it.1 != it.2)
+        .map(|(name, from, to)| (name.to_owned(), json!({"from": from, "to": to})))
+        .collect()
 }
 
 fn wire(row: project::Model) -> Project {

@@ -82,6 +82,20 @@ pub fn require_json(headers: &HeaderMap) -> Result<()> {
 /// bodies are held already.
 pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Held> {
     let packing = packing(headers)?;
+    let Held { bytes, mut memory } = packed(app, headers, body).await?;
+    if packing == Packing::None {
+        return Ok(Held { bytes, memory });
+    }
+    // Unpacked in steps, each of which must find room.
+    let bytes = unpack(app, packing, &bytes, app.config.max_body_bytes, &mut memory)?;
+    Ok(Held { bytes: bytes.into(), memory })
+}
+
+/// Reads a body to its end as it is sent.
+///
+/// # Errors
+/// As [`read`], but for what unpacking finds.
+pub async fn packed(app: &App, headers: &HeaderMap, body: Body) -> Result<Held> {
     let limit = app.config.max_body_bytes;
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > limit) {
@@ -92,11 +106,6 @@ pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Held> {
     let bytes = tokio::time::timeout(within, collect(app, body, declared.unwrap_or(0), &mut memory))
         .await
         .map_err(|_| problem(ErrorCode::InvalidBody, "the body did not arrive in time"))??;
-    if packing == Packing::None {
-        return Ok(Held { bytes: bytes.into(), memory });
-    }
-    // Unpacked in steps, each of which must find room.
-    let bytes = unpack(app, packing, &bytes, limit, &mut memory)?;
     Ok(Held { bytes: bytes.into(), memory })
 }
 

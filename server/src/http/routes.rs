@@ -7,13 +7,16 @@ use std::sync::Arc;
 use api::ErrorCode::{self, *};
 use axum::{
     http::Method,
-    routing::{MethodRouter, delete, get, post, put},
+    routing::{MethodRouter, delete, get, patch, post, put},
 };
 
-use super::{docs, health, ingest, keys, me, metrics, models, otlp, projects, stream, traces};
+use super::{
+    audit_log, docs, health, ingest, keys, me, members, metrics, models, otlp, projects, stream, traces,
+};
 use crate::{
-    access::{Access, Keys},
+    access::{Access, Keys, plans::Bucket},
     app::App,
+    audit::Action,
     telemetry::http::Name,
 };
 
@@ -25,6 +28,10 @@ pub struct Route {
     pub path: &'static str,
     /// Who may call.
     pub access: Access,
+    /// Which requests a minute it counts to.
+    pub bucket: Bucket,
+    /// What it does that is written down, so that refusals are too.
+    pub audited: Option<Action>,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -39,12 +46,20 @@ const INGEST: &[ErrorCode] = &[
     PayloadTooLarge,
     UnsupportedMediaType,
     ProjectArchived,
+    IngestQuotaExceeded,
     Conflict,
     Overloaded,
 ];
 /// Codes of handlers for OTLP.
-const OTLP: &[ErrorCode] =
-    &[InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, ProjectArchived, Overloaded];
+const OTLP: &[ErrorCode] = &[
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    ProjectArchived,
+    IngestQuotaExceeded,
+    Overloaded,
+];
 /// Codes of the signals that are answered, but not stored.
 const SIGNAL: &[ErrorCode] = &[UnsupportedMediaType];
 /// Codes of setting a price: the name of the model is read from the path.
@@ -59,6 +74,23 @@ const FOUND: &[ErrorCode] = &[InvalidQuery, NotFound];
 /// Codes of creating a key.
 const NEW_KEY: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
+/// Codes of creating what has a name.
+const NEW: &[ErrorCode] =
+    &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, Conflict];
+/// Codes of changing what has a name.
+const CHANGE: &[ErrorCode] = &[
+    InvalidQuery,
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+    Conflict,
+];
+/// Codes of changing a member.
+const CHANGE_MEMBER: &[ErrorCode] =
+    &[InvalidQuery, InvalidJson, InvalidBody, PayloadTooLarge, UnsupportedMediaType, NotFound];
 /// Codes of archiving.
 const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
 
@@ -66,23 +98,27 @@ const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
 pub fn all() -> Vec<Route> {
     let open = Access::Open;
     let viewer = Access::viewer().keys(Keys::Query);
-    let ingest = Access::member().keys(Keys::Full);
+    let any = Access::viewer().keys(Keys::Any);
+    let member = Access::member().keys(Keys::Full);
+    let owner = Access::owner().keys(Keys::Full);
+    let ingest = member;
     vec![
         row(Method::GET, "/", open, &[], get(health::root)),
         row(Method::GET, "/healthz", open, &[], get(health::live)),
         row(Method::GET, "/readyz", open, &[Overloaded], get(health::ready)),
         row(Method::GET, metrics::PATH, open, &[], get(metrics::show)),
         row(Method::GET, "/v1/openapi.json", open, &[], get(docs::document)),
-        row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)),
-        row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch)),
-        row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)),
-        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)),
-        row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)),
-        row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics)),
-        row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)),
-        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)),
-        row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)),
-        row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)),
+        row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics))
+            .counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
+        row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
         row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
@@ -91,7 +127,8 @@ pub fn all() -> Vec<Route> {
             Access::owner().keys(Keys::Full),
             FOUND,
             delete(traces::delete),
-        ),
+        )
+        .audited(Action::TraceDelete),
         row(
             Method::GET,
             "/v1/traces/{id}/spans",
@@ -100,27 +137,29 @@ pub fn all() -> Vec<Route> {
             get(traces::spans),
         ),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
-        row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create)),
-        row(Method::DELETE, "/v1/apikeys/{id}", Access::member(), FOUND, delete(keys::revoke)),
+        row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
+            .audited(Action::KeyCreate),
+        row(Method::GET, "/v1/apikeys/current", any, &[NotFound], get(keys::current)),
+        row(Method::DELETE, "/v1/apikeys/{id}", Access::member(), FOUND, delete(keys::revoke))
+            .audited(Action::KeyRevoke),
         row(Method::GET, "/v1/projects", viewer, LIST, get(projects::list)),
+        row(Method::POST, "/v1/projects", member, NEW, post(projects::create)).audited(Action::ProjectCreate),
         row(Method::GET, "/v1/projects/{id}", viewer, FOUND, get(projects::detail)),
-        row(
-            Method::POST,
-            "/v1/projects/{id}/archive",
-            Access::owner().keys(Keys::Full),
-            ARCHIVE,
-            post(projects::archive),
-        ),
-        row(
-            Method::POST,
-            "/v1/projects/{id}/unarchive",
-            Access::owner().keys(Keys::Full),
-            FOUND,
-            post(projects::unarchive),
-        ),
+        row(Method::PATCH, "/v1/projects/{id}", owner, CHANGE, patch(projects::update))
+            .audited(Action::ProjectUpdate),
+        row(Method::POST, "/v1/projects/{id}/archive", owner, ARCHIVE, post(projects::archive))
+            .audited(Action::ProjectArchive),
+        row(Method::POST, "/v1/projects/{id}/unarchive", owner, FOUND, post(projects::unarchive))
+            .audited(Action::ProjectUnarchive),
         row(Method::GET, "/v1/models", viewer, &[], get(models::list)),
-        row(Method::PUT, "/v1/models/{name}", Access::owner().keys(Keys::Full), PRICE, put(models::set)),
-        row(Method::GET, "/v1/me", Access::viewer().keys(Keys::Any), &[], get(me::me)),
+        row(Method::PUT, "/v1/models/{name}", owner, PRICE, put(models::set)).audited(Action::PriceSet),
+        row(Method::GET, "/v1/me", any, &[], get(me::me)),
+        row(Method::GET, "/v1/members", Access::viewer(), LIST, get(members::list)),
+        row(Method::DELETE, "/v1/members/{id}", Access::owner(), FOUND, delete(members::remove))
+            .audited(Action::MemberRemove),
+        row(Method::PATCH, "/v1/members/{id}", Access::owner(), CHANGE_MEMBER, patch(members::update))
+            .audited(Action::MemberRestore),
+        row(Method::GET, "/v1/audit-log", owner, LIST, get(audit_log::list)),
     ]
 }
 
@@ -143,5 +182,17 @@ fn row(
     errors: &'static [ErrorCode],
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { method, path, access, errors, handler }
+    Route { method, path, access, bucket: Bucket::Other, audited: None, errors, handler }
+}
+
+impl Route {
+    /// Counts to these requests a minute.
+    fn counts_to(self, bucket: Bucket) -> Self {
+        Self { bucket, ..self }
+    }
+
+    /// Refusals are written down as those of this action.
+    fn audited(self, action: Action) -> Self {
+        Self { audited: Some(action), ..self }
+    }
 }

@@ -13,9 +13,12 @@ use uuid::Uuid;
 
 use super::part::Part;
 use crate::{
-    clock::Clock,
+    clock::{Clock, new_id},
     error::{Error, Result, problem},
-    store::{Db, lost_a_race, traces::Stored, traces::store},
+    store::{
+        Db, lost_a_race,
+        traces::{Allowance, Stored, store},
+    },
     telemetry::{Telemetry, ingest::count},
 };
 
@@ -33,6 +36,8 @@ const TRIES: u32 = 3;
 /// What one request wants stored.
 struct Submission {
     parts: Vec<Part>,
+    /// Traces a month of the request's tenant; none is no limit.
+    limit: Option<u64>,
     answer: oneshot::Sender<Result<Vec<(Part, Stored)>>>,
 }
 
@@ -54,17 +59,18 @@ impl Writer {
         QUEUE - self.queue.capacity()
     }
 
-    /// Stores the parts of one request, all or none, and answers what became of each.
+    /// Stores the parts of one request, all or none but for what is beyond `limit` traces a
+    /// month, and answers what became of each.
     ///
     /// # Errors
     /// `overloaded` when the queue is full or the server is stopping; internal when the
     /// database fails.
-    pub async fn store(&self, parts: Vec<Part>) -> Result<Vec<(Part, Stored)>> {
+    pub async fn store(&self, parts: Vec<Part>, limit: Option<u64>) -> Result<Vec<(Part, Stored)>> {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
         let (answer, stored) = oneshot::channel();
-        self.queue.try_send(Submission { parts, answer }).map_err(|_| {
+        self.queue.try_send(Submission { parts, limit, answer }).map_err(|_| {
             problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
         })?;
         stored
@@ -88,8 +94,10 @@ impl WriterQueue {
         telemetry: Arc<Telemetry>,
         stopping: CancellationToken,
     ) {
+        // Any of many will do: writers that share one wait for each other, no more.
+        let slot = i16::try_from(new_id().as_u128() % 30).unwrap_or_default() + 1;
         while let Some(group) = self.next_group(&stopping).await {
-            commit(&db, clock.as_ref(), &changed, &telemetry, group).await;
+            commit(&db, clock.as_ref(), &changed, &telemetry, group, slot).await;
         }
     }
 
@@ -130,16 +138,21 @@ async fn commit(
     changed: &broadcast::Sender<Uuid>,
     telemetry: &Telemetry,
     group: Vec<Submission>,
+    slot: i16,
 ) {
     let began = Instant::now();
     let sizes: Vec<usize> = group.iter().map(|it| it.parts.len()).collect();
     let mut answers = Vec::with_capacity(group.len());
     let mut parts = Vec::with_capacity(sizes.iter().sum());
+    let mut allowance = Allowance { slot, ..Allowance::default() };
     for submission in group {
+        if let (Some(limit), Some(part)) = (submission.limit, submission.parts.first()) {
+            allowance.limits.insert(part.trace.tenant_id, limit);
+        }
         parts.extend(submission.parts);
         answers.push(submission.answer);
     }
-    let attempted = attempt(db, &mut parts, clock).await;
+    let attempted = attempt(db, &mut parts, &allowance, clock).await;
     telemetry.ingest.committed(answers.len(), began.elapsed(), attempted.is_ok());
     match attempted {
         Ok(outcomes) => {
@@ -168,7 +181,7 @@ async fn commit(
             let mut parts = parts.into_iter();
             for (answer, size) in answers.into_iter().zip(sizes) {
                 let mut own: Vec<Part> = parts.by_ref().take(size).collect();
-                let result = attempt(db, &mut own, clock).await;
+                let result = attempt(db, &mut own, &allowance, clock).await;
                 if let Ok(outcomes) = &result {
                     announce(changed, &own, outcomes);
                     tally(telemetry, &own, outcomes);
@@ -180,11 +193,16 @@ async fn commit(
 }
 
 /// One transaction, tried again while it loses against others.
-async fn attempt(db: &Db, parts: &mut [Part], clock: &dyn Clock) -> Result<Vec<Stored>> {
+async fn attempt(
+    db: &Db,
+    parts: &mut [Part],
+    allowance: &Allowance,
+    clock: &dyn Clock,
+) -> Result<Vec<Stored>> {
     let mut tried = 0;
     loop {
         tried += 1;
-        match store(db, parts, clock.now()).await {
+        match store(db, parts, allowance, clock.now()).await {
             Ok(outcomes) => return Ok(outcomes),
             Err(error) if tried < TRIES && lost_a_race(&error) => {}
             Err(error) => return Err(error.into()),
@@ -196,7 +214,7 @@ fn announce(changed: &broadcast::Sender<Uuid>, parts: &[Part], outcomes: &[Store
     let mut last = None;
     for (part, outcome) in parts.iter().zip(outcomes) {
         let tenant = part.trace.tenant_id;
-        if !matches!(outcome, Stored::Duplicate { .. }) && last != Some(tenant) {
+        if matches!(outcome, Stored::New | Stored::Merged) && last != Some(tenant) {
             // Nobody may be listening.
             _ = changed.send(tenant);
             last = Some(tenant);
@@ -213,6 +231,10 @@ fn tally(telemetry: &Telemetry, parts: &[Part], outcomes: &[Stored]) {
             Stored::Merged => &figures.merged,
             Stored::Duplicate { .. } => {
                 figures.duplicate.inc();
+                continue;
+            }
+            Stored::Refused => {
+                figures.refuse(ErrorCode::IngestQuotaExceeded.as_str(), 1);
                 continue;
             }
         };

@@ -149,6 +149,11 @@ impl Db {
         }
     }
 
+    /// Whether several processes may serve it at the same time.
+    pub fn is_shared(&self) -> bool {
+        self.dialect == Dialect::Postgres
+    }
+
     /// Whether changes become visible in the order of their times: a single writer commits one
     /// after the other.
     pub fn commits_in_order(&self) -> bool {

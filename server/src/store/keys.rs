@@ -1,33 +1,70 @@
 //! API keys.
 
-use entities::{api_key, project, tenant};
+use std::sync::Arc;
+
+use api::{Scope, enums::UnknownWord};
+use entities::{api_key, tenant};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, ExprTrait,
-    IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
+    FromQueryResult, IntoActiveModel, JoinType, QueryFilter, QueryOrder, QuerySelect, RelationDef,
+    sea_query::Expr,
 };
 use uuid::Uuid;
 
-/// A key with what deciding about a request needs.
-#[derive(Clone, Debug)]
-pub struct KnownKey {
-    /// The key.
-    pub key: api_key::Model,
-    /// Its tenant.
-    pub tenant: tenant::Model,
-    /// Its project.
-    pub project: project::Model,
-}
+use crate::known::KnownKey;
 
-/// The key of this hash, whether it still works or not.
+/// The key of this hash, unless it was revoked; whether it has expired is for the caller to see.
+///
+/// One statement whatever is found, so that time tells nothing about a key.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Option<KnownKey>, DbErr> {
-    let found = api_key::Entity::find().filter(api_key::Column::Hash.eq(hash.to_vec())).one(db).await?;
-    let Some(key) = found else { return Ok(None) };
-    let tenant = super::tenants::get(db, key.tenant_id).await?;
-    let project = super::projects::get(db, key.tenant_id, key.project_id).await?;
-    Ok(tenant.zip(project).map(|(tenant, project)| KnownKey { key, tenant, project }))
+pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Option<Arc<KnownKey>>, DbErr> {
+    let found = api_key::Entity::find()
+        .filter(api_key::Column::Hash.eq(hash.to_vec()))
+        .filter(api_key::Column::RevokedAt.is_null())
+        .join(JoinType::InnerJoin, tenant())
+        .column_as(tenant::Column::Plan, "plan")
+        .into_model::<Found>()
+        .one(db)
+        .await?;
+    found.map(Found::known).transpose()
+}
+
+/// The tenant of a key. Keys are on every machine of a distributed database, so they can be
+/// joined with any table.
+fn tenant() -> RelationDef {
+    api_key::Entity::belongs_to(tenant::Entity)
+        .from(api_key::Column::TenantId)
+        .to(tenant::Column::TenantId)
+        .into()
+}
+
+#[derive(FromQueryResult)]
+struct Found {
+    id: Uuid,
+    tenant_id: Uuid,
+    project_id: Uuid,
+    scopes: String,
+    role: String,
+    expires_at: Option<i64>,
+    plan: String,
+}
+
+impl Found {
+    fn known(self) -> Result<Arc<KnownKey>, DbErr> {
+        let unreadable = |it: UnknownWord| DbErr::Type(it.to_string());
+        let scopes = self.scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
+        Ok(Arc::new(KnownKey {
+            id: self.id,
+            tenant_id: self.tenant_id,
+            plan: self.plan.parse().map_err(unreadable)?,
+            project_id: self.project_id,
+            role: self.role.parse().map_err(unreadable)?,
+            scopes: scopes.collect::<Result<_, _>>().map_err(unreadable)?,
+            expires_at: self.expires_at,
+        }))
+    }
 }
 
 /// One key of a tenant that is not revoked.

@@ -1,7 +1,7 @@
 //! Members of a tenant and their seats.
 
 use api::{Role, member::MemberStatus};
-use entities::{member, tenant};
+use entities::member;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
     PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
@@ -42,14 +42,6 @@ pub async fn seats(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
         .filter(member::Column::Status.eq(MemberStatus::Active.as_str()))
         .count(db)
         .await
-}
-
-/// Keeps others from taking or freeing seats of the tenant until the transaction ends.
-///
-/// # Errors
-/// When the database fails.
-pub async fn lock_seats(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
-    tenant::Entity::find_by_id(tenant).lock_exclusive().one(txn).await.map(drop)
 }
 
 /// A page, newest first, after the (time, id) of `after`.

@@ -1,16 +1,19 @@
 //! Every query, one file a noun. The tenant is the first argument of each that is a tenant's.
 
+pub mod audit;
 mod bulk;
 mod db;
 pub mod housekeeping;
+pub mod idempotency;
 pub mod keys;
 pub mod members;
 pub mod prices;
 pub mod projects;
 pub mod quotas;
+pub mod rates;
 pub mod settings;
 pub mod tenants;
 pub mod traces;
 
 pub use db::{Db, is_duplicate, lost_a_race, sqlite_url};
-pub use sea_orm::{ConnectionTrait as Connection, DbErr as DbError};
+pub use sea_orm::{ConnectionTrait as Connection, DatabaseTransaction as Transaction, DbErr as DbError};

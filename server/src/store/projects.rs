@@ -3,7 +3,7 @@
 use entities::project;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
@@ -134,18 +134,23 @@ pub async fn lock_active(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec
     Ok(rows.into_iter().map(|it| it.id).collect())
 }
 
-/// Archives (`at` is the time) or unarchives (`at` is none).
+/// One project, locked until the transaction ends.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn set_archived(
-    db: &impl ConnectionTrait,
-    row: project::Model,
-    at: Option<i64>,
-    now: i64,
-) -> Result<project::Model, DbErr> {
-    let mut row = row.into_active_model();
-    row.archived_at = Set(at);
-    row.updated_at = Set(now);
-    row.update(db).await
+pub async fn lock(
+    txn: &impl ConnectionTrait,
+    tenant: Uuid,
+    id: Uuid,
+) -> Result<Option<project::Model>, DbErr> {
+    project::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+}
+
+/// Puts a row in the place of the one with its key.
+///
+/// # Errors
+/// When the database fails, or the name is taken.
+pub async fn replace(db: &impl ConnectionTrait, row: project::Model) -> Result<(), DbErr> {
+    row.into_active_model().reset_all().update(db).await?;
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! Tenants.
 
 use api::Plan;
-use entities::tenant;
+use entities::{external_tenant, tenant};
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder, Set,
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder,
+    QuerySelect, Set,
 };
 use uuid::Uuid;
 
@@ -13,6 +14,15 @@ use uuid::Uuid;
 /// When the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenant::Model>, DbErr> {
     tenant::Entity::find_by_id(tenant).one(db).await
+}
+
+/// The tenant of that name at an identity provider.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_external_id(db: &impl ConnectionTrait, external_id: &str) -> Result<Option<Uuid>, DbErr> {
+    let found = external_tenant::Entity::find_by_id(external_id.to_owned()).one(db).await?;
+    Ok(found.map(|it| it.tenant_id))
 }
 
 /// All tenants, oldest first. For administration: nothing on a user's path lists tenants.
@@ -35,11 +45,26 @@ pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(tenant::Entity::find().count(db).await? == 0)
 }
 
-/// Adds a tenant.
+/// Keeps others out who lock the tenant too, until the transaction ends: for what is counted
+/// before more is added.
 ///
 /// # Errors
 /// When the database fails.
+pub async fn lock(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
+    tenant::Entity::find_by_id(tenant).lock_exclusive().one(txn).await.map(drop)
+}
+
+/// Adds a tenant.
+///
+/// # Errors
+/// When the database fails, or another tenant has the external id.
 pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), DbErr> {
+    if let Some(external_id) = row.external_id.clone() {
+        let name = external_tenant::Model { external_id, tenant_id: row.tenant_id };
+        external_tenant::Entity::insert(name.into_active_model().reset_all())
+            .exec_without_returning(db)
+            .await?;
+    }
     tenant::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
     Ok(())
 }

@@ -6,9 +6,10 @@ use crate::report;
 use crate::source::{Source, product_files};
 
 /// Tables of the installation, not of a tenant, each with its reason.
-const NOT_OF_A_TENANT: [(&str, &str); 2] = [
+const NOT_OF_A_TENANT: [(&str, &str); 3] = [
     ("setting", "settings of the installation"),
     ("api_key", "a key is looked up by its hash before its tenant is known"),
+    ("external_tenant", "a tenant is looked up by its name at an identity provider before it is known"),
 ];
 
 #[test]

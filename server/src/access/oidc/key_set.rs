@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
-use moka::future::Cache;
+use moka::sync::Cache;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -81,12 +81,12 @@ impl KeySet {
     /// Whether one of the keys signed the token; none if the key that did is not among them.
     pub async fn signed(&self, token: &Token<'_>) -> Option<bool> {
         let digest: [u8; 32] = Sha256::digest(token.text().as_bytes()).into();
-        if self.good.get(&digest).await.is_some() {
+        if self.good.get(&digest).is_some() {
             return Some(true);
         }
         let verdict = self.verify(token);
         if verdict == Some(true) {
-            self.good.insert(digest, ()).await;
+            self.good.insert(digest, ());
         }
         verdict
     }

@@ -4,6 +4,7 @@ mod delete;
 mod detail;
 mod filter;
 mod list;
+mod quota;
 mod statements;
 mod text;
 mod write;
@@ -16,6 +17,7 @@ pub use delete::{Removal, remove, started_before};
 pub use detail::{Position, events, get, spans};
 pub use filter::{Filter, Tag};
 pub use list::{Changes, Page, changed_since, page};
+pub use quota::Allowance;
 pub use text::{SpanTexts, Texts, span_texts, trace_texts};
 pub use write::{LONG, Stored, store, sum_up_long};
 

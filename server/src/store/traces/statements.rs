@@ -3,14 +3,23 @@
 use std::collections::HashSet;
 
 use entities::{span, trace, trace_tag};
-use sqlx::{Database, Encode, IntoArguments, Row, Type, query::Query};
+use sqlx::{
+    Database, Decode, Encode, FromRow, IntoArguments, Row, Type,
+    query::{Query, QueryScalar},
+};
 use uuid::Uuid;
 
 use super::super::bulk::{self, Bulk, OnConflict};
+use crate::access::plans::Quota;
 
 /// Two ids: tenant and trace, or trace and span.
 pub(super) type Key = (Uuid, Uuid);
 
+const USE_TRACES: &str = "\
+    INSERT INTO quota_use AS q (tenant_id, month, quota, slot, used) VALUES ($1, $2, $3, $4, $5) \
+    ON CONFLICT (tenant_id, month, quota, slot) DO UPDATE SET used = q.used + excluded.used \
+    RETURNING used + (SELECT CAST(COALESCE(SUM(o.used), 0) AS BIGINT) FROM quota_use o \
+    WHERE o.tenant_id = $1 AND o.month = $2 AND o.quota = $3 AND o.slot <> $4)";
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
 
 /// The few statements that a group needs, on either database.
@@ -24,6 +33,10 @@ pub(super) trait Statements {
     async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>>;
     /// How many spans of a trace are stored.
     async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64>;
+    /// Which of these traces of one tenant are stored.
+    async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
+    /// Adds to the traces that a tenant stored in a month; answers the sum over all slots.
+    async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;
     /// Removes tags by their whole key.
     async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()>;
 }
@@ -81,6 +94,24 @@ impl Statements for SqliteStore<'_> {
         sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(id).fetch_one(&mut *self.0).await
     }
 
+    async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+        let mut known = Vec::new();
+        for id in ids {
+            let found: Option<Uuid> =
+                sqlx::query_scalar("SELECT id FROM trace WHERE tenant_id = ? AND id = ?")
+                    .bind(tenant)
+                    .bind(id)
+                    .fetch_optional(&mut *self.0)
+                    .await?;
+            known.extend(found);
+        }
+        Ok(known)
+    }
+
+    async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
+        use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
+    }
+
     async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()> {
         for tag in rows {
             remove_tag(tag).execute(&mut *self.0).await?;
@@ -122,12 +153,43 @@ impl Statements for PostgresStore<'_> {
         sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(id).fetch_one(&mut *self.0).await
     }
 
+    async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+        sqlx::query_scalar("SELECT id FROM trace WHERE tenant_id = $1 AND id = ANY($2)")
+            .bind(tenant)
+            .bind(ids)
+            .fetch_all(&mut *self.0)
+            .await
+    }
+
+    async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
+        use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
+    }
+
     async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()> {
         for tag in rows {
             remove_tag(tag).execute(&mut *self.0).await?;
         }
         Ok(())
     }
+}
+
+/// Adds to the use of a month; both databases take the statement.
+fn use_traces<DB: Database>(
+    tenant: Uuid,
+    month: i32,
+    slot: i16,
+    more: i64,
+) -> QueryScalar<'static, DB, i64, DB::Arguments>
+where
+    Uuid: for<'q> Encode<'q, DB> + Type<DB>,
+    &'static str: Encode<'static, DB> + Type<DB>,
+    i16: for<'q> Encode<'q, DB> + Type<DB>,
+    i32: for<'q> Encode<'q, DB> + Type<DB>,
+    i64: for<'q> Encode<'q, DB> + for<'r> Decode<'r, DB> + Type<DB>,
+    (i64,): for<'r> FromRow<'r, DB::Row>,
+    DB::Arguments: IntoArguments<DB>,
+{
+    sqlx::query_scalar(USE_TRACES).bind(tenant).bind(month).bind(Quota::Traces.as_str()).bind(slot).bind(more)
 }
 
 /// Removes one tag; both databases take the statement.
@@ -152,7 +214,7 @@ where
 fn last_two<R: Row>(row: &R) -> sqlx::Result<Key>
 where
     usize: sqlx::ColumnIndex<R>,
-    Uuid: for<'r> sqlx::Decode<'r, R::Database> + Type<R::Database>,
+    Uuid: for<'r> Decode<'r, R::Database> + Type<R::Database>,
 {
     let last = row.columns().len() - 1;
     Ok((row.try_get(last - 1)?, row.try_get(last)?))

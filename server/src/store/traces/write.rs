@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{
     super::{bulk::OnConflict, db::Db},
+    quota::{self, Allowance},
     statements::{Key, PostgresStore, SqliteStore, Statements},
 };
 use crate::{
@@ -36,14 +37,21 @@ pub enum Stored {
         /// The stored one came from the same JSON text.
         identical: bool,
     },
+    /// A new trace beyond the month's quota. Nothing of it is stored.
+    Refused,
 }
 
 /// Stores the parts in one transaction and answers what became of each, in their order.
 ///
 /// # Errors
 /// When the database fails; nothing is stored then.
-pub async fn store(db: &Db, parts: &mut [Part], now: i64) -> sqlx::Result<Vec<Stored>> {
-    let mut group = Group::of(parts, now);
+pub async fn store(
+    db: &Db,
+    parts: &mut [Part],
+    allowance: &Allowance,
+    now: i64,
+) -> sqlx::Result<Vec<Stored>> {
+    let mut group = Group::of(parts, allowance, now);
     match db.dialect {
         Dialect::Sqlite => {
             let mut tx = db.sqlite().begin_with("BEGIN IMMEDIATE").await?;
@@ -61,14 +69,15 @@ pub async fn store(db: &Db, parts: &mut [Part], now: i64) -> sqlx::Result<Vec<St
 
 struct Group<'a> {
     parts: &'a mut [Part],
+    allowance: &'a Allowance,
     outcomes: Vec<Stored>,
     now: i64,
     jobs: Vec<job::Model>,
 }
 
 impl<'a> Group<'a> {
-    fn of(parts: &'a mut [Part], now: i64) -> Self {
-        Self { outcomes: vec![Stored::New; parts.len()], parts, now, jobs: Vec::new() }
+    fn of(parts: &'a mut [Part], allowance: &'a Allowance, now: i64) -> Self {
+        Self { outcomes: vec![Stored::New; parts.len()], parts, allowance, now, jobs: Vec::new() }
     }
 
     async fn run(&mut self, store: &mut impl Statements) -> sqlx::Result<()> {
@@ -84,7 +93,8 @@ impl<'a> Group<'a> {
         store.insert(&jobs, OnConflict::Keep).await
     }
 
-    /// Inserts the traces; answers the parts whose trace was there before or earlier in the group.
+    /// Inserts the traces, as far as the quota allows; answers the parts whose trace was there
+    /// before or earlier in the group.
     async fn insert_new_traces(&mut self, store: &mut impl Statements) -> sqlx::Result<Vec<usize>> {
         let mut firsts: Vec<usize> = Vec::with_capacity(self.parts.len());
         let mut late = Vec::new();
@@ -93,16 +103,43 @@ impl<'a> Group<'a> {
             if seen.insert(key(&part.trace)) { firsts.push(i) } else { late.push(i) }
         }
         firsts.sort_unstable_by_key(|it| key(&self.parts[*it].trace));
+        let (charged, refused) = quota::charge(store, self.parts, &firsts, self.allowance, self.now).await?;
+        if !refused.is_empty() {
+            firsts.retain(|it| !refused.contains(it));
+            self.refuse(&refused, &mut late);
+        }
         let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.parts[*it].trace).collect();
         let new = store.insert_new(&rows).await?;
+        quota::settle(store, charged, &new, self.allowance, self.now).await?;
         late.extend(firsts.into_iter().filter(|it| !new.contains(&key(&self.parts[*it].trace))));
         late.sort_unstable();
         Ok(late)
     }
 
+    /// Marks parts that are beyond the quota, and those of the same traces that came after them.
+    fn refuse(&mut self, refused: &HashSet<usize>, late: &mut Vec<usize>) {
+        let traces: HashSet<Key> = refused.iter().map(|it| key(&self.parts[*it].trace)).collect();
+        let (parts, outcomes) = (&self.parts, &mut self.outcomes);
+        late.retain(|it| {
+            let kept = !traces.contains(&key(&parts[*it].trace));
+            if !kept {
+                outcomes[*it] = Stored::Refused;
+            }
+            kept
+        });
+        for place in refused {
+            outcomes[*place] = Stored::Refused;
+        }
+    }
+
+    /// The parts whose traces were inserted.
+    fn new<'s>(&'s self, late: &'s [usize]) -> impl Iterator<Item = &'s Part> {
+        let stored = move |i: usize| late.binary_search(&i).is_err() && self.outcomes[i] != Stored::Refused;
+        self.parts.iter().enumerate().filter(move |(i, _)| stored(*i)).map(|it| it.1)
+    }
+
     async fn insert_new_children(&self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<()> {
-        let new =
-            || self.parts.iter().enumerate().filter(|(i, _)| late.binary_search(i).is_err()).map(|it| it.1);
+        let new = || self.new(late);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
         let bodies: Vec<_> = new().flat_map(|it| &it.bodies).collect();
@@ -185,13 +222,7 @@ impl<'a> Group<'a> {
     /// One job for all traces of a tenant that will be ready at the same time.
     fn enqueue_readiness(&mut self, late: &[usize], changed: &[trace::Model]) {
         let mut due: HashMap<(Uuid, i64), Vec<Uuid>> = HashMap::new();
-        let new = self
-            .parts
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| late.binary_search(i).is_err())
-            .map(|it| &it.1.trace);
-        for trace in new.chain(changed) {
+        for trace in self.new(late).map(|it| &it.trace).chain(changed) {
             due.entry((trace.tenant_id, trace.ready_at)).or_default().push(trace.id);
         }
         let now = self.now;

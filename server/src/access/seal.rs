@@ -1,0 +1,157 @@
+//! Secrets at rest: sealed with XChaCha20-Poly1305, each for one place.
+//!
+//! A sealed secret names the master key that sealed it and is bound to its tenant, column and
+//! row: moved to another place it can't be opened. The first master key seals, all open, so that
+//! keys can be exchanged while servers run.
+
+use anyhow::{Context, bail};
+use chacha20poly1305::{
+    Key, KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use uuid::Uuid;
+
+use super::master_key::MasterKey;
+
+/// First byte of what is sealed in this format.
+const VERSION: u8 = 1;
+/// Bytes of a nonce: enough for random ones never to meet.
+const NONCE: usize = 24;
+
+/// Where a secret is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The tenant.
+    pub tenant: Uuid,
+    /// Table and column.
+    pub column: &'a str,
+    /// What identifies the row within the tenant.
+    pub row: &'a str,
+}
+
+/// Seals and opens.
+pub struct Sealer(Vec<(String, XChaCha20Poly1305)>);
+
+impl Sealer {
+    /// With the keys that follow from the master key.
+    pub fn new(master: &MasterKey) -> Self {
+        let keys = master.derive_all("seal");
+        Self(keys.into_iter().map(|(id, key)| (id, XChaCha20Poly1305::new(&Key::from(key)))).collect())
+    }
+
+    /// Seals a secret for its place.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn seal(&self, place: Place<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
+        let (id, cipher) = self.0.first().context("there is no master key")?;
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).context("the system has no randomness")?;
+        let payload = Payload { msg: secret.as_bytes(), aad: &place.bytes() };
+        let sealed = cipher.encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.map_err(|_| anyhow::anyhow!("a secret could not be sealed"))?;
+        let length = u8::try_from(id.len()).context("the master key's id is too long")?;
+        Ok([&[VERSION, length], id.as_bytes(), &nonce, &sealed].concat())
+    }
+
+    /// Opens what was sealed for this place.
+    ///
+    /// # Errors
+    /// When it was sealed for another place or with a key that is not there, or was damaged.
+    pub fn open(&self, place: Place<'_>, sealed: &[u8]) -> anyhow::Result<String> {
+        let (id, rest) = parts(sealed).context("a sealed secret is damaged")?;
+        let Some((_, cipher)) = self.0.iter().find(|it| it.0.as_bytes() == id) else {
+            bail!(
+                "a secret was sealed with the master key `{}`, which LOUPE_MASTER_KEY does not have",
+                String::from_utf8_lossy(id)
+            );
+        };
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE>().context("a sealed secret is damaged")?;
+        let payload = Payload { msg: sealed, aad: &place.bytes() };
+        let secret = cipher.decrypt(&XNonce::from(*nonce), payload);
+        let secret = secret.map_err(|_| anyhow::anyhow!("a sealed secret is damaged or not in its place"))?;
+        String::from_utf8(secret).context("a sealed secret is no text")
+    }
+
+    /// Whether the first key sealed it.
+    pub fn is_current(&self, sealed: &[u8]) -> bool {
+        let first = self.0.first().map(|it| it.0.as_bytes());
+        parts(sealed).map(|it| it.0) == first
+    }
+}
+
+impl Place<'_> {
+    /// What is authenticated beside the secret.
+    fn bytes(self) -> Vec<u8> {
+        // No column has a NUL in its name, so no two places read alike.
+        [self.tenant.as_bytes(), self.column.as_bytes(), &[0], self.row.as_bytes()].concat()
+    }
+}
+
+/// The id of the key, and the rest.
+fn parts(sealed: &[u8]) -> Option<(&[u8], &[u8])> {
+    match sealed {
+        [VERSION, length, rest @ ..] => rest.split_at_checked(usize::from(*length)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'_> = Place { tenant: Uuid::from_u128(1), column: "t.c", row: "r" };
+
+    fn keys() -> (String, String) {
+        (MasterKey::generate().unwrap(), MasterKey::generate().unwrap())
+    }
+
+    fn sealer(keys: &str) -> Sealer {
+        Sealer::new(&MasterKey::parse(keys).unwrap())
+    }
+
+    #[test]
+    fn secrets_open_in_their_place_alone() {
+        let sealer = sealer(&keys().0);
+        let sealed = sealer.seal(PLACE, "sk-secret").unwrap();
+        assert_eq!(sealer.open(PLACE, &sealed).unwrap(), "sk-secret");
+        assert!(!sealed.windows(9).any(|it| it == b"sk-secret"));
+        assert_ne!(sealed, sealer.seal(PLACE, "sk-secret").unwrap(), "a nonce came twice");
+        for other in [
+            Place { tenant: Uuid::from_u128(2), ..PLACE },
+            Place { column: "t.d", ..PLACE },
+            Place { row: "s", ..PLACE },
+        ] {
+            assert!(sealer.open(other, &sealed).is_err(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_and_no_cut_is_accepted() {
+        let sealer = sealer(&keys().0);
+        let sealed = sealer.seal(PLACE, "x").unwrap();
+        for bit in 0..sealed.len() * 8 {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(sealer.open(PLACE, &flipped).is_err(), "bit {bit}");
+        }
+        for length in 0..sealed.len() {
+            assert!(sealer.open(PLACE, &sealed[..length]).is_err(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn the_first_key_seals_and_all_open() {
+        let (old, new) = keys();
+        let before = sealer(&format!("old:{old}")).seal(PLACE, "x").unwrap();
+        let both = sealer(&format!("new:{new},old:{old}"));
+        assert!(!both.is_current(&before));
+        assert_eq!(both.open(PLACE, &before).unwrap(), "x");
+        let after = both.seal(PLACE, "x").unwrap();
+        assert!(both.is_current(&after));
+        let alone = sealer(&format!("new:{new}"));
+        assert_eq!(alone.open(PLACE, &after).unwrap(), "x");
+        let refused = alone.open(PLACE, &before).unwrap_err().to_string();
+        assert!(refused.contains("`old`"), "{refused}");
+    }
+}

@@ -1,0 +1,177 @@
+//! What every request passes before its handler: token, rate limit, access, repetition, in this
+//! order. What a route asks for is data of the table of routes.
+
+use std::sync::Arc;
+
+use api::ErrorCode;
+use axum::{
+    body::Body,
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use uuid::Uuid;
+
+use super::{address::ClientAddress, auth, idempotency, outer::RequestId};
+use crate::{
+    access::{Access, Caller, plans::Bucket},
+    app::App,
+    audit::{self, Action, Event},
+    error::{Error, Problem, Result, Unwritten, internal, problem},
+    limits::Verdict,
+};
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// What [`guard`] needs to know of a route.
+#[derive(Clone)]
+pub struct Guard {
+    /// The state.
+    pub app: Arc<App>,
+    /// Who may call.
+    pub access: Access,
+    /// Which requests a minute it counts to.
+    pub bucket: Bucket,
+    /// What a refusal is written down as.
+    pub audited: Option<Action>,
+}
+
+/// Lets a request pass whose token may do what the route does.
+pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let limited = request.uri().path().starts_with("/v1/");
+    if guard.access == Access::Open {
+        return if limited { nobody(&guard.app, request, next).await } else { next.run(request).await };
+    }
+    let caller = match auth::identify(&guard.app, request.headers(), id(&request)).await {
+        Ok(caller) => caller,
+        Err(error) => return turned_away(&guard.app, &request, error),
+    };
+    let (mut response, verdict) = match take(&guard, &caller).await {
+        Ok(verdict) if verdict.allowed => (admitted(&guard, caller, request, next).await, verdict),
+        Ok(verdict) => (too_many(&guard.app, verdict), verdict),
+        Err(error) => return error.into_response(),
+    };
+    tell(response.headers_mut(), verdict);
+    response
+}
+
+/// For paths and methods that no route has: they are counted like the others.
+pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if !request.uri().path().starts_with("/v1/") {
+        return next.run(request).await;
+    }
+    let Ok(caller) = auth::identify(&app, request.headers(), id(&request)).await else {
+        return nobody(&app, request, next).await;
+    };
+    let verdict = match app.limits.take(caller.tenant_id, caller.plan, Bucket::Other, app.clock.now()).await {
+        Ok(verdict) => verdict,
+        Err(error) => return error.into_response(),
+    };
+    let mut response = if verdict.allowed { next.run(request).await } else { too_many(&app, verdict) };
+    tell(response.headers_mut(), verdict);
+    response
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
+        // Missing only if a handler asks for a caller on an open route.
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| internal().into())
+    }
+}
+
+/// The id that the outermost layer gave the request.
+fn id(request: &Request) -> RequestId {
+    request.extensions().get().cloned().unwrap_or_default()
+}
+
+async fn take(guard: &Guard, caller: &Caller) -> Result<Verdict> {
+    let now = guard.app.clock.now();
+    guard.app.limits.take(caller.tenant_id, caller.plan, guard.bucket, now).await
+}
+
+/// The request of a known caller within the limit.
+async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Next) -> Response {
+    let target = guard.audited.is_some().then(|| request.uri().path().to_owned());
+    let response = match guard.access.check(&caller) {
+        Err(problem) => Error::from(problem).into_response(),
+        Ok(()) => {
+            request.extensions_mut().insert(caller.clone());
+            if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY) {
+                idempotency::once(&guard.app, &caller, request, next).await
+            } else {
+                next.run(request).await
+            }
+        }
+    };
+    let refused = response.extensions().get::<Unwritten>().map(|Unwritten(problem)| problem.code);
+    if let (Some(action), Some(path), Some(code)) = (guard.audited, target, refused) {
+        write_down(&guard.app, &caller, action, &path, code).await;
+    }
+    response
+}
+
+/// Writes down that a sensitive action was refused to a known caller.
+async fn write_down(app: &App, caller: &Caller, action: Action, path: &str, code: ErrorCode) {
+    // What was malformed, or aimed at nothing, was no attempt.
+    if !matches!(code.status(), 402 | 403 | 409) {
+        return;
+    }
+    let mut event = Event::of(action);
+    if let Some(id) = path.split('/').find_map(|it| Uuid::parse_str(it).ok()) {
+        event = event.on(id);
+    }
+    if let Err(error) = audit::refused(&app.db.write, caller, event, code.as_str(), app.clock.now()).await {
+        tracing::warn!(%error, action = action.as_str(), "a refusal could not be written down");
+    }
+}
+
+/// An open route under `/v1`: its caller has no token, only an address.
+async fn nobody(app: &App, request: Request, next: Next) -> Response {
+    let verdict = app.addresses.take(address(&request).bucket_key(), app.clock.now());
+    let mut response = if verdict.allowed { next.run(request).await } else { too_many(app, verdict) };
+    tell(response.headers_mut(), verdict);
+    response
+}
+
+/// Whoever has no valid token is told so as often as the address may ask.
+fn turned_away(app: &App, request: &Request, error: Error) -> Response {
+    let verdict = app.addresses.take(address(request).bucket_key(), app.clock.now());
+    let mut response = if verdict.allowed { error.into_response() } else { too_many(app, verdict) };
+    tell(response.headers_mut(), verdict);
+    response
+}
+
+fn address(request: &Request<Body>) -> ClientAddress {
+    // Every connection has one; without it all share one bucket.
+    let unknown = ClientAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
+    request.extensions().get().copied().unwrap_or(unknown)
+}
+
+fn too_many(app: &App, verdict: Verdict) -> Response {
+    let seconds = (verdict.resets_at - app.clock.now().div_euclid(1_000_000)).max(1);
+    let message = format!("{} requests a minute are allowed here; try again in {seconds} s", verdict.limit);
+    let mut response = problem(ErrorCode::RateLimited, message).into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+fn tell(headers: &mut HeaderMap, verdict: Verdict) {
+    headers.insert(LIMIT, HeaderValue::from(verdict.limit));
+    headers.insert(REMAINING, HeaderValue::from(verdict.remaining));
+    headers.insert(RESET, HeaderValue::from(verdict.resets_at));
+}
+
+/// Answers what no route has.
+pub async fn nothing_here() -> Response {
+    Error::from(Problem::new(ErrorCode::NotFound, "there is nothing at this path")).into_response()
+}
+
+/// Answers a method that a path does not take; the router adds those that it takes.
+pub async fn not_this_way() -> Response {
+    StatusCode::METHOD_NOT_ALLOWED.into_response()
+}

@@ -1,0 +1,177 @@
+//! `Idempotency-Key`: a POST that is sent again is answered again, and not done again.
+//!
+//! The first request with a key holds a row while it runs; its answer, if it is a success, is
+//! kept for a day and given to whoever sends the same request with the same key. It runs to
+//! its end also when its caller goes away, because that is when the caller will ask again.
+
+use std::sync::Arc;
+
+use api::ErrorCode;
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use entities::idempotency;
+use http_body_util::{BodyExt, Collected};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+
+use super::read;
+use crate::{
+    access::{Caller, Credential},
+    app::App,
+    clock::new_id,
+    error::{Error, Problem, Result, internal, problem},
+    store,
+};
+
+/// The header that a caller sends.
+pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header of an answer that is given again.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// How long an answer is kept, microseconds.
+const KEPT: i64 = 24 * 3_600_000_000;
+/// When a request counts as given up by a process that is gone, microseconds: longer than any takes.
+const GIVEN_UP: i64 = 120_000_000;
+/// Largest answer that is kept, in bytes. A larger one is not repeated: the request is done again.
+const MAX_ANSWER: usize = 1024 * 1024;
+
+/// Runs the request, unless one with the same key was answered or is running.
+pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
+    match claim(app, caller, request).await {
+        Ok(Claim::Run(request, claim)) => run(app, *request, next, claim).await,
+        Ok(Claim::Answered(response)) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+enum Claim {
+    /// This request is the one; its row.
+    Run(Box<Request>, idempotency::Model),
+    /// Another one was.
+    Answered(Response),
+}
+
+async fn claim(app: &App, caller: &Caller, request: Request) -> Result<Claim> {
+    let key_hash = key_hash(caller, &request)?;
+    let (mut parts, body) = request.into_parts();
+    let held = read::packed(app, &parts.headers, body).await?;
+    let bytes = held.bytes.clone();
+    let mut digest = Sha256::new_with_prefix(parts.uri.query().unwrap_or_default());
+    digest.update([0]);
+    digest.update(&bytes);
+    let now = app.clock.now();
+    let row = idempotency::Model {
+        tenant_id: caller.tenant_id,
+        key_hash,
+        body_hash: digest.finalize().to_vec(),
+        holder: new_id(),
+        status: None,
+        content_type: None,
+        body: None,
+        expires_at: now + GIVEN_UP,
+    };
+    match store::idempotency::claim(&app.db.write, &row, now).await? {
+        None => {
+            // Counted as long as the request has it.
+            parts.extensions.insert(Arc::new(held));
+            Ok(Claim::Run(Box::new(Request::from_parts(parts, Body::from(bytes))), row))
+        }
+        Some(other) if other.body_hash != row.body_hash => Err(problem(
+            ErrorCode::IdempotencyKeyReused,
+            "this Idempotency-Key was used with another body; use a new one for a new request",
+        )),
+        Some(idempotency::Model { status: Some(status), content_type, body, .. }) => {
+            Ok(Claim::Answered(replay(status, content_type, body)))
+        }
+        Some(_) => Err(problem(
+            ErrorCode::IdempotencyInFlight,
+            "a request with this Idempotency-Key is being worked on; try again shortly",
+        )),
+    }
+}
+
+/// What a key is remembered by: a key means nothing to another credential or on another path.
+fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
+    let mut values = request.headers().get_all(KEY).iter();
+    let (Some(key), None) = (values.next(), values.next()) else {
+        return Err(Problem::field("Idempotency-Key", "must be sent once").into());
+    };
+    let key = key.as_bytes();
+    if !(1..=255).contains(&key.len()) || !key.iter().all(u8::is_ascii_graphic) {
+        return Err(Problem::field("Idempotency-Key", "must have 1 to 255 visible ASCII characters").into());
+    }
+    let mut digest = Sha256::new();
+    match &caller.credential {
+        Credential::Key { id, .. } => digest.update(id.as_bytes()),
+        Credential::Session { subject, .. } => digest.update(subject.as_bytes()),
+    }
+    for part in [request.uri().path().as_bytes(), key] {
+        digest.update([0]);
+        digest.update(part);
+    }
+    Ok(digest.finalize().to_vec())
+}
+
+/// Runs to the end, whether or not the caller waits for it.
+async fn run(app: &Arc<App>, request: Request, next: Next, claim: idempotency::Model) -> Response {
+    let (answer, answered) = oneshot::channel();
+    let task = Arc::clone(app);
+    app.spawn(async move {
+        let response = next.run(request).await;
+        // Who no longer waits will ask again.
+        _ = answer.send(keep(&task, claim, response).await);
+    });
+    // The channel breaks only if the handler panicked.
+    answered.await.unwrap_or_else(|_| Error::from(internal()).into_response())
+}
+
+/// Keeps an answer if it is a success, else lets the key go.
+async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    // An answer of ours is in memory already.
+    let Ok(bytes) = body.collect().await.map(Collected::to_bytes) else {
+        return Error::from(internal()).into_response();
+    };
+    let stored = if parts.status.is_success() && bytes.len() <= MAX_ANSWER {
+        row.status = i16::try_from(parts.status.as_u16()).ok();
+        row.content_type =
+            parts.headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).map(str::to_owned);
+        row.body = Some(without_secret(&bytes));
+        row.expires_at = app.clock.now() + KEPT;
+        store::idempotency::answer(&app.db.write, row).await
+    } else {
+        store::idempotency::release(&app.db.write, &row).await
+    };
+    if let Err(error) = stored {
+        tracing::warn!(%error, "an answer could not be kept for its Idempotency-Key");
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+/// What is shown once is not stored.
+fn without_secret(bytes: &Bytes) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Object(mut object)) if object.contains_key("secret") => {
+            object.remove("secret");
+            Value::Object(object).to_string().into_bytes()
+        }
+        _ => bytes.to_vec(),
+    }
+}
+
+fn replay(status: i16, content_type: Option<String>, body: Option<Vec<u8>>) -> Response {
+    let status = u16::try_from(status).ok().and_then(|it| StatusCode::from_u16(it).ok()).unwrap_or_default();
+    let mut response = (status, body.unwrap_or_default()).into_response();
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    match content_type.and_then(|it| HeaderValue::try_from(it).ok()) {
+        Some(value) => response.headers_mut().insert(header::CONTENT_TYPE, value),
+        None => response.headers_mut().remove(header::CONTENT_TYPE),
+    };
+    response
+}

@@ -1,0 +1,318 @@
+//! What a process remembers of keys, tenants, members, projects and prices, so that deciding
+//! about a request reads no database.
+//!
+//! Whoever changes any of it also changes one row, the *generation*, in the same transaction.
+//! The process that did it forgets at once; every other one reads that row a few times a second
+//! and forgets when it changed, so a revoked key works nowhere for longer than a second. A
+//! process that can't read it trusts nothing that is older than a second.
+
+use std::{
+    future::Future,
+    hash::Hash,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use api::{Plan, Role, Scope};
+use entities::{member, tenant};
+use moka::sync::Cache;
+use semantics::prices::PriceTable;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    access::api_key::ApiKey,
+    error::Result,
+    ingest::prices::PriceBook,
+    store::{self, Db, DbError},
+};
+
+/// How long what other processes may have changed is trusted without looking.
+const TRUST: Duration = Duration::from_millis(900);
+/// Pause between looks at the generation.
+const LOOK: Duration = Duration::from_millis(250);
+/// Entries of each kind that are remembered.
+const ENTRIES: u64 = 20_000;
+
+/// A key as requests are judged by it.
+#[derive(Clone, Debug)]
+pub struct KnownKey {
+    /// The key's id.
+    pub id: Uuid,
+    /// Its tenant.
+    pub tenant_id: Uuid,
+    /// What the tenant pays for.
+    pub plan: Plan,
+    /// The project that its traces go to.
+    pub project_id: Uuid,
+    /// The role of its maker.
+    pub role: Role,
+    /// Empty means full access.
+    pub scopes: Arc<[Scope]>,
+    /// Microseconds.
+    pub expires_at: Option<i64>,
+}
+
+/// Everything that is remembered.
+pub struct Known {
+    db: Db,
+    trust: Arc<Trust>,
+    prices: Arc<PriceTable>,
+    keys: Memory<[u8; 32], Option<Arc<KnownKey>>>,
+    tenants: Memory<Uuid, Option<Arc<tenant::Model>>>,
+    external: Memory<String, Option<Uuid>>,
+    members: Memory<(Uuid, String), Option<Arc<member::Model>>>,
+    named: Memory<(Uuid, String), Option<(Uuid, bool)>>,
+    archived: Memory<(Uuid, Uuid), Option<bool>>,
+    books: Memory<Uuid, Arc<PriceBook>>,
+}
+
+impl Known {
+    /// Nothing yet.
+    pub fn new(db: Db, prices: Arc<PriceTable>) -> Self {
+        let trust = Arc::new(Trust::default());
+        Self {
+            db,
+            prices,
+            // Unknown keys are remembered too: guessing must not cost a query each time.
+            keys: Memory::new(&trust, |_| true),
+            tenants: Memory::new(&trust, Option::is_some),
+            external: Memory::new(&trust, Option::is_some),
+            members: Memory::new(&trust, Option::is_some),
+            named: Memory::new(&trust, Option::is_some),
+            archived: Memory::new(&trust, Option::is_some),
+            books: Memory::new(&trust, |_| true),
+            trust,
+        }
+    }
+
+    /// Looks at the generation until the server stops.
+    pub async fn watch(self: Arc<Self>, stopping: CancellationToken) {
+        let mut last = None;
+        loop {
+            let asked = Instant::now();
+            match store::settings::get(self.db.current(), store::settings::GENERATION).await {
+                Ok(now) => {
+                    if last.as_ref() != Some(&now) {
+                        self.trust.forget();
+                        last = Some(now);
+                    }
+                    self.trust.looked(asked);
+                }
+                Err(error) => tracing::debug!(%error, "the generation could not be read"),
+            }
+            if tokio::time::timeout(LOOK, stopping.cancelled()).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Forgets everything, after this process changed some of it.
+    pub fn forget(&self) {
+        self.trust.forget();
+    }
+
+    /// A key that is not revoked; it may have expired.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn key(&self, key: &ApiKey) -> Result<Option<Arc<KnownKey>>> {
+        let hash = key.hash();
+        self.keys.get(hash, async || store::keys::by_hash(self.db.current(), &hash).await).await
+    }
+
+    /// One tenant.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn tenant(&self, id: Uuid) -> Result<Option<Arc<tenant::Model>>> {
+        let read = async || Ok(store::tenants::get(self.db.current(), id).await?.map(Arc::new));
+        self.tenants.get(id, read).await
+    }
+
+    /// The tenant that a token names: by our id, or by its name at the identity provider.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn tenant_claimed(&self, claim: &str) -> Result<Option<Arc<tenant::Model>>> {
+        if let Ok(id) = Uuid::parse_str(claim)
+            && let Some(tenant) = self.tenant(id).await?
+        {
+            return Ok(Some(tenant));
+        }
+        let read = async || store::tenants::by_external_id(self.db.current(), claim).await;
+        match self.external.get(claim.to_owned(), read).await? {
+            Some(id) => self.tenant(id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A member by subject.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn member(&self, tenant: Uuid, subject: &str) -> Result<Option<Arc<member::Model>>> {
+        let read =
+            async || Ok(store::members::by_subject(self.db.current(), tenant, subject).await?.map(Arc::new));
+        self.members.get((tenant, subject.to_owned()), read).await
+    }
+
+    /// Remembers a member as this process just stored it, unless anything changed since `before`.
+    pub fn remember_member(&self, row: member::Model, before: u64) {
+        self.members.put((row.tenant_id, row.subject.clone()), before, Some(Arc::new(row)));
+    }
+
+    /// The generation, to be asked for before reading what is to be remembered.
+    pub fn generation(&self) -> u64 {
+        self.trust.generation.load(SeqCst)
+    }
+
+    /// Id of a tenant's project by name, and whether it is archived.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn project_named(&self, tenant: Uuid, name: &str) -> Result<Option<(Uuid, bool)>> {
+        let read = async || {
+            let found = store::projects::by_name(self.db.current(), tenant, name).await?;
+            Ok(found.map(|it| (it.id, it.archived_at.is_some())))
+        };
+        self.named.get((tenant, name.to_owned()), read).await
+    }
+
+    /// Whether a tenant's project is archived; none if there is no such project.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn is_archived(&self, tenant: Uuid, id: Uuid) -> Result<Option<bool>> {
+        let read = async || {
+            let found = store::projects::get(self.db.current(), tenant, id).await?;
+            Ok(found.map(|it| it.archived_at.is_some()))
+        };
+        self.archived.get((tenant, id), read).await
+    }
+
+    /// The prices of a tenant.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn price_book(&self, tenant: Uuid) -> Result<Arc<PriceBook>> {
+        let read = async || {
+            let own = store::prices::all(self.db.current(), tenant).await?;
+            Ok(Arc::new(PriceBook::new(Arc::clone(&self.prices), own.into_iter().collect())))
+        };
+        self.books.get(tenant, read).await
+    }
+}
+
+/// Whether what is remembered can be trusted.
+struct Trust {
+    /// Grows with every change.
+    generation: AtomicU64,
+    started: Instant,
+    /// When the last successful look began.
+    looked: Mutex<Option<Instant>>,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { generation: AtomicU64::new(1), started: Instant::now(), looked: Mutex::new(None) }
+    }
+}
+
+impl Trust {
+    fn forget(&self) {
+        self.generation.fetch_add(1, SeqCst);
+    }
+
+    fn looked(&self, at: Instant) {
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// Whether something read at `read` in `generation` is still what the database says.
+    fn holds(&self, generation: u64, read: Instant) -> bool {
+        if generation != self.generation.load(SeqCst) {
+            return false;
+        }
+        let looked = *self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        looked.unwrap_or(self.started).max(read).elapsed() < TRUST
+    }
+}
+
+/// Values by key, each with when and in which generation it was read.
+struct Memory<K, V> {
+    trust: Arc<Trust>,
+    /// Which values are kept. What is not there yet may come without a new generation.
+    keep: fn(&V) -> bool,
+    cache: Cache<K, (u64, Instant, V)>,
+}
+
+impl<K, V> Memory<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    fn new(trust: &Arc<Trust>, keep: fn(&V) -> bool) -> Self {
+        let cache = Cache::builder().max_capacity(ENTRIES).time_to_idle(Duration::from_secs(600)).build();
+        Self { trust: Arc::clone(trust), keep, cache }
+    }
+
+    /// What is remembered, or else what `read` says.
+    async fn get<F: Future<Output = Result<V, DbError>>>(
+        &self,
+        key: K,
+        read: impl FnOnce() -> F,
+    ) -> Result<V> {
+        if let Some((generation, at, value)) = self.cache.get(&key)
+            && self.trust.holds(generation, at)
+        {
+            return Ok(value);
+        }
+        // Taken before reading: what changes meanwhile makes the entry worthless.
+        let generation = self.trust.generation.load(SeqCst);
+        let at = Instant::now();
+        let value = read().await?;
+        if (self.keep)(&value) {
+            self.cache.insert(key, (generation, at, value.clone()));
+        }
+        Ok(value)
+    }
+
+    fn put(&self, key: K, generation: u64, value: V) {
+        self.cache.insert(key, (generation, Instant::now(), value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_changed_while_it_was_read_is_not_remembered() {
+        let trust = Arc::new(Trust::default());
+        let memory = Memory::<u8, u8>::new(&trust, |_| true);
+        let raced = memory.get(1, async || {
+            trust.forget();
+            Ok(1)
+        });
+        assert_eq!(raced.await.unwrap(), 1);
+        assert_eq!(memory.get(1, async || Ok(2)).await.unwrap(), 2);
+        assert_eq!(memory.get(1, async || Ok(3)).await.unwrap(), 2);
+        trust.forget();
+        assert_eq!(memory.get(1, async || Ok(4)).await.unwrap(), 4);
+    }
+
+    #[tokio::test]
+    async fn without_looks_nothing_is_trusted_for_long() {
+        let trust = Trust::default();
+        let old = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
+        let generation = trust.generation.load(SeqCst);
+        let unlooked = Trust { started: old, ..Trust::default() };
+        assert!(!unlooked.holds(generation, old));
+        assert!(unlooked.holds(generation, Instant::now()));
+        unlooked.looked(Instant::now());
+        assert!(unlooked.holds(generation, old));
+    }
+}

@@ -1,0 +1,60 @@
+//! The audit log. It is added to and read; nothing here changes or deletes a record.
+
+use entities::audit_record;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+};
+use uuid::Uuid;
+
+/// Which records a list shows.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this action.
+    pub action: Option<String>,
+    /// Only this actor's.
+    pub actor: Option<String>,
+    /// From this time on, microseconds.
+    pub from: Option<i64>,
+    /// Up to this time, microseconds.
+    pub to: Option<i64>,
+}
+
+/// Adds a record.
+///
+/// # Errors
+/// When the database fails.
+pub async fn add(db: &impl ConnectionTrait, row: audit_record::Model) -> Result<(), DbErr> {
+    audit_record::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
+    Ok(())
+}
+
+/// A page, newest first, after the (time, id) of `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Result<Vec<audit_record::Model>, DbErr> {
+    use audit_record::Column;
+    let older = after.map(|(at, id)| {
+        let same_time = Condition::all().add(Column::CreatedAt.eq(at)).add(Column::Id.lt(id));
+        Condition::any().add(Column::CreatedAt.lt(at)).add(same_time)
+    });
+    audit_record::Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .apply_if(filter.action.as_deref(), |query, it| query.filter(Column::Action.eq(it)))
+        .apply_if(filter.actor.as_deref(), |query, it| query.filter(Column::Actor.eq(it)))
+        .apply_if(filter.from, |query, it| query.filter(Column::CreatedAt.gte(it)))
+        .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)))
+        .apply_if(older, |query, it| query.filter(it))
+        .order_by_desc(Column::CreatedAt)
+        .order_by_desc(Column::Id)
+        .limit(limit)
+        .all(db)
+        .await
+}

@@ -1,0 +1,108 @@
+//! What is written down of who did what.
+
+use api::{Plan, Role};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tests::{Caller, on_both_databases};
+
+/// The records of an action, newest first.
+async fn records(owner: &Caller, action: &str) -> Vec<Value> {
+    let list = owner.get(&format!("/v1/audit-log?action={action}")).await.ok();
+    list["audit_log"].as_array().unwrap().clone()
+}
+
+on_both_databases! {
+    async fn each_sensitive_action_leaves_one_record(app: TestApp) {
+        let owner = app.session_as("o@acme", Role::Owner);
+        let send = async |method: Method, path: &str, body: Value| {
+            let request = owner.request(method, path).header("x-request-id", "the-request").json(&body);
+            let reply = owner.send(request).await;
+            if reply.body.is_empty() { Value::Null } else { reply.ok() }
+        };
+        let id = |it: &Value| it["id"].as_str().unwrap().to_owned();
+        app.session_as("v@acme", Role::Viewer).get("/v1/me").await.ok();
+        app.session_as("v@acme", Role::Member).get("/v1/me").await.ok();
+        let key = id(&send(Method::POST, "/v1/apikeys", json!({"name": "k"})).await);
+        send(Method::DELETE, &format!("/v1/apikeys/{key}"), Value::Null).await;
+        let project = id(&send(Method::POST, "/v1/projects", json!({"name": "p"})).await);
+        let path = format!("/v1/projects/{project}");
+        send(Method::PATCH, &path, json!({"prompt_autoship_enabled": true})).await;
+        // What changes nothing is no action.
+        send(Method::PATCH, &path, json!({"prompt_autoship_enabled": true})).await;
+        send(Method::POST, &format!("{path}/archive"), json!({})).await;
+        send(Method::POST, &format!("{path}/archive"), json!({})).await;
+        send(Method::POST, &format!("{path}/unarchive"), json!({})).await;
+        send(Method::PUT, "/v1/models/m", json!({"input_per_million": 1, "output_per_million": 2})).await;
+        let members = owner.get("/v1/members").await.ok();
+        let rows = members["members"].as_array().unwrap();
+        let member = id(rows.iter().find(|it| it["subject"] == "v@acme").unwrap());
+        send(Method::DELETE, &format!("/v1/members/{member}"), Value::Null).await;
+        send(Method::PATCH, &format!("/v1/members/{member}"), json!({"status": "active"})).await;
+
+        for (action, kind, target) in [
+            ("api_key.create", "api_key", key.as_str()),
+            ("api_key.revoke", "api_key", key.as_str()),
+            ("project.create", "project", project.as_str()),
+            ("project.update", "project", project.as_str()),
+            ("project.archive", "project", project.as_str()),
+            ("project.unarchive", "project", project.as_str()),
+            ("model_price.set", "model", "m"),
+            ("member.role", "member", member.as_str()),
+            ("member.remove", "member", member.as_str()),
+            ("member.restore", "member", member.as_str()),
+        ] {
+            let records = records(&owner, action).await;
+            assert_eq!(records.len(), 1, "{action}: {records:?}");
+            let record = &records[0];
+            assert_eq!(record["target"], json!({"kind": kind, "id": target}), "{action}");
+            assert_eq!((&record["result"], &record["created_at"]), (&json!("ok"), &json!("2026-06-15T12:00:00.000000Z")));
+            if action != "member.role" {
+                assert_eq!(record["actor"], json!({"kind": "session", "id": "o@acme"}), "{action}");
+                assert_eq!(record["request_id"], "the-request", "{action}");
+            }
+        }
+        assert_eq!(records(&owner, "member.join").await.len(), 2);
+        assert_eq!(records(&owner, "project.update").await[0]["detail"], json!({"prompt_autoship_enabled": {"from": false, "to": true}}));
+    }
+
+    async fn refusals_are_written_down_too(app: TestApp) {
+        let (owner, member) = (app.session(Role::Owner), app.session(Role::Member));
+        let archive = format!("/v1/projects/{}/archive", app.project);
+        member.post(&archive, &json!({})).await.is(403, "forbidden_role");
+        owner.post(&archive, &json!({})).await.is(409, "error.project.cannot_archive_last");
+        app.full_key().post("/v1/apikeys", &json!({"name": "k"})).await.is(403, "session_required");
+        // What is malformed, aimed at nothing or sent by nobody is no attempt.
+        owner.post("/v1/projects/no-uuid/archive", &json!({})).await.is(400, "invalid_query");
+        app.anonymous().post(&archive, &json!({})).await.is(401, "unauthorized");
+        let archived = records(&owner, "project.archive").await;
+        let brief: Vec<_> = archived.iter().map(|it| (it["result"].as_str().unwrap(), it["actor"]["id"].as_str().unwrap())).collect();
+        assert_eq!(brief, [("error.project.cannot_archive_last", "test-owner"), ("forbidden_role", "test-member")]);
+        assert_eq!(archived[0]["target"]["id"], app.project.to_string());
+        let keys = records(&owner, "api_key.create").await;
+        assert_eq!((&keys[0]["result"], &keys[0]["actor"]["kind"]), (&json!("session_required"), &json!("api_key")));
+    }
+
+    async fn the_log_is_read_by_filters_and_pages(app: TestApp) {
+        let owner = app.session_as("o", Role::Owner);
+        for n in 0..5 {
+            app.advance(1);
+            owner.post("/v1/projects", &json!({"name": format!("p{n}")})).await.ok();
+        }
+        let mut seen = Vec::new();
+        let mut path = "/v1/audit-log?action=project.create&limit=2".to_owned();
+        loop {
+            let page = owner.get(&path).await.ok();
+            seen.extend(page["audit_log"].as_array().unwrap().iter().map(|it| it["detail"]["name"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            path = format!("/v1/audit-log?action=project.create&limit=2&cursor={next}");
+            owner.get(&format!("/v1/audit-log?action=api_key.create&cursor={next}")).await.is(400, "invalid_cursor");
+        }
+        assert_eq!(seen, ["p4", "p3", "p2", "p1", "p0"]);
+        let between = "/v1/audit-log?actor=o&from=2026-06-15T12:00:02Z&to=2026-06-15T12:00:03Z";
+        assert_eq!(owner.get(between).await.ok()["audit_log"].as_array().unwrap().len(), 2);
+        owner.get("/v1/audit-log?from=2026-06-15T12:00:03Z&to=2026-06-15T12:00:02Z").await.is(400, "invalid_query");
+        let (other, _) = app.other_tenant(Plan::Enterprise).await;
+        let theirs = app.session_of(other, Role::Owner).get("/v1/audit-log?action=project.create").await.ok();
+        assert_eq!(theirs["audit_log"], json!([]));
+    }
+}

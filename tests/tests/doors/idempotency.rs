@@ -1,0 +1,113 @@
+//! Requests that are sent again with the same `Idempotency-Key`.
+
+use api::Role;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tests::{Caller, Reply, on_both_databases};
+
+async fn post(caller: &Caller, path: &str, key: &str, body: &Value) -> Reply {
+    caller.send(caller.request(Method::POST, path).header("idempotency-key", key).json(body)).await
+}
+
+fn replayed(reply: &Reply) -> bool {
+    reply.headers.get("idempotency-replayed").is_some_and(|it| it == "true")
+}
+
+on_both_databases! {
+    async fn the_first_answer_is_given_again(app: TestApp) {
+        let key = app.full_key();
+        let first = post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await;
+        let again = post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await;
+        assert_eq!((first.status, again.status), (201, 201));
+        assert_eq!(first.text(), again.text());
+        assert!(!replayed(&first) && replayed(&again));
+        assert_eq!(first.headers["content-type"], again.headers["content-type"]);
+        assert_eq!(key.get("/v1/traces").await.ok()["traces"].as_array().unwrap().len(), 1);
+        post(&key, "/v1/ingest", "a", &json!({"name": "m"})).await.is(422, "idempotency_key_reused");
+
+        // Another path, another credential, another tenant and another key are something else.
+        assert!(!replayed(&post(&key, "/v1/ingest/batch", "a", &json!({"traces": []})).await));
+        assert!(!replayed(&post(&app.session(Role::Owner), "/v1/ingest", "a", &json!({"name": "n"})).await));
+        let (_, other) = app.other_tenant(api::Plan::Enterprise).await;
+        assert!(!replayed(&post(&other, "/v1/ingest", "a", &json!({"name": "n"})).await));
+        assert!(!replayed(&post(&key, "/v1/ingest", "b", &json!({"name": "n"})).await));
+
+        app.advance(24 * 3_600 - 1);
+        assert!(replayed(&post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await));
+        app.advance(1);
+        assert!(!replayed(&post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await), "a day is over");
+    }
+
+    async fn failures_are_not_kept(app: TestApp) {
+        let key = app.full_key();
+        post(&key, "/v1/ingest", "a", &json!({"latency_ms": -1})).await.is(422, "validation_failed");
+        post(&key, "/v1/ingest", "a", &json!({"latency_ms": 1})).await.ok();
+        // Who may not call is told so again and again.
+        let query = app.new_key(Role::Owner, &["query"]).await;
+        for _ in 0..2 {
+            post(&query, "/v1/ingest", "a", &json!({})).await.is(403, "scope_forbidden");
+        }
+    }
+
+    async fn a_secret_is_not_kept(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        let first = post(&owner, "/v1/apikeys", "k", &json!({"name": "n"})).await.ok();
+        let again = post(&owner, "/v1/apikeys", "k", &json!({"name": "n"})).await;
+        assert!(replayed(&again) && again.status == 201);
+        let again = again.json();
+        assert_eq!((&again["id"], &again["prefix"]), (&first["id"], &first["prefix"]));
+        assert!(first["secret"].is_string() && again.get("secret").is_none(), "{again}");
+        assert_eq!(owner.get("/v1/apikeys").await.ok()["apikeys"].as_array().unwrap().len(), 2);
+    }
+
+    async fn keys_must_be_readable(app: TestApp) {
+        let key = app.full_key();
+        let longest = "x".repeat(255);
+        assert_eq!(post(&key, "/v1/ingest", &longest, &json!({})).await.status, 201);
+        let longer = "x".repeat(256);
+        for bad in ["", "a b", longer.as_str(), "caf\u{e9}"] {
+            let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
+            let request = key.request(Method::POST, "/v1/ingest").header("idempotency-key", value).json(&json!({}));
+            key.send(request).await.is(422, "validation_failed");
+        }
+        let twice = key.request(Method::POST, "/v1/ingest").header("idempotency-key", "a").header("idempotency-key", "b");
+        key.send(twice.json(&json!({}))).await.is(422, "validation_failed");
+        // It means something on POST alone.
+        let get = key.request(Method::GET, "/v1/traces").header("idempotency-key", "a");
+        assert!(!replayed(&key.send(get).await));
+    }
+
+    /// Of many at once one is done; the others are told to wait, or its answer.
+    async fn only_one_of_many_is_done(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        let all = (0..20).map(|_| {
+            let owner = owner.clone();
+            async move { post(&owner, "/v1/projects", "p", &json!({"name": "only one"})).await }
+        });
+        for reply in futures::future::join_all(all).await {
+            match reply.status {
+                201 => {}
+                _ => {
+                    reply.is(409, "idempotency_in_flight");
+                }
+            }
+        }
+        assert!(replayed(&post(&owner, "/v1/projects", "p", &json!({"name": "only one"})).await));
+    }
+
+    /// What a dead process began can be done after a while.
+    async fn what_was_given_up_is_done_again(app: TestApp) {
+        use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, Set};
+        let key = app.full_key();
+        post(&key, "/v1/ingest", "a", &json!({"id": "x"})).await.ok();
+        let db = &app.app.db.write;
+        let row = entities::idempotency::Entity::find().one(db).await.unwrap().unwrap();
+        let mut begun = row.into_active_model();
+        begun.status = Set(None);
+        begun.expires_at = Set(tests::app::START + 120_000_000);
+        begun.update(db).await.unwrap();
+        post(&key, "/v1/ingest", "a", &json!({"id": "x"})).await.is(409, "idempotency_in_flight");
+        app.advance(120);
+        post(&key, "/v1/ingest", "a", &json!({"id": "x"})).await.is(409, "conflict");
+    }
+}

@@ -1,0 +1,114 @@
+//! What a process remembers, and how soon it learns what another one changed.
+
+use std::time::{Duration, Instant};
+
+use api::{Plan, Role};
+use serde_json::json;
+use tests::{On, Reply, TestApp};
+
+/// How long another process may go on with what is no longer true.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Asks until the answer is as expected; fails if that takes too long.
+async fn soon(ask: impl AsyncFn() -> Reply, expected: (u16, &str)) {
+    let began = Instant::now();
+    loop {
+        let reply = ask().await;
+        if (reply.status, reply.code().unwrap_or_default().as_str()) == expected {
+            return;
+        }
+        assert!(began.elapsed() < WITHIN, "still {} {}", reply.status, reply.text());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A server and another one on the same database.
+async fn two(database: On) -> (TestApp, TestApp) {
+    let here = TestApp::with(database, Plan::Starter, &[]).await;
+    let there = here.beside().await;
+    (here, there)
+}
+
+async fn changes_reach_other_processes(database: On) {
+    let (here, there) = two(database).await;
+    let owner = here.session(Role::Owner);
+    let made = owner.post("/v1/apikeys", &json!({"name": "k"})).await.ok();
+    let key = there.bearer(made["secret"].as_str().unwrap());
+    key.get("/v1/me").await.ok();
+    owner.delete(&format!("/v1/apikeys/{}", made["id"].as_str().unwrap())).await.ok();
+    here.bearer(made["secret"].as_str().unwrap()).get("/v1/me").await.is(401, "unauthorized");
+    soon(|| key.get("/v1/me"), (401, "unauthorized")).await;
+
+    // Archiving and unarchiving, once the other process has used the project.
+    let full = there.full_key();
+    owner.post("/v1/projects", &json!({"name": "other"})).await.ok();
+    full.post("/v1/ingest", &json!({})).await.ok();
+    let path = format!("/v1/projects/{}", here.project);
+    owner.post(&format!("{path}/archive"), &json!({})).await.ok();
+    soon(async || full.post("/v1/ingest", &json!({})).await, (403, "error.project.archived")).await;
+    owner.post(&format!("{path}/unarchive"), &json!({})).await.ok();
+    soon(async || full.post("/v1/ingest", &json!({})).await, (201, "")).await;
+
+    // The plan.
+    assert_eq!(full.get("/v1/traces").await.headers["x-ratelimit-limit"], "3600");
+    here.set_plan(Plan::Enterprise).await;
+    let began = Instant::now();
+    while full.get("/v1/traces").await.headers["x-ratelimit-limit"] != "1000000000" {
+        assert!(began.elapsed() < WITHIN);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    // A member.
+    let viewer = there.session_as("v", Role::Viewer);
+    viewer.get("/v1/me").await.ok();
+    let members = owner.get("/v1/members").await.ok();
+    let row = members["members"].as_array().unwrap().iter().find(|it| it["subject"] == "v").unwrap();
+    owner.delete(&format!("/v1/members/{}", row["id"].as_str().unwrap())).await.ok();
+    soon(|| viewer.get("/v1/me"), (403, "member_removed")).await;
+    there.stop().await;
+    here.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_reach_other_processes_on_sqlite() {
+    changes_reach_other_processes(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_reach_other_processes_on_postgres() {
+    changes_reach_other_processes(On::Postgres).await;
+}
+
+/// A key that is used while it is revoked is refused right after, every time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_in_use_is_refused_as_soon_as_it_is_revoked() {
+    let app = TestApp::on(On::Sqlite).await;
+    let owner = app.session(Role::Owner);
+    for _ in 0..30 {
+        let made = owner.post("/v1/apikeys", &json!({"name": "k"})).await.ok();
+        let key = app.bearer(made["secret"].as_str().unwrap());
+        let using = tokio::spawn({
+            let key = key.clone();
+            async move { while key.get("/v1/me").await.status == 200 {} }
+        });
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        owner.delete(&format!("/v1/apikeys/{}", made["id"].as_str().unwrap())).await.ok();
+        key.get("/v1/me").await.is(401, "unauthorized");
+        using.await.unwrap();
+    }
+    app.stop().await;
+}
+
+/// A known key costs no query: with the database gone, it is still known for a moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_known_key_needs_no_database() {
+    let app = TestApp::on(On::Sqlite).await;
+    let key = app.full_key();
+    key.get("/v1/models").await.ok();
+    app.app.db.read.clone().close().await.unwrap();
+    // Neither the key nor the refusal of the route needs a look.
+    key.get("/v1/members").await.is(403, "session_required");
+    // What can't be looked after is not trusted for long.
+    soon(|| key.get("/v1/members"), (503, "overloaded")).await;
+    app.stop().await;
+}

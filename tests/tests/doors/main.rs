@@ -1,0 +1,11 @@
+//! Who comes in, how often, and how much: rate limits, quotas, repeated requests, members, what
+//! processes remember, and what is written down.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod audit;
+mod idempotency;
+mod known;
+mod members;
+mod quotas;
+mod rates;

@@ -1,0 +1,154 @@
+//! Traces a month.
+
+use api::Plan;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tests::{Caller, On, TestApp};
+
+const LIMIT: i64 = 50_000;
+
+/// What `/v1/me` says was used of this month's traces.
+async fn used(key: &Caller) -> i64 {
+    let me = key.get("/v1/me").await.ok();
+    assert_eq!(me["limits"]["traces_per_month"], LIMIT);
+    me["usage"]["traces"].as_i64().unwrap()
+}
+
+async fn stored(key: &Caller) -> usize {
+    key.get("/v1/traces?limit=200").await.ok()["traces"].as_array().unwrap().len()
+}
+
+/// An OTLP request in JSON with one span of each of these traces.
+fn otlp(traces: &[u128], span: u8) -> Value {
+    let spans: Vec<Value> = traces
+        .iter()
+        .map(|it| {
+            json!({"traceId": format!("{it:032x}"), "spanId": format!("{span:016x}"), "name": "s",
+                "startTimeUnixNano": "1781524800000000000", "endTimeUnixNano": "1781524801000000000"})
+        })
+        .collect();
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+}
+
+async fn on(database: On, test: impl AsyncFnOnce(&TestApp)) {
+    let app = TestApp::with(database, Plan::Starter, &[]).await;
+    test(&app).await;
+    app.stop().await;
+}
+
+macro_rules! on_both {
+    ($($name:ident)+) => { $(mod $name {
+        use super::*;
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn sqlite() { on(On::Sqlite, super::$name).await; }
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn postgres() { on(On::Postgres, super::$name).await; }
+    })+ };
+}
+
+on_both! { a_month_is_used_up a_batch_keeps_what_fits spans_of_known_traces_are_free rounds_of_concurrent_writers }
+
+async fn a_month_is_used_up(app: &TestApp) {
+    let key = app.full_key();
+    key.post("/v1/ingest", &json!({"id": "a"})).await.ok();
+    key.post("/v1/ingest", &json!({"id": "a"})).await.is(409, "conflict");
+    assert_eq!(used(&key).await, 1, "a duplicate costs nothing");
+    key.post("/v1/ingest", &json!({"latency_ms": -1})).await.is(422, "validation_failed");
+    assert_eq!(used(&key).await, 1, "neither does a refused item");
+
+    app.advance(31 * 86_400);
+    assert_eq!(used(&key).await, 0, "July begins anew");
+    app.use_traces(LIMIT - 1).await;
+    key.post("/v1/ingest", &json!({"id": "b"})).await.ok();
+    key.post("/v1/ingest", &json!({"id": "c"})).await.is(402, "ingest_quota_exceeded");
+    key.post("/v1/ingest/batch", &json!({"traces": [{"id": "c"}, {"id": "d"}]}))
+        .await
+        .is(402, "ingest_quota_exceeded");
+    key.post("/v1/otlp/traces", &otlp(&[1], 1)).await.is(402, "ingest_quota_exceeded");
+    key.post("/v1/ingest", &json!({"id": "b"})).await.is(409, "conflict");
+    key.post("/v1/ingest/batch", &json!({"traces": []})).await.ok();
+    assert_eq!((used(&key).await, stored(&key).await), (LIMIT, 2));
+
+    app.set_plan(Plan::Enterprise).await;
+    key.post("/v1/ingest", &json!({"id": "c"})).await.ok();
+    let me = key.get("/v1/me").await.ok();
+    assert_eq!(
+        (&me["limits"]["traces_per_month"], &me["usage"]["traces"]),
+        (&Value::Null, &json!(LIMIT + 1))
+    );
+    app.set_plan(Plan::Starter).await;
+    key.post("/v1/ingest", &json!({"id": "d"})).await.is(402, "ingest_quota_exceeded");
+}
+
+async fn a_batch_keeps_what_fits(app: &TestApp) {
+    let key = app.full_key();
+    key.post("/v1/ingest", &json!({"id": "known"})).await.ok();
+    app.advance(31 * 86_400);
+    app.use_traces(LIMIT - 2).await;
+    let items = json!({"traces": [
+        {"id": "known"}, {"id": "one"}, {"latency_ms": "x"}, {"id": "two"}, {"id": "three"}, {"id": "three"}, {"id": "one"}]});
+    let answer = key.post("/v1/ingest/batch", &items).await.ok();
+    let told: Vec<_> = answer["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["status"].as_str().unwrap(), it["code"].as_str().unwrap_or_default()))
+        .collect();
+    let refused = ("rejected", "ingest_quota_exceeded");
+    assert_eq!(
+        told,
+        [
+            ("duplicate", ""),
+            ("accepted", ""),
+            ("rejected", "invalid_body"),
+            ("accepted", ""),
+            refused,
+            refused,
+            ("duplicate", "")
+        ]
+    );
+    assert_eq!((&answer["accepted"], &answer["rejected"]), (&json!(2), &json!(3)));
+    assert_eq!((used(&key).await, stored(&key).await), (LIMIT, 3));
+}
+
+async fn spans_of_known_traces_are_free(app: &TestApp) {
+    let key = app.full_key();
+    app.use_traces(LIMIT - 2).await;
+    key.post("/v1/otlp/traces", &otlp(&[1], 1)).await.ok();
+    // One of two new traces fits; the known one goes on.
+    let answer = key.post("/v1/otlp/traces", &otlp(&[1, 2, 3], 2)).await.ok();
+    assert_eq!(answer["partialSuccess"]["rejectedSpans"], "1", "{answer}");
+    let message = answer["partialSuccess"]["errorMessage"].as_str().unwrap();
+    assert!(message.starts_with("ingest_quota_exceeded"), "{message}");
+    assert_eq!((used(&key).await, stored(&key).await), (LIMIT, 2));
+    assert_eq!(key.post("/v1/otlp/traces", &otlp(&[1, 2], 3)).await.ok(), json!({}));
+    let trace = key.get("/v1/traces/00000000000000000000000000000001").await.ok();
+    assert_eq!(trace["span_count"], 3);
+    let refused = key.get("/v1/traces/00000000000000000000000000000003").await;
+    refused.is(404, "not_found");
+}
+
+/// However many writers come at once, what is left is stored, and no more.
+async fn rounds_of_concurrent_writers(app: &TestApp) {
+    let rounds: usize = tests::rounds(20);
+    let beside = match app.app.db.is_shared() {
+        true => Some(app.beside().await),
+        false => None,
+    };
+    let keys = [app.full_key(), beside.as_ref().map_or_else(|| app.full_key(), TestApp::full_key)];
+    for round in 0..rounds {
+        app.advance(31 * 86_400);
+        app.use_traces(LIMIT - 10).await;
+        let writers = (0..100).map(|n| {
+            let key = keys[n % 2].clone();
+            async move { key.post("/v1/ingest", &json!({"id": format!("{round}-{n}")})).await.status }
+        });
+        let told = join_all(writers).await;
+        let count = |status| told.iter().filter(|it| **it == status).count();
+        assert_eq!((count(201), count(402)), (10, 90), "round {round}: {told:?}");
+    }
+    assert_eq!(used(&keys[0]).await, LIMIT);
+    if let Some(beside) = beside {
+        beside.stop().await;
+    }
+}

@@ -1,0 +1,167 @@
+//! Requests a minute.
+
+use api::{Plan, Role};
+use reqwest::Method;
+use serde_json::json;
+use tests::{Caller, On, Reply, TestApp, app::START};
+
+/// Limit, remaining and reset of an answer.
+fn headers(reply: &Reply) -> (u64, u64, i64) {
+    let read = |name: &str| reply.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap();
+    (
+        read("x-ratelimit-limit").parse().unwrap(),
+        read("x-ratelimit-remaining").parse().unwrap(),
+        read("x-ratelimit-reset").parse().unwrap(),
+    )
+}
+
+/// When the window ends in which the clock of the tests stands at first.
+const RESET: i64 = START / 1_000_000 + 60;
+
+/// Sends until it is refused, or `most` times; answers how many were served.
+async fn serve(caller: &Caller, path: &str, most: usize) -> usize {
+    for n in 0..most {
+        let reply = caller.get(path).await;
+        if reply.status == 429 {
+            return n;
+        }
+        assert!(reply.status < 500, "{}", reply.text());
+    }
+    most
+}
+
+async fn the_limit_is_served_and_no_more(database: On) {
+    let app = TestApp::with(database, Plan::Starter, &[]).await;
+    let key = app.full_key();
+    // 1,200 a minute for all that has no bucket of its own; two callers share them.
+    let (a, b) = tokio::join!(serve(&key, "/v1/projects", 2_000), async {
+        serve(&app.session(Role::Viewer), "/v1/me", 2_000).await
+    });
+    assert_eq!(a + b, 1_200);
+    let refused = key.get("/v1/me").await;
+    refused.is(429, "rate_limited");
+    assert_eq!(headers(&refused), (1_200, 0, RESET));
+    assert_eq!(refused.headers["retry-after"], "60");
+    // Other buckets and other tenants are not touched.
+    assert_eq!(headers(&key.get("/v1/traces").await), (3_600, 3_599, RESET));
+    let (_, other) = app.other_tenant(Plan::Starter).await;
+    assert_eq!(headers(&other.get("/v1/me").await), (1_200, 1_199, RESET));
+    // A refusal of rights costs a request too, and the next minute is another one.
+    app.advance(59);
+    assert_eq!(key.get("/v1/me").await.headers["retry-after"], "1");
+    app.advance(1);
+    let forbidden = key.get("/v1/members").await;
+    forbidden.is(403, "session_required");
+    assert_eq!(headers(&forbidden), (1_200, 1_199, RESET + 60));
+    // A clock that is set back begins an older window anew, and nothing gets stuck.
+    app.advance(-3_600);
+    let back = headers(&key.get("/v1/me").await);
+    assert_eq!((back.0, back.2), (1_200, RESET + 60 - 3_600));
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_limit_is_served_and_no_more_on_sqlite() {
+    the_limit_is_served_and_no_more(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_limit_is_served_and_no_more_on_postgres() {
+    the_limit_is_served_and_no_more(On::Postgres).await;
+}
+
+/// Two processes, eight clients that together want three times the limit, three windows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_serve_one_limit() {
+    let one = TestApp::with(On::Postgres, Plan::Starter, &[]).await;
+    let two = one.beside().await;
+    for _ in 0..3 {
+        let clients = (0..8).map(|n| {
+            let key = if n % 2 == 0 { one.full_key() } else { two.full_key() };
+            tokio::spawn(async move {
+                let mut served = 0;
+                for _ in 0..450 {
+                    let reply = key.get("/v1/projects").await;
+                    match reply.status {
+                        200 => served += 1,
+                        status => assert_eq!(status, 429, "{}", reply.text()),
+                    }
+                    let (limit, remaining, _) = headers(&reply);
+                    assert!(limit == 1_200 && remaining < 1_200);
+                }
+                served
+            })
+        });
+        let served: usize = futures::future::join_all(clients).await.into_iter().map(|it| it.unwrap()).sum();
+        assert_eq!(served, 1_200);
+        one.advance(60);
+    }
+    two.stop().await;
+    one.stop().await;
+}
+
+async fn every_answer_has_the_headers(database: On) {
+    let app = TestApp::with(database, Plan::Starter, &[]).await;
+    let (key, query) = (app.full_key(), app.new_key(Role::Owner, &["query"]).await);
+    let anyone = app.anonymous();
+    for (caller, method, path, status, limit) in [
+        (&key, Method::GET, "/v1/traces", 200, 3_600),
+        (&key, Method::GET, "/v1/traces?limit=0", 400, 3_600),
+        (&key, Method::GET, "/v1/traces/no-uuid", 400, 1_200),
+        (&key, Method::GET, "/v1/traces/00000000-0000-7000-8000-000000000000", 404, 1_200),
+        (&key, Method::GET, "/v1/nothing/here", 404, 1_200),
+        (&key, Method::DELETE, "/v1/ingest", 405, 1_200),
+        (&key, Method::POST, "/v1/ingest", 415, 6_000),
+        (&key, Method::POST, "/v1/otlp/traces", 415, 6_000),
+        (&key, Method::GET, "/v1/apikeys", 403, 1_200),
+        (&key, Method::HEAD, "/v1/traces", 200, 3_600),
+        (&query, Method::POST, "/v1/ingest", 403, 6_000),
+        (&anyone, Method::GET, "/v1/traces", 401, 600),
+        (&anyone, Method::GET, "/v1/openapi.json", 200, 600),
+        (&anyone, Method::GET, "/v1/nothing", 404, 600),
+        (&app.bearer("lp_nonsense"), Method::GET, "/v1/me", 401, 600),
+        (&app.session_of(uuid::Uuid::from_u128(7), Role::Owner), Method::GET, "/v1/me", 403, 600),
+    ] {
+        let reply = caller.send(caller.request(method.clone(), path)).await;
+        assert_eq!(reply.status, status, "{method} {path}: {}", reply.text());
+        let (is, remaining, reset) = headers(&reply);
+        assert_eq!((is, reset), (limit, RESET), "{method} {path}");
+        assert!(remaining < limit, "{method} {path}: {remaining}");
+    }
+    for path in ["/healthz", "/readyz", "/"] {
+        assert!(!anyone.get(path).await.headers.contains_key("x-ratelimit-limit"), "{path}");
+    }
+    app.set_plan(Plan::Enterprise).await;
+    let unlimited = headers(&key.get("/v1/traces").await);
+    assert_eq!(unlimited, (1_000_000_000, 1_000_000_000, RESET));
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_has_the_headers_on_sqlite() {
+    every_answer_has_the_headers(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_has_the_headers_on_postgres() {
+    every_answer_has_the_headers(On::Postgres).await;
+}
+
+/// Guessing ends after some tries; whoever has a valid token at the same address is served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guessing_is_slowed() {
+    let app = TestApp::with(On::Sqlite, Plan::Enterprise, &["--unauthenticated-per-minute", "5"]).await;
+    for _ in 0..5 {
+        app.bearer("lp_guess").get("/v1/traces").await.is(401, "unauthorized");
+    }
+    for path in ["/v1/traces", "/v1/openapi.json", "/v1/nothing"] {
+        let refused = app.bearer("lp_guess").get(path).await;
+        refused.is(429, "rate_limited");
+        assert_eq!(headers(&refused).1, 0);
+    }
+    app.full_key().get("/v1/traces").await.ok();
+    app.full_key().post("/v1/ingest", &json!({})).await.ok();
+    app.advance(60);
+    app.anonymous().get("/v1/traces").await.is(401, "unauthorized");
+    app.stop().await;
+}
