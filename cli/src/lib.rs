@@ -19,7 +19,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{CommandFactory, FromArgMatches};
 
 use args::Cli;
-use config::env::Env;
+use config::{env::Env, expiry::Expiry};
 use ctx::Ctx;
 use error::{CliError, Result};
 use exit::Exit;
@@ -102,12 +102,17 @@ async fn run(cli: Cli, env: Env, wants_json: bool) -> ExitCode {
     let as_json = ctx.out.format.is_json();
     let limit = ctx.settings.timeout.as_ref().map(|limit| limit.value).filter(|_| !command.runs_on());
     let work = commands::run(&mut ctx, command);
-    let ended = match limit {
+    let mut ended = match limit {
         None => work.await,
         Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
             Err(CliError::new(Exit::Unreachable, format!("not done within {limit:?}")).hint("see --timeout"))
         }),
     };
+    if let Err(error) = &mut ended
+        && error.exit == Exit::Unauthenticated
+    {
+        error.detail.extend(Expiry::of(&ctx.settings).and_then(|expiry| expiry.over()));
+    }
     finish(ended, as_json)
 }
 

@@ -1,4 +1,4 @@
-//! The built server as a process of its own, to be killed, stopped and started again.
+//! The built programs: the server as a process of its own, to be killed, stopped and started again.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose server can't be started fails")]
 #![allow(clippy::disallowed_methods, reason = "waits for processes, from threads of their own")]
@@ -76,7 +76,7 @@ impl Setup {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(built("server", "loupe-server"));
         // Nothing of the machine's settings: only what the test says.
         command.env_clear().current_dir(&self.folder).args(arguments).envs(self.variables.iter().cloned());
         command
@@ -151,21 +151,21 @@ fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     log
 }
 
-/// The built server, beside the test program and of the same profile. It is built when it is
-/// missing.
-fn program() -> PathBuf {
+/// A program as a package builds it, beside the test program and of the same profile. It is built
+/// when it is missing.
+pub fn built(package: &str, program: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/<profile>/deps/<test>
     let folder = test.ancestors().nth(2).unwrap();
-    let program = folder.join(format!("loupe-server{}", std::env::consts::EXE_SUFFIX));
-    if !program.exists() {
+    let path = folder.join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
+    if !path.exists() {
         let profile = folder
             .file_name()
             .and_then(|it| it.to_str())
             .map_or("dev", |it| if it == "debug" { "dev" } else { it });
-        let build = ["build", "-p", "server", "--profile", profile];
+        let build = ["build", "-p", package, "--profile", profile];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(Command::new("cargo").args(build).current_dir(root).status().unwrap().success());
     }
-    program
+    path
 }

@@ -4,6 +4,7 @@
 //! client's. Every value remembers where it came from, for `auth status` and `context show`.
 
 pub mod env;
+pub mod expiry;
 pub mod local;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};

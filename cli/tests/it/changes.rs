@@ -104,6 +104,40 @@ fn an_existing_name_can_be_enough() {
 }
 
 #[test]
+fn a_secret_that_is_wanted_is_never_silently_missing() {
+    let stub = stub();
+    let ran = run(stub.session(&["keys", "create", "old", "--if-not-exists", "--secret-only"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (12, ""));
+    assert!(ran.stderr.contains("--rotate"), "{}", ran.stderr);
+
+    // The first answer is lost; the kept one has no secret.
+    let stub = Stub::new(|request, before| match (request.method.as_str(), before) {
+        ("GET", _) => {
+            Reply::json(json!({ "apikeys": [key("ci", None)], "has_more": false, "next_cursor": null }))
+        }
+        ("POST", 1) => Reply::error(502, "upstream_failed"),
+        ("POST", _) => Reply::status(201, key("ci", None)).header("Idempotency-Replayed: true"),
+        _ => Reply::status(204, Value::Null),
+    });
+    let ran = run(stub.session(&["keys", "create", "ci", "--rotate", "--yes", "--secret-only"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.contains("loupe keys create ci --rotate"), "{}", ran.stderr);
+    assert_eq!((stub.count("POST"), stub.count("DELETE")), (2, 0), "the old key still works");
+}
+
+#[test]
+fn a_key_is_found_by_name_prefix_or_end_of_its_id() {
+    let stub = stub();
+    for wanted in ["old", "lp_7Qa2", "lp_7Qa2f0H3", "000000ee", "01980f6e-0000-7000-8000-0000000000ee"] {
+        let ran = run(stub.session(&["keys", "get", wanted, "-o", "id"]));
+        assert_eq!(ran.stdout, "01980f6e-0000-7000-8000-0000000000ee\n", "{wanted}: {}", ran.stderr);
+    }
+    for wanted in ["lp_", "nope"] {
+        assert_eq!(run(stub.session(&["keys", "get", wanted])).code, 11, "{wanted}");
+    }
+}
+
+#[test]
 fn nothing_asks_where_nobody_can_answer() {
     let stub = stub();
     for args in [

@@ -6,9 +6,12 @@
     reason = "a test stops at the first thing that is wrong"
 )]
 
+mod administration;
 mod auth;
 mod changes;
+mod exporting;
 mod reading;
 mod sending;
+mod settings;
 mod stub;
 mod tail;

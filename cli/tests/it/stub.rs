@@ -32,6 +32,8 @@ pub struct Reply {
     body: String,
     /// Pieces of a stream, each sent after a moment; the connection ends after the last.
     pieces: Vec<String>,
+    /// Bytes of the body that are promised and never sent.
+    cut: usize,
 }
 
 impl Reply {
@@ -43,7 +45,7 @@ impl Reply {
     /// Any status with JSON.
     pub fn status(status: u16, body: Value) -> Self {
         let headers = vec!["Content-Type: application/json".to_owned(), "X-Request-Id: req-1".to_owned()];
-        Self { status, headers, body: body.to_string(), pieces: Vec::new() }
+        Self { status, headers, body: body.to_string(), pieces: Vec::new(), cut: 0 }
     }
 
     /// An error body.
@@ -51,10 +53,22 @@ impl Reply {
         Self::status(status, json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1" }))
     }
 
+    /// 200 with any text.
+    pub fn text(kind: &str, body: &str) -> Self {
+        let headers = vec![format!("Content-Type: {kind}")];
+        Self { headers, body: body.to_owned(), ..Self::json(Value::Null) }
+    }
+
+    /// The connection ends this many bytes before the body does.
+    pub fn cut_by(mut self, bytes: usize) -> Self {
+        self.cut = bytes;
+        self
+    }
+
     /// A stream of events.
     pub fn events(pieces: &[String]) -> Self {
         let headers = vec!["Content-Type: text/event-stream".to_owned()];
-        Self { status: 200, headers, body: String::new(), pieces: pieces.to_vec() }
+        Self { status: 200, headers, body: String::new(), pieces: pieces.to_vec(), cut: 0 }
     }
 
     /// Adds a header.
@@ -71,7 +85,7 @@ impl Reply {
         if self.pieces.is_empty() {
             head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
-        write!(stream, "{head}\r\n{}", self.body)?;
+        write!(stream, "{head}\r\n{}", &self.body[..self.body.len() - self.cut])?;
         for piece in self.pieces {
             stream.write_all(piece.as_bytes())?;
             stream.flush()?;

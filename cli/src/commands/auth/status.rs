@@ -5,13 +5,10 @@ use api::{
     tenant::Me,
 };
 use serde_json::{Value, json};
-use tui::{
-    format::{count, elapsed},
-    theme::Glyphs,
-};
+use tui::{format::count, theme::Glyphs};
 
 use crate::{
-    config::Sourced,
+    config::{Sourced, expiry::rough},
     ctx::Ctx,
     error::{CliError, Result, no_credential},
     exit::Exit,
@@ -142,7 +139,7 @@ impl Probe {
         let (mark, said) = match &self.me {
             Ok(me) => {
                 let left = |time: api::Timestamp| (time.micros() - now.micros()) / 1_000_000;
-                let until = expiry(me).map(|time| format!(", {} left", elapsed(left(time).max(0))));
+                let until = expiry(me).map(|time| format!(", {} left", rough(left(time))));
                 let (tenant, until) = (&me.tenant, until.unwrap_or_default());
                 (glyphs.ok, format!("{} in {} (plan {}){until}", who(me), tenant.name, tenant.plan))
             }

@@ -9,6 +9,7 @@ mod lines;
 pub mod list;
 mod resume;
 pub mod send;
+mod send_otlp;
 pub mod tail;
 pub mod tree;
 

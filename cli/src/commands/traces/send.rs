@@ -9,6 +9,7 @@ use api::{
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::send_otlp;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -24,7 +25,7 @@ const BATCH_BYTES: usize = 4 << 20;
 pub struct SendArgs {
     /// NDJSON, one JSON object, an array, or {"traces": [...]}; `-` is stdin
     file: String,
-    /// The file is an OTLP export request, as JSON or protobuf
+    /// The file is an OTLP export request in protobuf, or such requests in JSON
     #[arg(long, conflicts_with = "id_from")]
     otlp: bool,
     /// Take each trace's id from this member, so that sending twice stores once
@@ -84,7 +85,7 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
         }
     };
     if args.otlp {
-        return send_otlp(ctx, &client, input).await;
+        return send_otlp::run(ctx, &client, input).await;
     }
     let mut sender = Sender { client, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new() };
     for document in serde_json::Deserializer::from_reader(BufReader::new(input)).into_iter::<Value>() {
@@ -248,25 +249,6 @@ async fn send_one(ctx: &mut Ctx, client: &Client, item: Value) -> Result {
             ctx.out.write(&(line + "\n"))
         }
         _ => ctx.out.item(&ONE, &answer),
-    }
-}
-
-async fn send_otlp(ctx: &mut Ctx, client: &Client, mut input: Box<dyn Read>) -> Result {
-    let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-    let json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let content_type = if json { "application/json" } else { "application/x-protobuf" };
-    let call = calls::ingest_otlp(content_type, bytes);
-    if ctx.global.dry_run {
-        return ctx.show_call(&call);
-    }
-    ctx.check_writable()?;
-    let answer = client.send(&call).await?;
-    ctx.out.note("sent");
-    // A protobuf request is answered in protobuf, which has nothing to show.
-    match answer.json::<Value>() {
-        Ok(value) if ctx.out.format.is_json() => ctx.out.json(&value),
-        _ => Ok(()),
     }
 }
 

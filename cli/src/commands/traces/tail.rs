@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::{VIEW, filter_args::FilterArgs, follow::Seen};
 use crate::{
     commands::listing::next_cursor,
-    config::{duration, env::now},
+    config::{duration, env::now, expiry::Expiry},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
@@ -94,8 +94,11 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
     let start = Timestamp::from(now().to_utc());
     let start = Timestamp::from_micros(start.micros().saturating_sub_unsigned(since.as_micros() as u64));
     let most = if args.exit_on.is_some() { Some(1) } else { args.max };
+    // Where there is a key, the key is what the server sees.
+    let session = if client.has_api_key() { None } else { Expiry::of(&ctx.settings) };
     let mut tail = Tail {
         client,
+        session,
         filter,
         project,
         seen: Seen::from(start),
@@ -123,6 +126,7 @@ pub async fn run(ctx: &mut Ctx, args: TailArgs) -> Result {
 /// A run of `tail`.
 struct Tail {
     client: Client,
+    session: Option<Expiry>,
     filter: Filter,
     project: Option<Uuid>,
     seen: Seen,
@@ -192,6 +196,7 @@ impl Tail {
         if !self.live {
             let wait = self.read_list(ctx, true).await?;
             self.announce(ctx);
+            self.warn(ctx);
             sleep(wait).await;
             return Ok(());
         }
@@ -210,7 +215,7 @@ impl Tail {
         self.announce(ctx);
         while let Some(event) = stream.next().await {
             match event? {
-                StreamEvent::Alive => {}
+                StreamEvent::Alive => self.warn(ctx),
                 StreamEvent::Trace { id, trace } => {
                     self.last_event = id.or_else(|| self.last_event.take());
                     self.print(ctx, &trace)?;
@@ -313,6 +318,13 @@ impl Tail {
             ctx.out.write(&line)?;
         }
         Ok(())
+    }
+
+    /// Says when the session is about to end.
+    fn warn(&mut self, ctx: &mut Ctx) {
+        if let Some(warning) = self.session.as_mut().and_then(Expiry::warning) {
+            ctx.out.note(&warning);
+        }
     }
 
     /// Says once what is followed.

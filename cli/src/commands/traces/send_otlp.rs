@@ -1,0 +1,96 @@
+//! `loupe traces send --otlp`: OTLP export requests, one in protobuf or any number in JSON, such
+//! as the lines of `traces export --format otlp`.
+
+use std::io::{BufRead, BufReader, Read};
+
+use api::client::{Answer, Client, calls};
+use serde_json::{Value, json, value::RawValue};
+
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// Sends what the input holds, and reports refused spans.
+pub async fn run(ctx: &mut Ctx, client: &Client, input: Box<dyn Read>) -> Result {
+    let mut input = BufReader::new(input);
+    let start = input.fill_buf().map_err(|error| unreadable(&error.to_string()))?;
+    let is_json = start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let mut sent = Sent::default();
+    if is_json {
+        for request in serde_json::Deserializer::from_reader(input).into_iter::<Box<RawValue>>() {
+            let request = request.map_err(|error| unreadable(&error.to_string()))?;
+            sent.send(ctx, client, "application/json", request.get().as_bytes().to_vec()).await?;
+        }
+    } else {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).map_err(|error| unreadable(&error.to_string()))?;
+        sent.send(ctx, client, "application/x-protobuf", bytes).await?;
+    }
+    sent.report(ctx)
+}
+
+fn unreadable(why: &str) -> CliError {
+    CliError::usage(format!("the export can't be read: {why}"))
+        .hint("it has to be an OTLP export request in protobuf, or such requests in JSON, one a line")
+}
+
+/// What was sent so far.
+#[derive(Default)]
+struct Sent {
+    requests: usize,
+    refused: i64,
+    last: Value,
+}
+
+impl Sent {
+    async fn send(&mut self, ctx: &mut Ctx, client: &Client, kind: &'static str, bytes: Vec<u8>) -> Result {
+        let call = calls::ingest_otlp(kind, bytes);
+        if ctx.global.dry_run {
+            return ctx.show_call(&call);
+        }
+        ctx.check_writable()?;
+        let answer = client.send(&call).await.map_err(|error| {
+            let mut error = CliError::from(error);
+            if self.requests > 0 {
+                error.detail.push(format!("the first {} requests were sent", self.requests));
+            }
+            error
+        })?;
+        self.requests += 1;
+        self.note(&answer);
+        Ok(())
+    }
+
+    /// A protobuf request is answered in protobuf, of which only the success is known here.
+    fn note(&mut self, answer: &Answer) {
+        let Ok(answer) = answer.json::<Value>() else { return };
+        self.refused += match answer.pointer("/partialSuccess/rejectedSpans") {
+            // Whole numbers of 64 bits are texts in OTLP's JSON.
+            Some(Value::String(count)) => count.parse().unwrap_or_default(),
+            Some(count) => count.as_i64().unwrap_or_default(),
+            None => 0,
+        };
+        self.last = answer;
+    }
+
+    fn report(self, ctx: &mut Ctx) -> Result {
+        if ctx.global.dry_run {
+            return Ok(());
+        }
+        let Self { requests, refused, last } = self;
+        ctx.out.note(&format!("{requests} sent, {refused} spans refused"));
+        if ctx.out.format.is_json() {
+            let several = json!({ "requests": requests, "rejected_spans": refused });
+            ctx.out.json(if requests == 1 { &last } else { &several })?;
+        }
+        if refused == 0 {
+            return Ok(());
+        }
+        let why = last.pointer("/partialSuccess/errorMessage").and_then(Value::as_str).map(str::to_owned);
+        let mut error = CliError::new(Exit::Refused, format!("{refused} spans were refused"));
+        error.hint = why;
+        Err(error)
+    }
+}

@@ -1,0 +1,85 @@
+//! When a session token ends, as the token itself says. The server judges; this is for people.
+
+use api::Timestamp;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+
+use super::{Settings, env::now};
+
+/// A session that ends within this many seconds is worth a warning.
+const SOON: i64 = 5 * 60;
+
+/// The end of the session that a run goes by.
+#[derive(Debug)]
+pub struct Expiry {
+    at: Timestamp,
+    warned: bool,
+}
+
+impl Expiry {
+    /// The end of the session, if there is one that says when.
+    pub fn of(settings: &Settings) -> Option<Self> {
+        let at = end_of(&settings.session.as_ref()?.value)?;
+        Some(Self { at, warned: false })
+    }
+
+    /// A warning, once, when the session is about to end.
+    pub fn warning(&mut self) -> Option<String> {
+        let left = self.seconds_left();
+        let due = (1..=SOON).contains(&left) && !std::mem::replace(&mut self.warned, left <= SOON);
+        due.then(|| format!("the session ends in {}; renew it: loupe auth login --session", rough(left)))
+    }
+
+    /// Says since when the session is over, if it is.
+    pub fn over(&self) -> Option<String> {
+        let left = self.seconds_left();
+        (left <= 0).then(|| format!("the session token ended {} ago", rough(-left)))
+    }
+
+    fn seconds_left(&self) -> i64 {
+        (self.at.micros() - Timestamp::from(now().to_utc()).micros()) / 1_000_000
+    }
+}
+
+/// A length of time in its largest unit: `42s`, `12m`, `3h`, `90d`.
+pub fn rough(seconds: i64) -> String {
+    match seconds.max(0) {
+        s @ ..120 => format!("{s}s"),
+        s @ ..7_200 => format!("{}m", s / 60),
+        s @ ..172_800 => format!("{}h", s / 3_600),
+        s => format!("{}d", s / 86_400),
+    }
+}
+
+/// The claim `exp` of a token (RFC 7519, 4.1.4), unchecked.
+fn end_of(token: &str) -> Option<Timestamp> {
+    let payload = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&payload).ok()?;
+    Some(Timestamp::from_micros(claims.get("exp")?.as_i64()?.checked_mul(1_000_000)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ending_in(seconds: i64) -> Expiry {
+        let exp = Timestamp::from(now().to_utc()).micros() / 1_000_000 + seconds;
+        let payload = BASE64_URL_SAFE_NO_PAD.encode(format!("{{\"sub\":\"ann\",\"exp\":{exp}}}"));
+        Expiry { at: end_of(&format!("e30.{payload}.c2ln")).unwrap(), warned: false }
+    }
+
+    #[test]
+    fn the_end_is_read_and_warned_about_once() {
+        assert!(ending_in(600).warning().is_none() && ending_in(600).over().is_none());
+        let mut soon = ending_in(200);
+        assert!(soon.warning().is_some_and(|text| text.contains("3m")), "{soon:?}");
+        assert!(soon.warning().is_none());
+        assert!(ending_in(-60).over().is_some_and(|text| text.contains("ago")));
+    }
+
+    #[test]
+    fn other_tokens_say_nothing() {
+        for token in ["", "lp_key", "a.b.c", "e30.e30.e30"] {
+            assert_eq!(end_of(token), None, "{token}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The scripts of `docs/ci.md`, run by bash as they stand, against the built programs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "a script needs the search path of the machine")]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+use server::access::api_key::ApiKey;
+use tests::process::{ServerProcess, Setup, built};
+
+/// A server with the tenant of the first start, and an owner.
+struct World {
+    folder: tempfile::TempDir,
+    server: ServerProcess,
+    key: String,
+    session: String,
+}
+
+/// What a script wrote and how it ended.
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let key = ApiKey::generate().unwrap().reveal().to_owned();
+    let setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key);
+    let server = setup.start();
+    let admin = |args: &[&str]| -> Value {
+        let output = setup.run(&[&["admin"], args, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let tenant = admin(&["list-tenants"])["tenants"][0]["id"].as_str().unwrap().to_owned();
+    let issued = admin(&["issue-token", "--tenant", &tenant, "--role", "owner"]);
+    let session = issued["token"].as_str().unwrap().to_owned();
+    World { folder, server, key, session }
+}
+
+impl World {
+    /// Runs a script with the variables that a CI service would set.
+    fn run(&self, script: &str) -> Ran {
+        let script = script.replace("https://loupe.example.internal", &self.server.url);
+        // Where jq is not installed, the program has it inside.
+        let script = if has("jq") { script } else { script.replace("--json | jq -r", "--raw --jq") };
+        let programs = built("cli", "loupe").parent().unwrap().to_path_buf();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("bash")
+            .arg("-c")
+            .arg(script)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .env("LOUPE_CONFIG_DIR", self.folder.path().join("config"))
+            .env("LOUPE_SESSION_TOKEN", &self.session)
+            .env("GITHUB_RUN_ID", "4711")
+            .env("CI", "true")
+            .output()
+            .unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// `loupe` with an API key.
+    fn loupe(&self, key: &str, args: &str) -> Ran {
+        self.run(&format!(
+            "{}\nunset LOUPE_SESSION_TOKEN\nLOUPE_API_KEY='{key}' loupe {args}",
+            recipe("What every script begins with")
+        ))
+    }
+}
+
+/// The script below a heading of the document.
+fn recipe(heading: &str) -> String {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ci.md");
+    let document = fs::read_to_string(document).unwrap();
+    let (_, section) = document.split_once(&format!("## {heading}\n")).unwrap();
+    let (_, script) = section.split_once("```sh\n").unwrap();
+    script.split_once("```").unwrap().0.to_owned()
+}
+
+fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder: PathBuf| folder.join(program).exists())
+}
+
+fn shows_a_secret(text: &str) -> bool {
+    let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    text.split(word).any(|word| word.starts_with("lp_") && word.len() > 11)
+}
+
+#[test]
+fn keys_are_created_and_shown_nowhere() {
+    let world = world();
+    let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Create a key"));
+    for created in ["true", "false"] {
+        // The log of every request must not give the secrets away either.
+        let ran = world.run(&format!("export LOUPE_LOG=trace\n{script}\necho \"${{#key}}\""));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let lines: Vec<&str> = ran.stdout.lines().collect();
+        assert_eq!(lines.len(), 3, "{}", ran.stdout);
+        let shown: Value = serde_json::from_str(lines[0]).unwrap();
+        let fields: Vec<&String> = shown.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["created_at", "id", "prefix"]);
+        assert_eq!((lines[1], lines[2]), (created, "52"));
+        assert!(!shows_a_secret(&ran.stdout) && !shows_a_secret(&ran.stderr), "{}", ran.stderr);
+        assert!(!ran.stderr.contains(&world.session), "{}", ran.stderr);
+
+        let file = world.folder.path().join(".env.loupe");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let content = fs::read_to_string(&file).unwrap();
+        let key = content.trim().strip_prefix("LOUPE_API_KEY=").unwrap();
+        let used = world.loupe(key, "auth status --json --jq .api_key.prefix --raw");
+        assert_eq!((used.code, used.stdout.trim()), (Some(0), shown["prefix"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_failed_creation_ends_the_script() {
+    let world = world();
+    let recipe = recipe("Create a key");
+    let script = format!(
+        "set -euo pipefail\nexport LOUPE_URL={} LOUPE_SESSION_TOKEN=wrong\n{recipe}",
+        world.server.url
+    );
+    let ran = world.run(&script);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{}", ran.stderr);
+    assert!(!world.folder.path().join(".env.loupe").exists());
+}
+
+#[test]
+fn a_project_is_archived_once_and_the_last_one_is_left_alone() {
+    let world = world();
+    let sent = world
+        .loupe(&world.key, "traces send - -q <<< '{\"project_name\":\"2025-pilot\",\"name\":\"first\"}'");
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+
+    let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Archive a project"));
+    for changed in [true, false] {
+        let ran = world.run(&script);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let expected =
+            serde_json::json!({ "project": "2025-pilot", "status": "archived", "changed": changed });
+        assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), expected);
+    }
+    let refused =
+        world.loupe(&world.key, "traces send - <<< '{\"project_name\":\"2025-pilot\",\"name\":\"late\"}'");
+    assert_eq!(refused.code, Some(9), "{}", refused.stderr);
+
+    let ran = world.run(&script.replace("2025-pilot", "default"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "last active project, left alone\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = world.run(&script.replace("2025-pilot", "unknown"));
+    assert_eq!(ran.code, Some(11), "{}", ran.stderr);
+}
