@@ -160,6 +160,7 @@ fn hint_for(answer: &ApiError) -> String {
         (403, "forbidden_role") => format!("this needs the role {}", role.unwrap_or("owner or member")),
         (403, _) => "`loupe auth status` shows who you are".into(),
         (404, _) => "ids are those of one tenant; `loupe auth status` shows which".into(),
+        (405, _) => "this server does not offer it; is it an older version than this program?".into(),
         (409, "error.project.cannot_archive_last") => {
             "a tenant keeps one active project; make another one first".into()
         }

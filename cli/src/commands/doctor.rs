@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::auth::usage,
-    config::env::now,
+    config::{env::now, expiry::rough},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
@@ -48,9 +48,7 @@ pub async fn run(ctx: &mut Ctx, _: DoctorArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let mut checks = Checks::default();
     let settings = &ctx.settings;
-    let context =
-        settings.context_name.as_ref().map(|name| format!(", context {}", name.value)).unwrap_or_default();
-    checks.good("address", format!("{} (from {}{context})", settings.url.value, settings.url.source));
+    checks.good("address", format!("{} (from {})", settings.url.value, settings.url.source));
 
     let client = ctx.client()?;
     checks.transport(&client);
@@ -175,9 +173,9 @@ impl Checks {
             self.usage(me);
         }
         let described = me.map(|me| {
-            let expires: Option<Timestamp> = me.expires_at;
-            let until = expires.map(|time| format!(", until {time}")).unwrap_or_default();
-            format!("role {} in {}, plan {}{until}", me.role, me.tenant.name, me.tenant.plan)
+            let left = |time: Timestamp| (time.micros() - ctx.out.style.now.micros()) / 1_000_000;
+            let left = me.expires_at.map(|time| format!(", {} left", rough(left(time)))).unwrap_or_default();
+            format!("role {} in {}, plan {}{left}", me.role, me.tenant.name, me.tenant.plan)
         });
         self.note(name, described);
         if let Some((limit, remaining)) = limits {
