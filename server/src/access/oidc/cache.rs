@@ -153,6 +153,24 @@ impl Known {
         let set = self.set.as_ref().filter(|_| !self.is_older_than(DEAD, now))?;
         set.signed(token).await
     }
+
+    /// Logs what a fetch brought, and what follows from it.
+    fn tell(&self, fetched: &anyhow::Result<KeySet>, now: i64) {
+        match fetched {
+            Ok(set) if set.len() == 0 => {
+                tracing::warn!("the identity provider publishes no key of use: none of its tokens is good");
+            }
+            Ok(set) if self.reachable => tracing::debug!(keys = set.len(), "the provider's keys are fresh"),
+            Ok(set) => tracing::info!(keys = set.len(), "the identity provider's keys are known"),
+            Err(error) => {
+                let left = match self.is_older_than(DEAD, now) {
+                    true => "its tokens can't be checked",
+                    false => "those known so far count on",
+                };
+                tracing::warn!("the identity provider's keys could not be fetched, {left}: {error:#}");
+            }
+        }
+    }
 }
 
 impl Keeper {
@@ -177,20 +195,9 @@ impl Keeper {
             Err(_) => Err(anyhow::anyhow!("no answer within {} s", FETCH.as_secs())),
         };
         let now = self.clock.now();
-        let (reachable, before) = (set.is_ok(), self.known.borrow().clone());
-        match &set {
-            Ok(set) if before.reachable => {
-                tracing::debug!(keys = set.len(), "the identity provider's keys are fresh")
-            }
-            Ok(set) => tracing::info!(keys = set.len(), "the identity provider's keys are known"),
-            Err(error) => {
-                let left =
-                    if before.is_older_than(DEAD, now) { "no key is known" } else { "known keys count on" };
-                tracing::warn!("the identity provider's keys could not be fetched, {left}: {error:#}");
-            }
-        }
+        self.known.borrow().tell(&set, now);
         self.known.send_modify(|it| {
-            (it.tried_at, it.reachable, it.fetching) = (now, reachable, false);
+            (it.tried_at, it.reachable, it.fetching) = (now, set.is_ok(), false);
             if let Ok(set) = set {
                 (it.set, it.fetched_at) = (Some(Arc::new(set)), began);
             }

@@ -1,0 +1,83 @@
+"""A `loupe-server` for one step of the run, on an empty data directory and a free port."""
+
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import unquote
+
+from .wheels import Unavailable
+
+
+class Server:
+    """A running `loupe-server`; a context manager.
+
+    It knows nothing of the machine's settings but `settings`, by the names of their variables.
+    `variables` holds what it printed for exporters.
+    """
+
+    def __init__(self, program: Path, folder: Path, environment: dict, settings: dict):
+        self.variables = {}
+        self._output = []
+        kept = {name: value for name, value in environment.items() if not name.startswith("LOUPE_")}
+        self._command = [str(program), "--listen", "127.0.0.1:0", "--data-dir", str(folder / "data")]
+        self._environment = {**kept, **settings}
+        self._folder = folder
+
+    def __enter__(self):
+        try:
+            self._child = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                env=self._environment, cwd=self._folder,
+            )
+        except OSError as problem:
+            raise Unavailable(f"{self._command[0]} can't be started ({problem}); run `cargo build` first") from problem
+        # Reads on to the end, so that the server never blocks on a full pipe.
+        threading.Thread(target=self._read, daemon=True).start()
+        give_up = time.monotonic() + 20
+        while time.monotonic() < give_up and self._child.poll() is None:
+            if len(self.variables) == 3 and self.get("/readyz")[0] == 200:
+                return self
+            time.sleep(0.02)
+        self.__exit__()
+        raise Unavailable(f"the server did not get ready, or did not print its lines:\n{self.output()}")
+
+    def __exit__(self, *_):
+        self._child.terminate()
+        try:
+            self._child.wait(15)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+
+    def get(self, path: str, token: str = None):
+        """The status and the JSON body (None unless it is JSON) of a GET, with the printed key unless
+        there is a token."""
+        request = urllib.request.Request(self.variables["OTEL_EXPORTER_OTLP_ENDPOINT"].rstrip("/") + path)
+        name, _, value = self.variables["OTEL_EXPORTER_OTLP_HEADERS"].partition("=")
+        request.add_header(name, f"Bearer {token}" if token else unquote(value))
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                status, body = answer.status, answer.read()
+        except urllib.error.HTTPError as problem:
+            status, body = problem.code, problem.read()
+        except OSError:
+            return 0, None
+        try:
+            return status, json.loads(body)
+        except ValueError:
+            return status, None
+
+    def output(self) -> str:
+        """What it printed and logged so far."""
+        return "".join(self._output)
+
+    def _read(self):
+        for raw in self._child.stdout:
+            line = raw.decode(errors="replace")
+            self._output.append(line)
+            for name, value in re.findall(r"(OTEL_EXPORTER_OTLP_(?:ENDPOINT|PROTOCOL|HEADERS))=(\S+)", line):
+                self.variables.setdefault(name, value.strip("'\""))
