@@ -45,8 +45,9 @@ pub struct Egress {
     pool: Arc<Pool>,
 }
 
-/// A request. Redirects are not followed and proxies not used.
-#[derive(Clone, Debug)]
+/// A request. Redirects are not followed and proxies not used. It does not print: its headers hold
+/// tenants' keys.
+#[derive(Clone)]
 pub struct Outbound {
     /// The method.
     pub method: Method,

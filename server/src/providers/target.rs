@@ -46,7 +46,8 @@ impl Target {
             return Err(Refusal::NotHttps);
         }
         let url = Url::parse(text).map_err(|_| Refusal::NotHttps)?;
-        if !matches!(url.scheme(), "http" | "https") {
+        // The normal form is read again when it is used, and may be three times as long.
+        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > LONGEST {
             return Err(Refusal::NotHttps);
         }
         let host = url.host().ok_or(Refusal::NotHttps)?.to_owned();

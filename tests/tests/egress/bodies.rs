@@ -64,7 +64,7 @@ async fn an_endless_body_costs_no_more_than_the_cap() {
         let answer = send(&receiver).await.unwrap();
         assert_eq!((answer.body.len(), answer.truncated), (CAP, true), "{what}");
         assert!(
-            begun.elapsed() < Duration::from_secs(1) && answer.took <= begun.elapsed(),
+            begun.elapsed() < Duration::from_secs(2) && answer.took <= begun.elapsed(),
             "{what}: {:?}",
             begun.elapsed()
         );
@@ -80,7 +80,7 @@ async fn a_full_body_is_not_waited_on_for_long() {
     let answer = send(&receiver).await.unwrap();
     // Nobody can know what would have come.
     assert_eq!((answer.body.len(), answer.truncated), (CAP, true));
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ async fn slowness_ends_with_the_time() {
             let begun = Instant::now();
             assert_eq!(send(&receiver).await.unwrap_err(), SendError::Timeout, "{what}");
             let took = begun.elapsed();
-            assert!((1_900..2_900).contains(&took.as_millis()), "{what}: {took:?}");
+            assert!((1_900..6_000).contains(&took.as_millis()), "{what}: {took:?}");
             receiver.is_left_alone().await;
         })
     });
@@ -141,7 +141,7 @@ async fn whoever_does_not_read_is_not_waited_for() {
     let begun = Instant::now();
     let outcome = egress.send(Outbound { body, ..post(&format!("http://{}/", receiver.address)) }).await;
     assert_eq!(outcome.unwrap_err(), SendError::Timeout);
-    assert!(begun.elapsed() < Duration::from_millis(2_900), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
     receiver.is_left_alone().await;
 }
 

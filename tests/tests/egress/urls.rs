@@ -314,6 +314,8 @@ async fn lengths_have_limits() {
         (format!("https://{}/", "a.".repeat(5_000)), NotHttps),
         (format!("https://{longest}/{}", "a".repeat(4_000)), Fine),
         (format!("https://{longest}/{}", "a".repeat(100_000)), NotHttps),
+        (format!("https://{longest}/{}", "é".repeat(1_000)), Fine),
+        (format!("https://{longest}/{}", "é".repeat(3_000)), NotHttps),
     ];
     judge(&egress, cases).await;
 }
@@ -329,5 +331,14 @@ async fn what_is_stored_is_the_normal_form() {
         let url = egress.check(given).await.unwrap();
         assert_eq!(url.as_str(), normal);
         assert_eq!(egress.check(normal).await.unwrap(), url);
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_passes_again() {
+    let egress = egress("", NAMES);
+    for (url, _) in CASES.iter().filter(|(_, verdict)| *verdict == Fine) {
+        let stored = egress.check(url).await.unwrap();
+        assert_eq!(egress.check(stored.as_str()).await.as_ref(), Ok(&stored), "{url}");
     }
 }
