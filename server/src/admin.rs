@@ -9,12 +9,14 @@ use uuid::Uuid;
 use crate::{
     access::{
         master_key::MasterKey,
+        seal::Sealer,
         session::{Claims, Sessions},
     },
     audit::{self, Action, Actor, Event},
     clock::Clock,
     config::Config,
     first_start,
+    reseal::{self, Resealed},
     store::{self, Db, Transaction},
 };
 
@@ -74,6 +76,13 @@ pub enum Command {
     },
     /// Print a new master key.
     GenerateKey,
+    /// Seal every secret with the first master key, beside running servers: put a new key in
+    /// front of LOUPE_MASTER_KEY everywhere, run this, then take the old one away.
+    RotateMasterKey {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs a command and answers what to print.
@@ -83,6 +92,13 @@ pub enum Command {
 pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
     match command {
         Command::GenerateKey => MasterKey::generate(),
+        Command::RotateMasterKey { json } => {
+            let sealer = Sealer::new(&master_key(config)?);
+            let db = open(config).await?;
+            let Resealed { secrets, resealed } = reseal::run(&db, &sealer, operator, clock.now()).await?;
+            let value = json!({"secrets": secrets, "resealed": resealed});
+            Ok(show(json, &value, || format!("{resealed} of {secrets} secrets were sealed anew")))
+        }
         Command::CreateTenant { name, plan, external_id, json } => {
             let db = open(config).await?;
             let txn = db.begin().await?;

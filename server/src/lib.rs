@@ -21,6 +21,7 @@ pub mod limits;
 pub mod long_trace;
 pub mod providers;
 pub mod queue;
+pub mod reseal;
 pub mod retention;
 pub mod store;
 pub mod telemetry;

@@ -34,6 +34,8 @@ struct Options {
     requests: usize,
     /// Connections that ingest.
     connections: usize,
+    /// What the tenant pays for: one with limits counts what it sends.
+    plan: String,
     /// An empty PostgreSQL database; SQLite without.
     database: Option<String>,
     /// The PostgreSQL server's first process, whose time counts too.
@@ -86,6 +88,10 @@ fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller)
             .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
     }
     let server = setup.start();
+    let told = setup.run(&["admin", "list-tenants", "--json"]).stdout;
+    let tenants: Value = serde_json::from_slice(&told).unwrap();
+    let tenant = tenants["tenants"][0]["id"].as_str().unwrap();
+    assert!(setup.run(&["admin", "set-plan", "--tenant", tenant, "--plan", &options.plan]).status.success());
     let caller = Caller::new(&server.url, Some(&key));
     (server, caller)
 }
@@ -167,8 +173,14 @@ async fn read(
 }
 
 fn options(mut given: impl Iterator<Item = String>) -> Options {
-    let mut options =
-        Options { traces: 2_000, requests: 200, connections: 4, database: None, postgres: None };
+    let mut options = Options {
+        traces: 2_000,
+        requests: 200,
+        connections: 4,
+        plan: "enterprise".to_owned(),
+        database: None,
+        postgres: None,
+    };
     while let Some(flag) = given.next() {
         // Given by cargo.
         if flag == "--bench" {
@@ -180,6 +192,7 @@ fn options(mut given: impl Iterator<Item = String>) -> Options {
             "--traces" => options.traces = number(),
             "--requests" => options.requests = number(),
             "--connections" => options.connections = number(),
+            "--plan" => options.plan = value,
             "--database" => options.database = Some(value),
             "--postgres-pid" => options.postgres = u32::try_from(number()).ok(),
             _ => panic!("unknown: {flag}; see docs/benchmarks.md"),

@@ -33,6 +33,9 @@ use crate::{caller::Caller, postgres::Database};
 /// When tests take place: 2026-06-15T12:00:00Z, in microseconds.
 pub const START: i64 = 1_781_524_800_000_000;
 
+/// The master key of the servers under test.
+pub const MASTER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
 /// Which database a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
@@ -269,7 +272,7 @@ impl TestApp {
 }
 
 async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
-    let master = MasterKey::parse("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").unwrap();
+    let master = MasterKey::parse(MASTER_KEY).unwrap();
     let config = config::from_flags(flags).unwrap();
     let resolver = Arc::new(FakeResolver::default());
     let (ticking, resolving) =

@@ -11,7 +11,11 @@ use std::collections::BTreeSet;
 use api::{Plan, Role};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::json;
-use server::{access::session::Claims, clock::Clock, http::routes};
+use server::{
+    access::session::Claims,
+    clock::Clock,
+    http::{access_page, routes},
+};
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
 
@@ -59,6 +63,14 @@ struct Case {
     answer: (u16, &'static str),
     /// Content type and body.
     body: (&'static str, &'static str),
+    /// The lowest plan on which anybody is let in.
+    plan: Plan,
+}
+
+impl Case {
+    fn from(self, plan: Plan) -> Self {
+        Self { plan, ..self }
+    }
 }
 
 const JSON: &str = "application/json";
@@ -67,8 +79,9 @@ const PROTOBUF: &str = "application/x-protobuf";
 const NOBODY: &str = "0190a000-0000-7000-8000-000000000000";
 
 fn cases() -> Vec<Case> {
-    let get = |path, told, answer| Case { method: Method::GET, path, told, answer, body: ("", "") };
-    let send = |method, path, told, answer, body| Case { method, path, told, answer, body };
+    let send =
+        |method, path, told, answer, body| Case { method, path, told, answer, body, plan: Plan::Starter };
+    let get = |path, told, answer| send(Method::GET, path, told, answer, ("", ""));
     let ok = (200, "");
     let missing = (404, "not_found");
     vec![
@@ -113,6 +126,16 @@ fn cases() -> Vec<Case> {
         get("/v1/members", HERE, ok),
         send(Method::DELETE, "/v1/members/{id}", HOME, missing, ("", "")),
         send(Method::PATCH, "/v1/members/{id}", HOME, missing, (JSON, r#"{"status":"active"}"#)),
+        get("/v1/provider-credentials", HOME, ok).from(Plan::Pro),
+        send(
+            Method::PUT,
+            "/v1/provider-credentials/{provider}",
+            HOME,
+            ok,
+            (JSON, r#"{"api_key":"sk-0123456789","embedding_model":"m"}"#),
+        )
+        .from(Plan::Pro),
+        send(Method::DELETE, "/v1/provider-credentials/{provider}", HOME, missing, ("", "")),
         get("/v1/audit-log", RULE, ok),
     ]
 }
@@ -143,7 +166,11 @@ async fn personas(app: &TestApp) -> [(&'static str, Caller); 11] {
 
 /// Status and code of an answer. A success is not read on: a stream has no end.
 async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
-    let path = case.path.replace("{id}", NOBODY).replace("{name}", "some-model");
+    let path = case
+        .path
+        .replace("{id}", NOBODY)
+        .replace("{name}", "some-model")
+        .replace("{provider}", if case.method == Method::DELETE { "anthropic" } else { "openai" });
     let mut request = caller.request(case.method.clone(), &path);
     if !case.body.0.is_empty() {
         request = request.header(CONTENT_TYPE, case.body.0).body(case.body.1);
@@ -158,6 +185,18 @@ async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
     let body = response.bytes().await.unwrap();
     let in_body = || serde_json::from_slice::<api::ErrorBody>(&body).unwrap().code;
     (status, header.unwrap_or_else(in_body))
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "whether to write the page is for whoever runs the test")]
+fn the_page_is_that_of_the_table() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/access.md");
+    let page = access_page::page();
+    if std::env::var_os("LOUPE_UPDATE_DOCS").is_some() {
+        std::fs::write(file, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(written == page, "docs/access.md is not what the routes say: see its first lines");
 }
 
 #[test]
@@ -176,9 +215,13 @@ fn every_route_has_its_case_and_every_case_its_route() {
 on_both_databases! {
     async fn every_route_as_everybody(app: TestApp) {
         let (mut wrong, personas) = (Vec::new(), personas(app).await);
-        for case in &cases() {
+        for plan in Plan::ALL {
+          app.set_plan(*plan).await;
+          for case in &cases() {
             for ((name, caller), told) in personas.iter().zip(case.told) {
                 let expected = match told {
+                    // Of what the plan doesn't have, everybody who comes that far is told so.
+                    P | R | X if *plan < case.plan => (402, "plan_upgrade_required"),
                     P => case.answer,
                     T => (401, "unauthorized"),
                     N => (403, "unknown_tenant"),
@@ -189,9 +232,11 @@ on_both_databases! {
                 };
                 let (status, code) = answer(caller, case).await;
                 if (status, code.as_str()) != expected {
-                    wrong.push(format!("{} {} as {name}: {status} {code}, not {expected:?}", case.method, case.path));
+                    wrong.push(format!("{} {} as {name} on {plan}: {status} {code}, not {expected:?}", case.method, case.path));
                 }
             }
+          }
+          app.advance(60);
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
     }

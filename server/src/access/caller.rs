@@ -100,6 +100,14 @@ impl Access {
         }
     }
 
+    /// The same, from this plan on.
+    pub const fn plan(self, plan: Plan) -> Self {
+        match self {
+            Self::Open => Self::Open,
+            Self::Token { role, keys, .. } => Self::Token { role, keys, plan },
+        }
+    }
+
     /// Lets the caller in or says why not. The order of the checks is part of the contract:
     /// scope, key kind, plan, role.
     ///

@@ -1,11 +1,13 @@
 //! Everything of HTTP: the table of routes, who may call them, how requests are read and
 //! answers written.
 
+pub mod access_page;
 pub mod address;
 mod audit_log;
 pub mod auth;
 mod compress;
 pub mod cors;
+mod credentials;
 pub mod cursor;
 mod docs;
 pub mod guard;
@@ -19,7 +21,7 @@ mod metrics;
 mod models;
 pub mod openapi;
 mod otlp;
-mod outer;
+pub mod outer;
 mod project_of;
 mod projects;
 mod query;
@@ -31,6 +33,8 @@ mod stream;
 mod trace_view;
 mod traces;
 mod unread;
+
+pub use credentials::place as credential_place;
 
 use std::sync::Arc;
 

@@ -53,6 +53,9 @@ use crate::access::{Access, Keys};
         super::members::remove,
         super::members::update,
         super::audit_log::list,
+        super::credentials::list,
+        super::credentials::set,
+        super::credentials::delete,
     ),
     components(schemas(ErrorBody))
 )]

@@ -4,14 +4,18 @@
 
 use std::sync::Arc;
 
-use api::ErrorCode::{self, *};
+use api::{
+    ErrorCode::{self, *},
+    Plan,
+};
 use axum::{
     http::Method,
     routing::{MethodRouter, delete, get, patch, post, put},
 };
 
 use super::{
-    audit_log, docs, health, ingest, keys, me, members, metrics, models, otlp, projects, stream, traces,
+    audit_log, credentials, docs, health, ingest, keys, me, members, metrics, models, otlp, projects, stream,
+    traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -91,6 +95,16 @@ const CHANGE: &[ErrorCode] = &[
 /// Codes of changing a member.
 const CHANGE_MEMBER: &[ErrorCode] =
     &[InvalidQuery, InvalidJson, InvalidBody, PayloadTooLarge, UnsupportedMediaType, NotFound];
+/// Codes of storing a provider's credential.
+const CREDENTIAL: &[ErrorCode] = &[
+    InvalidQuery,
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+];
 /// Codes of archiving.
 const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
 
@@ -159,6 +173,30 @@ pub fn all() -> Vec<Route> {
             .audited(Action::MemberRemove),
         row(Method::PATCH, "/v1/members/{id}", Access::owner(), CHANGE_MEMBER, patch(members::update))
             .audited(Action::MemberRestore),
+        row(
+            Method::GET,
+            "/v1/provider-credentials",
+            Access::owner().plan(Plan::Pro),
+            &[],
+            get(credentials::list),
+        ),
+        row(
+            Method::PUT,
+            "/v1/provider-credentials/{provider}",
+            Access::owner().plan(Plan::Pro),
+            CREDENTIAL,
+            put(credentials::set),
+        )
+        .audited(Action::CredentialSet),
+        // What a lowered plan left behind can be deleted.
+        row(
+            Method::DELETE,
+            "/v1/provider-credentials/{provider}",
+            Access::owner(),
+            FOUND,
+            delete(credentials::delete),
+        )
+        .audited(Action::CredentialDelete),
         row(Method::GET, "/v1/audit-log", owner, LIST, get(audit_log::list)),
     ]
 }

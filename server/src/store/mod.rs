@@ -2,6 +2,7 @@
 
 pub mod audit;
 mod bulk;
+pub mod credentials;
 mod db;
 pub mod housekeeping;
 pub mod idempotency;
@@ -11,6 +12,7 @@ pub mod prices;
 pub mod projects;
 pub mod quotas;
 pub mod rates;
+pub mod sealed;
 pub mod settings;
 pub mod tenants;
 pub mod traces;

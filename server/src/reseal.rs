@@ -1,0 +1,56 @@
+//! Sealing every secret with the first master key, beside running servers.
+//!
+//! A server that has both keys opens a secret before and after; a row that a server changes
+//! meanwhile is left to it, because it seals with the first key too.
+
+use serde_json::json;
+
+use crate::{
+    access::seal::{Place, Sealer},
+    audit::{self, Action, Actor, Event},
+    store::{self, Db, sealed},
+};
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// Secrets that there are.
+    pub secrets: usize,
+    /// Secrets that were sealed anew.
+    pub resealed: usize,
+}
+
+/// Seals what another key sealed, tenant by tenant; each tenant concerned gets a record from
+/// `actor`.
+///
+/// # Errors
+/// When the database fails, or a secret can't be opened: it names the key that is missing.
+pub async fn run(
+    db: &Db,
+    sealer: &Sealer,
+    actor: impl Fn(uuid::Uuid) -> Actor,
+    now: i64,
+) -> anyhow::Result<Resealed> {
+    let mut done = Resealed::default();
+    for tenant in store::tenants::all(&db.write).await?.into_iter().map(|it| it.tenant_id) {
+        let before = done.resealed;
+        for column in sealed::ALL {
+            for (row, old) in sealed::of_tenant(db, *column, tenant).await? {
+                done.secrets += 1;
+                if sealer.is_current(&old) {
+                    continue;
+                }
+                let place = Place { tenant, column: column.place, row: &row };
+                let new = sealer.seal(place, &sealer.open(place, &old)?)?;
+                if sealed::replace(db, *column, tenant, &row, &old, &new).await? {
+                    done.resealed += 1;
+                }
+            }
+        }
+        if done.resealed > before {
+            let event = Event::of(Action::SecretsReseal).with(json!({"secrets": done.resealed - before}));
+            audit::record(&db.write, actor(tenant), event, now).await?;
+        }
+    }
+    Ok(done)
+}

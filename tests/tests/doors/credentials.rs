@@ -1,0 +1,194 @@
+//! Credentials of providers: sealed, shown by their ends, and sealed anew.
+
+use api::{Plan, Role};
+use reqwest::Method;
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, QueryOrder, Set};
+use serde_json::{Value, json};
+use server::{
+    access::{master_key::MasterKey, seal::Sealer},
+    audit::Actor,
+    reseal::{self, Resealed},
+};
+use tests::{Caller, On, Reply, TestApp, app::MASTER_KEY, on_both_databases};
+
+const KEY: &str = "sk-canary-0123456789abcdef";
+
+async fn put(owner: &Caller, provider: &str, body: &Value) -> Reply {
+    owner.put(&format!("/v1/provider-credentials/{provider}"), body).await
+}
+
+async fn rows(app: &TestApp) -> Vec<entities::provider_credential::Model> {
+    use entities::provider_credential::{Column, Entity};
+    let rows = Entity::find().order_by_asc(Column::TenantId).order_by_asc(Column::Provider);
+    rows.all(&app.app.db.write).await.unwrap()
+}
+
+on_both_databases! {
+    async fn a_key_is_never_shown_again(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        let body = json!({"api_key": KEY, "judge_model_cheap": "small", "unknown": 1});
+        let made = put(&owner, "openai", &body).await;
+        assert_eq!(made.status, 200);
+        let expected = json!({
+            "provider": "openai", "api_key_last4": "cdef", "base_url": null, "judge_model_cheap": "small",
+            "judge_model_premium": null, "embedding_model": null,
+            "created_at": "2026-06-15T12:00:00.000000Z", "updated_at": "2026-06-15T12:00:00.000000Z"});
+        assert_eq!(made.json(), expected);
+        let list = owner.get("/v1/provider-credentials").await;
+        assert_eq!(list.ok()["provider_credentials"], json!([expected]));
+        assert!(!list.text().contains("canary"));
+        // What is stored holds it in no readable form, and the log says that it was set, not what it is.
+        let row = &rows(app).await[0];
+        assert!(!row.sealed_key.windows(6).any(|it| it == b"canary"));
+        let log = owner.get("/v1/audit-log?action=provider_credential.set").await;
+        assert_eq!(log.ok()["audit_log"][0]["detail"], json!({"base_url": null, "api_key": true}));
+        assert!(!log.text().contains("canary"));
+
+        // Without a key the stored one stays; what is left out is unset.
+        app.advance(5);
+        let changed = put(&owner, "openai", &json!({"embedding_model": "e"})).await.ok();
+        assert_eq!((&changed["api_key_last4"], &changed["judge_model_cheap"]), (&json!("cdef"), &Value::Null));
+        assert_eq!(changed["updated_at"], "2026-06-15T12:00:05.000000Z");
+        let path = "/v1/provider-credentials/openai";
+        assert_eq!(owner.delete(path).await.status, 204);
+        owner.delete(path).await.is(404, "not_found");
+        assert_eq!(owner.get("/v1/provider-credentials").await.ok()["provider_credentials"], json!([]));
+    }
+
+    async fn what_can_not_be_used_is_refused(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        for (provider, body, field) in [
+            ("openai", json!({}), "api_key"),
+            ("openai", json!({"api_key": ""}), "api_key"),
+            ("openai", json!({"api_key": "a b"}), "api_key"),
+            ("openai", json!({"api_key": "k\u{e9}y"}), "api_key"),
+            ("openai", json!({"api_key": "x".repeat(1_001)}), "api_key"),
+            ("openai", json!({"api_key": KEY, "judge_model_cheap": "m".repeat(201)}), "judge_model_cheap"),
+            ("openai", json!({"api_key": KEY, "embedding_model": "a\nb"}), "embedding_model"),
+            ("openai_compatible", json!({"api_key": KEY}), "base_url"),
+        ] {
+            let reply = put(&owner, provider, &body).await;
+            reply.is(422, "validation_failed");
+            assert_eq!(reply.json()["fields"][0]["field"], field, "{body}");
+        }
+        for url in [
+            "http://example.com/v1", "https://127.0.0.1/v1", "https://10.0.0.1", "https://[::1]/", "https://localhost/",
+            "https://2130706433/", "https://user:pw@1.1.1.1/", "https://169.254.169.254/", "ftp://1.1.1.1/", "nonsense",
+            "https://1.1.1.1/v1?x=1", "https://1.1.1.1/#f",
+        ] {
+            let reply = put(&owner, "openai_compatible", &json!({"api_key": KEY, "base_url": url})).await;
+            reply.is(422, "validation_failed");
+            assert_eq!(reply.json()["fields"][0]["field"], "base_url", "{url}");
+        }
+        put(&owner, "openai", &json!([])).await.is(400, "invalid_body");
+        put(&owner, "openai", &json!({"api_key": 1})).await.is(400, "invalid_body");
+        put(&owner, "gemini", &json!({"api_key": KEY})).await.is(404, "not_found");
+        owner.delete("/v1/provider-credentials/gemini").await.is(404, "not_found");
+        assert!(rows(app).await.is_empty());
+    }
+
+    /// A stored key is never sent to an address that it was not given with.
+    async fn another_address_needs_the_key_again(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        let at = |url: &str| json!({"base_url": url, "api_key": KEY});
+        let made = put(&owner, "openai_compatible", &at("https://1.1.1.1/v1/")).await.ok();
+        assert_eq!(made["base_url"], "https://1.1.1.1/v1");
+        put(&owner, "openai_compatible", &json!({"base_url": "https://1.1.1.1/v1", "embedding_model": "e"})).await.ok();
+        let moved = put(&owner, "openai_compatible", &json!({"base_url": "https://8.8.8.8/v1"})).await;
+        moved.is(422, "validation_failed");
+        assert_eq!(moved.json()["fields"][0]["field"], "api_key");
+        put(&owner, "openai_compatible", &at("https://8.8.8.8/v1")).await.ok();
+        put(&owner, "openai", &json!({"api_key": KEY})).await.ok();
+        put(&owner, "openai", &json!({"base_url": "https://8.8.8.8"})).await.is(422, "validation_failed");
+    }
+
+    /// What is moved to another tenant or row, or damaged, can't be opened.
+    async fn a_secret_opens_in_its_place_alone(app: TestApp) {
+        let (other, _) = app.other_tenant(Plan::Enterprise).await;
+        let owners = [app.session(Role::Owner), app.session_of(other, Role::Owner)];
+        for owner in &owners {
+            put(owner, "openai", &json!({"api_key": KEY})).await.ok();
+            put(owner, "anthropic", &json!({"api_key": KEY})).await.ok();
+        }
+        let rows = rows(app).await;
+        let opens = |sealed: &[u8], like: &entities::provider_credential::Model| {
+            let place = server::http::credential_place(like.tenant_id, like.provider.parse().unwrap());
+            app.app.sealer.open(place, sealed).is_ok()
+        };
+        for (i, row) in rows.iter().enumerate() {
+            for (k, other) in rows.iter().enumerate() {
+                assert_eq!(opens(&row.sealed_key, other), i == k);
+            }
+            let mut damaged = row.sealed_key.clone();
+            *damaged.last_mut().unwrap() ^= 1;
+            assert!(!opens(&damaged, row));
+        }
+        // The service goes on with what is damaged there.
+        let mut damaged = rows[0].clone().into_active_model();
+        damaged.sealed_key = Set(vec![1, 2, 3]);
+        damaged.update(&app.app.db.write).await.unwrap();
+        for owner in &owners {
+            assert_eq!(owner.get("/v1/provider-credentials").await.ok()["provider_credentials"].as_array().unwrap().len(), 2);
+        }
+    }
+
+    /// Sealed anew with another key while the server answers and stores.
+    async fn the_master_key_is_exchanged_online(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        for provider in ["openai", "anthropic"] {
+            put(&owner, provider, &json!({"api_key": KEY})).await.ok();
+        }
+        let (old, new) = (MASTER_KEY, MasterKey::generate().unwrap());
+        let both = Sealer::new(&MasterKey::parse(&format!("new:{new},{old}")).unwrap());
+        let actor = |tenant_id| Actor { tenant_id, kind: api::audit::ActorKind::Operator, id: "op".to_owned(), request_id: None };
+        let run = || reseal::run(&app.app.db, &both, actor, tests::app::START);
+        assert_eq!(run().await.unwrap(), Resealed { secrets: 2, resealed: 2 });
+        assert_eq!(run().await.unwrap(), Resealed { secrets: 2, resealed: 0 });
+        let alone = Sealer::new(&MasterKey::parse(&format!("new:{new}")).unwrap());
+        for row in rows(app).await {
+            let place = server::http::credential_place(row.tenant_id, row.provider.parse().unwrap());
+            assert_eq!(alone.open(place, &row.sealed_key).unwrap(), KEY);
+        }
+        let log = owner.get("/v1/audit-log?action=secrets.reseal").await.ok();
+        assert_eq!((log["audit_log"].as_array().unwrap().len(), &log["audit_log"][0]["detail"]), (1, &json!({"secrets": 2})));
+        // With a key that is not there it says which one is missing.
+        let missing = reseal::run(&app.app.db, &Sealer::new(&MasterKey::parse(old).unwrap()), actor, 0).await;
+        assert!(missing.unwrap_err().to_string().contains("`new`"));
+    }
+}
+
+async fn plans_decide_what_a_credential_is_for(database: On) {
+    let app = TestApp::with(database, Plan::Team, &[]).await;
+    let owner = app.session(Role::Owner);
+    put(&owner, "anthropic", &json!({"api_key": KEY, "judge_model_premium": "m"})).await.ok();
+    app.set_plan(Plan::Pro).await;
+    for body in [
+        json!({"api_key": KEY}),
+        json!({"api_key": KEY, "judge_model_cheap": "m"}),
+        json!({"api_key": KEY, "embedding_model": "e", "judge_model_cheap": "m"}),
+    ] {
+        let reply = put(&owner, "openai", &body).await;
+        reply.is(402, "plan_upgrade_required");
+        assert_eq!(reply.json()["required_plan"], "team");
+    }
+    put(&owner, "openai", &json!({"api_key": KEY, "embedding_model": "e"})).await.ok();
+    // What a lowered plan left behind is not shown, but can go.
+    app.set_plan(Plan::Starter).await;
+    let shown = owner.get("/v1/provider-credentials").await;
+    shown.is(402, "plan_upgrade_required");
+    assert_eq!(shown.json()["required_plan"], "pro");
+    put(&owner, "openai", &json!({"api_key": KEY})).await.is(402, "plan_upgrade_required");
+    let gone = owner.send(owner.request(Method::DELETE, "/v1/provider-credentials/anthropic")).await;
+    assert_eq!(gone.status, 204);
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_decide_what_a_credential_is_for_on_sqlite() {
+    plans_decide_what_a_credential_is_for(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_decide_what_a_credential_is_for_on_postgres() {
+    plans_decide_what_a_credential_is_for(On::Postgres).await;
+}
