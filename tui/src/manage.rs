@@ -124,6 +124,16 @@ impl Manage {
         };
     }
 
+    /// Puts a key that was just made before the others and selects it. Its secret is handed
+    /// back and not kept.
+    pub fn add_key(&mut self, mut key: ApiKey) -> Option<String> {
+        let secret = key.secret.take();
+        self.keys.items.retain(|it| it.id != key.id);
+        self.keys.items.insert(0, key);
+        self.keys.selected = 0;
+        secret
+    }
+
     /// Takes in a fresh list of projects; the cursor stays with its project.
     pub fn fill_projects(&mut self, mut projects: Vec<Project>) {
         projects.sort_by(|a, b| (a.archived_at.is_some(), &a.name).cmp(&(b.archived_at.is_some(), &b.name)));

@@ -222,7 +222,8 @@ impl State {
     /// Where keys are pressed.
     pub fn scope(&self) -> Scope {
         match &self.overlay {
-            Some(Overlay::Projects { .. } | Overlay::Contexts { .. }) => Scope::Picker,
+            Some(Overlay::Projects { .. }) => Scope::Picker,
+            Some(Overlay::Contexts { .. }) => Scope::Contexts,
             Some(_) => Scope::Overlay,
             None => self.scope_below(),
         }

@@ -159,10 +159,8 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             overlay(state, action);
             Vec::new()
         }
-        Scope::Picker if matches!(state.overlay, Some(Overlay::Contexts { .. })) => {
-            context::act(state, action)
-        }
         Scope::Picker => picker::act(state, action),
+        Scope::Contexts => context::act(state, action),
         Scope::Keys | Scope::Projects | Scope::Plan => manage::act(state, action),
         Scope::List => list::act(state, action),
         Scope::Tree | Scope::Pane => detail::act(state, action),

@@ -77,8 +77,10 @@ pub enum Scope {
     Panel,
     /// Help and the log of problems.
     Overlay,
-    /// The choice of a project or a context.
+    /// The choice of a project.
     Picker,
+    /// The choice of a context.
+    Contexts,
 }
 
 impl Scope {
@@ -93,6 +95,7 @@ impl Scope {
         Self::Panel,
         Self::Overlay,
         Self::Picker,
+        Self::Contexts,
     ];
 
     /// What help calls it.
@@ -106,7 +109,8 @@ impl Scope {
             Self::Plan => "Keys & Projects: plan",
             Self::Panel => "Screen",
             Self::Overlay => "Help and problems",
-            Self::Picker => "Choice",
+            Self::Picker => "Choice of a project",
+            Self::Contexts => "Choice of a context",
         }
     }
 }
@@ -141,7 +145,8 @@ const FRESH: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Sc
 const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
 const SCREENS: &[Scope] =
     &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
-const OPENABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Projects, Scope::Picker];
+const OPENABLE: &[Scope] =
+    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Projects, Scope::Picker, Scope::Contexts];
 const TABBED: &[Scope] = &[Scope::List, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
 const TEXTS: &[Scope] = &[
     Scope::Tree,
@@ -152,6 +157,7 @@ const TEXTS: &[Scope] = &[
     Scope::Panel,
     Scope::Overlay,
     Scope::Picker,
+    Scope::Contexts,
 ];
 const CURL: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Panel];
 const ARCHIVED: &[Scope] = &[Scope::Projects, Scope::Picker];

@@ -24,7 +24,8 @@ pub fn draw(state: &State, dialog: &Dialog, buffer: &mut Buffer, area: Rect) {
     let foot = match (&dialog.body, &dialog.phase) {
         (_, Phase::Sending { .. }) | (_, Phase::Checking { stuck: None, .. }) => "please wait",
         (Body::Secret { stored: false, .. }, _) => "esc asks again",
-        _ => "esc closes",
+        (Body::Secret { .. }, _) | (_, Phase::Checking { .. }) => "esc closes",
+        _ => "esc cancels",
     };
     let mut lines = match &dialog.phase {
         Phase::Asking => asking(state, dialog, cols),

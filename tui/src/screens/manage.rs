@@ -4,6 +4,7 @@ mod keys;
 mod plan;
 mod projects;
 
+pub use keys::access;
 pub use plan::UNLIMITED;
 use ratatui::{buffer::Buffer, layout::Rect};
 

@@ -56,7 +56,7 @@ fn projects(state: &State, cols: usize) -> Vec<Pieces> {
 
 fn contexts(state: &State, cols: usize) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
-    let name = 24.min(cols / 3);
+    let name = 24.min(cols / 5);
     let rows = state.contexts.iter().map(|target| {
         let context = target.context.as_deref().unwrap_or_default();
         let here = if target.context == state.target.context { glyphs.here } else { " " };
@@ -68,7 +68,7 @@ fn contexts(state: &State, cols: usize) -> Vec<Pieces> {
         };
         let line = Pieces::new()
             .plain(format!("{} {} ", fit(context, name, glyphs), fit(here, 1, glyphs)))
-            .plain(fit(&target.url, cols.saturating_sub(name + 44).clamp(20, 60), glyphs))
+            .plain(fit(&target.url, cols.saturating_sub(name + 33).clamp(16, 60), glyphs))
             .add(Tone::Dim, format!(" {how}"));
         let line = if target.protected { line.add(Tone::Warn, "  protected") } else { line };
         if target.read_only { line.add(Tone::Dim, "  read-only") } else { line }

@@ -8,7 +8,7 @@ use crate::{
     dialog::{Body, DEAF, Dialog, Phase, Stop},
     layout,
     msg::{Effect, NetError, Reply},
-    screens::notice::describe,
+    screens::{manage::access, notice::describe},
     state::{Purpose, State},
 };
 
@@ -209,9 +209,10 @@ pub(super) fn sent(state: &mut State, result: Result<Reply, NetError>) -> Vec<Ef
     let (change, before) = (change.clone(), before.clone());
     match result {
         Ok(Reply::Key(key)) => {
-            let access = if key.scopes.is_empty() { "full access" } else { "query (read)" };
-            match key.secret {
-                Some(secret) => state.dialog = Some(Dialog::secret(key.name, access, secret, now)),
+            let (name, access) = (key.name.clone(), access(&key));
+            let secret = state.manage.add_key(*key);
+            match secret {
+                Some(secret) => state.dialog = Some(Dialog::secret(name, access, secret, now)),
                 None => {
                     state.dialog = None;
                     state.complain(format!("{}, but the answer holds no secret", change.done()));

@@ -1,6 +1,6 @@
 //! The filter line, find, and the words that narrow help down.
 
-use api::filter::FIELDS;
+use api::filter::{FIELDS, Saved};
 use crossterm::event::KeyEvent;
 
 use crate::{
@@ -44,7 +44,7 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         Edit::Stay => changed(state),
         Edit::Complete => {
             if input.purpose == Purpose::Filter {
-                let note = complete(input);
+                let note = complete(input, &state.saved);
                 changed(state);
                 if let Some(note) = note {
                     state.tell(note);
@@ -142,13 +142,14 @@ fn remember(history: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Completes the word before the cursor to a field, or a field's value. When several fit, the
-/// word grows as far as they agree and they are named.
-fn complete(input: &mut Input) -> Option<String> {
+/// Completes the word before the cursor to a field, a field's value or a saved filter. When
+/// several fit, the word grows as far as they agree and they are named.
+fn complete(input: &mut Input, saved: &Saved) -> Option<String> {
     let (before, _) = input.around();
     let start = before.rfind(' ').map_or(0, |at| at + 1);
     let word = before[start..].to_owned();
     let candidates: Vec<String> = match word.split_once(':') {
+        None if word.starts_with('@') => saved.keys().map(|name| format!("@{name}")).collect(),
         None => FIELDS.iter().map(|field| format!("{}:", field.name)).collect(),
         Some((name, _)) => FIELDS
             .iter()
@@ -179,12 +180,18 @@ mod tests {
     #[test]
     fn tab_completes_fields_and_values() {
         let mut input = Input::new(Purpose::Filter, "model:x lat");
-        assert_eq!(complete(&mut input), None);
+        assert_eq!(complete(&mut input, &Saved::new()), None);
         assert_eq!(input.text(), "model:x latency:");
         let mut input = Input::new(Purpose::Filter, "failure:ti");
-        complete(&mut input);
+        complete(&mut input, &Saved::new());
         assert_eq!(input.text(), "failure:timeout ");
+        let mut input = Input::new(Purpose::Filter, "@s");
+        complete(&mut input, &[("slow".to_owned(), "latency:>=5s".to_owned())].into());
+        assert_eq!(input.text(), "@slow ");
         let mut input = Input::new(Purpose::Filter, "t");
-        assert!(complete(&mut input).is_some_and(|it| it.contains("tag:") && it.contains("tokens:")));
+        assert!(
+            complete(&mut input, &Saved::new())
+                .is_some_and(|it| it.contains("tag:") && it.contains("tokens:"))
+        );
     }
 }

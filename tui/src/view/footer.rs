@@ -1,7 +1,7 @@
 //! The line of keys.
 
 use crate::{
-    keymap::{Action, Row, key_label},
+    keymap::{Action, Row, Scope, key_label},
     screens::dialog,
     state::State,
     text::width,
@@ -9,7 +9,7 @@ use crate::{
     widgets::table::Pieces,
 };
 
-/// A key, the word for what it does, and the role that it takes and the reader has not.
+/// A key, the word for what it does, and whether it takes more than the reader has.
 type Offer = (String, String, bool);
 
 /// As many of the scope's offers as there is room for, in the table's order, and help at the
@@ -60,9 +60,13 @@ fn offer(state: &State, row: &Row) -> Option<Offer> {
     if state.target.read_only {
         return None;
     }
-    let short = state.me.as_ref().is_some_and(|me| me.role < needed);
-    let word = if short { format!("{word} ({needed})") } else { word.to_owned() };
-    Some((label, word, short))
+    let missing = if binding.scopes.contains(&Scope::Keys) && !state.has_session() {
+        Some("session")
+    } else {
+        state.me.as_ref().filter(|me| me.role < needed).map(|_| needed.as_str())
+    };
+    let word = missing.map_or_else(|| word.to_owned(), |missing| format!("{word} ({missing})"));
+    Some((label, word, missing.is_some()))
 }
 
 fn line(offers: &[Offer]) -> Pieces {
