@@ -138,7 +138,6 @@ impl From<Error> for CliError {
 
 /// What to do about an answer.
 fn hint_for(answer: &ApiError) -> String {
-    let role = answer.body.get("required_role").and_then(Value::as_str);
     match (answer.status, answer.code.as_str()) {
         (401, _) => {
             "the credential is not valid here; see `loupe auth status`, renew with `loupe auth login`".into()
@@ -157,7 +156,9 @@ fn hint_for(answer: &ApiError) -> String {
         (403, "session_required") => "set LOUPE_SESSION_TOKEN or run `loupe auth login --session`".into(),
         (403, "scope_forbidden") => "the API key is restricted; `loupe auth status` shows its scopes".into(),
         (403, "error.project.archived") => "unarchive it: loupe projects unarchive PROJECT".into(),
-        (403, "forbidden_role") => format!("this needs the role {}", role.unwrap_or("owner or member")),
+        (403, "forbidden_role") => {
+            "`loupe auth status` shows your role; somebody with the other one can do it".into()
+        }
         (403, _) => "`loupe auth status` shows who you are".into(),
         (404, _) => "ids are those of one tenant; `loupe auth status` shows which".into(),
         (405, _) => "this server does not offer it; is it an older version than this program?".into(),
@@ -175,7 +176,7 @@ fn hint_for(answer: &ApiError) -> String {
             "a cursor goes with the filters that it came with; begin without it".into()
         }
         (503, _) => "the server has more work than it can take; try again in a moment".into(),
-        (400..=499, _) => "`loupe help filters` and --help show what is taken".into(),
+        (400..=499, _) => "--help shows what is taken, with examples".into(),
         _ => "quote the request id to whoever runs the server".into(),
     }
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     commands::listing::next_cursor,
-    config::Settings,
+    config::{Settings, Sourced},
     error::{CliError, Result},
     exit::Exit,
 };
@@ -30,13 +30,19 @@ const SHORTEST_PREFIX: usize = 7;
 
 /// The project of this run, if one is set. A name is looked up.
 pub async fn current_project(client: &Client, settings: &Settings) -> Result<Option<Uuid>> {
-    let Some(wanted) = settings.project.as_ref().map(|project| project.value.as_str()) else {
+    let Some(Sourced { value: wanted, source }) = &settings.project else {
         return Ok(None);
     };
-    match wanted.parse() {
-        Ok(id) => Ok(Some(id)),
-        Err(_) => Ok(Some(project(client, wanted).await?.id)),
+    if let Ok(id) = wanted.parse() {
+        return Ok(Some(id));
     }
+    let found = project(client, wanted).await.map_err(|mut error| {
+        if source != "flag" && error.exit == Exit::NotFound {
+            error.detail.push(format!("the project is the one of {source}; -p PROJECT chooses another"));
+        }
+        error
+    })?;
+    Ok(Some(found.id))
 }
 
 /// A project by id, by name, or by the end of its id.

@@ -3,6 +3,7 @@
 use api::client::calls::{self, AuditFilter};
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::moment;
 use crate::{
@@ -61,8 +62,11 @@ const VIEW: View = View {
     fields: &["id", "action", "actor", "target", "result", "request_id", "detail", "created_at"],
 };
 
+/// A member of an object; ids shortened, names whole.
 fn member(row: &Value, object: &str, name: &str, style: &Style) -> Cell {
-    row.get(object).map_or_else(|| cell::none(style), |object| cell::text(object, name, style))
+    let Some(object) = row.get(object) else { return cell::none(style) };
+    let is_id = object.get(name).and_then(Value::as_str).is_some_and(|text| text.parse::<Uuid>().is_ok());
+    if is_id { cell::short_id(object, name, style) } else { cell::text(object, name, style) }
 }
 
 fn result(row: &Value, style: &Style) -> Cell {

@@ -23,6 +23,9 @@ use crate::{
 /// Clocks that differ by more than this make `from:-1h` mean something else.
 const SKEW_SECONDS: i64 = 30;
 
+/// What the server calls the limit where a plan has none.
+const UNLIMITED: u64 = 1_000_000_000;
+
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(
@@ -88,6 +91,11 @@ impl Checks {
         self.failure.get_or_insert(error);
     }
 
+    /// Whether this was told before: both credentials are of one tenant.
+    fn has(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row["name"] == name)
+    }
+
     fn note<E: Into<CliError>>(&mut self, name: &str, found: std::result::Result<String, E>) {
         match found {
             Ok(detail) => self.good(name, detail),
@@ -140,7 +148,7 @@ impl Checks {
 
     /// What the month allows, once, whichever credential told it.
     fn usage(&mut self, me: &Me) {
-        let told = self.rows.iter().any(|row| row["name"] == "usage");
+        let told = self.has("usage");
         let spent = me
             .limits
             .traces_per_month
@@ -178,8 +186,12 @@ impl Checks {
             format!("role {} in {}, plan {}{left}", me.role, me.tenant.name, me.tenant.plan)
         });
         self.note(name, described);
-        if let Some((limit, remaining)) = limits {
-            self.good("rate limit", format!("{remaining} of {limit} requests left in this minute"));
+        if let Some((limit, remaining)) = limits.filter(|_| !self.has("rate limit")) {
+            let left = match limit {
+                UNLIMITED.. => "none on this plan".to_owned(),
+                _ => format!("{remaining} of {limit} requests left in this minute"),
+            };
+            self.good("rate limit", left);
         }
         Ok(())
     }

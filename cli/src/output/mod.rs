@@ -5,6 +5,7 @@
 
 pub mod cell;
 pub mod delimited;
+pub mod fold;
 pub mod jq;
 pub mod json;
 pub mod pager;
@@ -91,6 +92,7 @@ pub struct Out {
     pager: Option<Pager>,
     progress: Place,
     escapes: bool,
+    stderr_columns: Option<usize>,
     stdout: Box<dyn Write + Send>,
     stderr: Box<dyn Write + Send>,
 }
@@ -130,6 +132,7 @@ impl Out {
             pager: Pager::of(global, env),
             progress: progress_place(global, env),
             escapes: env.stdout_tty,
+            stderr_columns: env.columns.filter(|_| env.stderr_tty),
             stdout,
             stderr,
         })
@@ -253,6 +256,7 @@ impl Out {
     /// Says something on stderr, quiet or not. Several lines stay several lines.
     pub fn say(&mut self, text: &str) {
         let lines: String = text.lines().map(|line| format!("{}\n", printable(line))).collect();
+        let lines = fold::fold(&lines, self.stderr_columns);
         // Where stderr is closed there is nobody to tell.
         _ = self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush());
     }
@@ -302,7 +306,11 @@ fn unwritable(error: serde_json::Error) -> CliError {
 
 /// Prints an error where there is no [`Out`] yet, or at the end of a run.
 pub fn error(error: &CliError, as_json: bool) {
-    let text = if as_json { format!("{}\n", json::escape(&error.json().to_string())) } else { error.text() };
+    let text = if as_json {
+        format!("{}\n", json::escape(&error.json().to_string()))
+    } else {
+        fold::fold(&error.text(), fold::columns_of_stderr())
+    };
     // Where stderr is closed there is nobody to tell.
     _ = io::stderr().write_all(text.as_bytes());
 }

@@ -10,6 +10,7 @@ mod administration;
 mod auth;
 mod changes;
 mod exporting;
+mod looks;
 mod reading;
 mod sending;
 mod settings;

@@ -1,6 +1,6 @@
 //! `loupe config set`, `unset` and `edit`: changes of `config.toml` that it can be read after.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use api::{
     client::{Client, Options},
@@ -22,7 +22,7 @@ use crate::{
 
 /// What can be set, for the hint of an unknown name.
 const KEYS: &str = "current, output.format, output.time, filters.NAME, contexts.NAME.url, \
-                    contexts.NAME.project, contexts.NAME.protected, contexts.NAME.read_only";
+                    contexts.NAME.project, contexts.NAME.protected, contexts.NAME.read_only, keys.ACTION";
 
 /// Arguments of `config set`.
 #[derive(Debug, Args)]
@@ -41,8 +41,7 @@ pub fn set(ctx: &mut Ctx, args: &SetArgs) -> Result {
         return Ok(());
     }
     let mut table = table(&ctx.settings.config)?;
-    let path: Vec<&str> = args.key.split('.').collect();
-    insert(&mut table, &path, value)
+    insert(&mut table, &path(&args.key), value)
         .ok_or_else(|| CliError::usage(format!("`{}` is not a value but a section", args.key)))?;
     save(ctx, table)?;
     ctx.out.note(&format!("set {}", args.key));
@@ -52,8 +51,7 @@ pub fn set(ctx: &mut Ctx, args: &SetArgs) -> Result {
 /// Removes a value; one that is not set is no error.
 pub fn unset(ctx: &mut Ctx, key: &str) -> Result {
     let mut table = table(&ctx.settings.config)?;
-    let path: Vec<&str> = key.split('.').collect();
-    if remove(&mut table, &path).is_none() {
+    if remove(&mut table, &path(key)).is_none() {
         ctx.out.note(&format!("{key} is not set in {}", profile::CONFIG_FILE));
         return Ok(());
     }
@@ -76,10 +74,12 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
     let draft = dir.join("config.edit.toml");
     let failed =
         |error: std::io::Error| CliError::new(Exit::Unexpected, format!("{}: {error}", draft.display()));
-    if !draft.exists() {
-        if !path.exists() {
-            Config::default().save(&dir)?;
-        }
+    if !path.exists() {
+        Config::default().save(&dir)?;
+    }
+    // A text that could not be stored last time is gone on with, unless the file changed since.
+    let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    if changed(&draft) < changed(&path) {
         fs::copy(&path, &draft).map_err(failed)?;
     }
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| ctx.env.var(name)).unwrap_or("vi");
@@ -87,6 +87,7 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
     let mut words = editor.split_whitespace();
     let ended = Command::new(words.next().unwrap_or("vi")).args(words).arg(&draft).status();
     if !ended.is_ok_and(|status| status.success()) {
+        fs::remove_file(&draft).map_err(failed)?;
         let message = format!("the editor `{editor}` did not end well; nothing was stored");
         return Err(CliError::new(Exit::Unexpected, message).hint("set VISUAL or EDITOR"));
     }
@@ -110,8 +111,7 @@ fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
             Err(wrong(format!("`{text}` is none of {}", words.join(", "))))
         }
     };
-    let path: Vec<&str> = key.split('.').collect();
-    match path.as_slice() {
+    match path(key).as_slice() {
         ["current"] if ctx.settings.config.contexts.contains_key(text) => {}
         ["current"] => return Err(wrong(format!("there is no context `{text}`"))),
         ["output", "format"] => {
@@ -120,6 +120,10 @@ fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
         }
         ["output", "time"] => one_of(&["local", "utc"])?,
         ["filters", _] => drop(Filter::parse(text, &ctx.settings.filters, &now())?),
+        ["keys", action] => {
+            let keys = [((*action).to_owned(), vec![text.to_owned()])];
+            tui::print_keymap(&keys.into_iter().collect()).map_err(|error| wrong(error.to_string()))?;
+        }
         ["contexts", _, "url"] => drop(Client::new(Options::new(text))?),
         ["contexts", _, "project"] => {}
         ["contexts", _, "protected" | "read_only"] => {
@@ -131,6 +135,14 @@ fn checked(ctx: &Ctx, key: &str, text: &str) -> Result<Value> {
         }
     }
     Ok(Value::String(text.to_owned()))
+}
+
+/// The way to a value. Names of filters and of the console's actions may hold dots themselves.
+fn path(key: &str) -> Vec<&str> {
+    match key.split_once('.') {
+        Some((section @ ("filters" | "keys"), name)) => vec![section, name],
+        _ => key.split('.').collect(),
+    }
 }
 
 fn table(config: &Config) -> Result<Table> {

@@ -28,7 +28,7 @@ pub enum Command {
     Get(KeyArgs),
     /// Set a value in config.toml
     #[command(
-        before_help = "Examples:\n  loupe config set output.format json\n  loupe config set output.time utc\n  loupe config set filters.slow 'latency:>=5s from:-1h'\n  loupe config set contexts.prod.protected true\n"
+        before_help = "Examples:\n  loupe config set output.format json\n  loupe config set output.time utc\n  loupe config set filters.slow 'latency:>=5s from:-1h'\n  loupe config set contexts.prod.protected true\n  loupe config set keys.list.pause ctrl-f\n"
     )]
     Set(change::SetArgs),
     /// Remove a value from config.toml

@@ -90,9 +90,13 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result 
             ctx.out.note(&format!("a project named {} exists", args.name));
             json!(project)
         }
-        None => match ctx.write(client, &calls::create_project(&new)).await? {
-            Some(project) => project,
-            None => return Ok(()),
+        None => match ctx.write(client, &calls::create_project(&new)).await {
+            Ok(Some(project)) => project,
+            Ok(None) => return Ok(()),
+            Err(error) if error.exit == Exit::Conflict => {
+                return Err(error.hint("take it as it is: --if-not-exists; change it: loupe projects update"));
+            }
+            Err(error) => return Err(error),
         },
     };
     if old.is_none() {
@@ -131,5 +135,11 @@ pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result 
         return Ok(());
     };
     ctx.out.note(&format!("{} Changed project {}", ctx.out.style.glyphs.ok, args.project));
+    if let Some(name) = change.name.as_deref()
+        && ctx.settings.context.project.as_deref() == Some(&args.project)
+    {
+        // The context knows it by its old name.
+        use_project(ctx, name)?;
+    }
     ctx.out.item(&VIEW, &project)
 }

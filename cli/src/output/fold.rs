@@ -1,0 +1,76 @@
+//! Long lines on a terminal: folded between words, below where their text begins.
+
+use std::io::IsTerminal;
+
+use tui::text::wrap;
+
+/// What is too narrow to fold for is left to the terminal.
+const NARROWEST: usize = 40;
+
+/// The text with lines that are wider than the terminal folded. What is quoted with a caret
+/// below it stays as it is.
+pub fn fold(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns.filter(|columns| *columns >= NARROWEST) else {
+        return text.to_owned();
+    };
+    let mut folded = String::with_capacity(text.len() + 16);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_pointed_at = lines.peek().is_some_and(|next| next.trim() == "^");
+        let (label, rest) = line.split_at(label(line));
+        let room = columns.saturating_sub(label.len());
+        if is_pointed_at || rest.is_empty() || room < NARROWEST / 2 {
+            folded.push_str(&format!("{line}\n"));
+            continue;
+        }
+        for (index, part) in wrap(rest, room).into_iter().enumerate() {
+            let label = if index == 0 { label.to_owned() } else { " ".repeat(label.len()) };
+            folded.push_str(&format!("{label}{}\n", part.trim_end()));
+        }
+    }
+    folded
+}
+
+/// Columns of the terminal that stderr is, if it is one.
+pub fn columns_of_stderr() -> Option<usize> {
+    std::io::stderr()
+        .is_terminal()
+        .then(crossterm::terminal::size)
+        .and_then(Result::ok)
+        .map(|(columns, _)| columns.into())
+}
+
+/// Where the text of a line begins: after an indented label and its blanks, if there is one.
+fn label(line: &str) -> usize {
+    if !line.starts_with("  ") {
+        return 0;
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let after = line[indent..].find("  ").map_or(indent, |gap| {
+        let at = indent + gap;
+        at + line[at..].len() - line[at..].trim_start_matches(' ').len()
+    });
+    if after <= 16 && line[..after].is_ascii() { after } else { indent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_below_their_text() {
+        let text = "error: short\n  hint        one two three four five six seven eight nine ten\n";
+        let folded =
+            "error: short\n  hint        one two three four five\n              six seven eight nine ten\n";
+        assert_eq!(fold(text, Some(40)), folded);
+        assert_eq!(fold(text, None), text);
+        assert_eq!(fold(text, Some(20)), text);
+    }
+
+    #[test]
+    fn what_a_caret_points_at_stays() {
+        let long = "x".repeat(60);
+        let text = format!("error: no\n  {long}\n    ^\n");
+        assert_eq!(fold(&text, Some(40)), text);
+    }
+}
