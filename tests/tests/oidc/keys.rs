@@ -201,7 +201,7 @@ async fn nobody_waits_longer_than_a_moment_for_a_first_key() {
 async fn invented_key_ids_are_no_way_to_disturb_anybody() {
     let signer = Signer::rsa("good");
     let provider = Provider::with(&[&signer]).await;
-    let app = provider.app(&[]).await;
+    let app = provider.app(&["--unauthenticated-per-minute", "10000"]).await;
     let claims = lasting(&provider, &app);
     let good = app.bearer(&signer.token(&claims));
     good.get("/v1/me").await.ok();

@@ -88,6 +88,9 @@ fn key_ids(book: &mut Book) {
     for kid in [json!(null), json!(5), json!(true), json!(["rsa"]), json!({"id": "rsa"})] {
         let token = book.under(&json!({"alg": "RS256", "kid": kid}));
         book.refused(format!("kid {kid}"), &token);
+        // Not even where a token without any would do.
+        let token = book.keys.p384.sign(&json!({"alg": "ES384", "kid": kid}), &book.good);
+        book.refused(format!("kid {kid}, and one key that fits"), &token);
     }
     let long = book.under(&json!({"alg": "RS256", "kid": "k".repeat(4_000)}));
     book.refused("a kid of 4,000 characters", &long);
