@@ -60,7 +60,8 @@ pub async fn drain(app: &Arc<App>) -> Result<usize, sea_orm::DbErr> {
 
 async fn work(app: &Arc<App>, lane: Lane) {
     let mut last = Uuid::nil();
-    loop {
+    // Nothing more is claimed once the server stops: what was given back is due at once.
+    while !app.is_stopping() {
         let jobs = match due(app, lane, &mut last).await {
             Ok(jobs) => jobs,
             Err(error) => {
@@ -69,9 +70,7 @@ async fn work(app: &Arc<App>, lane: Lane) {
             }
         };
         if jobs.is_empty() {
-            if app.pause(IDLE).await {
-                return;
-            }
+            app.pause(IDLE).await;
             continue;
         }
         for job in jobs {

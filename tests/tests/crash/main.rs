@@ -1,16 +1,19 @@
 //! The built server, killed and stopped in the middle of its work, and started again.
 //!
-//! LOUPE_TEST_KILLS says how often it is killed; a long run shows what a short one misses.
+//! LOUPE_TEST_KILLS says how often it is killed, LOUPE_TEST_STOPS how often it is asked to stop;
+//! a long run shows what a short one misses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "a long run says what it did")]
 
 mod history;
+mod kill;
 mod load;
 mod start;
 mod stop;
 
 use server::access::{api_key::ApiKey, master_key::MasterKey};
+use sqlx::{AssertSqlSafe, Connection};
 use tests::{Caller, On, postgres::Database, process::Setup};
 
 /// Where a server keeps its data, over its starts.
@@ -43,12 +46,27 @@ impl Home {
         Caller::new(url, Some(&self.key))
     }
 
+    /// Jobs in these statuses, as the database has them.
+    async fn jobs(&self, statuses: &str) -> i64 {
+        let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM job WHERE status IN ({statuses})"));
+        match &self.database {
+            Some(database) => {
+                let mut connection = sqlx::PgConnection::connect(&database.url()).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+            None => {
+                let url = server::store::sqlite_url(&self.folder.path().join("loupe-data"));
+                let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+        }
+    }
+
     /// Fails unless SQLite finds its file whole.
     async fn check_integrity(&self) {
         if self.database.is_some() {
             return;
         }
-        use sqlx::Connection;
         let url = server::store::sqlite_url(&self.folder.path().join("loupe-data"));
         let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
         let verdict: String =

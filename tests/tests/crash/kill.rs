@@ -1,0 +1,63 @@
+//! Killed while clients send as fast as they can.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tests::On;
+
+use super::{
+    Home,
+    history::{History, listed},
+    load::Load,
+};
+
+/// Longest that the server may need to be ready again.
+const READY: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_by_kills_on_sqlite() {
+    kills(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_by_kills_on_postgres() {
+    kills(On::Postgres).await;
+}
+
+async fn kills(database: On) {
+    let home = Home::on(database).await;
+    let kills = kills_asked_for();
+    let (mut stored, mut slowest, mut requests) = (0, Duration::ZERO, 0);
+    let mut all = BTreeSet::new();
+    let mut server = home.setup.start();
+    for round in 0..kills {
+        let load = Load::start(&home.caller(&server.url), 4, u128::from(round) + 1);
+        // Another length each time, so that it strikes at other places.
+        tokio::time::sleep(Duration::from_millis(250 + round * 137 % 400)).await;
+        server.kill();
+        let history: History = load.history().await;
+        server = home.setup.start();
+        slowest = slowest.max(server.took);
+        assert!(server.took < READY, "ready after {:?}", server.took);
+        requests += history.acknowledged();
+        stored += history.check(&home.caller(&server.url)).await;
+        all.extend(
+            history.0.iter().filter(|it| it.acknowledged).flat_map(|it| it.traces.iter().map(|it| it.0)),
+        );
+        home.check_integrity().await;
+    }
+    assert!(requests > usize::try_from(kills).unwrap() * 5, "no load: {requests} requests were acknowledged");
+    // What was stored before the first kill is there after the last, and nothing twice.
+    let listed = listed(&home.caller(&server.url)).await;
+    assert_eq!(listed.len(), stored);
+    for trace in all {
+        assert!(listed.contains(&uuid::Uuid::from_u128(trace).to_string()), "lost: {trace:032x}");
+    }
+    println!(
+        "{database:?}: {kills} kills, {requests} requests acknowledged, {stored} traces, ready within {slowest:?}"
+    );
+}
+
+#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+fn kills_asked_for() -> u64 {
+    std::env::var("LOUPE_TEST_KILLS").ok().map_or(5, |it| it.parse().unwrap())
+}
