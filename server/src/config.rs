@@ -25,7 +25,7 @@ pub struct Config {
 
     /// Address of its own for `/metrics`, which is then not at the other [default: none].
     #[arg(long, env = "LOUPE_METRICS_LISTEN", value_name = "ADDR")]
-    pub metrics_listen: Option<SocketAddr>,
+    pub metrics_listen: Option<String>,
 
     /// Directory of the SQLite database and the master key.
     #[arg(long, env = "LOUPE_DATA_DIR", default_value = "./loupe-data", value_name = "DIR", global = true)]
@@ -147,6 +147,7 @@ impl Config {
     /// Takes empty settings as unset: that is how compose files pass on what nobody set.
     pub fn drop_empty(&mut self) {
         for setting in [
+            &mut self.metrics_listen,
             &mut self.database_url,
             &mut self.database_read_url,
             &mut self.master_key,

@@ -117,11 +117,11 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
         false => None,
     };
     let workers = !with_http || !config.no_workers;
-    let figures = match config.metrics_listen {
+    let figures = match &config.metrics_listen {
         Some(address) => Some(
             TcpListener::bind(address)
                 .await
-                .with_context(|| format!("can't listen on {address} for /metrics"))?,
+                .with_context(|| format!("can't listen on {address} (metrics-listen)"))?,
         ),
         None => None,
     };

@@ -34,7 +34,7 @@ const REFUSAL: Duration = Duration::from_secs(2);
 /// Files that stay free for the database, the log and the rest of the process.
 const RESERVED_FILES: usize = 256;
 
-/// Serves until `stop` resolves, then finishes what is in flight and stops the app.
+/// Serves until `stop` resolves, then finishes what is in flight.
 pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {
     accept(app, listener, super::router(app), stop).await;
 }
@@ -155,9 +155,9 @@ impl Connections {
 
 /// The setting, or less where the system allows fewer files.
 fn most_connections(app: &App) -> usize {
-    let wanted = app.config.max_connections;
+    let wanted = app.config.max_connections.clamp(1, Semaphore::MAX_PERMITS);
     let Some(files) = most_open_files().and_then(|it| usize::try_from(it).ok()) else { return wanted };
-    let possible = files.saturating_sub(RESERVED_FILES).max(files / 2);
+    let possible = files.saturating_sub(RESERVED_FILES).max(files / 2).max(1);
     if possible < wanted {
         tracing::warn!(
             possible,

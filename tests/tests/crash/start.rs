@@ -60,6 +60,32 @@ async fn the_first_key_can_be_given() {
     assert!(told.contains("LOUPE_BOOTSTRAP_API_KEY") && !told.contains("lp_short"), "{told}");
 }
 
+#[test]
+fn settings_that_can_not_be_used_are_refused_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (variable, value) in [
+        ("LOUPE_CORS_ORIGINS", "https://app.example.com/"),
+        ("LOUPE_CORS_ORIGINS", "*,https://app.example.com"),
+        ("LOUPE_TRUSTED_PROXIES", "10.0.0.0/8,proxy.internal"),
+        ("LOUPE_METRICS_LISTEN", "4601"),
+        ("LOUPE_METRICS_LISTEN", "192.0.2.1:4601"),
+        ("LOUPE_MAX_CONNECTIONS", "-1"),
+        ("LOUPE_WRITE_TIMEOUT", "soon"),
+    ] {
+        let refused = Setup::new(folder.path()).with(variable, value).run(&[]);
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success(), "{variable}={value}");
+        let flag = variable.trim_start_matches("LOUPE_").to_lowercase().replace('_', "-");
+        assert!(told.contains(&flag) || told.contains(value), "{variable}={value}: {told}");
+    }
+    // Empty is unset: that is how compose files pass on what nobody set.
+    let setup = Setup::new(folder.path())
+        .with("LOUPE_CORS_ORIGINS", "")
+        .with("LOUPE_TRUSTED_PROXIES", "")
+        .with("LOUPE_METRICS_LISTEN", "");
+    drop(setup.start());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_operator_commands_work_beside_a_running_server() {
     for database in [On::Sqlite, On::Postgres] {
