@@ -64,7 +64,9 @@ impl CliError {
                 let plan = plan.map(|plan| format!("   required_plan {plan}")).unwrap_or_default();
                 text.push_str(&format!("  code        {}{}\n", printable(&answer.code), printable(&plan)));
             }
-            for (field, message) in fields(answer) {
+            // A single field is what the sentence is about.
+            let said = |(field, message): &(&str, &str)| self.message == format!("{field}: {message}");
+            for (field, message) in fields(answer).filter(|it| !said(it)) {
                 text.push_str(&format!("  field       {}: {}\n", printable(field), printable(message)));
             }
         }

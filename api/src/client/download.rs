@@ -21,7 +21,7 @@ impl Download {
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let why = match tokio::time::timeout(SILENCE, self.answer.chunk()).await {
             Ok(Ok(chunk)) => return Ok(chunk.map(|bytes| bytes.to_vec())),
-            Ok(Err(error)) => format!("the answer broke off: {}", sentence(&error)),
+            Ok(Err(error)) => format!("the answer broke off ({})", sentence(&error)),
             Err(_) => format!("nothing came for {SILENCE:?}"),
         };
         Err(Error::Unreachable { url: self.answer.url().to_string(), why, sent: true })

@@ -26,7 +26,7 @@ fn an_export_is_the_lines_that_the_server_sent() {
 
     let ran = run(stub.loupe(&["traces", "export", "out.jsonl"]));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
-    assert!(ran.stderr.contains("3 lines in out.jsonl"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("3 traces in out.jsonl"), "{}", ran.stderr);
     let path = stub.dir.path().join("out.jsonl");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), lines([3, 2, 1]));
     assert!(!stub.dir.path().join("out.jsonl.part").exists());

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     filter_args::FilterArgs,
-    lines::{LineReader, count},
+    lines::{Blocks, count},
     resume::Half,
 };
 use crate::{
@@ -50,7 +50,7 @@ pub struct ExportArgs {
 /// Values of `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lines {
-    /// A trace with its spans, as `traces get --json` shows it.
+    /// A trace with its spans and events, as `traces get --json` shows it.
     Jsonl,
     /// An OTLP export request, as `traces send --otlp` takes it.
     Otlp,
@@ -61,6 +61,14 @@ impl Lines {
         match self {
             Self::Jsonl => "jsonl",
             Self::Otlp => "otlp",
+        }
+    }
+
+    /// What a line is, for counting.
+    fn rows(self) -> &'static str {
+        match self {
+            Self::Jsonl => "traces",
+            Self::Otlp => "requests",
         }
     }
 }
@@ -81,8 +89,8 @@ pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
         let message = format!("{} exists already, and is not overwritten", args.file.display());
         return Err(CliError::new(Exit::Unexpected, message).hint("replace it: --force"));
     }
-    let traces = export.to_file(ctx, &args.file, args.resume).await?;
-    ctx.out.note(&format!("{traces} lines in {}", args.file.display()));
+    let written = export.to_file(ctx, &args.file, args.resume).await?;
+    ctx.out.note(&format!("{written} {} in {}", args.format.rows(), args.file.display()));
     Ok(())
 }
 
@@ -96,10 +104,11 @@ struct Export {
 
 impl Export {
     async fn to_stdout(&self, ctx: &mut Ctx) -> Result {
-        let mut progress = ctx.out.progress("lines", true);
+        let mut progress = ctx.out.progress(self.format.rows(), true);
         let call = calls::export_traces(&self.filter, self.project, self.format.word());
-        let mut lines = LineReader::new(self.client.download(&call).await?);
-        while let Some(block) = lines.next().await? {
+        // A terminal is shown only what is safe, which takes whole characters.
+        let mut blocks = Blocks::new(self.client.download(&call).await?, ctx.env.stdout_tty);
+        while let Some(block) = blocks.next().await? {
             progress.add(count(&block), block.len());
             ctx.out.lines(&block)?;
         }
@@ -113,42 +122,40 @@ impl Export {
             CliError::new(Exit::Unexpected, format!("can't write {}: {error}", partial.display()))
         };
         let half = if resume { Half::read(&partial).map_err(failed)? } else { Half::default() };
-        let mut options = OpenOptions::new();
-        options.create(true).write(true).truncate(false);
-        let mut file = options.open(&partial).map_err(failed)?;
-        half.cut(&mut file).map_err(failed)?;
-
-        let mut progress = ctx.out.progress("lines", false);
-        let ended = self.append(&mut file, &half, &mut progress).await;
-        drop(progress);
-        let written = half.lines
-            + ended.map_err(|mut error| {
-                error.detail.push(format!("what came so far is in {}", partial.display()));
-                if self.format == Lines::Jsonl {
-                    error.hint = Some("go on with it: the same command with --resume".to_owned());
-                }
-                error
-            })?;
-        file.sync_all().and_then(|()| fs::rename(&partial, path)).map_err(failed)?;
-        Ok(written)
-    }
-
-    /// Appends what the half lacks.
-    async fn append(&self, file: &mut File, half: &Half, progress: &mut Progress) -> Result<usize> {
         let filter = half.rest_of(&self.filter);
         let call = calls::export_traces(&filter, self.project, self.format.word());
-        let mut lines = LineReader::new(self.client.download(&call).await?);
-        let mut written = 0;
-        while let Some(block) = lines.next().await? {
-            let block = half.without_known(block);
-            progress.add(count(&block), block.len());
-            written += count(&block);
-            file.write_all(&block).map_err(|error| {
-                CliError::new(Exit::Unexpected, format!("can't write the export: {error}"))
-            })?;
-        }
-        Ok(written)
+        // A refusal leaves no file behind.
+        let download = self.client.download(&call).await?;
+        let mut file =
+            OpenOptions::new().create(true).write(true).truncate(false).open(&partial).map_err(failed)?;
+        half.cut(&mut file).map_err(failed)?;
+
+        let mut progress = ctx.out.progress(self.format.rows(), false);
+        let ended = append(&mut file, Blocks::new(download, half.lines > 0), &half, &mut progress).await;
+        drop(progress);
+        let added = ended.map_err(|mut error| {
+            error.detail.push(format!("what came so far is in {}", partial.display()));
+            if self.format == Lines::Jsonl {
+                error.hint = Some("go on with it: the same command with --resume".to_owned());
+            }
+            error
+        })?;
+        file.sync_all().and_then(|()| fs::rename(&partial, path)).map_err(failed)?;
+        Ok(half.lines + added)
     }
+}
+
+/// Appends what the half lacks, and answers how many lines that is.
+async fn append(file: &mut File, mut blocks: Blocks, half: &Half, progress: &mut Progress) -> Result<usize> {
+    let mut written = 0;
+    while let Some(block) = blocks.next().await? {
+        let block = half.without_known(block);
+        progress.add(count(&block), block.len());
+        written += count(&block);
+        file.write_all(&block)
+            .map_err(|error| CliError::new(Exit::Unexpected, format!("can't write the export: {error}")))?;
+    }
+    Ok(written)
 }
 
 /// Where an export is until it is complete.

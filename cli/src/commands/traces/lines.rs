@@ -1,35 +1,44 @@
-//! Whole lines of an answer that comes in pieces.
+//! An answer of lines that comes in pieces.
 
 use api::client::{Download, Error};
 
-/// Reads an answer in blocks of whole lines.
-pub struct LineReader {
+use crate::error::CliError;
+
+/// Reads an answer in blocks: of whole lines where that is asked for, else as they come, so
+/// that a line of any length takes no memory.
+pub struct Blocks {
     download: Download,
+    whole_lines: bool,
     rest: Vec<u8>,
 }
 
-impl LineReader {
-    /// The lines of an answer.
-    pub fn new(download: Download) -> Self {
-        Self { download, rest: Vec::new() }
+impl Blocks {
+    /// The blocks of an answer.
+    pub fn new(download: Download, whole_lines: bool) -> Self {
+        Self { download, whole_lines, rest: Vec::new() }
     }
 
-    /// The next lines, each with its end; `None` after the last.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+    /// The next block; `None` after the last. An answer that breaks off is an error.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         loop {
-            let Some(bytes) = self.download.chunk().await? else {
-                let mut last = std::mem::take(&mut self.rest);
-                if last.is_empty() {
-                    return Ok(None);
-                }
-                last.push(b'\n');
-                return Ok(Some(last));
+            let Some(bytes) = self.download.chunk().await.map_err(broken)? else {
+                let last = std::mem::take(&mut self.rest);
+                return Ok(Some(last).filter(|last| !last.is_empty()));
             };
+            if !self.whole_lines {
+                return Ok(Some(bytes));
+            }
             if let Some(lines) = take_lines(&mut self.rest, &bytes) {
                 return Ok(Some(lines));
             }
         }
     }
+}
+
+/// The server was reached, and then it was not.
+fn broken(error: Error) -> CliError {
+    let why = error.cause();
+    CliError { message: format!("the export is not complete: {why}"), ..error.into() }
 }
 
 /// The number of lines in a block.
