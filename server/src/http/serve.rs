@@ -27,6 +27,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// After this part of it, streams are ended: by themselves they never would.
 const GRACE_OF_STREAMS: Duration = Duration::from_millis(500);
 
+/// Connections to the figures' own address: there are few monitors.
+const MONITORS: usize = 32;
 /// Callers that are told at the same time that there are too many connections.
 const REFUSALS: usize = 64;
 /// How long such a caller may take to say what it wants.
@@ -36,16 +38,23 @@ const RESERVED_FILES: usize = 256;
 
 /// Serves until `stop` resolves, then finishes what is in flight.
 pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {
-    accept(app, listener, super::router(app), stop).await;
+    let most = most_connections(app);
+    accept(app, listener, super::router(app), most, stop).await;
 }
 
 /// Serves nothing but the figures, until the app stops.
 pub async fn serve_figures(app: Arc<App>, listener: TcpListener) {
     let stop = app.stopping().cancelled_owned();
-    accept(&app, listener, super::figures(&app), stop).await;
+    accept(&app, listener, super::figures(&app), MONITORS, stop).await;
 }
 
-async fn accept(app: &Arc<App>, listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+async fn accept(
+    app: &Arc<App>,
+    listener: TcpListener,
+    router: Router,
+    most: usize,
+    stop: impl Future<Output = ()>,
+) {
     match listener.local_addr() {
         Ok(address) => app.egress.listens_on(address),
         Err(error) => tracing::warn!(%error, "the address of the listener is not known"),
@@ -56,7 +65,7 @@ async fn accept(app: &Arc<App>, listener: TcpListener, router: Router, stop: imp
     let mut brief = server.clone();
     brief.keep_alive(false).header_read_timeout(REFUSAL);
     let busy = super::busy(app);
-    let free = Arc::new(Semaphore::new(most_connections(app)));
+    let free = Arc::new(Semaphore::new(most));
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     let connections = Connections {
         app: Arc::clone(app),
@@ -159,7 +168,7 @@ fn most_connections(app: &App) -> usize {
     let Some(files) = most_open_files().and_then(|it| usize::try_from(it).ok()) else { return wanted };
     let possible = files.saturating_sub(RESERVED_FILES).max(files / 2).max(1);
     if possible < wanted {
-        tracing::warn!(
+        tracing::info!(
             possible,
             wanted,
             "the system lets this process open {files} files: at most {possible} connections are served"

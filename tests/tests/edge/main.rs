@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod address;
 mod compression;
 mod cors;
 mod deadlines;

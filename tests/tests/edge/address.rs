@@ -1,0 +1,66 @@
+//! Whose requests without a token are counted together, behind proxies and without.
+
+use tests::{TestApp, raw::ask};
+
+use crate::{server, token};
+
+/// Asks without a token, with these headers.
+async fn guess(app: &TestApp, headers: &[&str]) -> u16 {
+    ask(app, "GET /v1/traces", headers).await.status
+}
+
+const FIRST: &str = "X-Forwarded-For: 203.0.113.1";
+const SECOND: &str = "X-Forwarded-For: 198.51.100.9, 203.0.113.2";
+
+#[tokio::test]
+async fn callers_of_a_trusted_proxy_are_told_apart() {
+    let app = server(&["--trusted-proxies", "127.0.0.0/8,::1", "--unauthenticated-per-minute", "3"]).await;
+    for expected in [401, 401, 401, 429, 429] {
+        assert_eq!(guess(&app, &[FIRST]).await, expected);
+    }
+    assert_eq!(guess(&app, &[SECOND]).await, 401);
+    assert_eq!(guess(&app, &["Forwarded: for=203.0.113.3;proto=https"]).await, 401);
+    // What a caller puts in front of itself changes nothing.
+    assert_eq!(guess(&app, &["X-Forwarded-For: 192.0.2.77, 203.0.113.1"]).await, 429);
+    assert_eq!(guess(&app, &["X-Forwarded-For: 192.0.2.77", FIRST]).await, 429);
+    assert_eq!(guess(&app, &[FIRST, "Forwarded: for=192.0.2.77"]).await, 429);
+    // Of IPv6 addresses, those of one network.
+    for (host, expected) in [("1", 401), ("2", 401), ("ffff:ffff:ffff:ffff", 401), ("3", 429)] {
+        let host = if host.len() == 1 { format!(":{host}") } else { host.to_owned() };
+        assert_eq!(
+            guess(&app, &[&format!("X-Forwarded-For: 2001:db8:0:7:{host}")]).await,
+            expected,
+            "{host}"
+        );
+    }
+    assert_eq!(guess(&app, &["X-Forwarded-For: 2001:db8:0:8::1"]).await, 401);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_else_is_believed() {
+    for proxies in ["", "10.0.0.0/8"] {
+        let app = server(&["--trusted-proxies", proxies, "--unauthenticated-per-minute", "3"]).await;
+        for n in 0..3 {
+            assert_eq!(guess(&app, &[&format!("X-Forwarded-For: 203.0.113.{n}")]).await, 401);
+        }
+        assert_eq!(guess(&app, &[SECOND]).await, 429);
+        assert_eq!(guess(&app, &["Forwarded: for=203.0.113.50"]).await, 429);
+        // Who has a token is not counted by address.
+        assert_eq!(ask(&app, "GET /v1/traces", &[&token(&app)]).await.status, 200);
+        app.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_costs_nothing() {
+    let app = server(&["--cors-origins", "*", "--unauthenticated-per-minute", "3"]).await;
+    for _ in 0..20 {
+        let headers = ["Origin: https://app.example.com", "Access-Control-Request-Method: GET"];
+        assert_eq!(ask(&app, "OPTIONS /v1/traces", &headers).await.status, 200);
+    }
+    let refused = ask(&app, "GET /v1/traces", &["Origin: https://app.example.com"]).await;
+    assert_eq!((refused.status, refused.header("x-ratelimit-remaining")), (401, "2".to_owned()));
+    assert!(refused.header("access-control-expose-headers").contains("x-ratelimit-remaining"));
+    app.stop().await;
+}
