@@ -3,6 +3,7 @@
 //! Everything that waits happens here. Each request is a task of its own that reports back
 //! over one channel, so a slow server never holds up a key.
 
+mod files;
 mod requests;
 
 use std::{io, ops::ControlFlow, time::Duration};

@@ -17,6 +17,8 @@ pub enum Purpose {
     Help,
     /// Find an action, a screen, a project or a filter by name.
     Palette,
+    /// The file to write to.
+    Export,
     /// An answer in a dialog.
     Dialog,
 }

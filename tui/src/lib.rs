@@ -12,6 +12,7 @@ mod content;
 mod detail;
 mod dialog;
 mod driver;
+mod export;
 #[cfg(test)]
 mod fixture;
 pub mod format;

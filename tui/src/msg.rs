@@ -44,6 +44,8 @@ pub enum Msg {
     Reply(RequestId, Result<Reply, NetError>),
     /// Something arrived on a stream.
     Stream(RequestId, StreamEvent),
+    /// A file was written, or why it was not; a sentence either way.
+    Written(Result<String, String>),
     /// The server told how many requests are left.
     Limit(RateLimit),
 }
@@ -177,6 +179,15 @@ pub enum Effect {
     },
     /// Put text on the clipboard.
     Copy(String),
+    /// Write text to a file that does not exist yet.
+    Write {
+        /// Where.
+        path: String,
+        /// What.
+        text: String,
+        /// What to tell when it is written.
+        told: String,
+    },
     /// Clear and draw afresh.
     Redraw,
     /// Stop until the shell resumes the process.

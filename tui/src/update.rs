@@ -16,6 +16,7 @@ mod typing;
 use crossterm::event::{KeyEvent, KeyEventKind};
 
 use crate::{
+    input::{Input, Purpose as Line},
     keymap::{Action, Binding, Lookup, Scope, key_name},
     layout,
     msg::{Effect, Msg},
@@ -56,6 +57,13 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Reply(request, result) => network::reply(state, request, result),
         Msg::Stream(request, event) => network::stream(state, request, event),
+        Msg::Written(result) => {
+            match result {
+                Ok(told) => state.tell(told),
+                Err(why) => state.complain(why),
+            }
+            Vec::new()
+        }
         Msg::Limit(limit) => {
             state.limit = Some(limit);
             Vec::new()
@@ -149,6 +157,13 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             return Vec::new();
         }
         Action::Palette => return palette::open(state),
+        Action::Export => {
+            match crate::export::suggested(state) {
+                Some(name) => state.input = Some(Input::new(Line::Export, &name)),
+                None => state.tell("nothing to write here"),
+            }
+            return Vec::new();
+        }
         Action::CopyId | Action::CopyText | Action::CopyUrl | Action::CopyJson | Action::CopyCurl => {
             return copy::copy(state, action);
         }

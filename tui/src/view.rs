@@ -156,6 +156,7 @@ fn middle(state: &State, cols: usize) -> Pieces {
             Purpose::Find => "find in what is loaded",
             Purpose::Help => "narrow down",
             Purpose::Palette => "actions, screens, projects",
+            Purpose::Export => ".csv or .ndjson",
             Purpose::Dialog => "",
         };
         let (text, _) = visible(input, cols);
@@ -188,11 +189,12 @@ fn middle(state: &State, cols: usize) -> Pieces {
     }
 }
 
-const PROMPTS: [(Purpose, &str); 4] = [
+const PROMPTS: [(Purpose, &str); 5] = [
     (Purpose::Filter, " / "),
     (Purpose::Find, " find "),
     (Purpose::Help, " keys "),
     (Purpose::Palette, " : "),
+    (Purpose::Export, " write to "),
 ];
 
 /// The visible part of the line being edited, and the cursor's column in it.

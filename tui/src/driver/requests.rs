@@ -17,6 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use super::files::write_new;
 use crate::{
     change::Change,
     msg::{Effect, Msg, NetError, Query, RateLimit, Reply, RequestId, StreamEvent},
@@ -69,7 +70,7 @@ impl Requests {
         let _ = self.sender.send(msg);
     }
 
-    /// Begins a request; effects that are none are left alone.
+    /// Begins what takes time; effects that take none are left alone.
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::CloseStream => self.close(),
@@ -94,6 +95,7 @@ impl Requests {
                 self.ask(request, calls::spans(&id.to_string(), &page), Reply::Spans);
             }
             Effect::Send { request, change } => self.send(request, change),
+            Effect::Write { path, text, told } => self.write(path, text, told),
             Effect::Connect(_) | Effect::Copy(_) | Effect::Redraw | Effect::Suspend | Effect::Quit => {}
         }
     }
@@ -126,6 +128,14 @@ impl Requests {
                 self.ask(request, calls::change_project(id, &change), project);
             }
         }
+    }
+
+    fn write(&mut self, path: String, text: String, told: String) {
+        let sender = self.sender.clone();
+        self.spawn(async move {
+            let result = write_new(&path, &text).await;
+            let _ = sender.send(Msg::Written(result.map(|()| told).map_err(|why| format!("{path}: {why}"))));
+        });
     }
 
     fn open(&mut self, request: RequestId, query: Query) {

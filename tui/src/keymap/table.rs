@@ -51,6 +51,7 @@ pub enum Action {
     Projects,
     Contexts,
     Palette,
+    Export,
     Problems,
     Help,
     Redraw,
@@ -208,8 +209,9 @@ pub const BINDINGS: &[Binding] = table! {
     Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL, "previous trace of the list";
     Action::Split, "detail.split", ["\\"], DETAIL, "one pane or two, where the width allows two";
     Action::TextMode, "detail.text-mode", ["t"], DETAIL, "show JSON as a tree or as plain text";
-    Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
+    Action::Export, "app.export", ["e"], COPIED, "write what is shown to a file: ndjson, csv or json", "export";
     Action::Palette, "app.palette", [":", "ctrl-p"], SCREENS, "find an action, a screen, a project or a filter by name", "cmd";
+    Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
     Action::Projects, "app.project", ["p"], SCREENS, "show another project, or all", "project";
     Action::Contexts, "app.context", ["ctrl-o"], SCREENS, "go to another context: its server and credential";
     Action::Refresh, "nav.refresh", ["R"], FRESH, "ask the server again now", "refresh";

@@ -243,3 +243,23 @@ fn a_named_project_is_looked_up_before_the_list() {
     assert!(matches!(&effects[..], [Effect::LoadTraces { query, .. }] if query.project.is_none()));
     assert!(state.toast.as_ref().unwrap().bad);
 }
+
+#[test]
+fn the_loaded_rows_are_written_to_a_file() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "e");
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Effect::Write { path, text, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((path.as_str(), text.lines().count()), ("traces.ndjson", 40));
+    assert!(text.lines().all(|line| line.starts_with('{')));
+    press(&mut state, "e");
+    let all = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
+    update(&mut state, Msg::Key(all));
+    press(&mut state, "/tmp/x.csv");
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Effect::Write { text, .. }] = &effects[..] else { panic!("no file") };
+    assert!(text.starts_with("completion_tokens_total,cost,ended_at,"));
+    assert_eq!(text.matches("\r\n").count(), 41);
+    update(&mut state, Msg::Written(Err("/tmp/x.csv: File exists".into())));
+    assert!(state.toast.as_ref().unwrap().bad);
+}

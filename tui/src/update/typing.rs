@@ -82,7 +82,7 @@ fn changed(state: &mut State) {
                 *selected = 0;
             }
         }
-        Purpose::Dialog => {}
+        Purpose::Export | Purpose::Dialog => {}
     }
 }
 
@@ -101,6 +101,7 @@ fn accept(state: &mut State) -> Vec<Effect> {
     let Some(input) = state.input.take() else { return Vec::new() };
     match input.purpose {
         Purpose::Help | Purpose::Palette | Purpose::Dialog => Vec::new(),
+        Purpose::Export => export(state, input.text().trim()),
         Purpose::Find => {
             let first = match &state.detail {
                 Some(detail) => {
@@ -129,6 +130,16 @@ fn accept(state: &mut State) -> Vec<Effect> {
             }
         }
     }
+}
+
+/// Writes what is shown to a file.
+fn export(state: &mut State, path: &str) -> Vec<Effect> {
+    let Some((rows, text)) = crate::export::content(state, path).filter(|_| !path.is_empty()) else {
+        state.tell("nothing was written");
+        return Vec::new();
+    };
+    let told = format!("wrote {path}: {rows} loaded, {} bytes", text.len());
+    vec![Effect::Write { path: path.to_owned(), text, told }]
 }
 
 fn remember(history: &mut Vec<String>, text: &str) {
