@@ -125,6 +125,16 @@ pub fn config_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     })
 }
 
+/// The folder of what programs remember from one start to the next: `LOUPE_CONFIG_DIR`, else
+/// `loupe` in `XDG_STATE_HOME` or in `~/.local/state`. `None` where none of these is known.
+pub fn state_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("LOUPE_CONFIG_DIR").or_else(|| {
+        let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".local/state"));
+        Some(set("XDG_STATE_HOME").or_else(home)?.join("loupe"))
+    })
+}
+
 impl Config {
     /// Reads `config.toml` of a folder; a missing file is an empty configuration.
     pub fn load(dir: &Path) -> Result<Self, ProfileError> {

@@ -6,7 +6,7 @@
 mod files;
 mod requests;
 
-use std::{io, ops::ControlFlow, time::Duration};
+use std::{io, ops::ControlFlow, path::PathBuf, time::Duration};
 
 use api::{Timestamp, client::Client};
 use chrono::Utc;
@@ -39,20 +39,22 @@ const FRAME: Duration = Duration::from_millis(16);
 /// Messages that are taken in before the next drawing.
 const GATHERED: usize = 1_000;
 
-/// Runs until the reader quits. `contexts` are where else to go, `effects` the first ones.
+/// Runs until the reader quits. `contexts` are where else to go, `state_dir` is where
+/// bookmarks are kept, `effects` are the first ones.
 ///
 /// # Errors
 /// When the terminal can't be read or drawn to.
 pub async fn run(
     client: Client,
     contexts: Vec<Connection>,
+    state_dir: Option<PathBuf>,
     state: &mut State,
     terminal: &mut Terminal<CrosstermBackend<io::Stdout>>,
     effects: Vec<Effect>,
 ) -> anyhow::Result<()> {
     let (sender, mut inbox) = unbounded_channel();
     let server = Requests::new(Ok(client), sender);
-    let mut driver = Driver { server, contexts };
+    let mut driver = Driver { server, contexts, state_dir };
     if driver.perform(effects, terminal)?.is_break() {
         return Ok(());
     }
@@ -164,6 +166,8 @@ struct Driver {
     server: Requests,
     /// Where else to go, by number.
     contexts: Vec<Connection>,
+    /// Folder of what is kept.
+    state_dir: Option<PathBuf>,
 }
 
 impl Driver {
@@ -187,6 +191,13 @@ impl Driver {
                 Effect::Connect(number) => {
                     if let Some(connection) = self.contexts.get(number) {
                         self.server = self.server.moved(connect(connection));
+                    }
+                }
+                Effect::KeepBookmarks(bookmarks) => {
+                    // A few lines of text: not worth a task that could overtake another.
+                    let kept = self.state_dir.as_deref().map_or(Ok(()), |dir| bookmarks.save(dir));
+                    if let Err(why) = kept {
+                        self.server.tell(Msg::Written(Err(format!("bookmarks are not kept: {why}"))));
                     }
                 }
                 request => self.server.perform(request),

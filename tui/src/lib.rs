@@ -7,6 +7,7 @@
 //! The command line shows the same things in the same words, so it borrows how they read:
 //! [`mod@format`], [`text`] and [`theme`].
 
+mod bookmarks;
 mod change;
 mod content;
 mod detail;
@@ -45,7 +46,9 @@ use std::{
 use anyhow::Context;
 use ratatui::{Terminal, backend::CrosstermBackend};
 
-use crate::{format::Zone, keymap::Keymap, options::Target, state::State, theme::Theme};
+use crate::{
+    bookmarks::Bookmarks, format::Zone, keymap::Keymap, options::Target, state::State, theme::Theme,
+};
 pub use crate::{
     keymap::{KeymapError, Rebinding},
     options::{Connection, Options},
@@ -82,12 +85,17 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let mut state = State::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
     state.keymap = keymap;
     state.saved.clone_from(&options.filters);
+    if let Some(dir) = &options.state_dir {
+        state.bookmarks = Bookmarks::load(dir);
+    }
     state.contexts = options.contexts.iter().map(Target::of).collect();
     let effects = update::start(&mut state, &options);
     let result = {
         let guard = terminal::Guard::take().context("can't take the terminal over")?;
         let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        let result = driver::run(client, options.contexts, &mut state, &mut terminal, effects).await;
+        let result =
+            driver::run(client, options.contexts, options.state_dir, &mut state, &mut terminal, effects)
+                .await;
         drop(guard);
         result
     };

@@ -15,7 +15,7 @@ use api::{
 use crossterm::event::KeyEvent;
 use uuid::Uuid;
 
-use crate::change::Change;
+use crate::{bookmarks::Bookmarks, change::Change};
 
 /// Number of a request; later requests have larger ones.
 pub type RequestId = u64;
@@ -188,6 +188,8 @@ pub enum Effect {
         /// What to tell when it is written.
         told: String,
     },
+    /// Keep the marked traces for the next start.
+    KeepBookmarks(Bookmarks),
     /// Clear and draw afresh.
     Redraw,
     /// Stop until the shell resumes the process.

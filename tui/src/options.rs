@@ -1,6 +1,6 @@
 //! What the console is started with.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use api::filter::Saved;
 
@@ -17,6 +17,8 @@ pub struct Options {
     pub filters: Saved,
     /// Keys that the reader gave to actions.
     pub keys: Rebinding,
+    /// Folder of what is kept from one start to the next; nothing is kept without one.
+    pub state_dir: Option<PathBuf>,
     /// Filter to begin with.
     pub filter: Option<String>,
     /// Id of the trace to open.

@@ -14,6 +14,7 @@ use api::{
 pub use parts::{FilterLine, Link, Overlay, Place, Problem, Purpose, Toast};
 
 use crate::{
+    bookmarks::Bookmarks,
     content::Reader,
     detail::Detail,
     dialog::Dialog,
@@ -39,6 +40,8 @@ const TOAST: i64 = 6_000_000;
 pub struct State {
     /// The server, and what goes with it.
     pub target: Target,
+    /// Traces that the reader marked.
+    pub bookmarks: Bookmarks,
     /// Where else to go.
     pub contexts: Vec<Target>,
     /// The keys in force.
@@ -107,6 +110,7 @@ impl State {
     pub fn new(target: Target, theme: Theme, zone: Zone, now: Timestamp, size: (u16, u16)) -> Self {
         Self {
             target,
+            bookmarks: Bookmarks::default(),
             contexts: Vec::new(),
             keymap: Keymap::default(),
             saved: Saved::new(),
@@ -145,6 +149,7 @@ impl State {
     /// and answers of the old server are recognised as overtaken.
     pub fn moved(&mut self, target: Target) -> Self {
         let mut fresh = Self::new(target, self.theme, self.zone, self.now, self.size);
+        fresh.bookmarks = std::mem::take(&mut self.bookmarks);
         fresh.contexts = std::mem::take(&mut self.contexts);
         fresh.keymap = std::mem::take(&mut self.keymap);
         fresh.saved = std::mem::take(&mut self.saved);
@@ -224,6 +229,7 @@ impl State {
         match &self.overlay {
             Some(Overlay::Projects { .. }) => Scope::Picker,
             Some(Overlay::Contexts { .. }) => Scope::Contexts,
+            Some(Overlay::Bookmarks { .. }) => Scope::Bookmarks,
             Some(_) => Scope::Overlay,
             None => self.scope_below(),
         }

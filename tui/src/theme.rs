@@ -70,6 +70,7 @@ pub struct Glyphs {
     pub archived: &'static str,
     pub here: &'static str,
     pub masked: &'static str,
+    pub marked: &'static str,
     pub corners: [&'static str; 4],
 }
 
@@ -104,6 +105,7 @@ impl Glyphs {
         archived: "◌",
         here: "◀",
         masked: "●",
+        marked: "★",
         corners: ["┌", "┐", "└", "┘"],
     };
 
@@ -137,6 +139,7 @@ impl Glyphs {
         archived: "o",
         here: "<",
         masked: "*",
+        marked: "*",
         corners: ["+", "+", "+", "+"],
     };
 

@@ -1,5 +1,6 @@
 //! What happens to the state: one message in, effects out. Nothing here waits or draws.
 
+mod bookmarks;
 mod context;
 mod copy;
 mod detail;
@@ -157,6 +158,11 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             return Vec::new();
         }
         Action::Palette => return palette::open(state),
+        Action::Bookmark if state.overlay.is_none() => return bookmarks::toggle(state),
+        Action::Bookmarks if state.overlay.is_none() => {
+            state.overlay = Some(Overlay::Bookmarks { selected: 0 });
+            return Vec::new();
+        }
         Action::Export => {
             match crate::export::suggested(state) {
                 Some(name) => state.input = Some(Input::new(Line::Export, &name)),
@@ -176,6 +182,7 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Scope::Picker => picker::act(state, action),
         Scope::Contexts => context::act(state, action),
+        Scope::Bookmarks => bookmarks::act(state, action),
         Scope::Keys | Scope::Projects | Scope::Plan => manage::act(state, action),
         Scope::List => list::act(state, action),
         Scope::Tree | Scope::Pane => detail::act(state, action),

@@ -38,7 +38,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     put(buffer, parts.tabs, 0, &tabs(state, cols).line(theme, false));
     put(buffer, parts.line, 0, &middle(state, cols).line(theme, false));
     match (&state.overlay, &state.detail, state.screen) {
-        (Some(Overlay::Projects { .. } | Overlay::Contexts { .. }), ..) => {
+        (Some(Overlay::Projects { .. } | Overlay::Contexts { .. } | Overlay::Bookmarks { .. }), ..) => {
             picker::draw(state, buffer, parts.body);
         }
         (Some(Overlay::Palette { .. }), ..) => palette::draw(state, buffer, parts.body),
@@ -167,8 +167,11 @@ fn middle(state: &State, cols: usize) -> Pieces {
         (Some(Overlay::Problems { .. }), ..) => Pieces::new().add(Tone::Dim, " Log"),
         (Some(Overlay::Projects { .. }), ..) => Pieces::new().add(Tone::Dim, " Projects"),
         (Some(Overlay::Contexts { .. }), ..) => Pieces::new().add(Tone::Dim, " Contexts"),
+        (Some(Overlay::Bookmarks { .. }), ..) => Pieces::new().add(Tone::Dim, " Marked traces"),
         (None, _, MANAGE) => manage::tabs(state, cols),
-        (None, Some(open), 1) => detail::breadcrumb(state, open).cut(cols, theme),
+        (None, Some(open), 1) => {
+            detail::breadcrumb(state, open).with_end(detail::mark(state, open), cols, theme)
+        }
         (None, None, 1) => {
             let filter = if state.filter.text.is_empty() {
                 Pieces::new().add(Tone::Dim, " / no filter")

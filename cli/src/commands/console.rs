@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::profile::{Context, Credentials};
+use api::profile::{self, Context, Credentials};
 use clap::Args;
 use serde::Deserialize;
 
@@ -56,6 +56,7 @@ pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
         },
         contexts: contexts(settings, args.read_only)?,
         filters: settings.filters.clone(),
+        state_dir: profile::state_dir(|name| ctx.env.var(name).map(str::to_owned)),
         keys,
         filter: args.filter,
         trace: args.trace,

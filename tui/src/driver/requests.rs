@@ -96,7 +96,12 @@ impl Requests {
             }
             Effect::Send { request, change } => self.send(request, change),
             Effect::Write { path, text, told } => self.write(path, text, told),
-            Effect::Connect(_) | Effect::Copy(_) | Effect::Redraw | Effect::Suspend | Effect::Quit => {}
+            Effect::Connect(_)
+            | Effect::KeepBookmarks(_)
+            | Effect::Copy(_)
+            | Effect::Redraw
+            | Effect::Suspend
+            | Effect::Quit => {}
         }
     }
 

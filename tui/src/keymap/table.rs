@@ -52,6 +52,8 @@ pub enum Action {
     Contexts,
     Palette,
     Export,
+    Bookmark,
+    Bookmarks,
     Problems,
     Help,
     Redraw,
@@ -82,6 +84,8 @@ pub enum Scope {
     Picker,
     /// The choice of a context.
     Contexts,
+    /// The marked traces.
+    Bookmarks,
 }
 
 impl Scope {
@@ -97,6 +101,7 @@ impl Scope {
         Self::Overlay,
         Self::Picker,
         Self::Contexts,
+        Self::Bookmarks,
     ];
 
     /// What help calls it.
@@ -112,6 +117,7 @@ impl Scope {
             Self::Overlay => "Help and problems",
             Self::Picker => "Choice of a project",
             Self::Contexts => "Choice of a context",
+            Self::Bookmarks => "Marked traces",
         }
     }
 }
@@ -146,8 +152,15 @@ const FRESH: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Sc
 const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
 const SCREENS: &[Scope] =
     &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
-const OPENABLE: &[Scope] =
-    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Projects, Scope::Picker, Scope::Contexts];
+const OPENABLE: &[Scope] = &[
+    Scope::List,
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Projects,
+    Scope::Picker,
+    Scope::Contexts,
+    Scope::Bookmarks,
+];
 const TABBED: &[Scope] = &[Scope::List, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
 const TEXTS: &[Scope] = &[
     Scope::Tree,
@@ -159,8 +172,10 @@ const TEXTS: &[Scope] = &[
     Scope::Overlay,
     Scope::Picker,
     Scope::Contexts,
+    Scope::Bookmarks,
 ];
 const CURL: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Panel];
+const MARKED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Bookmarks];
 const ARCHIVED: &[Scope] = &[Scope::Projects, Scope::Picker];
 
 macro_rules! table {
@@ -200,6 +215,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Find, "find.start", ["f"], FOUND, "find in what is loaded", "find";
     Action::FindNext, "find.next", ["n"], FINDABLE, "next hit";
     Action::FindPrevious, "find.previous", ["N"], FINDABLE, "previous hit";
+    Action::Bookmark, "bookmark.toggle", ["m"], MARKED, "mark the trace, or take the mark away", "mark";
     Action::CopyId, "copy.id", ["y i", "y y"], COPIED, "copy the id of what is selected", "copy";
     Action::CopyText, "copy.text", ["y d"], FINDABLE, "copy the input and output, or the text of the pane";
     Action::CopyUrl, "copy.url", ["y u"], FINDABLE, "copy the address of the trace";
@@ -212,6 +228,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Export, "app.export", ["e"], COPIED, "write what is shown to a file: ndjson, csv or json", "export";
     Action::Palette, "app.palette", [":", "ctrl-p"], SCREENS, "find an action, a screen, a project or a filter by name", "cmd";
     Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
+    Action::Bookmarks, "bookmark.list", ["M"], SCREENS, "the marked traces";
     Action::Projects, "app.project", ["p"], SCREENS, "show another project, or all", "project";
     Action::Contexts, "app.context", ["ctrl-o"], SCREENS, "go to another context: its server and credential";
     Action::Refresh, "nav.refresh", ["R"], FRESH, "ask the server again now", "refresh";

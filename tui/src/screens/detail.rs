@@ -245,6 +245,16 @@ pub fn breadcrumb(state: &State, detail: &Detail) -> Pieces {
     line
 }
 
+/// Whether the trace is marked, for the end of the breadcrumb.
+pub fn mark(state: &State, detail: &Detail) -> Pieces {
+    let marked = state.bookmarks.has(&state.target.url, detail.id);
+    if marked {
+        Pieces::new().add(Tone::Warn, format!("marked {}", state.theme.glyphs.marked))
+    } else {
+        Pieces::new()
+    }
+}
+
 /// The detail's words in the status line.
 pub fn status(state: &State, detail: &Detail) -> String {
     let glyphs = &state.theme.glyphs;

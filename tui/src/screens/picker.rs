@@ -1,8 +1,9 @@
-//! The choice of a project, and of a context.
+//! The choice of a project, of a context, and of a marked trace.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
+    format::{CLOCK_DATED, clock, short_id},
     state::{Overlay, State},
     text::{clean, fit},
     theme::Tone,
@@ -26,6 +27,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
             (at.map_or(0, |at| at + 1), projects(state, cols))
         }
         Some(Overlay::Contexts { selected }) => (*selected, contexts(state, cols)),
+        Some(Overlay::Bookmarks { selected }) => (*selected, bookmarks(state, cols)),
         _ => return,
     };
     choose(state, buffer, area, selected, rows);
@@ -52,6 +54,19 @@ fn projects(state: &State, cols: usize) -> Vec<Pieces> {
             .add(Tone::Dim, format!(" {}", note.unwrap_or_default()))
     });
     std::iter::once(Pieces::new().plain("all projects")).chain(rows).collect()
+}
+
+fn bookmarks(state: &State, cols: usize) -> Vec<Pieces> {
+    let glyphs = &state.theme.glyphs;
+    let rows = state.bookmarks.of(&state.target.url).map(|it| {
+        let name = it.name.as_deref().unwrap_or(glyphs.none);
+        Pieces::new()
+            .add(Tone::Dim, format!("{} ", fit(&clock(state.zone, it.at, state.now), CLOCK_DATED, glyphs)))
+            .plain(format!("{} ", fit(name, cols.saturating_sub(CLOCK_DATED + 12).min(60), glyphs)))
+            .add(Tone::Dim, short_id(it.trace))
+    });
+    let rows: Vec<Pieces> = rows.collect();
+    if rows.is_empty() { vec![Pieces::new().plain("no trace is marked; m marks one")] } else { rows }
 }
 
 fn contexts(state: &State, cols: usize) -> Vec<Pieces> {

@@ -101,6 +101,11 @@ pub enum Overlay {
         /// The row under the cursor.
         selected: usize,
     },
+    /// The marked traces.
+    Bookmarks {
+        /// The row under the cursor.
+        selected: usize,
+    },
     /// Everything that can be gone to or done, narrowed down by what is typed.
     Palette {
         /// The row under the cursor, among those that fit.

@@ -263,3 +263,15 @@ fn the_loaded_rows_are_written_to_a_file() {
     update(&mut state, Msg::Written(Err("/tmp/x.csv: File exists".into())));
     assert!(state.toast.as_ref().unwrap().bad);
 }
+
+#[test]
+fn traces_are_marked_listed_and_opened() {
+    let mut state = filled((80, 24), UNICODE);
+    assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
+    press(&mut state, "jM");
+    let effects = key(&mut state, KeyCode::Enter);
+    assert!(matches!(effects[..], [Effect::LoadTrace { id: it, .. }] if it == id(39)), "{effects:?}");
+    assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
+    press(&mut state, "M");
+    assert!(key(&mut state, KeyCode::Enter).is_empty(), "the mark is gone");
+}

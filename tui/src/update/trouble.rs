@@ -47,7 +47,10 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
             }
         }
         Purpose::Keys => {
-            state.complain(describe(&error));
+            // A role that is too low is no trouble; the screen says so where the keys would be.
+            if error.status != Some(403) {
+                state.complain(describe(&error));
+            }
             state.manage.keys.error = Some(error);
         }
         Purpose::Projects => {

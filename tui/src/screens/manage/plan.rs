@@ -103,7 +103,10 @@ fn ends(state: &State, me: &Me) -> String {
 fn rate(state: &State) -> Pieces {
     let text = match state.limit {
         Some(limit) if limit.limit < UNLIMITED => {
-            let reset = limit.reset.map(|at| format!(", resets in {} s", state.seconds_until(at)));
+            let reset = limit
+                .reset
+                .filter(|at| *at > state.now)
+                .map(|at| format!(", resets in {} s", state.seconds_until(at)));
             format!(
                 "{} of {} left of this minute{}",
                 thousands(limit.remaining.try_into().unwrap_or(i64::MAX)),
