@@ -12,6 +12,48 @@ use tests::{
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 
 on_both_databases! {
+    /// Clients that are cut off after they sent, and send again: each trace once, counted once.
+    async fn what_is_sent_again_after_a_cut_is_stored_and_counted_once(app: TestApp) {
+        let traces = tests::rounds(100);
+        app.set_plan(api::Plan::Pro).await;
+        let (host, key) = (app.url.strip_prefix("http://").unwrap().to_owned(), app.key_text().to_owned());
+        let mut tasks = JoinSet::new();
+        for sender in 0..10 {
+            let (host, key, again) = (host.clone(), key.clone(), app.full_key());
+            tasks.spawn(async move {
+                for n in (sender..traces).step_by(10) {
+                    let body = format!(r#"{{"id":"cut-{n}","spans":[{{"name":"s"}}]}}"#);
+                    let head = format!(
+                        "POST /v1/ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    let mut cut = TcpStream::connect(&host).await.unwrap();
+                    cut.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+                    drop(cut);
+                    let item: Value = serde_json::from_str(&body).unwrap();
+                    for _ in 0..3 {
+                        let status = again.post("/v1/ingest", &item).await.status;
+                        assert!(matches!(status, 201 | 409), "{status}");
+                    }
+                }
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        let me = app.full_key().get("/v1/me").await.ok();
+        assert_eq!(me["usage"]["traces"], traces);
+        let mut seen = 0;
+        let mut path = "/v1/traces?limit=200".to_owned();
+        loop {
+            let page = app.full_key().get(&path).await.ok();
+            seen += page["traces"].as_array().unwrap().len();
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            path = format!("/v1/traces?limit=200&cursor={next}");
+        }
+        assert_eq!(seen, traces);
+    }
+
     async fn of_many_at_once_with_one_id_one_is_stored(app: TestApp) {
         let key = app.full_key();
         for round in 0..20 {

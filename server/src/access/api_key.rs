@@ -93,6 +93,22 @@ mod tests {
     }
 
     #[test]
+    fn ten_thousand_keys_are_ten_thousand_keys() {
+        let keys: std::collections::HashSet<String> =
+            (0..10_000).map(|_| ApiKey::generate().unwrap().reveal().to_owned()).collect();
+        assert_eq!(keys.len(), 10_000);
+        assert!(keys.iter().all(|it| ApiKey::parse(it).is_some()));
+        // Every character is as likely as any other: 430,000 of 62, give or take six deviations.
+        let mut counts = [0_i64; 128];
+        for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET)) {
+            counts[usize::from(byte)] += 1;
+        }
+        for letter in ALPHABET {
+            assert!((counts[usize::from(*letter)] - 6_935).abs() < 500, "{}", char::from(*letter));
+        }
+    }
+
+    #[test]
     fn lookalikes_are_refused() {
         for text in ["", "lp_", "lp_short", "LP_", "lp_\u{e9}"] {
             assert!(ApiKey::parse(text).is_none());

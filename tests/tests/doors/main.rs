@@ -8,5 +8,6 @@ mod credentials;
 mod idempotency;
 mod known;
 mod members;
+mod projects;
 mod quotas;
 mod rates;
