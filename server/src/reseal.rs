@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use crate::{
-    access::seal::{Place, Sealer},
+    access::seal::Sealer,
     audit::{self, Action, Actor, Event},
     store::{self, Db, sealed},
 };
@@ -40,7 +40,7 @@ pub async fn run(
                 if sealer.is_current(&old) {
                     continue;
                 }
-                let place = Place { tenant, column: column.place, row: &row };
+                let place = column.place(tenant, &row);
                 let new = sealer.seal(place, &sealer.open(place, &old)?)?;
                 if sealed::replace(db, *column, tenant, &row, &old, &new).await? {
                     done.resealed += 1;

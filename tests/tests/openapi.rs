@@ -1,6 +1,7 @@
 //! The OpenAPI document against the routes, and every error code from a request that provokes it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "a caller at the same time is a task of the test")]
 
 use std::{collections::BTreeSet, time::Duration};
 

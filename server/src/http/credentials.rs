@@ -13,11 +13,10 @@ use axum::{
 };
 use entities::provider_credential;
 use serde_json::json;
-use uuid::Uuid;
 
 use super::read::ApiJson;
 use crate::{
-    access::{Caller, seal::Place},
+    access::Caller,
     app::App,
     audit::{self, Action, Event},
     error::{Error, Problem, Result, not_found},
@@ -61,7 +60,7 @@ pub async fn set(
     let txn = app.db.begin().await?;
     let was = store::credentials::lock(&txn, tenant, provider).await?;
     let (sealed_key, hint) = match (&body.api_key, &was) {
-        (Some(key), _) => (app.sealer.seal(place(tenant, provider), key)?, last4(key)),
+        (Some(key), _) => (app.sealer.seal(PROVIDER_KEY.place(tenant, provider.as_str()), key)?, last4(key)),
         (None, Some(was)) if was.base_url == base_url => (was.sealed_key.clone(), was.hint.clone()),
         (None, Some(_)) => {
             return Err(Problem::field("api_key", "must be given again when base_url changes").into());
@@ -105,11 +104,6 @@ pub async fn delete(
     audit::record(&txn, &caller, event, app.clock.now()).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Where a provider's key is sealed.
-pub fn place(tenant: Uuid, provider: Provider) -> Place<'static> {
-    Place { tenant, column: PROVIDER_KEY.place, row: provider.as_str() }
 }
 
 fn known(provider: &str) -> Result<Provider> {

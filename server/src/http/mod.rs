@@ -34,8 +34,6 @@ mod trace_view;
 mod traces;
 mod unread;
 
-pub use credentials::place as credential_place;
-
 use std::sync::Arc;
 
 use api::ErrorCode;

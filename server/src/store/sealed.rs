@@ -4,6 +4,7 @@ use sea_orm::{ConnectionTrait, DbErr, Statement};
 use uuid::Uuid;
 
 use super::Db;
+use crate::access::seal::Place;
 
 /// A column of sealed secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +13,15 @@ pub struct Sealed {
     column: &'static str,
     /// The column that identifies a row within its tenant.
     row: &'static str,
-    /// What secrets of this column are bound to.
-    pub place: &'static str,
+    /// Both names: what secrets of this column are bound to. Never changed once released.
+    name: &'static str,
+}
+
+impl Sealed {
+    /// Where the secret of a row is sealed.
+    pub fn place(self, tenant: Uuid, row: &str) -> Place<'_> {
+        Place { tenant, column: self.name, row }
+    }
 }
 
 /// Where the key of a provider is sealed.
@@ -21,7 +29,7 @@ pub const PROVIDER_KEY: Sealed = Sealed {
     table: "provider_credential",
     column: "sealed_key",
     row: "provider",
-    place: "provider_credential.sealed_key",
+    name: "provider_credential.sealed_key",
 };
 
 /// Every column of sealed secrets.

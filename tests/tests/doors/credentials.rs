@@ -1,6 +1,6 @@
 //! Credentials of providers: sealed, shown by their ends, and sealed anew.
 
-use api::{Plan, Role, credential::Provider};
+use api::{Plan, Role};
 use reqwest::Method;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, QueryOrder, Set};
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use server::{
     access::{master_key::MasterKey, seal::Sealer},
     audit::Actor,
     reseal::{self, Resealed},
+    store::sealed::PROVIDER_KEY,
 };
 use tests::{Caller, On, Reply, TestApp, app::MASTER_KEY, on_both_databases};
 
@@ -112,7 +113,7 @@ on_both_databases! {
         }
         let rows = rows(app).await;
         let opens = |sealed: &[u8], like: &entities::provider_credential::Model| {
-            let place = server::http::credential_place(like.tenant_id, like.provider.parse().unwrap());
+            let place = PROVIDER_KEY.place(like.tenant_id, &like.provider);
             app.app.sealer.open(place, sealed).is_ok()
         };
         for (i, row) in rows.iter().enumerate() {
@@ -141,7 +142,7 @@ on_both_databases! {
         let mut others = 0;
         for _ in 1..tests::rounds(10) {
             let (other, _) = app.other_tenant(Plan::Enterprise).await;
-            let sealed = app.app.sealer.seal(server::http::credential_place(other, Provider::OpenAi), KEY).unwrap();
+            let sealed = app.app.sealer.seal(PROVIDER_KEY.place(other, "openai"), KEY).unwrap();
             let row = entities::provider_credential::Model { tenant_id: other, sealed_key: sealed, ..rows(app).await[0].clone() };
             let row = entities::provider_credential::Model { provider: "openai".to_owned(), ..row };
             server::store::credentials::set(&app.app.db.write, row).await.unwrap();
@@ -169,7 +170,7 @@ on_both_databases! {
         assert_eq!(run().await.unwrap(), Resealed { secrets: others + 2, resealed: 0 });
         let alone = Sealer::new(&MasterKey::parse(&format!("new:{new}")).unwrap());
         for row in rows(app).await {
-            let place = server::http::credential_place(row.tenant_id, row.provider.parse().unwrap());
+            let place = PROVIDER_KEY.place(row.tenant_id, &row.provider);
             assert_eq!(alone.open(place, &row.sealed_key).unwrap(), KEY);
         }
         let log = owner.get("/v1/audit-log?action=secrets.reseal").await.ok();

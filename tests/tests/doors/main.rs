@@ -2,6 +2,7 @@
 //! processes remember, and what is written down.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "callers at the same time are tasks of the test")]
 
 mod audit;
 mod credentials;

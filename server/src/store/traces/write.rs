@@ -133,13 +133,13 @@ impl<'a> Group<'a> {
     }
 
     /// The parts whose traces were inserted.
-    fn new<'s>(&'s self, late: &'s [usize]) -> impl Iterator<Item = &'s Part> {
+    fn inserted<'s>(&'s self, late: &'s [usize]) -> impl Iterator<Item = &'s Part> {
         let stored = move |i: usize| late.binary_search(&i).is_err() && self.outcomes[i] != Stored::Refused;
         self.parts.iter().enumerate().filter(move |(i, _)| stored(*i)).map(|it| it.1)
     }
 
     async fn insert_new_children(&self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<()> {
-        let new = || self.new(late);
+        let new = || self.inserted(late);
         let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
         store.insert(&spans, OnConflict::Fail).await?;
         let bodies: Vec<_> = new().flat_map(|it| &it.bodies).collect();
@@ -222,7 +222,7 @@ impl<'a> Group<'a> {
     /// One job for all traces of a tenant that will be ready at the same time.
     fn enqueue_readiness(&mut self, late: &[usize], changed: &[trace::Model]) {
         let mut due: HashMap<(Uuid, i64), Vec<Uuid>> = HashMap::new();
-        for trace in self.new(late).map(|it| &it.trace).chain(changed) {
+        for trace in self.inserted(late).map(|it| &it.trace).chain(changed) {
             due.entry((trace.tenant_id, trace.ready_at)).or_default().push(trace.id);
         }
         let now = self.now;
