@@ -5,7 +5,10 @@
 
 use api::{FailureType, SpanType};
 
-use crate::usage::Usage;
+use crate::{
+    otlp::export::{EventRecord, Record},
+    usage::Usage,
+};
 
 /// The spans of one OTLP resource, in the order sent.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -65,6 +68,8 @@ pub struct SpanDraft {
     pub events: Vec<EventDraft>,
     /// Evaluations that the sender made of this span.
     pub evaluations: Vec<EvaluationDraft>,
+    /// What Loupe itself said of a span that it exported; it stands in place of what would be derived.
+    pub record: Option<Box<Record>>,
 }
 
 /// What a span says about the trace it is part of. The root's word counts first.
@@ -95,6 +100,8 @@ pub struct EventDraft {
     pub level: &'static str,
     /// Text of a JSON object: the event's attributes.
     pub metadata: String,
+    /// What Loupe itself said of an event that it exported.
+    pub record: Option<EventRecord>,
 }
 
 /// An evaluation that arrived with a span (`gen_ai.evaluation.*`).

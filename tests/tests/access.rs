@@ -101,6 +101,7 @@ fn cases() -> Vec<Case> {
         send(Method::POST, "/v1/logs", SEND, ok, (JSON, "{}")),
         get("/v1/traces", READ, ok),
         get("/v1/traces/stream", READ, ok),
+        get("/v1/traces/export", READ, ok),
         get("/v1/traces/{id}", READ, missing),
         send(Method::DELETE, "/v1/traces/{id}", RULE, missing, ("", "")),
         get("/v1/traces/{id}/spans", READ, missing),

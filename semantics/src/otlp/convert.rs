@@ -15,7 +15,9 @@ use super::{
     keys::{Group, Key},
     langfuse, litellm, logfire,
     metadata::{self, Extra},
-    openinference, openlit, openllmetry, text, time, tokens, value, vercel,
+    openinference, openlit, openllmetry,
+    record::{self, Frame},
+    text, time, tokens, value, vercel,
 };
 use crate::{
     draft::{EvaluationDraft, SpanDraft},
@@ -97,6 +99,10 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let end_us = time(end_time_unix_nano).map(|end| end.max(start_us.unwrap_or(end)));
 
     let mut attributes = Attributes::new(attributes);
+    if let Some(record) = record::of(&attributes) {
+        let frame = Frame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events };
+        return Ok(record::draft(frame, attributes, record));
+    }
     let mut observed = events::read(events);
     let name = logfire::name(&mut attributes, text::clean(name));
     // As the protocol has it: an empty name is an unknown one.
@@ -153,6 +159,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         metadata: metadata::write(attributes, extra, shared),
         events: observed.drafts,
         evaluations,
+        record: None,
     })
 }
 

@@ -53,6 +53,7 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
                 None => text::clean(name),
             },
             metadata,
+            record: None,
         };
         // Some senders note one exception twice, moments apart.
         if exception.is_none() || observed.exception != exception {

@@ -18,6 +18,8 @@ macro_rules! keys {
 }
 
 keys! {
+    // Loupe's own exports
+    LoupeRecord = "loupe.record",
     // Any sender
     SessionId = "session.id",
     UserId = "user.id",

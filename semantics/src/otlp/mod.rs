@@ -1,7 +1,7 @@
 //! OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
 //!
 //! Reading is [`from_protobuf`] and [`from_json`]; `convert` maps a span; each attribute
-//! convention has a file of its own. A span that makes no sense is refused alone, a body that
+//! convention has a file of its own. Writing is [`export`]. A span that makes no sense is refused alone, a body that
 //! cannot be read at all is [`Malformed`].
 //!
 //! **Invariants:** no I/O, no clock, and no input makes it panic or recurse without bound: both
@@ -10,6 +10,7 @@
 mod attributes;
 mod convert;
 mod events;
+pub mod export;
 mod genai;
 mod hints;
 mod indexed;
@@ -22,6 +23,7 @@ mod metadata;
 mod openinference;
 mod openlit;
 mod openllmetry;
+mod record;
 mod text;
 mod tokens;
 mod value;

@@ -10,6 +10,7 @@ pub mod cors;
 mod credentials;
 pub mod cursor;
 mod docs;
+mod export;
 pub mod guard;
 mod health;
 mod idempotency;

@@ -36,6 +36,7 @@ use crate::access::{Access, Keys};
         super::traces::detail,
         super::traces::spans,
         super::traces::delete,
+        super::export::export,
         super::keys::list,
         super::keys::create,
         super::keys::revoke,

@@ -14,8 +14,8 @@ use axum::{
 };
 
 use super::{
-    audit_log, credentials, docs, health, ingest, keys, me, members, metrics, models, otlp, projects, stream,
-    traces,
+    audit_log, credentials, docs, export, health, ingest, keys, me, members, metrics, models, otlp, projects,
+    stream, traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -134,6 +134,13 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
         row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
+        row(
+            Method::GET,
+            "/v1/traces/export",
+            viewer,
+            &[InvalidQuery, TagsFilterIncomplete],
+            get(export::export),
+        ),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
             Method::DELETE,

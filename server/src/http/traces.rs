@@ -96,7 +96,7 @@ pub async fn detail(
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let row = store::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
     let (spans, next) = span_page(&app, tenant, id, None, DETAIL_SPANS).await?;
-    let events = store::events(&app.db, tenant, id, DETAIL_EVENTS).await?;
+    let events = store::events(&app.db, tenant, id, None, DETAIL_EVENTS).await?;
     let texts =
         store::trace_texts(&app.db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
     let mut trace = view::trace(row, texts, false);

@@ -5,6 +5,7 @@
 //! and the [`writer`] commits what has queued as one transaction.
 
 pub mod class;
+mod exported;
 pub mod item;
 pub mod part;
 pub mod prices;

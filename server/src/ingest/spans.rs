@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use entities::{body, event, span, trace};
+use entities::{body, span, trace};
 use semantics::{
     cost::{CostInput, span_cost},
     draft::{EvaluationDraft, SpanDraft, TraceHints},
@@ -10,8 +10,9 @@ use semantics::{
 use uuid::Uuid;
 
 use super::{
+    exported,
     item::MAX_TAGS,
-    part::{Hints, Part, bit_of, derived_id, label, summarise, tag_label},
+    part::{Hints, Part, bit_of, label, summarise, tag_label},
     prices::PriceBook,
     text::{Entry, pack},
 };
@@ -49,30 +50,41 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
     // The root's texts are what lists show: first in the body, they are unpacked alone.
     drafts.sort_by_key(|it| it.parent_span_id.is_some());
     let mut seen = std::collections::HashSet::with_capacity(drafts.len());
-    drafts.retain(|it| seen.insert(it.span_id));
+    drafts.retain(|it| seen.insert(exported::id_of(it)));
 
+    let mut trace = empty_trace(receipt, trace_id);
+    let mut own_texts = None;
     let mut spans = Vec::with_capacity(drafts.len());
     let mut entries = Vec::with_capacity(drafts.len());
     let mut events = Vec::new();
     for mut draft in drafts {
-        let id = span_id(trace_id, draft.span_id);
+        let id = exported::id_of(&draft);
+        let end = draft.end_us.unwrap_or(receipt.now);
         for (i, it) in draft.events.drain(..).enumerate() {
-            events.push(event::Model {
-                tenant_id: receipt.tenant_id,
-                trace_id,
-                id: derived_id(id, &format!("event:{i}")),
-                span_id: Some(id),
-                message: it.message,
-                level: it.level.to_owned(),
-                metadata: (it.metadata != "{}").then_some(it.metadata),
-                created_at: it.time_us.or(draft.end_us).unwrap_or(receipt.now),
-            });
+            events.push(exported::event(it, i, trace_id, id, end, receipt.tenant_id));
         }
-        let (row, entry) = span(draft, id, trace_id, receipt, prices);
+        let mut record = draft.record.take();
+        if let Some(given) = record.as_mut().and_then(|it| it.trace.take()).filter(|_| trace.given.is_none())
+        {
+            own_texts = exported::trace(&mut trace, given);
+        }
+        let (row, entry) = match record {
+            Some(record) if record.carrier => continue,
+            Some(record) => exported::span(draft, &record, id, receipt),
+            None => span(draft, id, trace_id, receipt, prices),
+        };
         spans.push(row);
         entries.push(entry);
     }
+    let has_own_texts = own_texts.is_some();
+    // Texts of the trace itself come before those of any span.
+    entries.splice(..0, own_texts);
     let (packed, places) = pack(&entries)?;
+    let mut places = places.into_iter();
+    if has_own_texts && let Some((body_id, index)) = places.next() {
+        trace.body_id = Some(body_id);
+        trace.body_index = index;
+    }
     for (span, (body_id, index)) in spans.iter_mut().zip(places) {
         span.body_id = Some(body_id);
         span.body_index = index;
@@ -81,7 +93,6 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         .into_iter()
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
-    let mut trace = empty_trace(receipt, trace_id);
     summarise(&mut trace, &mut spans, receipt.now);
     Ok(Part { trace, spans, events, bodies })
 }

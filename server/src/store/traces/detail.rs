@@ -1,7 +1,7 @@
 //! One trace with its spans and events.
 
 use entities::{event, span, trace};
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value};
+use sea_orm::{ColumnTrait, Condition, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value};
 use uuid::Uuid;
 
 use super::super::{
@@ -42,14 +42,25 @@ pub async fn spans(
     bulk::fetch(&db.read, sql, values).await
 }
 
-/// Up to `limit` events of a trace by time.
+/// Up to `limit` events of a trace by time, after `after`.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn events(db: &Db, tenant: Uuid, trace: Uuid, limit: u64) -> Result<Vec<event::Model>, DbErr> {
-    event::Entity::find()
+pub async fn events(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    after: Option<Position>,
+    limit: u64,
+) -> Result<Vec<event::Model>, DbErr> {
+    let mut query = event::Entity::find()
         .filter(event::Column::TenantId.eq(tenant))
-        .filter(event::Column::TraceId.eq(trace))
+        .filter(event::Column::TraceId.eq(trace));
+    if let Some((at, id)) = after {
+        let same = Condition::all().add(event::Column::CreatedAt.eq(at)).add(event::Column::Id.gt(id));
+        query = query.filter(Condition::any().add(event::Column::CreatedAt.gt(at)).add(same));
+    }
+    query
         .order_by_asc(event::Column::CreatedAt)
         .order_by_asc(event::Column::Id)
         .limit(limit)

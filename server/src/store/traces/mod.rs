@@ -2,6 +2,7 @@
 
 mod delete;
 mod detail;
+mod export;
 mod filter;
 mod list;
 mod quota;
@@ -15,10 +16,11 @@ use uuid::Uuid;
 
 pub use delete::{Removal, remove, started_before};
 pub use detail::{Position, events, get, spans};
+pub use export::{events_of, events_of_spans, otel_ids, spans_of, stray_events};
 pub use filter::{Filter, Tag};
 pub use list::{Changes, Page, changed_since, page};
 pub use quota::Allowance;
-pub use text::{SpanTexts, Texts, span_texts, trace_texts};
+pub use text::{PackedSpans, SpanTexts, Texts, span_texts, trace_texts};
 pub use write::{LONG, Stored, store, sum_up_long};
 
 use super::Db;

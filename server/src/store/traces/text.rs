@@ -79,19 +79,40 @@ impl PackedTexts {
 /// # Errors
 /// When the database fails or a body is damaged.
 pub async fn span_texts(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Vec<SpanTexts>, DbErr> {
-    let packed = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
-    let mut entries: HashMap<Uuid, Vec<Entry>> = HashMap::with_capacity(packed.len());
-    for (id, data) in &packed {
-        entries.insert(*id, unpack(data, usize::MAX).map_err(damaged)?);
+    let mut packed = PackedSpans::of(db, tenant, rows).await?;
+    rows.iter().map(|it| packed.take(it)).collect()
+}
+
+/// The packed texts of a block of spans. A body is unpacked when the first of its spans is asked
+/// for, because a few packed bytes can be many megabytes.
+pub struct PackedSpans {
+    packed: HashMap<Uuid, Vec<u8>>,
+    open: HashMap<Uuid, Vec<Entry>>,
+}
+
+impl PackedSpans {
+    /// Reads the bodies of these spans.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn of(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Self, DbErr> {
+        let packed = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        Ok(Self { packed, open: HashMap::new() })
     }
-    Ok(rows
-        .iter()
-        .map(|row| {
-            let entry = row.body_id.and_then(|it| entries.get_mut(&it));
-            let index = usize::try_from(row.body_index).unwrap_or(usize::MAX);
-            entry.and_then(|it| it.get_mut(index)).map(std::mem::take).unwrap_or_default()
-        })
-        .collect())
+
+    /// Takes the texts of one of them; of a span whose body is gone there are none.
+    ///
+    /// # Errors
+    /// When the body is damaged.
+    pub fn take(&mut self, row: &span::Model) -> Result<SpanTexts, DbErr> {
+        let Some(id) = row.body_id else { return Ok(SpanTexts::default()) };
+        if let Some(data) = self.packed.remove(&id) {
+            self.open.insert(id, unpack(&data, usize::MAX).map_err(damaged)?);
+        }
+        let index = usize::try_from(row.body_index).unwrap_or(usize::MAX);
+        let entry = self.open.get_mut(&id).and_then(|it| it.get_mut(index));
+        Ok(entry.map(std::mem::take).unwrap_or_default())
+    }
 }
 
 async fn bodies(

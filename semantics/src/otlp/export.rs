@@ -1,0 +1,368 @@
+//! Spans as OTLP in JSON, in the words of OpenTelemetry's conventions for generative AI.
+//!
+//! What these words can't say is in the [`Record`] that each span carries: reading a span that
+//! was written here gives what it was made of. The caller frames spans with [`HEAD`] and
+//! [`TAIL`] and puts commas between them, so that a trace of any length can be written piece
+//! by piece.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use api::SpanType;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+pub use super::record::{EventRecord, Record, TraceRecord, object};
+use super::{record::ATTRIBUTE, text::push_json_str};
+
+/// What stands before the spans of a request.
+pub const HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;
+/// What stands after them.
+pub const TAIL: &str = "]}]}]}";
+
+/// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
+const INTERNAL: u8 = 1;
+const CLIENT: u8 = 3;
+/// Latest time that 64 bits of nanoseconds hold, in microseconds.
+const LATEST: i64 = 18_446_744_073_709_551;
+/// Lists of as many numbers are taken for vectors by whoever reads them.
+const VECTOR: usize = 64;
+
+/// A span to be written. Times are Unix microseconds.
+#[derive(Clone, Debug, Default)]
+pub struct ExportSpan<'a> {
+    /// The trace; its bytes are the OpenTelemetry id.
+    pub trace_id: Uuid,
+    /// OpenTelemetry id.
+    pub span_id: [u8; 8],
+    /// OpenTelemetry id of the parent.
+    pub parent_span_id: Option<[u8; 8]>,
+    /// Name.
+    pub name: &'a str,
+    /// Start.
+    pub start_us: i64,
+    /// End.
+    pub end_us: Option<i64>,
+    /// The model that answered, else the one asked.
+    pub model: Option<&'a str>,
+    /// What went in.
+    pub input: Option<&'a str>,
+    /// What came out.
+    pub output: Option<&'a str>,
+    /// Why it failed.
+    pub error: Option<&'a str>,
+    /// Tokens of the input.
+    pub prompt_tokens: Option<i64>,
+    /// Tokens of the output.
+    pub completion_tokens: Option<i64>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Text of a JSON object.
+    pub metadata: Option<&'a str>,
+    /// The conversation.
+    pub session_id: Option<&'a str>,
+    /// The end user.
+    pub user_id: Option<&'a str>,
+    /// Key to value.
+    pub tags: BTreeMap<String, String>,
+    /// The rest; times and how texts are dressed are filled in here.
+    pub record: Record,
+}
+
+/// An event to be written.
+#[derive(Clone, Debug, Default)]
+pub struct ExportEvent<'a> {
+    /// Unix microseconds.
+    pub at_us: i64,
+    /// What happened.
+    pub message: &'a str,
+    /// Text of a JSON object.
+    pub metadata: Option<&'a str>,
+    /// The rest; message, time and metadata are filled in here where they are needed.
+    pub record: EventRecord,
+}
+
+/// Writes a span and its events as one JSON object.
+pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEvent<'_>>) {
+    let mut record = span.record;
+    let kind = if record.kind == SpanType::Llm { CLIENT } else { INTERNAL };
+    push_all(out, &["{\"traceId\":\"", &span.trace_id.simple().to_string(), "\",\"spanId\":\""]);
+    push_hex(out, span.span_id);
+    if let Some(parent) = span.parent_span_id {
+        out.push_str("\",\"parentSpanId\":\"");
+        push_hex(out, parent);
+    }
+    out.push_str("\",\"name\":");
+    push_json_str(out, span.name);
+    push_all(out, &[",\"kind\":", &kind.to_string()]);
+    push_time(out, "startTimeUnixNano", Some(span.start_us), &mut record.start);
+    push_time(out, "endTimeUnixNano", span.end_us, &mut record.end);
+    if let Some(error) = span.error {
+        out.push_str(",\"status\":{\"code\":2,\"message\":");
+        push_json_str(out, error);
+        out.push('}');
+    }
+    out.push_str(",\"attributes\":[");
+    let mut attributes = List::new(out);
+    conventional(&mut attributes, &record.kind, span.name, span.metadata);
+    let failure = record.failure.map(api::FailureType::as_str);
+    attributes.text("error.type", failure);
+    attributes.text("gen_ai.response.model", span.model);
+    attributes.number("gen_ai.usage.input_tokens", span.prompt_tokens);
+    attributes.number("gen_ai.usage.output_tokens", span.completion_tokens);
+    if let Some(cost) = span.cost_usd.filter(|it| it.is_finite()) {
+        attributes.raw("gen_ai.usage.cost", "doubleValue", &format!("{cost:?}"));
+    }
+    attributes.text("session.id", span.session_id);
+    attributes.text("gen_ai.conversation.id", span.session_id);
+    attributes.text("user.id", span.user_id);
+    attributes.tags(&span.tags);
+    if let Some(input) = span.input {
+        let key = input_key(&record.kind);
+        record.plain_input = attributes.said(key, "input.value", "user", input);
+        record.empty_input = input.is_empty();
+    }
+    if let Some(output) = span.output {
+        let key = output_key(&record.kind, output);
+        record.plain_output = attributes.said(key, "output.value", "assistant", output);
+        record.empty_output = output.is_empty();
+    }
+    attributes.text("metadata", span.metadata);
+    record.empty_metadata = span.metadata == Some("{}");
+    attributes.text(ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
+    out.push(']');
+    write_events(out, events);
+    out.push('}');
+}
+
+/// What the convention asks of a span of this type.
+fn conventional(attributes: &mut List<'_>, kind: &SpanType, name: &str, metadata: Option<&str>) {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Known<'a> {
+        #[serde(borrow)]
+        request_model: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        tool: Option<Tool<'a>>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Tool<'a> {
+        #[serde(borrow)]
+        name: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        call_id: Option<Cow<'a, str>>,
+    }
+    let known: Known<'_> = metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let tool = known.tool.unwrap_or_default();
+    match kind {
+        SpanType::Llm => {
+            attributes.text("gen_ai.operation.name", Some("chat"));
+            attributes.text("gen_ai.request.model", known.request_model.as_deref());
+        }
+        SpanType::Tool => {
+            attributes.text("gen_ai.operation.name", Some("execute_tool"));
+            attributes.text("gen_ai.tool.name", Some(tool.name.as_deref().unwrap_or(name)));
+            attributes.text("gen_ai.tool.call.id", tool.call_id.as_deref());
+        }
+        SpanType::Retrieval => attributes.text("gen_ai.operation.name", Some("retrieval")),
+        _ => {}
+    }
+}
+
+/// The attribute for what went in; none where the convention has no word for it.
+fn input_key(kind: &SpanType) -> Option<&'static str> {
+    match kind {
+        SpanType::Llm => Some("gen_ai.input.messages"),
+        SpanType::Tool => Some("gen_ai.tool.call.arguments"),
+        SpanType::Retrieval => Some("gen_ai.retrieval.query.text"),
+        _ => None,
+    }
+}
+
+fn output_key(kind: &SpanType, text: &str) -> Option<&'static str> {
+    match kind {
+        SpanType::Llm => Some("gen_ai.output.messages"),
+        SpanType::Tool => Some("gen_ai.tool.call.result"),
+        // Documents are a list; an answer in words is none.
+        SpanType::Retrieval if text.starts_with('[') => Some("gen_ai.retrieval.documents"),
+        _ => None,
+    }
+}
+
+/// Whether a text is a list of messages, or one.
+fn is_messages(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Message {
+        #[expect(dead_code, reason = "only whether it is there counts")]
+        role: serde::de::IgnoredAny,
+    }
+    match text.as_bytes().first() {
+        Some(b'[') => serde_json::from_str::<Vec<Message>>(text).is_ok(),
+        Some(b'{') => serde_json::from_str::<Message>(text).is_ok(),
+        _ => false,
+    }
+}
+
+fn write_events(out: &mut String, events: Vec<ExportEvent<'_>>) {
+    if events.is_empty() {
+        return;
+    }
+    out.push_str(",\"events\":[");
+    for (i, ExportEvent { at_us, message, metadata, mut record }) in events.into_iter().enumerate() {
+        let members: serde_json::Map<String, Value> =
+            metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+        let is_exception = members.keys().any(|it| it.starts_with("exception."));
+        record.message = is_exception.then(|| message.to_owned());
+        let is_said = !members.is_empty() && members.values().all(is_plain);
+        record.metadata = metadata.filter(|_| !is_said).map(str::to_owned);
+        out.push_str(if i > 0 { ",{\"name\":" } else { "{\"name\":" });
+        push_json_str(out, if is_exception { "exception" } else { message });
+        push_time(out, "timeUnixNano", Some(at_us), &mut record.at);
+        out.push_str(",\"attributes\":[");
+        let mut attributes = List::new(out);
+        for (key, value) in members.iter().filter(|(_, it)| is_plain(it)) {
+            attributes.value(key, value);
+        }
+        attributes.text(ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
+        out.push_str("]}");
+    }
+    out.push(']');
+}
+
+/// Whether an attribute of this value is read as the same JSON: nothing blank, no fraction, whose
+/// last digit may be lost on the way, and nothing that is taken for a vector.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(_) => true,
+        Value::Number(number) => number.is_i64(),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty() && items.len() < VECTOR && items.iter().all(is_plain),
+        Value::Object(members) => !members.is_empty() && members.values().all(is_plain),
+    }
+}
+
+/// Writes a time; one that nanoseconds can't say goes into the record.
+fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Option<i64>) {
+    match micros {
+        Some(it) if (1..=LATEST).contains(&it) => {
+            push_all(out, &[",\"", name, "\":\"", &it.to_string(), "000\""]);
+        }
+        other => *record = other,
+    }
+}
+
+/// A list of attributes being written.
+struct List<'a> {
+    out: &'a mut String,
+    first: bool,
+}
+
+impl<'a> List<'a> {
+    fn new(out: &'a mut String) -> Self {
+        Self { out, first: true }
+    }
+
+    fn key(&mut self, key: &str) {
+        self.out.push_str(if self.first { "{\"key\":" } else { ",{\"key\":" });
+        self.first = false;
+        push_json_str(self.out, key);
+        self.out.push_str(",\"value\":");
+    }
+
+    /// A text, unless it is empty: that says nothing.
+    fn text(&mut self, key: &str, text: Option<&str>) {
+        if let Some(text) = text.filter(|it| !it.is_empty()) {
+            self.key(key);
+            self.out.push_str("{\"stringValue\":");
+            push_json_str(self.out, text);
+            self.out.push_str("}}");
+        }
+    }
+
+    fn number(&mut self, key: &str, number: Option<i64>) {
+        if let Some(number) = number {
+            self.raw(key, "intValue", &format!("\"{number}\""));
+        }
+    }
+
+    fn raw(&mut self, key: &str, kind: &str, json: &str) {
+        self.key(key);
+        push_all(self.out, &["{\"", kind, "\":", json, "}}"]);
+    }
+
+    fn value(&mut self, key: &str, value: &Value) {
+        self.key(key);
+        push_any(self.out, value);
+        self.out.push('}');
+    }
+
+    fn tags(&mut self, tags: &BTreeMap<String, String>) {
+        if tags.is_empty() {
+            return;
+        }
+        let word = |(key, value): (&String, &String)| {
+            Value::from(if value.is_empty() { key.clone() } else { format!("{key}:{value}") })
+        };
+        self.value("tag.tags", &tags.iter().map(word).collect());
+    }
+
+    /// A text under the convention's key, else under the other. Where messages are asked for, a
+    /// plain text is dressed as one; answers whether it was.
+    fn said(&mut self, key: Option<&str>, other: &str, role: &str, text: &str) -> bool {
+        let is_plain = key.is_some_and(|it| it.ends_with(".messages")) && !is_messages(text);
+        if is_plain && !text.is_empty() {
+            let mut message = String::with_capacity(text.len() + 64);
+            push_all(&mut message, &["[{\"role\":\"", role, "\",\"parts\":[{\"type\":\"text\",\"content\":"]);
+            push_json_str(&mut message, text);
+            message.push_str("}]}]");
+            self.text(key.unwrap_or(other), Some(&message));
+        } else {
+            self.text(key.unwrap_or(other), Some(text));
+        }
+        is_plain
+    }
+}
+
+/// Writes JSON as a value of OTLP.
+fn push_any(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("{}"),
+        Value::Bool(it) => push_all(out, &["{\"boolValue\":", if *it { "true" } else { "false" }, "}"]),
+        Value::Number(it) if it.is_i64() => push_all(out, &["{\"intValue\":\"", &it.to_string(), "\"}"]),
+        Value::Number(it) => push_all(out, &["{\"doubleValue\":", &it.to_string(), "}"]),
+        Value::String(it) => {
+            out.push_str("{\"stringValue\":");
+            push_json_str(out, it);
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push_str("{\"arrayValue\":{\"values\":[");
+            for (i, it) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                push_any(out, it);
+            }
+            out.push_str("]}}");
+        }
+        Value::Object(members) => {
+            out.push_str("{\"kvlistValue\":{\"values\":[");
+            let mut list = List::new(out);
+            for (key, it) in members {
+                list.value(key, it);
+            }
+            out.push_str("]}}");
+        }
+    }
+}
+
+fn push_hex(out: &mut String, bytes: [u8; 8]) {
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+}
+
+fn push_all(out: &mut String, texts: &[&str]) {
+    out.extend(texts.iter().copied());
+}

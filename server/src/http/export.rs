@@ -1,0 +1,182 @@
+//! Exports: everything that the list's filters select, as lines, for as long as it takes.
+//!
+//! A task reads page after page and hands pieces to the answer's body through a channel of two,
+//! so that no more is read than the caller takes, and what is held does not grow with what is
+//! exported. A failure in the middle breaks the body off: half an export must not look like a
+//! whole one. What is read and written for a trace is in [`lines`].
+
+mod jsonl;
+mod lines;
+mod otlp;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use entities::trace;
+use futures::stream;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use self::lines::Format;
+use super::{
+    query::{Query, invalid},
+    traces,
+};
+use crate::{
+    access::Caller,
+    app::App,
+    error::Result,
+    store::{
+        DbError,
+        traces::{self as store, Filter, Page, Texts},
+    },
+};
+
+/// Traces that are read at once.
+const PAGE: usize = 50;
+/// Pieces that wait for the caller.
+const AHEAD: usize = 2;
+/// Bytes of a piece, about.
+const PIECE: usize = 64 * 1024;
+/// Spans up to which traces are read together.
+const SPANS: i32 = 250;
+
+/// Export traces with their spans and events, newest first.
+///
+/// Takes the filters of the list. `jsonl`: a line a trace, in the shape of the detail, with all
+/// spans. `otlp`: a line an OTLP request, to be posted to `/v1/otlp/traces` as it is; a very
+/// long trace takes several lines. What changes meanwhile may or may not be in it. A body that breaks off is not
+/// complete.
+#[utoipa::path(get, path = "/v1/traces/export", tag = "Traces", params(
+    ("format" = Option<String>, Query, description = "jsonl (the default) or otlp")),
+    responses((status = 200, description = "lines of JSON", content_type = "application/x-ndjson")))]
+pub async fn export(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
+    let filter = traces::filter(&query)?;
+    let format = match query.get("format") {
+        None | Some("jsonl") => Format::Jsonl,
+        Some("otlp") => Format::Otlp,
+        Some(_) => return Err(invalid("format", "must be jsonl or otlp")),
+    };
+    let tenant = caller.tenant_id;
+    // Before the answer begins, so that a database that is away is told as everywhere.
+    let first = store::page(&app.db, tenant, &filter, None, PAGE).await?;
+    let disposition =
+        format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    let export =
+        Export { tenant, filter, format, pieces: Pieces { app: Arc::clone(&app), sender, open: Vec::new() } };
+    app.spawn(export.run(first));
+    let body = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+    let mut response = Body::from_stream(body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        HeaderValue::from_str(&disposition).map_err(anyhow::Error::from)?,
+    );
+    Ok(response)
+}
+
+/// Why an export ends early.
+#[derive(Debug, thiserror::Error)]
+enum Stopped {
+    /// Nobody takes it any more.
+    #[error("the caller is gone")]
+    Gone,
+    /// The server goes down.
+    #[error("the server is stopping")]
+    Stopping,
+    /// It could not be read.
+    #[error(transparent)]
+    Failed(#[from] DbError),
+    /// It could not be written.
+    #[error(transparent)]
+    Unwritable(#[from] serde_json::Error),
+}
+
+struct Export {
+    tenant: Uuid,
+    filter: Filter,
+    format: Format,
+    pieces: Pieces,
+}
+
+impl Export {
+    async fn run(mut self, first: Page) {
+        match self.write(first).await {
+            Ok(()) | Err(Stopped::Gone) => {}
+            Err(error) => {
+                tracing::warn!(%error, "an export was broken off");
+                // Who reads gets an error in place of an end. Nobody may be reading.
+                _ = self.pieces.sender.send(Err(error)).await;
+            }
+        }
+    }
+
+    async fn write(&mut self, mut page: Page) -> Result<(), Stopped> {
+        loop {
+            let mut rows: VecDeque<(trace::Model, Texts)> = page.rows.into();
+            while !rows.is_empty() {
+                let together = together(&mut rows);
+                lines::write(&mut self.pieces, self.tenant, self.format, together).await?;
+            }
+            if page.next.is_none() {
+                return self.pieces.flush().await;
+            }
+            let app = Arc::clone(&self.pieces.app);
+            page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE).await?;
+        }
+    }
+}
+
+/// Takes the next traces that are read together: one, or as many as have few spans.
+fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Texts)> {
+    let (mut taken, mut spans) = (Vec::new(), 0);
+    while let Some((row, _)) = rows.front() {
+        spans += row.span_count.max(1);
+        if spans > SPANS && !taken.is_empty() {
+            break;
+        }
+        taken.extend(rows.pop_front());
+    }
+    taken
+}
+
+/// The body of the answer, piece by piece.
+struct Pieces {
+    app: Arc<App>,
+    sender: mpsc::Sender<Result<Bytes, Stopped>>,
+    open: Vec<u8>,
+}
+
+impl Pieces {
+    /// Adds to the body. Waits while the caller is slow.
+    async fn push(&mut self, text: &str) -> Result<(), Stopped> {
+        self.open.extend(text.as_bytes());
+        if self.open.len() >= PIECE { self.flush().await } else { Ok(()) }
+    }
+
+    async fn flush(&mut self) -> Result<(), Stopped> {
+        let piece = Bytes::from(std::mem::take(&mut self.open));
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let stopping = self.app.stopping();
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => Err(Stopped::Stopping),
+            sent = self.sender.send(Ok(piece)) => sent.map_err(|_| Stopped::Gone),
+        }
+    }
+}
+
+/// A time as it stands in a file's name.
+fn stamp(micros: i64) -> String {
+    let text = api::Timestamp::from_micros(micros).to_string();
+    text.chars().take(19).filter(|it| !matches!(it, '-' | ':')).collect()
+}

@@ -1,0 +1,168 @@
+//! Traces as lines of an export.
+//!
+//! Short traces are read several at once. Of a long one no more is held than a block of spans.
+
+use std::collections::HashMap;
+
+use entities::{event, span, trace};
+use uuid::Uuid;
+
+use super::{Pieces, SPANS, Stopped, jsonl, otlp};
+use crate::store::{
+    Db,
+    traces::{self as store, PackedSpans, Position, Texts},
+};
+
+/// Events up to which they are read together with their traces.
+const EVENTS: usize = 5_000;
+/// Spans, and events, of a long trace that are read at once.
+const BLOCK: u64 = 250;
+
+/// What a line holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// The detail of a trace.
+    Jsonl,
+    /// An OTLP request.
+    Otlp,
+}
+
+impl Format {
+    /// What the name of its file ends with.
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Otlp => "otlp.jsonl",
+        }
+    }
+}
+
+/// Spans of one trace that are written together, and what is needed for it.
+pub(super) struct Block {
+    /// By start.
+    pub(super) spans: Vec<span::Model>,
+    /// Their texts.
+    pub(super) texts: PackedSpans,
+    /// Events of these spans by time and, in the first block, those that have none.
+    pub(super) events: Vec<event::Model>,
+    /// OpenTelemetry ids of the parents of these spans, as far as they are stored.
+    pub(super) parents: HashMap<Uuid, Option<Vec<u8>>>,
+}
+
+/// Writes these traces.
+pub(super) async fn write(
+    pieces: &mut Pieces,
+    tenant: Uuid,
+    format: Format,
+    traces: Vec<(trace::Model, Texts)>,
+) -> Result<(), Stopped> {
+    let db = pieces.app.db.clone();
+    let ids: Vec<Uuid> = traces.iter().map(|it| it.0.id).collect();
+    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= SPANS);
+    let events = match short {
+        true => store::events_of(&db, tenant, &ids, EVENTS as u64 + 1).await?,
+        false => Vec::new(),
+    };
+    if !short || events.len() > EVENTS {
+        for (row, texts) in traces {
+            match format {
+                Format::Jsonl => long_jsonl(pieces, &db, row, texts).await?,
+                Format::Otlp => long_otlp(pieces, &db, row, texts).await?,
+            }
+        }
+        return Ok(());
+    }
+    let mut events = by_trace(events, |it| it.trace_id);
+    let mut spans = by_trace(store::spans_of(&db, tenant, &ids).await?, |it| it.trace_id);
+    for (row, texts) in traces {
+        let own = spans.remove(&row.id).unwrap_or_default();
+        let events = events.remove(&row.id).unwrap_or_default();
+        let block = Block::of(&db, &row, own, events).await?;
+        match format {
+            Format::Jsonl => {
+                let mut line = jsonl::Line::begin(pieces, row, texts).await?;
+                let events = line.spans(block).await?;
+                line.events(events).await?;
+                line.end().await?;
+            }
+            Format::Otlp => {
+                let mut line = otlp::Line::begin(pieces, row, texts).await?;
+                line.spans(block).await?;
+                line.end().await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
+    let (tenant, id) = (row.tenant_id, row.id);
+    let mut line = jsonl::Line::begin(pieces, row.clone(), texts).await?;
+    let mut after = None;
+    while let Some(spans) = next_spans(db, &row, &mut after).await? {
+        line.spans(Block::of(db, &row, spans, Vec::new()).await?).await?;
+    }
+    let mut after = None;
+    loop {
+        let events = store::events(db, tenant, id, after, BLOCK).await?;
+        let Some(last) = events.last() else { return line.end().await };
+        after = Some((last.created_at, last.id));
+        line.events(events).await?;
+    }
+}
+
+async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
+    let (tenant, id) = (row.tenant_id, row.id);
+    let mut line = otlp::Line::begin(pieces, row.clone(), texts).await?;
+    let mut after = None;
+    let mut stray = store::stray_events(db, tenant, id).await?;
+    while let Some(spans) = next_spans(db, &row, &mut after).await? {
+        let ids: Vec<Uuid> = spans.iter().map(|it| it.id).collect();
+        let mut events = store::events_of_spans(db, tenant, id, &ids).await?;
+        events.append(&mut stray);
+        line.spans(Block::of(db, &row, spans, events).await?).await?;
+    }
+    line.end().await
+}
+
+/// The next spans of a long trace; none when there are no more.
+async fn next_spans(
+    db: &Db,
+    row: &trace::Model,
+    after: &mut Option<Position>,
+) -> Result<Option<Vec<span::Model>>, Stopped> {
+    let spans = store::spans(db, row.tenant_id, row.id, *after, BLOCK).await?;
+    let Some(last) = spans.last() else { return Ok(None) };
+    *after = Some((last.started_at, last.id));
+    Ok(Some(spans))
+}
+
+impl Block {
+    async fn of(
+        db: &Db,
+        row: &trace::Model,
+        spans: Vec<span::Model>,
+        events: Vec<event::Model>,
+    ) -> Result<Self, Stopped> {
+        let texts = PackedSpans::of(db, row.tenant_id, &spans).await?;
+        let mut parents: HashMap<Uuid, Option<Vec<u8>>> =
+            spans.iter().map(|it| (it.id, it.otel_span_id.clone())).collect();
+        let mut elsewhere: Vec<Uuid> =
+            spans.iter().filter_map(|it| it.parent_id).filter(|it| !parents.contains_key(it)).collect();
+        elsewhere.sort_unstable();
+        elsewhere.dedup();
+        if !elsewhere.is_empty() {
+            parents.extend(store::otel_ids(db, row.tenant_id, row.id, &elsewhere).await?);
+        }
+        Ok(Self { spans, texts, events, parents })
+    }
+}
+
+/// Sorts rows by their trace and keeps their order.
+fn by_trace<T>(rows: Vec<T>, trace: impl Fn(&T) -> Uuid) -> HashMap<Uuid, Vec<T>> {
+    let mut sorted: HashMap<Uuid, Vec<T>> = HashMap::new();
+    for row in rows {
+        sorted.entry(trace(&row)).or_default().push(row);
+    }
+    sorted
+}

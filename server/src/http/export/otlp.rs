@@ -1,0 +1,233 @@
+//! A trace as a line that is an OTLP request.
+//!
+//! Spans that came over OpenTelemetry keep their ids. Those of the JSON ingest get ids of 8
+//! bytes, the last ones of their own, and their records say which they are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use entities::{event, span, trace};
+use semantics::{
+    money,
+    otlp::export::{EventRecord, ExportEvent, ExportSpan, HEAD, Record, TAIL, TraceRecord, write_span},
+};
+use uuid::Uuid;
+
+use super::{Pieces, Stopped, lines::Block};
+use crate::{
+    ingest::{
+        part::{Given, Hints, failure_of},
+        spans::span_id,
+    },
+    store::traces::{SpanTexts, Texts},
+};
+
+/// Bytes after which a long trace goes on in another line: requests have a limit.
+const LINE: usize = 8 * 1024 * 1024;
+
+/// A line being written.
+pub(super) struct Line<'a> {
+    pieces: &'a mut Pieces,
+    row: trace::Model,
+    /// What the first span says of the trace.
+    record: Option<TraceRecord>,
+    /// Texts of a trace that may turn out to have no spans.
+    texts: Texts,
+    /// Bytes of this line's spans.
+    written: usize,
+    /// Spans so far, those of earlier lines too.
+    spans: usize,
+}
+
+impl<'a> Line<'a> {
+    /// Begins a line.
+    pub(super) async fn begin(
+        pieces: &'a mut Pieces,
+        row: trace::Model,
+        texts: Texts,
+    ) -> Result<Self, Stopped> {
+        pieces.push(HEAD).await?;
+        Ok(Self { record: record(&row, &texts), pieces, row, texts, written: 0, spans: 0 })
+    }
+
+    /// Adds spans with their events.
+    pub(super) async fn spans(&mut self, block: Block) -> Result<(), Stopped> {
+        let Block { spans, mut texts, events, parents } = block;
+        let mut stray = Vec::new();
+        let mut events_of: HashMap<Uuid, Vec<event::Model>> = HashMap::new();
+        let known: std::collections::HashSet<Uuid> = spans.iter().map(|it| it.id).collect();
+        for event in events {
+            match event.span_id.filter(|it| known.contains(it)) {
+                Some(span) => events_of.entry(span).or_default().push(event),
+                None => stray.push(event),
+            }
+        }
+        for row in spans {
+            let texts = texts.take(&row)?;
+            let mut events = events_of.remove(&row.id).unwrap_or_default();
+            events.append(&mut stray);
+            self.span(&row, &texts, &events, &parents).await?;
+        }
+        if self.spans == 0 {
+            self.carrier(&stray).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the line.
+    pub(super) async fn end(mut self) -> Result<(), Stopped> {
+        if self.spans == 0 {
+            self.carrier(&[]).await?;
+        }
+        self.pieces.push(TAIL).await?;
+        self.pieces.push("\n").await
+    }
+
+    async fn span(
+        &mut self,
+        row: &span::Model,
+        texts: &SpanTexts,
+        events: &[event::Model],
+        parents: &HashMap<Uuid, Option<Vec<u8>>>,
+    ) -> Result<(), Stopped> {
+        let hints = row.hints.as_deref();
+        let said: Hints = hints.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+        let (id, own_id) = otel_id(row.trace_id, row.id, row.otel_span_id.as_deref());
+        let parent = row
+            .parent_id
+            .map(|parent| otel_id(row.trace_id, parent, parents.get(&parent).and_then(|it| it.as_deref())));
+        // What was given for the trace stands on its first span, for those who know no records.
+        let whole = self.record.is_some().then_some(&self.row);
+        let record = Record {
+            id: own_id,
+            parent: parent.and_then(|it| it.1),
+            kind: row.kind.clone().into(),
+            latency_ms: row.latency_ms,
+            failure: row.failure.and_then(failure_of),
+            response: row.response_hash,
+            cost: row.cost,
+            trace_input: texts.trace_input.clone(),
+            trace_output: texts.trace_output.clone(),
+            hints: hints.and_then(|it| serde_json::from_str(it).ok()),
+            trace: self.record.clone(),
+            ..Record::default()
+        };
+        let span = ExportSpan {
+            trace_id: row.trace_id,
+            span_id: id,
+            parent_span_id: parent.map(|it| it.0),
+            name: &row.name,
+            start_us: row.started_at,
+            end_us: row.ended_at,
+            model: row.model.as_deref(),
+            input: texts.input.as_deref(),
+            output: texts.output.as_deref(),
+            error: row.error.as_deref(),
+            prompt_tokens: row.prompt_tokens,
+            completion_tokens: row.completion_tokens,
+            cost_usd: row.cost.filter(|_| row.cost_counted).map(money::to_usd),
+            metadata: texts.metadata.as_deref(),
+            session_id: said.session_id.as_deref().or(whole.and_then(|it| it.session_id.as_deref())),
+            user_id: said.user_id.as_deref().or(whole.and_then(|it| it.user_id.as_deref())),
+            tags: if said.tags.is_empty() { whole.map(tags).unwrap_or_default() } else { said.tags.clone() },
+            record,
+        };
+        let mut text = String::new();
+        write_span(&mut text, span, self.events(events, row.id));
+        self.push(&text).await
+    }
+
+    /// A trace without spans is carried by one that is none.
+    async fn carrier(&mut self, events: &[event::Model]) -> Result<(), Stopped> {
+        let row = &self.row;
+        let record = Record { carrier: true, trace: self.record.clone(), ..Record::default() };
+        let span = ExportSpan {
+            trace_id: row.id,
+            span_id: tail(row.id),
+            name: row.name.as_deref().unwrap_or("trace"),
+            start_us: row.started_at,
+            end_us: row.ended_at,
+            model: row.model.as_deref(),
+            input: self.texts.input.as_deref(),
+            output: self.texts.output.as_deref(),
+            error: row.error.as_deref(),
+            cost_usd: row.cost.map(money::to_usd),
+            metadata: self.texts.metadata.as_deref(),
+            session_id: row.session_id.as_deref(),
+            user_id: row.user_id.as_deref(),
+            tags: tags(row),
+            record,
+            ..ExportSpan::default()
+        };
+        let mut text = String::new();
+        write_span(&mut text, span, self.events(events, Uuid::nil()));
+        self.push(&text).await
+    }
+
+    /// The events that are written with the span `span`.
+    fn events<'e>(&self, events: &'e [event::Model], span: Uuid) -> Vec<ExportEvent<'e>> {
+        let event = |it: &'e event::Model| ExportEvent {
+            at_us: it.created_at,
+            message: &it.message,
+            metadata: it.metadata.as_deref(),
+            record: EventRecord {
+                id: it.id,
+                stray: it.span_id != Some(span),
+                span: it.span_id.filter(|id| *id != span),
+                level: it.level.clone(),
+                ..EventRecord::default()
+            },
+        };
+        events.iter().map(event).collect()
+    }
+
+    async fn push(&mut self, span: &str) -> Result<(), Stopped> {
+        if self.written > LINE {
+            self.pieces.push(&format!("{TAIL}\n{HEAD}")).await?;
+            self.written = 0;
+        }
+        if self.written > 0 {
+            self.pieces.push(",").await?;
+        }
+        self.record = None;
+        self.spans += 1;
+        self.written += span.len();
+        self.pieces.push(span).await
+    }
+}
+
+/// What was given for the whole trace; none of a trace that follows from its spans.
+fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
+    let mut given: Given = match &row.given {
+        Some(text) => serde_json::from_str(text).unwrap_or_default(),
+        None if row.span_count == 0 => Given::default(),
+        None => return None,
+    };
+    if row.span_count == 0 && given.ended_at.is_none() {
+        // Otherwise it would begin when it is received.
+        given.started_at = given.started_at.or(Some(row.started_at));
+    }
+    let own = given.own_texts;
+    let text = |text: &Option<String>| text.clone().filter(|_| own);
+    Some(TraceRecord {
+        given: serde_json::to_value(&given).unwrap_or_default(),
+        input: text(&texts.input),
+        output: text(&texts.output),
+        metadata: text(&texts.metadata),
+    })
+}
+
+fn tags(row: &trace::Model) -> BTreeMap<String, String> {
+    row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
+}
+
+/// The 8 bytes of a span for OpenTelemetry, and its id where it does not follow from them.
+fn otel_id(trace: Uuid, id: Uuid, otel: Option<&[u8]>) -> ([u8; 8], Option<Uuid>) {
+    let bytes = otel.and_then(|it| it.try_into().ok()).unwrap_or_else(|| tail(id));
+    (bytes, (span_id(trace, bytes) != id).then_some(id))
+}
+
+/// The last 8 bytes of an id, which are its most random ones; never all zero.
+fn tail(id: Uuid) -> [u8; 8] {
+    let (_, low) = id.as_u64_pair();
+    low.max(1).to_be_bytes()
+}

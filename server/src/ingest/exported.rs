@@ -1,0 +1,153 @@
+//! Spans that Loupe exported, on their way back: what their records say, held to the limits that
+//! hold for everybody.
+//!
+//! Nothing is priced, classified or added up anew here; a record stands for what was found when
+//! the span came first.
+
+use api::Timestamp;
+use entities::{event, span, trace};
+use semantics::{
+    draft::{EventDraft, SpanDraft},
+    otlp::export::{Record, TraceRecord, object},
+};
+use uuid::Uuid;
+
+use super::{
+    item::MAX_TAGS,
+    part::{Given, Hints, bit_of, derived_id, label, tag_label},
+    spans::{Receipt, span_id},
+    text::Entry,
+};
+
+/// The id of a draft's span.
+pub fn id_of(draft: &SpanDraft) -> Uuid {
+    let named = draft.record.as_ref().and_then(|it| it.id);
+    named.unwrap_or_else(|| span_id(Uuid::from_bytes(draft.trace_id), draft.span_id))
+}
+
+/// The row and the texts of an exported span.
+pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (span::Model, Entry) {
+    let trace_id = Uuid::from_bytes(draft.trace_id);
+    let started_at = clamp(draft.start_us.unwrap_or(receipt.now));
+    let row = span::Model {
+        tenant_id: receipt.tenant_id,
+        trace_id,
+        id,
+        parent_id: record.parent.or_else(|| draft.parent_span_id.map(|it| span_id(trace_id, it))),
+        name: draft.name,
+        kind: clean(draft.span_type.into()),
+        model: draft.model,
+        started_at,
+        ended_at: draft.end_us.map(clamp),
+        latency_ms: record.latency_ms.filter(|it| *it >= 0),
+        error: draft.error,
+        failure: draft.failure.map(bit_of),
+        prompt_tokens: draft.usage.prompt,
+        completion_tokens: draft.usage.completion,
+        cost: record.cost.filter(|it| *it >= 0),
+        counted: true,
+        cost_counted: true,
+        response_hash: record.response,
+        // One with an id of its own did not come over OpenTelemetry in the first place.
+        otel_span_id: record.id.is_none().then(|| draft.span_id.to_vec()),
+        hints: record.hints.clone().and_then(hints),
+        body_id: None,
+        body_index: 0,
+        created_at: receipt.now,
+    };
+    let entry = Entry {
+        input: draft.input,
+        output: draft.output,
+        metadata: (draft.metadata != "{}" || record.empty_metadata).then_some(draft.metadata),
+        trace_input: draft.trace_input,
+        trace_output: draft.trace_output,
+    };
+    (row, entry)
+}
+
+/// The row of an event of the span `span`, the `i`th in the order sent.
+pub fn event(
+    draft: EventDraft,
+    i: usize,
+    trace_id: Uuid,
+    span: Uuid,
+    fallback: i64,
+    tenant_id: Uuid,
+) -> event::Model {
+    let record = draft.record;
+    let has_metadata = draft.metadata != "{}" || record.as_ref().is_some_and(|it| it.metadata.is_some());
+    let (id, span_id) = match &record {
+        Some(it) if it.stray => (it.id, it.span),
+        Some(it) => (it.id, Some(span)),
+        None => (derived_id(span, &format!("event:{i}")), Some(span)),
+    };
+    event::Model {
+        tenant_id,
+        trace_id,
+        id,
+        span_id,
+        message: draft.message,
+        level: record.map_or_else(|| draft.level.to_owned(), |it| clean(it.level)),
+        metadata: has_metadata.then_some(draft.metadata),
+        created_at: clamp(draft.time_us.unwrap_or(fallback)),
+    }
+}
+
+/// Gives a trace's row what was given for the whole trace; answers its own texts, if it has some.
+pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
+    let TraceRecord { given, input, output, metadata } = record;
+    let given: Given = serde_json::from_value(given).ok()?;
+    let given = Given {
+        name: given.name.map(|it| label(&clean(it))),
+        model: given.model.map(|it| label(&clean(it))),
+        error: given.error.map(clean),
+        session_id: given.session_id.map(|it| label(&clean(it))),
+        user_id: given.user_id.map(|it| label(&clean(it))),
+        external_id: given.external_id.map(|it| label(&clean(it))),
+        latency_ms: given.latency_ms.filter(|it| *it >= 0),
+        cost: given.cost.filter(|it| *it >= 0),
+        started_at: given.started_at.map(clamp),
+        ended_at: given.ended_at.map(clamp),
+        tags: tags(given.tags),
+        own_texts: given.own_texts,
+    };
+    row.given = serde_json::to_string(&given).ok();
+    given.own_texts.then(|| Entry {
+        input: input.map(clean),
+        output: output.map(clean),
+        metadata: metadata.and_then(object),
+        ..Entry::default()
+    })
+}
+
+fn hints(sent: serde_json::Value) -> Option<String> {
+    let sent: Hints = serde_json::from_value(sent).ok()?;
+    let hints = Hints {
+        name: sent.name.map(|it| label(&clean(it))),
+        session_id: sent.session_id.map(|it| label(&clean(it))),
+        user_id: sent.user_id.map(|it| label(&clean(it))),
+        external_id: sent.external_id.map(|it| label(&clean(it))),
+        tags: tags(sent.tags),
+        complete: sent.complete,
+    };
+    (hints != Hints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
+}
+
+type Tags = std::collections::BTreeMap<String, String>;
+
+fn tags(sent: Tags) -> Tags {
+    sent.into_iter()
+        .filter(|it| !it.0.is_empty())
+        .take(MAX_TAGS)
+        .map(|(key, value)| (tag_label(&clean(key)), tag_label(&clean(value))))
+        .collect()
+}
+
+fn clamp(micros: i64) -> i64 {
+    Timestamp::from_micros(micros).micros()
+}
+
+/// U+FFFD in place of NUL, which PostgreSQL can't store in a text.
+fn clean(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}

@@ -1,0 +1,105 @@
+//! Spans and events of many traces at once, or of a long one piece by piece, for exports.
+
+use std::collections::HashMap;
+
+use entities::{event, span};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value};
+use uuid::Uuid;
+
+use super::super::{
+    Db,
+    bulk::{self, Bulk},
+};
+
+/// All spans of these traces, each trace's by start.
+///
+/// # Errors
+/// When the database fails.
+pub async fn spans_of(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<Vec<span::Model>, DbErr> {
+    let places: Vec<String> = (2..traces.len() + 2).map(|it| format!("${it}")).collect();
+    let sql = format!(
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id IN ({}) ORDER BY s.trace_id, s.started_at, s.id",
+        span::Model::select("s"),
+        places.join(",")
+    );
+    let values: Vec<Value> = std::iter::once(tenant).chain(traces.iter().copied()).map(Into::into).collect();
+    bulk::fetch(&db.read, sql, values).await
+}
+
+/// Up to `limit` events of these traces, each trace's by time.
+///
+/// # Errors
+/// When the database fails.
+pub async fn events_of(
+    db: &Db,
+    tenant: Uuid,
+    traces: &[Uuid],
+    limit: u64,
+) -> Result<Vec<event::Model>, DbErr> {
+    event::Entity::find()
+        .filter(event::Column::TenantId.eq(tenant))
+        .filter(event::Column::TraceId.is_in(traces.iter().copied()))
+        .order_by_asc(event::Column::TraceId)
+        .order_by_asc(event::Column::CreatedAt)
+        .order_by_asc(event::Column::Id)
+        .limit(limit)
+        .all(&db.read)
+        .await
+}
+
+/// The events of some spans of a trace, by time.
+///
+/// # Errors
+/// When the database fails.
+pub async fn events_of_spans(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    spans: &[Uuid],
+) -> Result<Vec<event::Model>, DbErr> {
+    event::Entity::find()
+        .filter(event::Column::TenantId.eq(tenant))
+        .filter(event::Column::TraceId.eq(trace))
+        .filter(event::Column::SpanId.is_in(spans.iter().copied()))
+        .order_by_asc(event::Column::CreatedAt)
+        .order_by_asc(event::Column::Id)
+        .all(&db.read)
+        .await
+}
+
+/// The events of a trace that belong to no span, or to one that is not stored, by time.
+///
+/// # Errors
+/// When the database fails.
+pub async fn stray_events(db: &Db, tenant: Uuid, trace: Uuid) -> Result<Vec<event::Model>, DbErr> {
+    let sql = format!(
+        "SELECT {} FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2 AND (e.span_id IS NULL OR NOT EXISTS (\
+         SELECT 1 FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2 AND s.id = e.span_id)) \
+         ORDER BY e.created_at, e.id",
+        event::Model::select("e")
+    );
+    bulk::fetch(&db.read, sql, vec![tenant.into(), trace.into()]).await
+}
+
+/// The OpenTelemetry ids of some spans of a trace; spans that are not stored are left out.
+///
+/// # Errors
+/// When the database fails.
+pub async fn otel_ids(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    spans: &[Uuid],
+) -> Result<HashMap<Uuid, Option<Vec<u8>>>, DbErr> {
+    let rows: Vec<(Uuid, Option<Vec<u8>>)> = span::Entity::find()
+        .select_only()
+        .column(span::Column::Id)
+        .column(span::Column::OtelSpanId)
+        .filter(span::Column::TenantId.eq(tenant))
+        .filter(span::Column::TraceId.eq(trace))
+        .filter(span::Column::Id.is_in(spans.iter().copied()))
+        .into_tuple()
+        .all(&db.read)
+        .await?;
+    Ok(rows.into_iter().collect())
+}

@@ -1,0 +1,223 @@
+//! Traces by chance: texts, times and numbers of every kind that may be stored.
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+const TEXTS: &[&str] = &[
+    "",
+    "hello",
+    "línea 世界 🙏🏽 \u{202e}rtl",
+    "a \"quoted\" \\ back\nslash\ttab \u{1} bell",
+    "null",
+    "undefined",
+    "[]",
+    "{}",
+    "[1, 2, 3]",
+    "{\"k\": [1.50, null, {\"x\": \"\\u00fc\"}]}",
+    "[{\"role\":\"user\",\"content\":\"hi\"}]",
+    "[{\"role\":\"assistant\",\"parts\":[{\"type\":\"text\",\"content\":\"said\"}]}]",
+    "{\"role\":\"assistant\",\"content\":\"one\"}",
+    "[{\"role\":\"assistant\",\"parts\":[]}]",
+    "[{\"no_role\":1}]",
+    "\"a JSON string\"",
+    "# Title\n\n- item\n\n```rust\nfn main() {}\n```\n",
+    " leading and trailing ",
+    "[Scrubbed due to 'session']",
+];
+const KINDS: &[&str] = &["llm", "tool", "retrieval", "other", "agent", "LLM", ""];
+const MODELS: &[&str] =
+    &["gpt-4o", "openai/gpt-4o-2024-08-06", "claude-sonnet-4-5-20250929", "house-model", "模型"];
+const ERRORS: &[&str] =
+    &["Request timed out", "429 Too Many Requests", "maximum context length", "?", "invalid JSON"];
+
+fn one<'a>(rng: &mut Rng, of: &[&'a str]) -> &'a str {
+    of[rng.usize(..of.len())]
+}
+
+/// Adds a member once in `in_how_many`.
+fn maybe(
+    rng: &mut Rng,
+    object: &mut Value,
+    name: &str,
+    in_how_many: u32,
+    value: impl FnOnce(&mut Rng) -> Value,
+) {
+    if rng.u32(..in_how_many) == 0 {
+        object[name] = value(rng);
+    }
+}
+
+fn text(rng: &mut Rng) -> Value {
+    match rng.u8(..8) {
+        0 => one(rng, TEXTS).repeat(rng.usize(..50)).into(),
+        1 => std::iter::repeat_with(|| rng.char('\u{1}'..'\u{3000}')).take(20).collect::<String>().into(),
+        _ => one(rng, TEXTS).into(),
+    }
+}
+
+fn time(rng: &mut Rng) -> i64 {
+    match rng.u8(..10) {
+        0 => rng.i64(-62_135_596_800_000_000..253_402_300_799_999_999),
+        1 => rng.i64(-5..5),
+        _ => 1_781_524_800_000_000 + rng.i64(-1_000_000_000..1_000_000_000),
+    }
+}
+
+fn stamp(micros: i64) -> Value {
+    api::Timestamp::from_micros(micros).to_string().into()
+}
+
+/// Two times, the second not before the first.
+fn times(rng: &mut Rng) -> (Value, Value) {
+    let (a, b) = (time(rng), time(rng));
+    (stamp(a.min(b)), stamp(a.max(b)))
+}
+
+fn object(rng: &mut Rng) -> Value {
+    let mut object = json!({});
+    for _ in 0..rng.usize(..4) {
+        let value = match rng.u8(..7) {
+            0 => json!(null),
+            1 => json!(rng.i64(..)),
+            2 => json!([true, "x", {"deep": [1]}]),
+            3 => json!({"request_model": "asked", "name": "f"}),
+            _ => text(rng),
+        };
+        let key = one(
+            rng,
+            &[
+                "k",
+                "tool",
+                "resource",
+                "usage",
+                "cost_usd",
+                "request_model",
+                "a.b",
+                "",
+                "scope",
+                "exception.type",
+            ],
+        );
+        object[key] = if key == "cost_usd" { json!(rng.u32(..1_000)) } else { value };
+    }
+    object
+}
+
+fn tags(rng: &mut Rng) -> Value {
+    let mut tags = json!({});
+    for _ in 0..rng.usize(..3) {
+        tags[one(rng, &["env", "a:b", "vip", "日本", " spaced "])] = one(rng, TEXTS).into();
+    }
+    tags
+}
+
+fn span(rng: &mut Rng, i: usize) -> Value {
+    let mut span = json!({"id": format!("s{i}"), "name": text(rng)});
+    if i > 0 {
+        maybe(rng, &mut span, "parent_span_id", 2, |rng| format!("s{}", rng.usize(..i + 1)).into());
+    }
+    maybe(rng, &mut span, "type", 1, |rng| one(rng, KINDS).into());
+    maybe(rng, &mut span, "input", 2, text);
+    maybe(rng, &mut span, "output", 2, text);
+    maybe(rng, &mut span, "model", 2, |rng| one(rng, MODELS).into());
+    maybe(rng, &mut span, "latency_ms", 3, |rng| rng.u32(..).into());
+    maybe(rng, &mut span, "cost", 4, |rng| (f64::from(rng.u32(..)) / 1e7).into());
+    maybe(rng, &mut span, "error", 4, |rng| one(rng, ERRORS).into());
+    maybe(rng, &mut span, "prompt_tokens", 2, |rng| rng.u32(..).into());
+    maybe(rng, &mut span, "completion_tokens", 2, |rng| rng.u32(..100_000).into());
+    maybe(rng, &mut span, "metadata", 2, object);
+    if rng.bool() {
+        (span["start_time"], span["end_time"]) = times(rng);
+    }
+    span
+}
+
+/// An item of the JSON ingest.
+pub fn item(rng: &mut Rng) -> Value {
+    let mut item = json!({});
+    let spans: Vec<Value> = (0..rng.usize(..5)).map(|i| span(rng, i)).collect();
+    let count = spans.len();
+    maybe(rng, &mut item, "spans", 1, |_| spans.into());
+    for name in ["input", "output"] {
+        maybe(rng, &mut item, name, 3, text);
+    }
+    for name in ["name", "session_id", "user_id", "external_id"] {
+        maybe(rng, &mut item, name, 3, |rng| one(rng, &["x", "日本", "\u{1}", "a:b", "null"]).into());
+    }
+    maybe(rng, &mut item, "model", 4, |rng| one(rng, MODELS).into());
+    maybe(rng, &mut item, "error", 4, |rng| one(rng, ERRORS).into());
+    maybe(rng, &mut item, "latency_ms", 4, |rng| rng.u32(..1_000_000).into());
+    maybe(rng, &mut item, "cost", 4, |rng| (f64::from(rng.u32(..)) / 1e9).into());
+    maybe(rng, &mut item, "metadata", 3, object);
+    maybe(rng, &mut item, "tags", 2, tags);
+    match rng.u8(..6) {
+        0 => (item["started_at"], item["ended_at"]) = times(rng),
+        1 => item["started_at"] = stamp(time(rng)),
+        2 => item["ended_at"] = stamp(time(rng).max(0)),
+        _ => {}
+    }
+    let events: Vec<Value> = (0..rng.usize(..4))
+        .map(|_| {
+            let mut event = json!({"message": text(rng)});
+            maybe(rng, &mut event, "span_id", 2, |rng| format!("s{}", rng.usize(..count + 1)).into());
+            maybe(rng, &mut event, "level", 2, |rng| one(rng, &["debug", "error", "fatal", ""]).into());
+            maybe(rng, &mut event, "metadata", 2, object);
+            event
+        })
+        .collect();
+    maybe(rng, &mut item, "events", 2, |_| events.into());
+    item
+}
+
+/// An OTLP request of one trace.
+pub fn request(rng: &mut Rng) -> Value {
+    let trace = format!("{:032x}", rng.u128(1..));
+    let count = rng.usize(1..8);
+    let spans: Vec<Value> = (0..count).map(|i| otlp_span(rng, &trace, i)).collect();
+    json!({"resourceSpans": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "app"}}]},
+        "scopeSpans": [{"scope": {"name": "lib", "version": "1"}, "spans": spans}]}]})
+}
+
+fn otlp_span(rng: &mut Rng, trace: &str, i: usize) -> Value {
+    let start = 1_781_524_800_000_000_000 + rng.u64(..1_000_000_000_000);
+    let mut attributes = Vec::new();
+    let mut add = |key: &str, value: Value| attributes.push(json!({"key": key, "value": value}));
+    let string = |text: &str| json!({"stringValue": text});
+    add("gen_ai.operation.name", string(one(rng, &["chat", "execute_tool", "retrieval", "invoke_agent"])));
+    for key in ["input.value", "output.value", "gen_ai.input.messages", "gen_ai.output.messages", "app.note"]
+    {
+        if rng.bool() {
+            add(key, string(text(rng).as_str().unwrap()));
+        }
+    }
+    if rng.bool() {
+        add("gen_ai.response.model", string(one(rng, MODELS)));
+        add("gen_ai.usage.input_tokens", json!({"intValue": rng.u32(..10_000).to_string()}));
+        add("gen_ai.response.id", string(one(rng, &["r1", "r2"])));
+    }
+    if rng.bool() {
+        add("session.id", string(one(rng, &["s1", "会话"])));
+        add(
+            "tag.tags",
+            json!({"arrayValue": {"values": [{"stringValue": "env:prod"}, {"stringValue": "beta"}]}}),
+        );
+        add("langfuse.trace.name", string("named"));
+        add("langfuse.trace.input", string(text(rng).as_str().unwrap()));
+    }
+    add("app.list", json!({"arrayValue": {"values": [{"intValue": "1"}, {"doubleValue": 0.5}]}}));
+    let mut span = json!({"traceId": trace, "spanId": format!("{:016x}", i + 1), "name": text(rng), "kind": 1,
+        "startTimeUnixNano": start.to_string(), "attributes": attributes});
+    if i > 0 {
+        span["parentSpanId"] = format!("{:016x}", rng.usize(1..12)).into();
+    }
+    maybe(rng, &mut span, "endTimeUnixNano", 2, |rng| (start + rng.u64(..9_000_000_000)).to_string().into());
+    maybe(rng, &mut span, "status", 3, |rng| json!({"code": 2, "message": one(rng, ERRORS)}));
+    maybe(rng, &mut span, "events", 2, |rng| {
+        json!([{"name": "exception", "timeUnixNano": start.to_string(), "attributes": [
+                {"key": "exception.type", "value": {"stringValue": "E"}},
+                {"key": "exception.message", "value": {"stringValue": one(rng, ERRORS)}}]},
+            {"name": text(rng), "timeUnixNano": start.to_string(), "attributes": [{"key": "n", "value": {"intValue": "5"}},
+                {"key": "f", "value": {"doubleValue": 0.1}}, {"key": "l", "value": {"arrayValue": {"values": [{"boolValue": true}]}}}]}])
+    });
+    span
+}
