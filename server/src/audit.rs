@@ -156,7 +156,12 @@ pub async fn record(
     event: Event,
     now: i64,
 ) -> Result<(), DbError> {
-    store::audit::add(txn, row(actor.into(), event, "ok", now)).await
+    store::audit::add(txn, done(actor, event, now)).await
+}
+
+/// The record of what was done, for whoever writes it down in a transaction of the store.
+pub fn done(actor: impl Into<Actor>, event: Event, now: i64) -> audit_record::Model {
+    row(actor.into(), event, "ok", now)
 }
 
 /// Writes down what was refused, with the code of the refusal.

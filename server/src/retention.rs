@@ -76,7 +76,7 @@ async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
         }
         // A late span may have moved a trace's start.
         let wanted = |it: &entities::trace::Model| it.project_id == project && it.started_at < before;
-        traces::remove(&app.db, tenant, &old, wanted, app.clock.now()).await?;
+        traces::remove(&app.db, tenant, &old, wanted, None, app.clock.now()).await?;
     }
     Ok(true)
 }

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use entities::{job, trace};
+use entities::{audit_record, job, trace};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
+    access::Caller,
     app::App,
+    audit::{self, Action, Event},
     ingest::part::derived_id,
     queue::{Job, Lane, Outcome, new_job},
     store::{DbError, traces},
@@ -41,17 +43,18 @@ pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
     job
 }
 
-/// Removes a trace with all that hangs on it. False when there is none.
+/// Removes a trace with all that hangs on it, and writes down who did. False when there is none.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn remove(app: &App, tenant: Uuid, trace: Uuid) -> Result<bool, DbError> {
-    remove_if(app, tenant, trace, |_| true).await
+pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbError> {
+    let record = audit::done(caller, Event::of(Action::TraceDelete).on(trace), app.clock.now());
+    remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await
 }
 
 /// Removes what is left of a trace.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceRemoval) -> Outcome {
-    match remove_if(app, tenant, job.trace, |row| row.created_at == job.created_at).await {
+    match remove_if(app, tenant, job.trace, |row| row.created_at == job.created_at, None).await {
         Ok(_) => Outcome::Done,
         Err(error) => Outcome::Retry { why: error.to_string() },
     }
@@ -62,10 +65,12 @@ async fn remove_if(
     tenant: Uuid,
     trace: Uuid,
     wanted: impl Fn(&trace::Model) -> bool,
+    mut record: Option<audit_record::Model>,
 ) -> Result<bool, DbError> {
     let mut begun = false;
     loop {
-        let removal = traces::remove(&app.db, tenant, &[trace], &wanted, app.clock.now()).await?;
+        let now = app.clock.now();
+        let removal = traces::remove(&app.db, tenant, &[trace], &wanted, record.take(), now).await?;
         if !removal.more {
             return Ok(begun || removal.traces > 0);
         }

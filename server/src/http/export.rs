@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use entities::trace;
-use futures::stream;
+use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -72,7 +72,8 @@ pub async fn export(State(app): State<Arc<App>>, caller: Caller, query: Query) -
         Export { tenant, filter, format, pieces: Pieces { app: Arc::clone(&app), sender, open: Vec::new() } };
     app.spawn(export.run(first));
     let body = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
-    let mut response = Body::from_stream(body).into_response();
+    // Fused, because whoever packs it asks again after its end.
+    let mut response = Body::from_stream(body.fuse()).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     headers.insert(

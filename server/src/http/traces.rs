@@ -21,7 +21,6 @@ use super::{
 use crate::{
     access::Caller,
     app::App,
-    audit::{self, Action, Event},
     error::{Result, not_found, problem},
     store::traces::{self as store, Filter, Tag},
     trace_removal,
@@ -138,13 +137,10 @@ pub async fn delete(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
-    let id = path_id(&id)?;
-    if !trace_removal::remove(&app, caller.tenant_id, id).await? {
-        return Err(not_found("trace"));
+    match trace_removal::remove(&app, &caller, path_id(&id)?).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(not_found("trace")),
     }
-    // Not in one transaction with the removal, which may take several.
-    audit::record(&app.db.write, &caller, Event::of(Action::TraceDelete).on(id), app.clock.now()).await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn span_page(

@@ -8,14 +8,17 @@
 
 use std::collections::BTreeSet;
 
-use entities::{body, trace, trace_tag};
+use entities::{audit_record, body, trace, trace_tag};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QuerySelect,
     Statement,
 };
 use uuid::Uuid;
 
-use super::{super::Db, BLOCK};
+use super::{
+    super::{Db, audit},
+    BLOCK,
+};
 use crate::{ingest::part::tag_rows, queue, trace_removal};
 
 /// Tables of what hangs on a trace, each with the columns `tenant_id`, `trace_id` and `id`, an
@@ -42,7 +45,7 @@ pub struct Removal {
 }
 
 /// Removes those of the traces that are `wanted` once they are locked, as far as one transaction
-/// goes.
+/// goes. With `record`, that is written down if there is one of them.
 ///
 /// # Errors
 /// When the database fails; nothing is removed then.
@@ -51,6 +54,7 @@ pub async fn remove(
     tenant: Uuid,
     ids: &[Uuid],
     wanted: impl Fn(&trace::Model) -> bool,
+    mut record: Option<audit_record::Model>,
     now: i64,
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
@@ -59,6 +63,9 @@ pub async fn remove(
     for id in ids.iter().collect::<BTreeSet<_>>() {
         let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
         let Some(row) = row.filter(&wanted) else { continue };
+        if let Some(record) = record.take() {
+            audit::add(&txn, record).await?;
+        }
         left -= remove_children(&txn, tenant, *id, left).await?;
         if left == 0 {
             removal.more = true;
