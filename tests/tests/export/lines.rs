@@ -71,7 +71,7 @@ on_both_databases! {
 
     async fn a_long_trace_is_whole(app: TestApp) {
         let key = app.full_key();
-        send_long(&app, 5, 2_600).await;
+        send_long(app, 5, 2_600).await;
         key.post("/v1/ingest", &json!({"name": "short", "spans": [{"name": "s"}]})).await.ok();
         let exported = lines(&key, "").await;
         let long = exported.iter().find(|it| it["name"] == "step").unwrap();
