@@ -44,11 +44,12 @@ pub fn main() -> ExitCode {
         }
     };
     let ended = runtime.block_on(async {
+        let signals = signals();
         tokio::select! {
             // What ended has ended: a Ctrl-C that was meant for the pager does not count.
             biased;
             ended = Box::pin(run(cli, Env::of_process(), wants_json)) => ended,
-            exit = signal() => exit.into(),
+            exit = signals => exit.into(),
         }
     });
     // A read of stdin that nobody answers must not hold up the end.
@@ -145,18 +146,27 @@ fn usage(error: &clap::Error, wants_json: bool) -> ExitCode {
     Exit::Usage.into()
 }
 
-/// Waits for the signals that end the program.
-async fn signal() -> Exit {
+/// The signals that end the program. They are caught from this call on, not only once the
+/// answer is awaited.
+fn signals() -> impl Future<Output = Exit> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            return tokio::select! {
-                _ = tokio::signal::ctrl_c() => Exit::Interrupted,
-                _ = terminate.recv() => Exit::Terminated,
+        let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+        async move {
+            // Where signals can't be caught they end the program as they always do.
+            let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
+                return std::future::pending().await;
             };
+            tokio::select! {
+                _ = interrupt.recv() => Exit::Interrupted,
+                _ = terminate.recv() => Exit::Terminated,
+            }
         }
     }
-    _ = tokio::signal::ctrl_c().await;
-    Exit::Interrupted
+    #[cfg(not(unix))]
+    async {
+        _ = tokio::signal::ctrl_c().await;
+        Exit::Interrupted
+    }
 }

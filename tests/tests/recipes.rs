@@ -11,13 +11,19 @@ use std::{
 };
 
 use serde_json::Value;
-use server::access::api_key::ApiKey;
-use tests::process::{ServerProcess, Setup, built};
+use server::access::{api_key::ApiKey, master_key::MasterKey};
+use tests::{
+    On,
+    postgres::Database,
+    process::{ServerProcess, Setup, built},
+};
 
 /// A server with the tenant of the first start, and an owner.
 struct World {
     folder: tempfile::TempDir,
+    // Before the database, which it uses until it ends.
     server: ServerProcess,
+    _database: Option<Database>,
     key: String,
     session: String,
 }
@@ -29,10 +35,22 @@ struct Ran {
     stderr: String,
 }
 
-fn world() -> World {
+/// On SQLite and on PostgreSQL, one after the other.
+const BOTH: [On; 2] = [On::Sqlite, On::Postgres];
+
+async fn world(on: On) -> World {
     let folder = tempfile::tempdir().unwrap();
     let key = ApiKey::generate().unwrap().reveal().to_owned();
-    let setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key);
+    let mut setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key);
+    let database = match on {
+        On::Sqlite => None,
+        On::Postgres => Some(Database::create().await.unwrap()),
+    };
+    if let Some(database) = &database {
+        setup = setup
+            .with("LOUPE_DATABASE_URL", &database.url())
+            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+    }
     let server = setup.start();
     let admin = |args: &[&str]| -> Value {
         let output = setup.run(&[&["admin"], args, &["--json"]].concat());
@@ -41,7 +59,7 @@ fn world() -> World {
     let tenant = admin(&["list-tenants"])["tenants"][0]["id"].as_str().unwrap().to_owned();
     let issued = admin(&["issue-token", "--tenant", &tenant, "--role", "owner"]);
     let session = issued["token"].as_str().unwrap().to_owned();
-    World { folder, server, key, session }
+    World { folder, server, _database: database, key, session }
 }
 
 impl World {
@@ -99,35 +117,37 @@ fn shows_a_secret(text: &str) -> bool {
     text.split(word).any(|word| word.starts_with("lp_") && word.len() > 11)
 }
 
-#[test]
-fn keys_are_created_and_shown_nowhere() {
-    let world = world();
-    let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Create a key"));
-    for created in ["true", "false"] {
-        // The log of every request must not give the secrets away either.
-        let ran = world.run(&format!("export LOUPE_LOG=trace\n{script}\necho \"${{#key}}\""));
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        let lines: Vec<&str> = ran.stdout.lines().collect();
-        assert_eq!(lines.len(), 3, "{}", ran.stdout);
-        let shown: Value = serde_json::from_str(lines[0]).unwrap();
-        let fields: Vec<&String> = shown.as_object().unwrap().keys().collect();
-        assert_eq!(fields, ["created_at", "id", "prefix"]);
-        assert_eq!((lines[1], lines[2]), (created, "52"));
-        assert!(!shows_a_secret(&ran.stdout) && !shows_a_secret(&ran.stderr), "{}", ran.stderr);
-        assert!(!ran.stderr.contains(&world.session), "{}", ran.stderr);
+#[tokio::test]
+async fn keys_are_created_and_shown_nowhere() {
+    for database in BOTH {
+        let world = world(database).await;
+        let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Create a key"));
+        for created in ["true", "false"] {
+            // The log of every request must not give the secrets away either.
+            let ran = world.run(&format!("export LOUPE_LOG=trace\n{script}\necho \"${{#key}}\""));
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let lines: Vec<&str> = ran.stdout.lines().collect();
+            assert_eq!(lines.len(), 3, "{}", ran.stdout);
+            let shown: Value = serde_json::from_str(lines[0]).unwrap();
+            let fields: Vec<&String> = shown.as_object().unwrap().keys().collect();
+            assert_eq!(fields, ["created_at", "id", "prefix"]);
+            assert_eq!((lines[1], lines[2]), (created, "52"));
+            assert!(!shows_a_secret(&ran.stdout) && !shows_a_secret(&ran.stderr), "{}", ran.stderr);
+            assert!(!ran.stderr.contains(&world.session), "{}", ran.stderr);
 
-        let file = world.folder.path().join(".env.loupe");
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        let content = fs::read_to_string(&file).unwrap();
-        let key = content.trim().strip_prefix("LOUPE_API_KEY=").unwrap();
-        let used = world.loupe(key, "auth status --json --jq .api_key.prefix --raw");
-        assert_eq!((used.code, used.stdout.trim()), (Some(0), shown["prefix"].as_str().unwrap()));
+            let file = world.folder.path().join(".env.loupe");
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            let content = fs::read_to_string(&file).unwrap();
+            let key = content.trim().strip_prefix("LOUPE_API_KEY=").unwrap();
+            let used = world.loupe(key, "auth status --json --jq .api_key.prefix --raw");
+            assert_eq!((used.code, used.stdout.trim()), (Some(0), shown["prefix"].as_str().unwrap()));
+        }
     }
 }
 
-#[test]
-fn a_failed_creation_ends_the_script() {
-    let world = world();
+#[tokio::test]
+async fn a_failed_creation_ends_the_script() {
+    let world = world(On::Sqlite).await;
     let recipe = recipe("Create a key");
     let script = format!(
         "set -euo pipefail\nexport LOUPE_URL={} LOUPE_SESSION_TOKEN=wrong\n{recipe}",
@@ -138,32 +158,34 @@ fn a_failed_creation_ends_the_script() {
     assert!(!world.folder.path().join(".env.loupe").exists());
 }
 
-#[test]
-fn a_project_is_archived_once_and_the_last_one_is_left_alone() {
-    let world = world();
-    let sent = world
-        .loupe(&world.key, "traces send - -q <<< '{\"project_name\":\"2025-pilot\",\"name\":\"first\"}'");
-    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+#[tokio::test]
+async fn a_project_is_archived_once_and_the_last_one_is_left_alone() {
+    for database in BOTH {
+        let world = world(database).await;
+        let sent = world
+            .loupe(&world.key, "traces send - -q <<< '{\"project_name\":\"2025-pilot\",\"name\":\"first\"}'");
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
 
-    let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Archive a project"));
-    for changed in [true, false] {
-        let ran = world.run(&script);
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        let expected =
-            serde_json::json!({ "project": "2025-pilot", "status": "archived", "changed": changed });
-        assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), expected);
+        let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Archive a project"));
+        for changed in [true, false] {
+            let ran = world.run(&script);
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let expected =
+                serde_json::json!({ "project": "2025-pilot", "status": "archived", "changed": changed });
+            assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), expected);
+        }
+        let refused = world
+            .loupe(&world.key, "traces send - <<< '{\"project_name\":\"2025-pilot\",\"name\":\"late\"}'");
+        assert_eq!(refused.code, Some(9), "{}", refused.stderr);
+
+        let ran = world.run(&script.replace("2025-pilot", "default"));
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), "last active project, left alone\n"),
+            "{}",
+            ran.stderr
+        );
+        let ran = world.run(&script.replace("2025-pilot", "unknown"));
+        assert_eq!(ran.code, Some(11), "{}", ran.stderr);
     }
-    let refused =
-        world.loupe(&world.key, "traces send - <<< '{\"project_name\":\"2025-pilot\",\"name\":\"late\"}'");
-    assert_eq!(refused.code, Some(9), "{}", refused.stderr);
-
-    let ran = world.run(&script.replace("2025-pilot", "default"));
-    assert_eq!(
-        (ran.code, ran.stdout.as_str()),
-        (Some(0), "last active project, left alone\n"),
-        "{}",
-        ran.stderr
-    );
-    let ran = world.run(&script.replace("2025-pilot", "unknown"));
-    assert_eq!(ran.code, Some(11), "{}", ran.stderr);
 }

@@ -107,6 +107,16 @@ impl Error {
         self.answer().map(|answer| answer.status)
     }
 
+    /// Whether the request may have been taken on all the same: its answer was lost, or the
+    /// server failed at it.
+    pub fn may_be_done(&self) -> bool {
+        match self {
+            Self::Unreachable { sent, .. } => *sent,
+            Self::Answer(answer) => answer.status >= 500,
+            _ => false,
+        }
+    }
+
     /// A few words that say why, for a note about the next try.
     pub fn cause(&self) -> String {
         match self {

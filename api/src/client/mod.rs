@@ -5,10 +5,12 @@
 //! fields that this version does not know. Retries are in [`retry`], the live stream of traces
 //! in [`stream`]. Nothing here reads the environment (reqwest does, for proxies) or prints.
 
+pub mod answer;
 pub mod call;
 pub mod calls;
 pub mod download;
 pub mod error;
+pub mod options;
 pub mod retry;
 pub mod stream;
 
@@ -20,109 +22,16 @@ use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
 
+pub use answer::Answer;
 pub use call::{Auth, Body, Call};
 pub use download::Download;
 pub use error::{ApiError, Error};
+pub use options::{Notice, Observer, Options};
 pub use retry::Retry;
 pub use stream::{StreamEvent, TraceStream};
 
 /// Header that lets the server know a POST again when it is repeated.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
-
-/// What a client is made of.
-#[derive(Clone)]
-pub struct Options {
-    /// Base address of the server.
-    pub url: String,
-    /// API key, if there is one.
-    pub api_key: Option<String>,
-    /// Session token, if there is one.
-    pub session_token: Option<String>,
-    /// Longest time for one request, body included. The stream ignores it.
-    pub timeout: Duration,
-    /// How often a request is repeated.
-    pub retry: Retry,
-    /// Told about every request and every wait.
-    pub observer: Option<Observer>,
-}
-
-impl Options {
-    /// A server without credentials, 30 s for a request, three tries.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            api_key: None,
-            session_token: None,
-            timeout: Duration::from_secs(30),
-            retry: Retry::default(),
-            observer: None,
-        }
-    }
-}
-
-/// Hears what the client does.
-pub type Observer = Arc<dyn Fn(&Notice) + Send + Sync>;
-
-/// Something that the client did, without secrets.
-#[derive(Clone, Debug)]
-pub enum Notice {
-    /// A request ended.
-    Requested {
-        /// `GET` and the like.
-        method: String,
-        /// Path and query.
-        path: String,
-        /// Status, or why there is none.
-        outcome: Result<u16, String>,
-        /// How long it took.
-        elapsed: Duration,
-        /// The server's identifier of it.
-        request_id: Option<String>,
-        /// Headers of the answer.
-        headers: Vec<(String, String)>,
-    },
-    /// A wait before the request is repeated.
-    Waiting {
-        /// Why the last try failed.
-        why: String,
-        /// How long.
-        delay: Duration,
-        /// Number of the try that follows, from 2.
-        attempt: u32,
-        /// Number of tries in all.
-        attempts: u32,
-    },
-}
-
-/// The answer to a request that succeeded.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// 200 to 299.
-    pub status: u16,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its body; empty on 204.
-    pub body: Vec<u8>,
-}
-
-impl Answer {
-    /// The body, read as JSON; an empty body reads as null.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        let body = if self.body.is_empty() { b"null".as_slice() } else { &self.body };
-        serde_json::from_slice(body).map_err(|source| Error::Unreadable { source })
-    }
-
-    /// Whether this is the kept answer to an earlier try, from which secrets are left out.
-    pub fn is_replayed(&self) -> bool {
-        self.headers.get("idempotency-replayed").is_some_and(|value| value == "true")
-    }
-
-    /// `X-RateLimit-Limit` and `X-RateLimit-Remaining`, where the server sent both.
-    pub fn rate_limit(&self) -> Option<(u64, u64)> {
-        let number = |name| self.headers.get(name)?.to_str().ok()?.parse().ok();
-        Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?))
-    }
-}
 
 /// A server and the credentials for it. Cheap to clone.
 #[derive(Clone)]
@@ -189,13 +98,13 @@ impl Client {
     pub async fn send<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
         let keyed = keyed(call);
         let call = keyed.as_ref().unwrap_or(call);
-        self.retried(call, || self.attempt(call)).await
+        self.retried(call, |again| self.attempt(call, again)).await
     }
 
     /// Opens an answer of any length, such as an export. Only the start is repeated where that
     /// can help; an answer that breaks off is an error of [`Download::chunk`].
     pub async fn download<T>(&self, call: &Call<T>) -> Result<Download, Error> {
-        let started = self.retried(call, || async {
+        let started = self.retried(call, |_| async {
             let request = self.request(call)?;
             self.started(call, request, self.options.timeout).await
         });
@@ -203,13 +112,14 @@ impl Client {
     }
 
     /// Tries until it succeeds, or until another try is not safe, can't help, or was the last.
-    async fn retried<T, R, F>(&self, call: &Call<T>, attempt_once: impl Fn() -> F) -> Result<R, Error>
+    /// A try is told whether one before it may have been taken on.
+    async fn retried<T, R, F>(&self, call: &Call<T>, attempt_once: impl Fn(bool) -> F) -> Result<R, Error>
     where
         F: Future<Output = Result<R, Error>>,
     {
-        let mut attempt = 1;
+        let (mut attempt, mut again) = (1, false);
         loop {
-            let error = match attempt_once().await {
+            let error = match attempt_once(again).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -217,6 +127,7 @@ impl Client {
                 return Err(error);
             };
             attempt += 1;
+            again |= error.may_be_done();
             self.notify(|| Notice::Waiting {
                 why: error.cause(),
                 delay,
@@ -247,11 +158,17 @@ impl Client {
         Ok(TraceStream::new(answer))
     }
 
-    async fn attempt<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
+    /// One try. What a DELETE does not find any more, an earlier try deleted.
+    async fn attempt<T>(&self, call: &Call<T>, again: bool) -> Result<Answer, Error> {
         let request = self.request(call)?;
         let limit = self.options.timeout;
         let deadline = Instant::now() + limit;
-        let answer = self.started(call, request, limit).await?;
+        let answer = match self.started(call, request, limit).await {
+            Err(error) if again && call.method == call::Method::DELETE && error.status() == Some(404) => {
+                return Ok(Answer { status: 204, headers: HeaderMap::new(), body: Vec::new() });
+            }
+            started => started?,
+        };
         let status = answer.status().as_u16();
         let headers = answer.headers().clone();
         let body = tokio::time::timeout_at(deadline, answer.bytes())

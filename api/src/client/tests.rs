@@ -44,6 +44,7 @@ const BUSY: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
 const LIMITED: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
 
 const IN_FLIGHT: &str = "HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"error\":\"Busy\",\"code\":\"idempotency_in_flight\"}";
+const MISSING: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"code\":\"not_found\"}";
 const REPLAYED: &str = "HTTP/1.1 201 Created\r\nIdempotency-Replayed: true\r\nConnection: close\r\n\r\n{}";
 const PIECES: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
 const BROKEN: &str =
@@ -87,6 +88,15 @@ async fn a_post_that_does_nothing_twice_needs_no_key() {
     client(&url).send(&calls::ingest(serde_json::json!({ "id": "a" }))).await.unwrap();
     let heads = heads.lock().unwrap();
     assert!(heads.len() == 2 && heads.iter().all(|head| header(head, IDEMPOTENCY_KEY).is_none()));
+}
+
+#[tokio::test]
+async fn what_an_earlier_try_deleted_is_deleted() {
+    let (url, _) = server(vec![BUSY, MISSING, LIMITED, MISSING]);
+    let client = client(&url);
+    assert_eq!(client.send(&calls::delete_trace("a")).await.unwrap().status, 204);
+    let error = client.send(&calls::delete_trace("b")).await.unwrap_err();
+    assert_eq!(error.status(), Some(404), "a try that was turned away deleted nothing");
 }
 
 #[tokio::test]
