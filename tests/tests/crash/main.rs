@@ -9,6 +9,7 @@
 mod history;
 mod kill;
 mod load;
+mod secrets;
 mod start;
 mod stop;
 

@@ -159,10 +159,6 @@ async fn every_recipe(database: On) {
             wrong.push(format!("{}: {found:?}, not {:?}", recipe.name, recipe.verdict));
         }
     }
-    println!(
-        "{number} recipes, {} of them refused",
-        book.recipes.iter().filter(|it| it.verdict == Verdict::Refused).count()
-    );
     assert!(wrong.is_empty(), "{} of {number}:\n{}", wrong.len(), wrong.join("\n"));
     assert_eq!(provider.fetches(), 1, "tokens that can't be good made the server ask");
 
