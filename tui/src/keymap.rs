@@ -76,13 +76,9 @@ impl Keymap {
             if let Some(bad) = keys.iter().find(|keys| !names::is_sequence(keys)) {
                 return Err(KeymapError(format!("`{bad}` of `{name}` is not a key")));
             }
-            let mut known = false;
-            for row in keymap.0.iter_mut().filter(|row| row.binding.name == name) {
-                row.keys.clone_from(keys);
-                known = true;
-            }
-            if !known {
-                return Err(KeymapError(format!("there is no action `{name}`")));
+            match keymap.0.iter_mut().find(|row| row.binding.name == name) {
+                Some(row) => row.keys.clone_from(keys),
+                None => return Err(KeymapError(format!("there is no action `{name}`"))),
             }
         }
         match keymap.clash() {
@@ -112,6 +108,12 @@ impl Keymap {
         self.0.iter().filter(move |row| row.binding.scopes.contains(&scope))
     }
 
+    /// The first key of an action, for a sentence; nothing if it has none.
+    pub fn key_of(&self, scope: Scope, action: Action) -> Option<&str> {
+        let row = self.of_scope(scope).find(|row| row.binding.action == action)?;
+        row.keys.first().map(String::as_str)
+    }
+
     /// The continuations of a prefix: the key that follows, and the row.
     pub fn continuations(&self, scope: Scope, prefix: &str) -> Vec<(&str, &'static Binding)> {
         let keys = self.of_scope(scope).flat_map(|row| row.keys.iter().map(move |key| (key, row.binding)));
@@ -124,22 +126,11 @@ impl Keymap {
         let mut text = String::from(
             "# action = [\"key\", ...]; two keys after each other are separated by a blank\n[keys]\n",
         );
-        let mut seen: Vec<&str> = Vec::new();
-        for Row { binding, .. } in &self.0 {
-            if seen.contains(&binding.name) {
-                continue;
-            }
-            seen.push(binding.name);
-            let mut keys: Vec<String> = Vec::new();
-            for key in self.0.iter().filter(|row| row.binding.name == binding.name).flat_map(|row| &row.keys)
-            {
-                // A JSON string is a TOML basic string for every key that the table can name.
-                let quoted = serde_json::Value::from(key.as_str()).to_string();
-                if !keys.contains(&quoted) {
-                    keys.push(quoted);
-                }
-            }
-            text.push_str(&format!("\"{}\" = [{}]  # {}\n", binding.name, keys.join(", "), binding.help));
+        for Row { binding, keys } in &self.0 {
+            // A JSON string is a TOML basic string for every key that the table can name.
+            let quoted: Vec<String> =
+                keys.iter().map(|key| serde_json::Value::from(key.as_str()).to_string()).collect();
+            text.push_str(&format!("\"{}\" = [{}]  # {}\n", binding.name, quoted.join(", "), binding.help));
         }
         text
     }

@@ -108,3 +108,45 @@ fn keys(settings: &Settings) -> Result<tui::Rebinding> {
     };
     Ok(keys.into_iter().map(|(name, keys)| (name, listed(keys))).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{args::GlobalArgs, config::env::Env};
+
+    fn settings(config: &str) -> (tempfile::TempDir, Settings) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("config.toml"), config).unwrap();
+        let stored = "[contexts.dev]\napi_key = \"lp_stored\"\n";
+        std::fs::write(dir.path().join("credentials.toml"), stored).unwrap();
+        let mut env = Env::default();
+        env.vars.insert("LOUPE_CONFIG_DIR".into(), dir.path().display().to_string());
+        env.vars.insert("LOUPE_API_KEY".into(), "lp_env".into());
+        env.vars.insert("LOUPE_URL".into(), "http://env".into());
+        let settings = Settings::resolve(&GlobalArgs::default(), &env).unwrap();
+        (dir, settings)
+    }
+
+    #[test]
+    fn other_contexts_get_their_stored_credentials_and_nothing_of_the_environment() {
+        let (_dir, settings) = settings(
+            "[contexts.dev]\nurl = \"http://dev\"\n[contexts.prod]\nurl = \"https://prod\"\nprotected = true\n",
+        );
+        let contexts = contexts(&settings, true).unwrap();
+        let [dev, prod] = contexts.as_slice() else { panic!("{contexts:?}") };
+        assert_eq!((dev.url.as_str(), dev.api_key.as_deref()), ("http://dev", Some("lp_stored")));
+        assert_eq!((prod.url.as_str(), prod.api_key.as_deref()), ("https://prod", None));
+        assert!(prod.protected && prod.read_only, "--read-only holds everywhere");
+    }
+
+    #[test]
+    fn keys_are_one_or_several() {
+        let (_dir, good) =
+            settings("[keys]\n\"list.pause\" = \"ctrl-f\"\n\"find.start\" = [\"f\", \"ctrl-s\"]\n");
+        let keys = keys(&good).unwrap();
+        assert_eq!(keys["list.pause"], ["ctrl-f"]);
+        assert_eq!(keys["find.start"], ["f", "ctrl-s"]);
+        let (_dir, bad) = settings("[keys]\n\"list.pause\" = 3\n");
+        assert_eq!(super::keys(&bad).unwrap_err().exit.code(), 2);
+    }
+}

@@ -236,7 +236,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::PageUp, "nav.page-up", ["pgup", "ctrl-u"], Scope::ALL, "one page up";
     Action::PageDown, "nav.page-down", ["pgdn", "ctrl-d"], Scope::ALL, "one page down";
     Action::Top, "nav.top", ["g g", "home"], Scope::ALL, "to the first";
-    Action::Bottom, "nav.bottom", ["end"], LIST, "to the last loaded row";
+    Action::Bottom, "list.bottom", ["end"], LIST, "to the last loaded row";
     Action::Bottom, "nav.bottom", ["G", "end"], TEXTS, "to the last";
     Action::Follow, "list.follow", ["G"], LIST, "to the newest, and follow";
     Action::Back, "nav.back", ["esc"], Scope::ALL, "back; never quits", "back";

@@ -49,10 +49,15 @@ fn every_row_of_a_footer_fits_a_word() {
 }
 
 #[test]
-fn the_toml_names_each_action_once() {
-    let toml = Keymap::default().to_toml();
-    assert_eq!(toml.matches("\"nav.bottom\"").count(), 1);
+fn names_are_unique_and_the_printed_table_can_be_used() {
+    let keymap = Keymap::default();
+    let toml = keymap.to_toml();
     assert!(toml.contains("\"detail.split\" = [\"\\\\\"]"), "{toml}");
+    for binding in BINDINGS {
+        assert_eq!(toml.matches(&format!("\"{}\" = ", binding.name)).count(), 1, "{}", binding.name);
+    }
+    let all = keymap.0.iter().map(|row| (row.binding.name.to_owned(), row.keys.clone())).collect();
+    assert_eq!(Keymap::new(&all).unwrap().to_toml(), toml);
 }
 
 #[test]

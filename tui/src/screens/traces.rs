@@ -6,6 +6,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::notice;
 use crate::{
     format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
+    keymap::{Action, Scope},
     layout,
     list::Sort,
     state::{Link, State},
@@ -241,7 +242,9 @@ pub fn status(state: &State) -> String {
     let glyphs = &state.theme.glyphs;
     let dot = glyphs.dot;
     let thousands = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
-    let new = format!("{} new {dot} G to follow", thousands(list.waiting()));
+    let key = |action| state.keymap.key_of(Scope::List, action).unwrap_or(glyphs.none);
+    let follow = key(Action::Follow);
+    let new = format!("{} new {dot} {follow} to follow", thousands(list.waiting()));
     if let Some((at, hits)) = list.hits() {
         let (open, close) = glyphs.quotes;
         let words = list.find().unwrap_or_default();
@@ -254,7 +257,7 @@ pub fn status(state: &State) -> String {
     let live = if list.waiting() > 0 {
         format!("{} {new}", glyphs.paused)
     } else if list.paused {
-        format!("{} paused {dot} space or G to follow", glyphs.paused)
+        format!("{} paused {dot} {} or {follow} to follow", glyphs.paused, key(Action::Pause))
     } else if list.sort == Sort::Time {
         format!("{} following newest", glyphs.following)
     } else {
