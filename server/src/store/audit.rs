@@ -2,10 +2,12 @@
 
 use entities::audit_record;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter,
+    QueryTrait,
 };
 use uuid::Uuid;
+
+use super::page::newest_first;
 
 /// Which records a list shows.
 #[derive(Clone, Debug, Default)]
@@ -41,20 +43,11 @@ pub async fn page(
     limit: u64,
 ) -> Result<Vec<audit_record::Model>, DbErr> {
     use audit_record::Column;
-    let older = after.map(|(at, id)| {
-        let same_time = Condition::all().add(Column::CreatedAt.eq(at)).add(Column::Id.lt(id));
-        Condition::any().add(Column::CreatedAt.lt(at)).add(same_time)
-    });
-    audit_record::Entity::find()
+    let query = audit_record::Entity::find()
         .filter(Column::TenantId.eq(tenant))
         .apply_if(filter.action.as_deref(), |query, it| query.filter(Column::Action.eq(it)))
         .apply_if(filter.actor.as_deref(), |query, it| query.filter(Column::Actor.eq(it)))
         .apply_if(filter.from, |query, it| query.filter(Column::CreatedAt.gte(it)))
-        .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)))
-        .apply_if(older, |query, it| query.filter(it))
-        .order_by_desc(Column::CreatedAt)
-        .order_by_desc(Column::Id)
-        .limit(limit)
-        .all(db)
-        .await
+        .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)));
+    newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use api::{Scope, enums::UnknownWord};
 use entities::{api_key, tenant};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, ExprTrait,
-    FromQueryResult, IntoActiveModel, JoinType, QueryFilter, QueryOrder, QuerySelect, RelationDef,
-    sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, FromQueryResult,
+    IntoActiveModel, JoinType, QueryFilter, QuerySelect, RelationDef, sea_query::Expr,
 };
 use uuid::Uuid;
+
+use super::page::newest_first;
 
 use crate::known::KnownKey;
 
@@ -85,19 +86,8 @@ pub async fn page(
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<api_key::Model>, DbErr> {
-    let mut query = of_tenant(tenant);
-    if let Some((at, id)) = after {
-        let older = Condition::any()
-            .add(api_key::Column::CreatedAt.lt(at))
-            .add(Condition::all().add(api_key::Column::CreatedAt.eq(at)).add(api_key::Column::Id.lt(id)));
-        query = query.filter(older);
-    }
-    query
-        .order_by_desc(api_key::Column::CreatedAt)
-        .order_by_desc(api_key::Column::Id)
-        .limit(limit)
-        .all(db)
-        .await
+    let place = (api_key::Column::CreatedAt, api_key::Column::Id);
+    newest_first(of_tenant(tenant), place, after, limit).all(db).await
 }
 
 /// Adds a key.

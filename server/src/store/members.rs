@@ -3,10 +3,12 @@
 use api::{Role, member::MemberStatus};
 use entities::member;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, Set,
 };
 use uuid::Uuid;
+
+use super::page::newest_first;
 
 /// The member of that subject.
 ///
@@ -54,19 +56,8 @@ pub async fn page(
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<member::Model>, DbErr> {
-    let mut query = member::Entity::find().filter(member::Column::TenantId.eq(tenant));
-    if let Some((at, id)) = after {
-        let older = Condition::any()
-            .add(member::Column::CreatedAt.lt(at))
-            .add(Condition::all().add(member::Column::CreatedAt.eq(at)).add(member::Column::Id.lt(id)));
-        query = query.filter(older);
-    }
-    query
-        .order_by_desc(member::Column::CreatedAt)
-        .order_by_desc(member::Column::Id)
-        .limit(limit)
-        .all(db)
-        .await
+    let query = member::Entity::find().filter(member::Column::TenantId.eq(tenant));
+    newest_first(query, (member::Column::CreatedAt, member::Column::Id), after, limit).all(db).await
 }
 
 /// Adds a member.

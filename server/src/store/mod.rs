@@ -8,6 +8,7 @@ pub mod housekeeping;
 pub mod idempotency;
 pub mod keys;
 pub mod members;
+mod page;
 pub mod prices;
 pub mod projects;
 pub mod quotas;

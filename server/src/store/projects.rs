@@ -2,10 +2,12 @@
 
 use entities::project;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
+
+use super::page::newest_first;
 
 /// Which projects a list shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,18 +84,7 @@ pub async fn page(
         Show::Archived => query.filter(project::Column::ArchivedAt.is_not_null()),
         Show::All => query,
     };
-    if let Some((at, id)) = after {
-        let older = Condition::any()
-            .add(project::Column::CreatedAt.lt(at))
-            .add(Condition::all().add(project::Column::CreatedAt.eq(at)).add(project::Column::Id.lt(id)));
-        query = query.filter(older);
-    }
-    query
-        .order_by_desc(project::Column::CreatedAt)
-        .order_by_desc(project::Column::Id)
-        .limit(limit)
-        .all(db)
-        .await
+    newest_first(query, (project::Column::CreatedAt, project::Column::Id), after, limit).all(db).await
 }
 
 /// The projects that keep their traces for a time only.

@@ -1,0 +1,22 @@
+//! Pages of lists that are ordered by (time, id), newest first.
+
+use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
+use uuid::Uuid;
+
+/// The rows after the (time, id) of `after`, at most `limit`.
+pub(super) fn newest_first<E: EntityTrait>(
+    query: Select<E>,
+    (time, id): (E::Column, E::Column),
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Select<E> {
+    let older = after.map(|(at, last)| {
+        let same_time = Condition::all().add(time.eq(at)).add(id.lt(last));
+        Condition::any().add(time.lt(at)).add(same_time)
+    });
+    let query = match older {
+        Some(older) => query.filter(older),
+        None => query,
+    };
+    query.order_by_desc(time).order_by_desc(id).limit(limit)
+}
