@@ -28,7 +28,7 @@ pub enum Command {
     List,
     /// Store a credential, or change what is given of it
     #[command(
-        before_help = "Examples:\n  loupe credentials set openai\n  printf %s \"$KEY\" | loupe credentials set anthropic --key -\n  loupe credentials set openai_compatible --key-file key.txt --base-url https://llm.example/v1 --embedding-model bge-m3\n  loupe credentials set openai --judge-model-premium none\n"
+        before_help = "Examples:\n  loupe credentials set openai\n  printf %s \"$KEY\" | loupe credentials set anthropic --key -\n  loupe credentials set openai_compatible --key-file key.txt --base-url https://llm.example/v1\n  loupe credentials set openai --embedding-model text-embedding-3-small\n  loupe credentials set openai --judge-model-premium none\n"
     )]
     Set(SetArgs),
     /// Delete a credential

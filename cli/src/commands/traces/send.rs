@@ -91,6 +91,7 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     for document in serde_json::Deserializer::from_reader(BufReader::new(input)).into_iter::<Value>() {
         let document = document.map_err(|error| unreadable(&args.file, &error))?;
         for mut item in items(document)? {
+            take_tags(&mut item);
             if let Some(field) = &args.id_from {
                 set_id(&mut item, field)?;
             }
@@ -126,6 +127,13 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+/// What `traces export` wrote has its tags twice, and as an item takes them as a map.
+fn take_tags(item: &mut Value) {
+    if let Some(tags) = item.get_mut("tag_map").filter(|tags| tags.is_object()).map(Value::take) {
+        item["tags"] = tags;
     }
 }
 
@@ -266,6 +274,16 @@ mod tests {
             assert_eq!(items(document).map(|items| items.len()).ok(), Some(count));
         }
         assert!(items(json!("x")).is_err() && items(json!({ "traces": 1 })).is_err());
+    }
+
+    #[test]
+    fn an_exported_trace_can_be_sent() {
+        let mut exported = json!({ "tags": ["env:prod"], "tag_map": { "env": "prod" } });
+        take_tags(&mut exported);
+        assert_eq!(exported["tags"], json!({ "env": "prod" }));
+        let mut item = json!({ "tags": { "a": "b" } });
+        take_tags(&mut item);
+        assert_eq!(item, json!({ "tags": { "a": "b" } }));
     }
 
     #[test]
