@@ -67,7 +67,7 @@ pub fn wrap(line: &str, cols: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut current = String::new();
     let mut used = 0;
-    for word in line.split_word_bounds() {
+    for word in unbroken(line) {
         let needed = width(word);
         if used + needed > cols && used > 0 && (needed <= cols || used >= cols) {
             lines.push(std::mem::take(&mut current));
@@ -95,6 +95,31 @@ pub fn wrap(line: &str, cols: usize) -> Vec<String> {
         lines.push(current);
     }
     lines
+}
+
+/// The parts of a line that stay together where they fit: a word with the full stop or bracket
+/// that closes it, and with the one that opens it.
+fn unbroken(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let mut words = rest.split_word_bounds();
+        let first = words.next()?;
+        let mut end = first.len();
+        let mut opens = first.ends_with(['(', '[', '{', '<']);
+        if !first.trim().is_empty() {
+            for word in words {
+                let closes = word.starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}', '>']);
+                if !opens && !closes || word.trim().is_empty() {
+                    break;
+                }
+                end += word.len();
+                opens = false;
+            }
+        }
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        Some(part)
+    })
 }
 
 /// The longest start of clean text that takes at most `cols` columns.
@@ -174,5 +199,13 @@ mod tests {
             assert_eq!(strip(&lines.concat()), strip(text), "{cols}");
         }
         assert_eq!(wrap("", 5), [""]);
+    }
+
+    #[test]
+    fn a_line_begins_with_no_closing_mark_and_ends_with_no_opening_one() {
+        assert_eq!(wrap("refused for good. Its", 16), ["refused for ", "good. Its"]);
+        assert_eq!(wrap("the caller (request 7)", 12), ["the caller ", "(request 7)"]);
+        assert_eq!(wrap("(aaaa)bbbb", 4), ["(aaa", "a)", "bbbb"]);
+        assert_eq!(wrap(&".".repeat(9), 4), ["....", "....", "."]);
     }
 }
