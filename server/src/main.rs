@@ -110,8 +110,7 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
 
     let listener = match with_http {
         true => Some(
-            TcpListener::bind(config.listen)
-                .await
+            http::serve::listen(config.listen)
                 .with_context(|| format!("can't listen on {}", config.listen))?,
         ),
         false => None,

@@ -1,6 +1,6 @@
 //! The accept loop: deadlines, a limit of connections, no delayed segments, graceful stop.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, http::Request};
 use hyper::{
@@ -14,7 +14,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,23 @@ const REFUSALS: usize = 64;
 const REFUSAL: Duration = Duration::from_secs(2);
 /// Files that stay free for the database, the log and the rest of the process.
 const RESERVED_FILES: usize = 256;
+
+/// Callers that the system keeps until they are accepted; it may allow fewer. When it has no room
+/// for a burst, some of it hang for a second and others are reset.
+const BACKLOG: u32 = 4_096;
+
+/// Binds an address with room for many callers at once.
+///
+/// # Errors
+/// When the address is taken or not ours.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A new start need not wait for what the system remembers of the last one's connections.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// Serves until `stop` resolves, then finishes what is in flight.
 pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {

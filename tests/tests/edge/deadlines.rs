@@ -196,3 +196,20 @@ async fn beyond_the_limit_of_connections_the_newest_is_told_to_come_back() {
     }
     app.stop().await;
 }
+
+/// Before any of them is accepted. Who finds no room waits a second at least until it tries again.
+#[tokio::test]
+async fn a_crowd_that_comes_at_once_finds_room() {
+    let listener = server::http::serve::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut crowd = JoinSet::new();
+    for _ in 0..1_000 {
+        crowd.spawn(TcpStream::connect(address));
+    }
+    let began = Instant::now();
+    let mut inside = Vec::new();
+    while let Some(connected) = crowd.join_next().await {
+        inside.push(connected.unwrap().unwrap());
+    }
+    assert!(inside.len() == 1_000 && began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
