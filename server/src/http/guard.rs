@@ -52,7 +52,7 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
     let (mut response, verdict) = match take(&guard, &caller).await {
         Ok(verdict) if verdict.allowed => (admitted(&guard, caller, request, next).await, verdict),
         Ok(verdict) => (too_many(&guard.app, verdict), verdict),
-        Err(error) => return error.into_response(),
+        Err(error) => return turned_away(&guard.app, &request, error),
     };
     tell(response.headers_mut(), verdict);
     response
@@ -68,7 +68,7 @@ pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) ->
     };
     let verdict = match app.limits.take(caller.tenant_id, caller.plan, Bucket::Other, app.clock.now()).await {
         Ok(verdict) => verdict,
-        Err(error) => return error.into_response(),
+        Err(error) => return turned_away(&app, &request, error),
     };
     let mut response = if verdict.allowed { next.run(request).await } else { too_many(&app, verdict) };
     tell(response.headers_mut(), verdict);
@@ -138,7 +138,7 @@ async fn nobody(app: &App, request: Request, next: Next) -> Response {
     response
 }
 
-/// Whoever has no valid token is told so as often as the address may ask.
+/// Who can't be let in is told so as often as the address may ask.
 fn turned_away(app: &App, request: &Request, error: Error) -> Response {
     let verdict = app.addresses.take(address(request).bucket_key(), app.clock.now());
     let mut response = if verdict.allowed { error.into_response() } else { too_many(app, verdict) };

@@ -33,7 +33,10 @@ on_both_databases! {
             (&key, format!("/v1/traces/{trace}/spans?limit=2")),
             (&owner, "/v1/apikeys?limit=1".to_owned()),
             (&key, "/v1/projects?limit=1".to_owned()),
+            (&owner, "/v1/members?limit=1".to_owned()),
+            (&owner, "/v1/audit-log?limit=1".to_owned()),
         ];
+        app.session(api::Role::Viewer).get("/v1/me").await.ok();
         for (caller, path) in lists {
             let good = cursor(caller, &path).await;
             assert!(good.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)), "{good} needs encoding");
