@@ -7,6 +7,7 @@ mod m0002_traces;
 mod m0003_jobs;
 mod m0004_doors;
 mod m0005_dead_jobs;
+mod m0006_sessions;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -22,6 +23,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_jobs::Migration),
             Box::new(m0004_doors::Migration),
             Box::new(m0005_dead_jobs::Migration),
+            Box::new(m0006_sessions::Migration),
         ]
     }
 }

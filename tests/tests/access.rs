@@ -105,6 +105,7 @@ fn cases() -> Vec<Case> {
         get("/v1/traces/{id}", READ, missing),
         send(Method::DELETE, "/v1/traces/{id}", RULE, missing, ("", "")),
         get("/v1/traces/{id}/spans", READ, missing),
+        get("/v1/sessions", READ, ok),
         get("/v1/apikeys", KEYS, ok),
         send(Method::POST, "/v1/apikeys", KEYS, (201, ""), (JSON, r#"{"name":"n"}"#)),
         send(Method::DELETE, "/v1/apikeys/{id}", KEYS, missing, ("", "")),

@@ -29,6 +29,7 @@ mod query;
 mod read;
 pub mod routes;
 pub mod serve;
+mod sessions;
 mod socket;
 mod stream;
 mod trace_view;

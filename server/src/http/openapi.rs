@@ -37,6 +37,7 @@ use crate::access::{Access, Keys};
         super::traces::spans,
         super::traces::delete,
         super::export::export,
+        super::sessions::list,
         super::keys::list,
         super::keys::create,
         super::keys::revoke,

@@ -15,7 +15,7 @@ use axum::{
 
 use super::{
     audit_log, credentials, docs, export, health, ingest, keys, me, members, metrics, models, otlp, projects,
-    stream, traces,
+    sessions, stream, traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -157,6 +157,7 @@ pub fn all() -> Vec<Route> {
             &[InvalidQuery, InvalidCursor, NotFound],
             get(traces::spans),
         ),
+        row(Method::GET, "/v1/sessions", viewer, LIST, get(sessions::list)),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
         row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
             .audited(Action::KeyCreate),

@@ -6,6 +6,7 @@ mod export;
 mod filter;
 mod list;
 mod quota;
+mod sessions;
 mod statements;
 mod text;
 mod write;
@@ -20,6 +21,7 @@ pub use export::{events_of, events_of_spans, otel_ids, spans_of, stray_events};
 pub use filter::{Filter, Tag};
 pub use list::{Changes, Page, changed_since, page};
 pub use quota::Allowance;
+pub use sessions::{SessionPage, SessionSums, sessions};
 pub use text::{PackedSpans, SpanTexts, Texts, span_texts, trace_texts};
 pub use write::{LONG, Stored, store, sum_up_long};
 

@@ -1,0 +1,64 @@
+//! Sessions: conversations that traces belong to.
+
+use std::sync::Arc;
+
+use api::{
+    Timestamp,
+    session::{Session, SessionList},
+};
+use axum::{Json, extract::State};
+use semantics::money;
+
+use super::query::Query;
+use crate::{
+    access::Caller,
+    app::App,
+    error::Result,
+    store::traces::{self as store, Filter, SessionSums},
+};
+
+/// List sessions, by the start of their newest trace, newest first.
+///
+/// Of a session only the traces that match are counted. A page may be short, with `has_more`,
+/// when sessions are very long.
+#[utoipa::path(get, path = "/v1/sessions", tag = "Sessions", params(
+    ("project_id" = Option<Uuid>, Query, description = "of this project"),
+    ("user_id" = Option<String>, Query, description = "of this end user"),
+    ("from" = Option<Timestamp>, Query, description = "with traces that started then or later"),
+    ("to" = Option<Timestamp>, Query, description = "with traces that started then or earlier"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = SessionList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<SessionList>> {
+    let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
+    let filter = Filter {
+        project_id: query.uuid("project_id")?,
+        user_id: query.text("user_id"),
+        from,
+        to,
+        ..Filter::default()
+    };
+    let limit = query.limit()?;
+    let scope = format!("sessions {filter:?}");
+    let after = query.get("cursor").map(|it| app.cursors.open(caller.tenant_id, &scope, it)).transpose()?;
+    let page = store::sessions(&app.db, caller.tenant_id, &filter, after, limit).await?;
+    let next_cursor = page.next.map(|it| app.cursors.seal(caller.tenant_id, &scope, it));
+    Ok(Json(SessionList {
+        sessions: page.rows.into_iter().map(wire).collect(),
+        has_more: next_cursor.is_some(),
+        next_cursor,
+    }))
+}
+
+fn wire(sums: SessionSums) -> Session {
+    let SessionSums { session_id, traces, errors, first, last, cost, tokens } = sums;
+    Session {
+        session_id,
+        trace_count: traces,
+        error_count: errors,
+        first_seen: Timestamp::from_micros(first),
+        last_seen: Timestamp::from_micros(last),
+        cost: cost.map(|it| it / money::PICO_PER_USD as f64),
+        total_token_count: tokens as i64,
+    }
+}
