@@ -91,6 +91,24 @@ on_both_databases! {
         }
     }
 
+    async fn a_stream_ends_with_its_token(app: TestApp) {
+        let owner = app.session(api::Role::Owner);
+        let made = owner.post("/v1/apikeys", &json!({"name": "k"})).await.ok();
+        let key = app.bearer(made["secret"].as_str().unwrap());
+        let mut stream = EventStream::open(&key, STREAM, None).await;
+        let mut session = EventStream::open(&app.session(api::Role::Viewer), STREAM, None).await;
+        key.post("/v1/ingest", &json!({"name": "seen"})).await.ok();
+        assert_eq!(stream.next().await.unwrap().data["name"], "seen");
+        assert_eq!(session.next().await.unwrap().data["name"], "seen");
+        owner.delete(&format!("/v1/apikeys/{}", made["id"].as_str().unwrap())).await.ok();
+        app.full_key().post("/v1/ingest", &json!({"name": "not for it"})).await.ok();
+        assert_eq!(stream.within(Duration::from_secs(3)).await.map(|it| it.is_none()), Some(true));
+        assert_eq!(session.next().await.unwrap().data["name"], "not for it");
+        // A session is over when its token is.
+        app.advance(3_700);
+        assert_eq!(session.within(Duration::from_secs(3)).await.map(|it| it.is_none()), Some(true));
+    }
+
     async fn a_tenant_sees_its_own_only(app: TestApp) {
         let (_, other) = app.other_tenant(Plan::Pro).await;
         let key = app.full_key();

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use self::lines::Format;
 use super::{
     query::{Query, invalid},
+    standing::Standing,
     traces,
 };
 use crate::{
@@ -55,7 +56,12 @@ const SPANS: i32 = 250;
 #[utoipa::path(get, path = "/v1/traces/export", tag = "Traces", params(
     ("format" = Option<String>, Query, description = "jsonl (the default) or otlp")),
     responses((status = 200, description = "lines of JSON", content_type = "application/x-ndjson")))]
-pub async fn export(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
+pub async fn export(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    standing: Standing,
+    query: Query,
+) -> Result<Response> {
     let filter = traces::filter(&query)?;
     let format = match query.get("format") {
         None | Some("jsonl") => Format::Jsonl,
@@ -68,8 +74,13 @@ pub async fn export(State(app): State<Arc<App>>, caller: Caller, query: Query) -
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
     let (sender, receiver) = mpsc::channel(AHEAD);
-    let export =
-        Export { tenant, filter, format, pieces: Pieces { app: Arc::clone(&app), sender, open: Vec::new() } };
+    let export = Export {
+        tenant,
+        standing,
+        filter,
+        format,
+        pieces: Pieces { app: Arc::clone(&app), sender, open: Vec::new() },
+    };
     app.spawn(export.run(first));
     let body = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
     // Fused, because whoever packs it asks again after its end.
@@ -89,6 +100,9 @@ enum Stopped {
     /// Nobody takes it any more.
     #[error("the caller is gone")]
     Gone,
+    /// The caller's token is no longer good.
+    #[error("the token was revoked or is over")]
+    Unwelcome,
     /// The server goes down.
     #[error("the server is stopping")]
     Stopping,
@@ -102,6 +116,7 @@ enum Stopped {
 
 struct Export {
     tenant: Uuid,
+    standing: Standing,
     filter: Filter,
     format: Format,
     pieces: Pieces,
@@ -130,6 +145,9 @@ impl Export {
                 return self.pieces.flush().await;
             }
             let app = Arc::clone(&self.pieces.app);
+            if !self.standing.holds(&app).await {
+                return Err(Stopped::Unwelcome);
+            }
             page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE).await?;
         }
     }

@@ -31,6 +31,7 @@ pub mod routes;
 pub mod serve;
 mod sessions;
 mod socket;
+mod standing;
 mod stream;
 mod trace_view;
 mod traces;

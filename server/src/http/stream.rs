@@ -16,7 +16,7 @@ use futures::{Stream, stream};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use super::{query::Query, trace_view, traces};
+use super::{query::Query, standing::Standing, trace_view, traces};
 use crate::{
     access::Caller,
     app::App,
@@ -34,7 +34,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Follow traces as they are committed or changed.
 ///
 /// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes:
-/// a trace may then come twice, none is left out. Takes the filters of the list.
+/// a trace may then come twice, none is left out. Takes the filters of the list. The stream ends
+/// when its token is revoked or over.
 #[utoipa::path(get, path = "/v1/traces/stream", tag = "Traces", params(
     ("Last-Event-ID" = Option<String>, Header, description = "id of the last event received"),
     ("preview" = Option<bool>, Query, description = "cut texts at 2,048 characters")),
@@ -42,6 +43,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub async fn follow(
     State(app): State<Arc<App>>,
     caller: Caller,
+    standing: Standing,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
@@ -58,6 +60,7 @@ pub async fn follow(
         sent: HashMap::new(),
         ready: Vec::new().into_iter(),
         tenant: caller.tenant_id,
+        standing,
         filter,
         preview,
         app,
@@ -75,6 +78,7 @@ const SCOPE: &str = "stream";
 struct Follower {
     app: Arc<App>,
     tenant: Uuid,
+    standing: Standing,
     filter: Filter,
     preview: bool,
     wake: broadcast::Receiver<Uuid>,
@@ -86,13 +90,13 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next event; none when the server stops.
+    /// The next event; none when the server stops, or the token is no longer good.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.next() {
                 return Some(event);
             }
-            if self.app.is_stopping() {
+            if self.app.is_stopping() || !self.standing.holds(&self.app).await {
                 return None;
             }
             match self.read().await {
