@@ -35,8 +35,12 @@ on_both_databases! {
             (&key, "/v1/projects?limit=1".to_owned()),
             (&owner, "/v1/members?limit=1".to_owned()),
             (&owner, "/v1/audit-log?limit=1".to_owned()),
+            (&key, "/v1/sessions?limit=1".to_owned()),
         ];
         app.session(api::Role::Viewer).get("/v1/me").await.ok();
+        for session in ["a", "b"] {
+            key.post("/v1/ingest", &json!({"session_id": session})).await.ok();
+        }
         for (caller, path) in lists {
             let good = cursor(caller, &path).await;
             assert!(good.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)), "{good} needs encoding");

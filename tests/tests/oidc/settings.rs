@@ -119,10 +119,12 @@ async fn the_local_issuer_is_off_beside_a_provider_unless_it_has_a_secret() {
 #[test]
 fn a_useless_token_is_not_issued() {
     let folder = tempfile::tempdir().unwrap();
-    let issue =
-        ["admin", "issue-token", "--tenant", "0198f7c0-0000-7000-8000-000000000000", "--role", "owner"];
+    let make = ["admin", "create-tenant", "--name", "acme", "--plan", "team", "--json"];
+    let made: serde_json::Value =
+        serde_json::from_slice(&Setup::new(folder.path()).run(&make).stdout).unwrap();
+    let tenant = made["tenant_id"].as_str().unwrap();
     let issued = |setup: Setup| {
-        let output = setup.run(&issue);
+        let output = setup.run(&["admin", "issue-token", "--tenant", tenant, "--role", "owner"]);
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let with_provider =
@@ -132,6 +134,11 @@ fn a_useless_token_is_not_issued() {
     let secret = ("LOUPE_SESSION_SECRET", "0123456789abcdef0123456789abcdef");
     assert!(issued(with_provider(folder.path()).with(secret.0, secret.1)).0);
     assert!(issued(Setup::new(folder.path()).with("LOUPE_OIDC_ISSUER", "")).0, "empty is unset");
+    let unknown = "0198f7c0-0000-7000-8000-000000000000";
+    let output =
+        Setup::new(folder.path()).run(&["admin", "issue-token", "--tenant", unknown, "--role", "owner"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("list-tenants"), "{said}");
 }
 
 #[test]
