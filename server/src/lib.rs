@@ -10,6 +10,7 @@ pub mod app;
 pub mod audit;
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod error;
 pub mod first_start;
 pub mod housekeeping;

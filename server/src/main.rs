@@ -12,6 +12,7 @@ use server::{
     app::App,
     clock::{Clock, SystemClock},
     config::Config,
+    demo::{self, Stage},
     first_start::{self, NewTenant},
     housekeeping, http,
     providers::resolve::SystemResolver,
@@ -47,6 +48,13 @@ enum Command {
     Serve,
     /// Work on jobs only.
     Worker,
+    /// Serve an installation to look at: a throw-away database with traces of the last days, and a
+    /// new one every second. Nothing that is configured or stored is touched.
+    Demo {
+        /// What the traces are drawn from; the same number gives the same ones.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Administer tenants, tokens and keys.
     #[command(subcommand)]
     Admin(admin::Command),
@@ -82,13 +90,29 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             print(&admin::run(command, &cli.config, &SystemClock).await?);
             Ok(())
         }
-        Command::Serve => serve(cli.config, true).await,
-        Command::Worker => serve(cli.config, false).await,
+        Command::Serve => serve(cli.config, Play::Serve).await,
+        Command::Worker => serve(cli.config, Play::Work).await,
+        Command::Demo { seed } => {
+            let stage = Stage::set(&mut cli.config)?;
+            serve(cli.config, Play::Demo { stage: &stage, seed }).await
+        }
     }
 }
 
+/// What a process does.
+#[derive(Clone, Copy)]
+enum Play<'a> {
+    /// Serves, and works on jobs unless told otherwise.
+    Serve,
+    /// Works on jobs only.
+    Work,
+    /// Serves a demo.
+    Demo { stage: &'a Stage, seed: u64 },
+}
+
 /// Starts everything, runs until a signal, stops everything.
-async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
+async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
+    let with_http = !matches!(play, Play::Work);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let bootstrap = match &config.bootstrap_api_key {
         Some(text) => Some(ApiKey::parse(text).context(
@@ -105,8 +129,10 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
             .await
             .with_context(|| "can't open the database")?;
     db.migrate().await.context("can't bring the schema up to date")?;
-    let made =
-        first_start::run(&db, bootstrap.clone(), clock.now()).await.context("the first start failed")?;
+    let made = match play {
+        Play::Demo { .. } => None,
+        _ => first_start::run(&db, bootstrap.clone(), clock.now()).await.context("the first start failed")?,
+    };
 
     let listener = match with_http {
         true => Some(
@@ -143,6 +169,10 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
     };
     if let Some(listener) = &listener {
         let url = format!("http://{}", listener.local_addr()?);
+        if let Play::Demo { seed, .. } = play {
+            let cast = demo::open(&app, seed).await.context("the demo could not be set up")?;
+            print(&demo::greeting(&app, &cast, &url)?);
+        }
         greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
         tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
     } else {
@@ -150,7 +180,12 @@ async fn serve(config: Config, with_http: bool) -> anyhow::Result<()> {
     }
     tokio::select! {
         () = run_until(&app, listener, &stop) => Ok(()),
-        () = twice => std::process::exit(1),
+        () = twice => {
+            if let Play::Demo { stage, .. } = play {
+                stage.clear();
+            }
+            std::process::exit(1)
+        }
     }
 }
 

@@ -50,8 +50,14 @@ impl Setup {
 
     /// Starts the server and waits until it says that it is ready.
     pub fn start(&self) -> ServerProcess {
+        self.start_with(&[])
+    }
+
+    /// The same with arguments.
+    pub fn start_with(&self, arguments: &[&str]) -> ServerProcess {
         let started = Instant::now();
-        let mut child = self.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = collect(child.stderr.take().unwrap());
         let lines = lines(child.stdout.take().unwrap());
         // From here on it is ended with the value, whatever happens.

@@ -1,0 +1,132 @@
+//! The demo: a throw-away installation that looks like one of an application in use.
+//!
+//! It is the server itself on a SQLite file in a temporary folder, filled through the same path
+//! as every ingest. What is drawn follows from the seed alone, times apart, which are counted
+//! back from now. Each part of the product adds its share in a file of its own: [`people`],
+//! [`history`], [`live`].
+
+mod draft;
+mod failures;
+mod history;
+mod live;
+mod people;
+mod stories;
+mod texts;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use api::profile;
+use fastrand::Rng;
+
+pub use self::people::Cast;
+use crate::{
+    app::App,
+    clock::new_id,
+    config::{self, Config, OidcSettings},
+};
+
+/// Name of the context in the profile of the command line.
+const CONTEXT: &str = "demo";
+
+/// The folder of a demo; it is removed with this value.
+#[derive(Debug)]
+pub struct Stage(PathBuf);
+
+impl Stage {
+    /// Makes the folder and turns the settings to it: nothing of the database, the keys and the
+    /// identity provider that may be configured is used.
+    ///
+    /// # Errors
+    /// When the folder can't be made.
+    pub fn set(config: &mut Config) -> anyhow::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("loupe-demo-{}", new_id().simple()));
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        config.data_dir.clone_from(&folder);
+        config.database_url = None;
+        config.database_read_url = None;
+        config.master_key = None;
+        config.session_secret = None;
+        config.oidc = OidcSettings::default();
+        config.bootstrap_api_key = None;
+        config.no_workers = false;
+        Ok(Self(folder))
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Removes it.
+    pub fn clear(&self) {
+        // What can't be removed is in the system's folder for temporary files.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Fills an empty installation, and goes on with a trace a second until the app stops.
+///
+/// # Errors
+/// When something can't be stored.
+pub async fn open(app: &Arc<App>, seed: u64) -> anyhow::Result<Cast> {
+    let mut rng = Rng::with_seed(seed);
+    let mut cast = people::make(app).await?;
+    cast.traces = history::fill(app, &cast, &mut rng).await?;
+    live::start(app, &cast, rng);
+    Ok(cast)
+}
+
+/// Writes the context of the demo, and answers what to tell whoever started it.
+///
+/// # Errors
+/// When the profile can't be written.
+pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<String> {
+    let token = cast.session(app)?;
+    let (projects, traces) = (cast.projects.len(), grouped(cast.traces));
+    let mut lines = format!(
+        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    match config::profile_folder() {
+        Some(folder) => {
+            profile::write_context(&folder, CONTEXT, url, Some(cast.key.reveal()), Some(&token))?;
+            let current = profile::Config::load(&folder)?.current;
+            let context = if current.as_deref() == Some(CONTEXT) { "" } else { " --context demo" };
+            lines.push_str(&format!(
+                "  owner    session token written to {} (context \"{CONTEXT}\")\n  next     in another terminal:   loupe console{context}\n",
+                folder.join(profile::CREDENTIALS_FILE).display()
+            ));
+        }
+        None => lines.push_str(&format!(
+            "  owner    export LOUPE_URL={url} LOUPE_SESSION_TOKEN={token}\n  next     in a terminal with these:   loupe console\n"
+        )),
+    }
+    lines.pop();
+    Ok(lines)
+}
+
+/// A number with a comma before every three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

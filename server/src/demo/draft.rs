@@ -1,0 +1,173 @@
+//! A trace being told: spans with times that fit into each other, ids that follow from the seed.
+
+use std::collections::BTreeMap;
+
+use api::{
+    SpanType, Timestamp,
+    ingest::{EventItem, SpanItem, TraceItem},
+    trace::RawObject,
+};
+use fastrand::Rng;
+use serde_json::{Value, value::RawValue};
+
+/// A trace of the JSON ingest, under construction. Times are microseconds.
+pub(super) struct Draft {
+    item: TraceItem,
+    spans: Vec<SpanItem>,
+    events: Vec<EventItem>,
+    start: i64,
+    /// Where the next step begins.
+    at: i64,
+}
+
+/// The place of a span within its draft.
+pub(super) type Place = usize;
+
+impl Draft {
+    /// A trace with a root span, which lasts until [`Draft::end`].
+    pub(super) fn new(rng: &mut Rng, name: &str, start: i64) -> Self {
+        let id = uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes()).into_uuid();
+        let item = TraceItem {
+            id: Some(id.to_string()),
+            started_at: Some(Timestamp::from_micros(start)),
+            ..TraceItem::default()
+        };
+        let mut draft = Self { item, spans: Vec::new(), events: Vec::new(), start, at: start };
+        draft.push(None, name, SpanType::Other, start, start);
+        draft
+    }
+
+    /// Adds a step below the root that takes so many milliseconds, after the last one.
+    pub(super) fn step(&mut self, name: &str, kind: SpanType, ms: i64) -> Place {
+        let start = self.at + 2_000;
+        self.at = start + ms * 1_000;
+        self.push(Some(0), name, kind, start, self.at)
+    }
+
+    /// Adds a step that begins together with the last one.
+    pub(super) fn beside(&mut self, name: &str, kind: SpanType, ms: i64) -> Place {
+        let last = self.spans.last().and_then(|it| it.start_time).map_or(self.at, Timestamp::micros);
+        let end = last + ms * 1_000;
+        self.at = self.at.max(end);
+        self.push(Some(0), name, kind, last, end)
+    }
+
+    /// Adds a step within another one, over the whole of it.
+    pub(super) fn within(&mut self, outer: Place, name: &str, kind: SpanType) -> Place {
+        let time = |it: Option<Timestamp>| it.map_or(self.at, Timestamp::micros);
+        let (start, end) =
+            self.spans.get(outer).map_or((self.at, self.at), |it| (time(it.start_time), time(it.end_time)));
+        self.push(Some(outer), name, kind, start, end)
+    }
+
+    /// A span, to be given texts.
+    pub(super) fn span(&mut self, place: Place) -> Option<&mut SpanItem> {
+        self.spans.get_mut(place)
+    }
+
+    /// What went in and came out of a span.
+    pub(super) fn texts(&mut self, place: Place, input: impl Into<String>, output: impl Into<String>) {
+        if let Some(span) = self.span(place) {
+            span.input = Some(input.into());
+            span.output = Some(output.into());
+        }
+    }
+
+    /// Makes a span the call of a model: tokens follow from its texts.
+    pub(super) fn call(&mut self, rng: &mut Rng, place: Place, model: &str) {
+        if let Some(span) = self.span(place) {
+            let tokens =
+                |text: &Option<String>| text.as_ref().map_or(0, |it| it.chars().count() as i64 / 4 + 1);
+            span.model = Some(model.to_owned());
+            // A system prompt, and whatever else goes along, is not shown.
+            span.prompt_tokens = Some(tokens(&span.input) + rng.i64(180..900));
+            span.completion_tokens = Some(tokens(&span.output) + rng.i64(0..24));
+            span.metadata = object(&serde_json::json!({
+                "gen_ai.request.temperature": f64::from(rng.u8(0..10)) / 10.0,
+                "gen_ai.request.max_tokens": 1_024,
+            }));
+        }
+    }
+
+    /// Lets a span fail: no output, and nothing that was paid for.
+    pub(super) fn fail(&mut self, place: Place, error: &str) {
+        if let Some(span) = self.span(place) {
+            span.error = Some(error.to_owned());
+            span.output = None;
+            (span.prompt_tokens, span.completion_tokens) = (None, None);
+        }
+    }
+
+    /// Notes something during a span.
+    pub(super) fn note(&mut self, place: Place, level: &str, message: &str) {
+        self.events.push(EventItem {
+            message: message.to_owned(),
+            id: Some(format!("event-{}", self.events.len())),
+            span_id: Some(place.to_string()),
+            level: Some(level.to_owned()),
+            metadata: None,
+        });
+    }
+
+    /// Who asked, in which conversation, of which version in which environment.
+    pub(super) fn told_by(&mut self, user: &str, session: Option<&str>, tags: &[(&str, &str)]) {
+        self.item.user_id = Some(user.to_owned());
+        self.item.session_id = session.map(str::to_owned);
+        let tag = |(key, value): &(&str, &str)| ((*key).to_owned(), Value::from(*value));
+        self.item.tags = Some(tags.iter().map(tag).collect::<BTreeMap<_, _>>());
+    }
+
+    /// Data of the application about the whole trace.
+    pub(super) fn about(&mut self, metadata: &Value) {
+        self.item.metadata = object(metadata);
+    }
+
+    /// Ends the root with what the user asked and was answered, or with an error.
+    pub(super) fn end(mut self, input: &str, answer: Result<&str, &str>) -> TraceItem {
+        let end = self.at + 3_000;
+        if let Some(root) = self.spans.first_mut() {
+            root.end_time = Some(Timestamp::from_micros(end));
+            root.latency_ms = Some((end - self.start) / 1_000);
+            root.input = Some(input.to_owned());
+            root.output = answer.ok().map(str::to_owned);
+            root.error = answer.err().map(str::to_owned);
+        }
+        self.item.spans = Some(self.spans);
+        self.item.events = Some(self.events);
+        self.item
+    }
+
+    fn push(&mut self, parent: Option<Place>, name: &str, kind: SpanType, start: i64, end: i64) -> Place {
+        self.spans.push(SpanItem {
+            name: name.to_owned(),
+            kind: Some(kind),
+            id: Some(self.spans.len().to_string()),
+            parent_span_id: parent.map(|it| it.to_string()),
+            input: None,
+            output: None,
+            model: None,
+            latency_ms: Some((end - start) / 1_000),
+            cost: None,
+            error: None,
+            prompt_tokens: None,
+            completion_tokens: None,
+            metadata: None,
+            start_time: Some(Timestamp::from_micros(start)),
+            end_time: Some(Timestamp::from_micros(end)),
+        });
+        self.spans.len() - 1
+    }
+}
+
+fn object(value: &Value) -> Option<RawObject> {
+    RawValue::from_string(value.to_string()).ok()
+}
+
+/// Moves a whole trace in time, by microseconds.
+pub(super) fn shift(item: &mut TraceItem, by: i64) {
+    let spans = item.spans.iter_mut().flatten();
+    let times = spans.flat_map(|it| [&mut it.start_time, &mut it.end_time]);
+    for time in times.chain([&mut item.started_at]).flatten() {
+        *time = Timestamp::from_micros(time.micros() + by);
+    }
+}

@@ -1,0 +1,81 @@
+//! The last days: traces that are there when the demo starts.
+
+use std::sync::Arc;
+
+use api::ingest::TraceItem;
+use fastrand::Rng;
+use uuid::Uuid;
+
+use super::{
+    Cast,
+    stories::{Visit, nightly},
+};
+use crate::{
+    app::App,
+    ingest::{item, part::Part, prices::PriceBook, spans::Receipt},
+};
+
+/// Traces at the start.
+const TRACES: usize = 2_400;
+/// Traces that are stored in one go.
+const BATCH: usize = 200;
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// How far back it goes.
+const SPAN: i64 = 7 * DAY;
+
+/// Stores them; answers how many.
+pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Result<usize> {
+    let now = app.clock.now();
+    let mut scribe = Scribe::new(app, cast).await?;
+    let long = [(2_400, 9 * 3_600), (2_300, 33 * 3_600), (640, 57 * 3_600)];
+    for (pages, seconds) in long {
+        scribe.write(1, nightly(rng, now - seconds * SECOND, pages)).await?;
+    }
+    let mut told = long.len();
+    while told < TRACES {
+        let visit = Visit::draw(rng);
+        // More of today than of last week.
+        let mut at = now - (rng.f64().powf(1.7) * SPAN as f64) as i64 - 90 * SECOND;
+        for _ in 0..visit.turns {
+            if at > now - 90 * SECOND || told == TRACES {
+                break;
+            }
+            scribe.write(visit.project, visit.tell(rng, at)).await?;
+            told += 1;
+            at += rng.i64(15..240) * SECOND;
+        }
+    }
+    scribe.flush().await?;
+    Ok(told)
+}
+
+/// Stores items through the path of every ingest, some at once.
+pub(super) struct Scribe<'a> {
+    app: &'a App,
+    tenant: Uuid,
+    projects: Vec<Uuid>,
+    prices: Arc<PriceBook>,
+    parts: Vec<Part>,
+}
+
+impl<'a> Scribe<'a> {
+    pub(super) async fn new(app: &'a App, cast: &Cast) -> anyhow::Result<Self> {
+        let prices = app.known.price_book(cast.tenant).await?;
+        Ok(Self { app, tenant: cast.tenant, projects: cast.projects.clone(), prices, parts: Vec::new() })
+    }
+
+    pub(super) async fn write(&mut self, project: usize, item: TraceItem) -> anyhow::Result<()> {
+        let raw = serde_json::to_vec(&item)?;
+        let receipt =
+            Receipt { tenant_id: self.tenant, project_id: self.projects[project], now: self.app.clock.now() };
+        self.parts.push(item::part(item, &raw, receipt, &self.prices)?);
+        if self.parts.len() >= BATCH { self.flush().await } else { Ok(()) }
+    }
+
+    pub(super) async fn flush(&mut self) -> anyhow::Result<()> {
+        self.app.writer.store(std::mem::take(&mut self.parts), None).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Who is there: a tenant with projects, members and keys.
+
+use anyhow::Context;
+use api::{Plan, Role, Scope, member::MemberStatus};
+use entities::{api_key, member, project};
+use uuid::Uuid;
+
+use crate::{
+    access::{api_key::ApiKey, session::Claims},
+    app::App,
+    clock::new_id,
+    first_start,
+    store::{self, Connection},
+};
+
+/// The tenant of a demo.
+pub struct Cast {
+    /// The tenant.
+    pub tenant: Uuid,
+    /// Its projects, in the order of [`PROJECTS`].
+    pub projects: Vec<Uuid>,
+    /// An owner's key.
+    pub key: ApiKey,
+    /// Traces that are stored at the start.
+    pub traces: usize,
+}
+
+/// What the projects are called; each has stories of its own.
+pub const PROJECTS: [&str; 3] = ["support", "docs-search", "code-review"];
+
+const DAY: i64 = 86_400_000_000;
+/// Subject, role, days since they came, hours since they were last seen.
+const MEMBERS: &[(&str, Role, i64, i64)] = &[
+    ("ada@acme.example", Role::Owner, 41, 2),
+    ("benoit@acme.example", Role::Member, 38, 1),
+    ("chen@acme.example", Role::Member, 12, 27),
+    ("dora@acme.example", Role::Viewer, 5, 90),
+];
+
+/// Makes them.
+pub(super) async fn make(app: &App) -> anyhow::Result<Cast> {
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    let made =
+        first_start::create_tenant(&txn, "Acme (demo)", Plan::Business, None, None, now - 42 * DAY).await?;
+    let tenant = made.tenant_id;
+    let first = store::projects::get(&txn, tenant, made.project_id).await?.context("no project was made")?;
+    let mut projects = vec![first.id];
+    store::projects::replace(&txn, project::Model { name: PROJECTS[0].to_owned(), ..first.clone() }).await?;
+    for (name, age) in PROJECTS.into_iter().zip([42, 30, 11]).skip(1) {
+        let (id, at) = (new_id(), now - age * DAY);
+        projects.push(id);
+        let row =
+            project::Model { id, name: name.to_owned(), created_at: at, updated_at: at, ..first.clone() };
+        store::projects::add(&txn, row).await?;
+    }
+    for (subject, role, days, hours) in MEMBERS {
+        let row = member::Model {
+            tenant_id: tenant,
+            id: new_id(),
+            subject: (*subject).to_owned(),
+            role: role.as_str().to_owned(),
+            status: MemberStatus::Active.as_str().to_owned(),
+            created_at: now - days * DAY,
+            last_seen_at: now - hours * DAY / 24,
+            updated_at: now - days * DAY,
+        };
+        store::members::add(&txn, row).await?;
+    }
+    keys(&txn, &made.key, &projects, now).await?;
+    txn.commit().await?;
+    Ok(Cast { tenant, projects, key: made.secret, traces: 0 })
+}
+
+/// Keys as a team has them: one that reads, one a service, one that was revoked.
+async fn keys(
+    txn: &impl Connection,
+    first: &api_key::Model,
+    projects: &[Uuid],
+    now: i64,
+) -> anyhow::Result<()> {
+    let query = Scope::Query.as_str();
+    for (name, project, scopes, days, revoked) in [
+        ("dashboards", 0, query, 29, None),
+        ("docs search, production", 1, "", 30, None),
+        ("Benoit's laptop", 0, "", 20, Some(now - 3 * DAY)),
+    ] {
+        let secret = ApiKey::generate().map_err(|it| anyhow::anyhow!("no randomness: {it}"))?;
+        let row = api_key::Model {
+            id: new_id(),
+            project_id: projects.get(project).copied().unwrap_or(first.project_id),
+            hash: secret.hash().to_vec(),
+            name: name.to_owned(),
+            prefix: secret.prefix().to_owned(),
+            scopes: scopes.to_owned(),
+            role: Role::Member.as_str().to_owned(),
+            created_at: now - days * DAY,
+            revoked_at: revoked,
+            ..first.clone()
+        };
+        store::keys::add(txn, row).await?;
+    }
+    Ok(())
+}
+
+impl Cast {
+    /// An owner's session of 30 days.
+    ///
+    /// # Errors
+    /// When it can't be signed.
+    pub fn session(&self, app: &App) -> anyhow::Result<String> {
+        app.sessions.issue(&Claims {
+            sub: "local-owner".to_owned(),
+            tenant_id: self.tenant.to_string(),
+            role: Role::Owner.as_str().to_owned(),
+            exp: app.clock.now() / 1_000_000 + 30 * 86_400,
+            nbf: None,
+        })
+    }
+}

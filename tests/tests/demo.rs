@@ -1,0 +1,149 @@
+//! `loupe-server demo`, as a user starts it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::Duration,
+};
+
+use api::profile;
+use serde_json::Value;
+use tests::{
+    Caller,
+    process::{ServerProcess, Setup},
+};
+
+/// A demo of seed 7, its folder for temporary files and its profile.
+fn start(folder: &Path) -> ServerProcess {
+    let temporary = folder.join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    Setup::new(folder)
+        .with("TMPDIR", temporary.to_str().unwrap())
+        .with("LOUPE_CONFIG_DIR", folder.join("profile").to_str().unwrap())
+        // What is configured must not be touched.
+        .with("LOUPE_DATABASE_URL", &format!("sqlite://{}", folder.join("own.db").display()))
+        .with("LOUPE_DATA_DIR", folder.join("own").to_str().unwrap())
+        .with("LOUPE_BOOTSTRAP_API_KEY", "no key at all")
+        .start_with(&["demo", "--seed", "7"])
+}
+
+/// Asks it to stop, and looks that nothing is left.
+fn stop(mut demo: ServerProcess, folder: &Path) {
+    demo.terminate();
+    assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());
+    assert_eq!(std::fs::read_dir(folder.join("tmp")).unwrap().count(), 0, "something is left");
+    assert!(!folder.join("own.db").exists() && !folder.join("own").exists());
+}
+
+/// The session of the context `demo`.
+fn owner(demo: &ServerProcess, folder: &Path) -> Caller {
+    let secrets = profile::Credentials::load(&folder.join("profile")).unwrap();
+    Caller::new(&demo.url, secrets.contexts["demo"].session_token.as_deref())
+}
+
+/// Every trace of before the start, by id, without what is counted back from now.
+async fn history(caller: &Caller) -> BTreeMap<String, Value> {
+    let (mut all, mut cursor) = (BTreeMap::new(), String::new());
+    // The oldest project was made 42 days before the start; what is told later began at most a
+    // minute before it was, and the history ends before that.
+    let projects = caller.get("/v1/projects").await.ok();
+    let oldest = projects["projects"].as_array().unwrap().last().unwrap()["created_at"].as_str().unwrap();
+    let oldest: api::Timestamp = oldest.parse().unwrap();
+    let to = api::Timestamp::from_micros(oldest.micros() + (42 * 86_400 - 80) * 1_000_000);
+    loop {
+        let page = caller.get(&format!("/v1/traces?preview=true&limit=200&to={to}{cursor}")).await.ok();
+        for mut trace in page["traces"].as_array().unwrap().iter().cloned() {
+            for time in ["started_at", "ended_at", "project_id", "ready"] {
+                trace.as_object_mut().unwrap().remove(time);
+            }
+            all.insert(trace["id"].as_str().unwrap().to_owned(), trace);
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return all,
+        }
+    }
+}
+
+async fn count(caller: &Caller, path: &str, list: &str) -> usize {
+    caller.get(path).await.ok()[list].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_demo_is_alive_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = start(folder.path());
+    assert!(demo.greeting.contains("3 projects, 2,400 traces"), "{}", demo.greeting);
+    assert!(demo.greeting.trim_end().ends_with("loupe console"), "{}", demo.greeting);
+    let owner = owner(&demo, folder.path());
+    let before = owner.get("/v1/traces?limit=1").await.ok()["traces"][0]["id"].clone();
+
+    let traces = history(&owner).await;
+    assert_eq!(traces.len(), 2_400);
+    let texts: String = traces.values().filter_map(|it| it["input"].as_str()).collect();
+    assert!(texts.contains('注') && texts.contains('👟') && texts.contains('ن'));
+    assert_eq!(traces.values().filter(|it| it["span_count"].as_i64() > Some(600)).count(), 3);
+    assert!(traces.values().filter(|it| !it["cost"].is_null()).count() > 2_000);
+    for failure in ["timeout", "rate_limit", "invalid_response", "context_length"] {
+        assert!(
+            count(&owner, &format!("/v1/traces?failure_type={failure}"), "traces").await > 2,
+            "{failure}"
+        );
+    }
+    for tag in ["env:production", "env:staging", "vip", "job:nightly"] {
+        assert!(count(&owner, &format!("/v1/traces?tag={tag}"), "traces").await > 0, "{tag}");
+    }
+    assert_eq!(count(&owner, "/v1/projects", "projects").await, 3);
+    assert_eq!(count(&owner, "/v1/apikeys", "apikeys").await, 4);
+    assert!(count(&owner, "/v1/members", "members").await >= 4);
+    assert_eq!(count(&owner, "/v1/sessions?limit=200", "sessions").await, 200);
+
+    let mut changed = false;
+    for _ in 0..100 {
+        let now = owner.get("/v1/traces?limit=1").await.ok()["traces"][0]["id"].clone();
+        changed |= now != before;
+        if changed {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(changed, "no new trace came");
+    stop(demo, folder.path());
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_traces() {
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let demo = start(folder.path());
+        seen.push(history(&owner(&demo, folder.path())).await);
+        stop(demo, folder.path());
+    }
+    let ids = |i: usize| seen[i].keys().collect::<BTreeSet<_>>();
+    assert_eq!(ids(0), ids(1));
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[tokio::test]
+async fn a_demo_does_not_take_the_place_of_another_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile");
+    profile::write_context(&profile, "work", "https://loupe.example", Some("lp_secret"), None).unwrap();
+    let demo = start(folder.path());
+    assert!(demo.greeting.trim_end().ends_with("loupe console --context demo"), "{}", demo.greeting);
+    let config = profile::Config::load(&profile).unwrap();
+    assert_eq!(config.current.as_deref(), Some("work"));
+    assert_eq!(config.contexts["demo"].url.as_deref(), Some(demo.url.as_str()));
+    let secrets = profile::Credentials::load(&profile).unwrap();
+    assert_eq!(secrets.contexts["work"].api_key.as_deref(), Some("lp_secret"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |file: &str| std::fs::metadata(profile.join(file)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(profile::CREDENTIALS_FILE), mode(profile::CONFIG_FILE)), (0o600, 0o600));
+    }
+    stop(demo, folder.path());
+}
