@@ -96,7 +96,7 @@ async fn a_demo_is_alive_and_leaves_nothing() {
         assert!(count(&owner, &format!("/v1/traces?tag={tag}"), "traces").await > 0, "{tag}");
     }
     assert_eq!(count(&owner, "/v1/projects", "projects").await, 3);
-    assert_eq!(count(&owner, "/v1/apikeys", "apikeys").await, 4);
+    assert_eq!(count(&owner, "/v1/apikeys", "apikeys").await, 3);
     assert!(count(&owner, "/v1/members", "members").await >= 4);
     assert_eq!(count(&owner, "/v1/sessions?limit=200", "sessions").await, 200);
 
