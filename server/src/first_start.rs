@@ -43,11 +43,12 @@ pub async fn run(db: &Db, key: Option<ApiKey>, now: i64) -> anyhow::Result<Optio
         txn.rollback().await?;
         return Ok(None);
     }
-    let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
-    // Of two processes that start at once, the second fails here and finds the work done.
+    // Of two processes that start at once, the second waits and fails here, and finds the work
+    // done: before anything else, because both may bring the same key.
     if let Err(error) = store::settings::add(&txn, DONE, &now.to_string()).await {
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
+    let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
     txn.commit().await?;
     Ok(Some(made))
 }

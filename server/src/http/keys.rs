@@ -69,8 +69,8 @@ pub async fn create(
         return Err(Problem::field("expires_at", "lies in the past").into());
     }
     let project = match body.project_id {
-        Some(id) => store::projects::get(&app.db.write, caller.tenant_id, id).await?,
-        None => store::projects::oldest_active(&app.db.write, caller.tenant_id).await?,
+        Some(id) => store::projects::get(app.db.current(), caller.tenant_id, id).await?,
+        None => store::projects::oldest_active(app.db.current(), caller.tenant_id).await?,
     };
     let project = project.ok_or_else(|| not_found("project"))?;
     let key = ApiKey::generate().map_err(|it| anyhow::anyhow!("no randomness: {it}"))?;

@@ -1,16 +1,20 @@
 //! The project that an ingest goes to.
 
 use api::ErrorCode;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use uuid::Uuid;
 
 use super::projects;
 use crate::{
     access::{Caller, Credential},
     app::App,
+    audit,
     error::{Problem, Result, problem},
-    store,
+    store::{self, Connection},
 };
+
+/// The header that names a project.
+pub const HEADER: HeaderName = HeaderName::from_static("x-project-name");
 
 /// Projects that come into being by being named, a tenant.
 const MAX_PROJECTS: u64 = 100;
@@ -29,7 +33,7 @@ pub async fn own(app: &App, caller: &Caller) -> Result<Uuid> {
             }
         }
         Credential::Session { .. } => {
-            let project = store::projects::oldest_active(&app.db.read, caller.tenant_id).await?;
+            let project = store::projects::oldest_active(app.db.current(), caller.tenant_id).await?;
             project.map(|it| it.id).ok_or_else(archived_or_missing)
         }
     }
@@ -45,7 +49,7 @@ pub async fn named(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
     let known = match app.known.project_named(tenant, &name).await? {
         Some(known) => Some(known),
         None => {
-            create(app, tenant, &name).await?;
+            create(app, caller, &name).await?;
             app.known.project_named(tenant, &name).await?
         }
     };
@@ -60,25 +64,50 @@ pub async fn named(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
 /// # Errors
 /// `validation_failed` when it is not readable text.
 pub fn header_name(headers: &HeaderMap) -> Result<Option<String>> {
-    let Some(value) = headers.get("x-project-name") else { return Ok(None) };
+    let Some(value) = headers.get(HEADER) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes())
         .map_err(|_| Problem::field("X-Project-Name", "must be UTF-8 text"))?;
     Ok(Some(text.to_owned()).filter(|it| !it.trim().is_empty()))
 }
 
-async fn create(app: &App, tenant: Uuid, name: &str) -> Result<()> {
+async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
+    let tenant = caller.tenant_id;
+    // Looked at without a lock first: whoever names again and again what can't be made must not
+    // hold others up.
+    if !is_missing(app.db.current(), tenant, name).await? {
+        return Ok(());
+    }
     let txn = app.db.begin().await?;
     // Many requests may name new projects at once; the tenant may not have more for it.
     store::tenants::lock(&txn, tenant).await?;
-    if store::projects::by_name(&txn, tenant, name).await?.is_some() {
+    if !is_missing(&txn, tenant, name).await? {
         return Ok(());
     }
-    if store::projects::count(&txn, tenant).await? >= MAX_PROJECTS {
+    let row = projects::new(tenant, name.to_owned(), app.clock.now());
+    match store::projects::add(&txn, row.clone()).await {
+        // Making one by request, or renaming one, takes no lock.
+        Err(error) if store::is_duplicate(&error) => return Ok(()),
+        added => added?,
+    }
+    audit::record(&txn, caller, projects::made(&row), row.created_at).await?;
+    Ok(txn.commit().await?)
+}
+
+/// Whether a project has to be made; false if it is there.
+///
+/// # Errors
+/// `validation_failed` when it may not be made.
+async fn is_missing(db: &impl Connection, tenant: Uuid, name: &str) -> Result<bool> {
+    // In this order: the one that made the tenant full may be the one that is named.
+    let projects = store::projects::count(db, tenant).await?;
+    if store::projects::by_name(db, tenant, name).await?.is_some() {
+        return Ok(false);
+    }
+    if projects >= MAX_PROJECTS {
         let message = format!("there is no such project, and the tenant has {MAX_PROJECTS} already");
         return Err(Problem::field("project_name", message).into());
     }
-    store::projects::add(&txn, projects::new(tenant, name.to_owned(), app.clock.now())).await?;
-    Ok(txn.commit().await?)
+    Ok(true)
 }
 
 fn archived(what: &str) -> crate::error::Error {

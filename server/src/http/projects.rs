@@ -29,6 +29,7 @@ use crate::{
     store::{
         DbError, is_duplicate,
         projects::{self as store, Show},
+        tenants,
     },
 };
 
@@ -65,7 +66,7 @@ pub async fn detail(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Project>> {
-    let row = store::get(&app.db.read, caller.tenant_id, path_id(&id)?).await?;
+    let row = store::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
     row.map(|it| Json(wire(it))).ok_or_else(|| not_found("project"))
 }
 
@@ -85,8 +86,7 @@ pub async fn create(
     };
     let txn = app.db.begin().await?;
     store::add(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
-    let made = json!({"name": row.name, "retention_days": row.retention_days});
-    audit::record(&txn, &caller, Event::of(Action::ProjectCreate).on(row.id).with(made), now).await?;
+    audit::record(&txn, &caller, made(&row), now).await?;
     app.commit(txn).await?;
     Ok((StatusCode::CREATED, Json(wire(row))))
 }
@@ -150,14 +150,16 @@ pub async fn unarchive(
 async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Result<Json<Project>> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
-    // Two projects archived at the same time must not both be told that the other remains.
-    let active = store::lock_active(&txn, tenant).await?;
-    let was = store::get(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
+    if archive {
+        // Two projects archived at the same time must not both be told that the other remains.
+        tenants::lock(&txn, tenant).await?;
+    }
+    let was = store::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
     // Already as asked: nothing changes.
     if was.archived_at.is_some() == archive {
         return Ok(Json(wire(was)));
     }
-    if archive && active.iter().all(|it| *it == id) {
+    if archive && !store::another_is_active(&txn, tenant, id).await? {
         return Err(problem(
             ErrorCode::CannotArchiveLast,
             "this is the tenant's last active project and can't be archived",
@@ -184,6 +186,12 @@ pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
         created_at: now,
         updated_at: now,
     }
+}
+
+/// What is written down of a project that was made.
+pub fn made(row: &project::Model) -> Event {
+    let detail = json!({"name": row.name, "retention_days": row.retention_days});
+    Event::of(Action::ProjectCreate).on(row.id).with(detail)
 }
 
 /// A name as it is stored.

@@ -109,20 +109,18 @@ pub async fn add(db: &impl ConnectionTrait, row: project::Model) -> Result<(), D
     Ok(())
 }
 
-/// Locks the tenant's projects against other changes of their state until the transaction
-/// ends, and answers how many take traces.
+/// Whether a project other than this one takes traces.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn lock_active(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Uuid>, DbErr> {
-    let rows = project::Entity::find()
+pub async fn another_is_active(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
+    let other = project::Entity::find()
         .filter(project::Column::TenantId.eq(tenant))
+        .filter(project::Column::Id.ne(id))
         .filter(project::Column::ArchivedAt.is_null())
-        .order_by_asc(project::Column::Id)
-        .lock_exclusive()
-        .all(txn)
+        .one(db)
         .await?;
-    Ok(rows.into_iter().map(|it| it.id).collect())
+    Ok(other.is_some())
 }
 
 /// One project, locked until the transaction ends.

@@ -4,7 +4,7 @@ use api::Plan;
 use entities::{external_tenant, tenant};
 use sea_orm::{
     ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder,
-    QuerySelect, Set,
+    QuerySelect, Set, sea_query::LockType,
 };
 use uuid::Uuid;
 
@@ -51,7 +51,9 @@ pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
 /// # Errors
 /// When the database fails.
 pub async fn lock(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
-    tenant::Entity::find_by_id(tenant).lock_exclusive().one(txn).await.map(drop)
+    // Not the strongest lock: that one would also stop whoever adds a row that refers to the
+    // tenant, and two who add the same project would wait for each other.
+    tenant::Entity::find_by_id(tenant).lock(LockType::NoKeyUpdate).one(txn).await.map(drop)
 }
 
 /// Adds a tenant.

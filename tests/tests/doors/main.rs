@@ -11,4 +11,7 @@ mod known;
 mod members;
 mod projects;
 mod quotas;
+mod races;
 mod rates;
+mod streams;
+mod timing;

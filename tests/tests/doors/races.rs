@@ -1,0 +1,169 @@
+//! What happens between the statements of others.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use api::{Plan, Role};
+use futures::future::join_all;
+use reqwest::Method;
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, Set};
+use serde_json::json;
+use server::{access::api_key::ApiKey, first_start};
+use tests::{On, TestApp, app::START, on_both_databases};
+
+/// Long enough that a request waits for the transaction of the test.
+const A_WHILE: Duration = Duration::from_millis(400);
+
+/// A change that is committed while a project is unarchived is not undone by it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unarchiving_keeps_what_was_changed_meanwhile() {
+    let app = TestApp::on(On::Postgres).await;
+    let owner = app.session(Role::Owner);
+    let made = owner.post("/v1/projects", &json!({"name": "old"})).await.ok();
+    let path = format!("/v1/projects/{}", made["id"].as_str().unwrap());
+    owner.post(&format!("{path}/archive"), &json!({})).await.ok();
+
+    let txn = app.app.db.begin().await.unwrap();
+    let id = made["id"].as_str().unwrap().parse().unwrap();
+    let row = server::store::projects::lock(&txn, app.tenant, id).await.unwrap().unwrap();
+    let mut row = row.into_active_model();
+    row.name = Set("new".to_owned());
+    row.update(&txn).await.unwrap();
+    let unarchived = tokio::spawn({
+        let (owner, path) = (owner.clone(), path.clone());
+        async move { owner.post(&format!("{path}/unarchive"), &json!({})).await.ok() }
+    });
+    tokio::time::sleep(A_WHILE).await;
+    txn.commit().await.unwrap();
+    assert_eq!(unarchived.await.unwrap()["name"], "new");
+    let now = owner.get(&path).await.ok();
+    assert_eq!((&now["name"], &now["status"]), (&json!("new"), &json!("active")));
+    app.stop().await;
+}
+
+on_both_databases! {
+    /// Traces that name a project, and whoever makes it at the same moment, get on with each other.
+    async fn a_project_is_named_while_it_is_made(app: TestApp) {
+        let (key, owner) = (app.full_key(), app.session(Role::Owner));
+        let began = Instant::now();
+        for n in 0..tests::rounds(40) {
+            let name = json!(format!("p{n}"));
+            let all = (0..6).map(|i| {
+                let (key, owner, name) = (key.clone(), owner.clone(), name.clone());
+                async move {
+                    match i % 3 {
+                        0 => key.post("/v1/ingest", &json!({"project_name": name})).await,
+                        1 => key.post("/v1/ingest/batch", &json!({"traces": [{"project_name": name}]})).await,
+                        _ => owner.post("/v1/projects", &json!({"name": name})).await,
+                    }
+                }
+            });
+            for reply in join_all(all).await {
+                assert!([200, 201, 409].contains(&reply.status), "{} {}", reply.status, reply.text());
+                assert!(!reply.text().contains("\"rejected\":1"), "{}", reply.text());
+            }
+        }
+        // A deadlock is dissolved only after a second.
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+}
+
+/// Whoever waits for the same slice of a limit waits no longer than the one who asks for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_a_slice_twice() {
+    let app = TestApp::with(On::Postgres, Plan::Starter, &[]).await;
+    let key = app.full_key();
+    key.get("/v1/apikeys").await.is(403, "session_required");
+    let pool = app.app.db.postgres().clone();
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(pool.acquire().await.unwrap());
+    }
+    let began = Instant::now();
+    let told = join_all((0..6).map(|_| async {
+        let reply = key.get("/v1/apikeys").await;
+        (reply.status, began.elapsed())
+    }))
+    .await;
+    assert!(told.iter().any(|it| it.0 == 503), "{told:?}");
+    assert!(told.iter().all(|it| it.1 < Duration::from_secs(8)), "{told:?}");
+    drop(held);
+    key.get("/v1/apikeys").await.is(403, "session_required");
+    app.stop().await;
+}
+
+/// Of two servers that start at once on an empty database, both start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_first_starts_with_one_key() {
+    let app = TestApp::on(On::Postgres).await;
+    let db = &app.app.db;
+    entities::api_key::Entity::delete_many().exec(&db.write).await.unwrap();
+    entities::project::Entity::delete_many().exec(&db.write).await.unwrap();
+    entities::tenant::Entity::delete_many().exec(&db.write).await.unwrap();
+    let key = ApiKey::generate().unwrap();
+    let starts = (0..4).map(|_| first_start::run(db, Some(key.clone()), START));
+    let made: Vec<_> = join_all(starts).await.into_iter().map(|it| it.unwrap()).collect();
+    assert_eq!(made.iter().flatten().count(), 1);
+    assert_eq!(server::store::tenants::all(&db.write).await.unwrap().len(), 1);
+    app.stop().await;
+}
+
+/// What can only be refused does not wait for whoever writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_wait_for_no_writer() {
+    let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;
+    let (key, owner) = (app.full_key(), app.session(Role::Owner));
+    for subject in ["a", "b"] {
+        app.session_as(subject, Role::Viewer).get("/v1/me").await.ok();
+    }
+    owner.get("/v1/me").await.ok();
+    for n in 0..99 {
+        owner.post("/v1/projects", &json!({"name": format!("p{n}")})).await.ok();
+    }
+    key.get("/v1/me").await.ok();
+    let writing = app.app.db.begin().await.unwrap();
+    let within = Duration::from_secs(2);
+    let seatless = app.session_as("c", Role::Viewer);
+    tokio::time::timeout(within, seatless.get("/v1/me")).await.unwrap().is(402, "seat_limit_exceeded");
+    let item = json!({"project_name": "one more"});
+    tokio::time::timeout(within, key.post("/v1/ingest", &item)).await.unwrap().is(422, "validation_failed");
+    writing.rollback().await.unwrap();
+    app.stop().await;
+}
+
+/// What a caller began and did not stay for can be done again at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_leaves_while_its_key_is_taken_can_come_back() {
+    let app = TestApp::on(On::Postgres).await;
+    let key = Arc::new(app.full_key());
+    let send = |name: &str| {
+        let request = key.request(Method::POST, "/v1/ingest").header("idempotency-key", "a");
+        request.json(&json!({"id": name}))
+    };
+    key.send(send("x")).await.ok();
+    // The row of the key, put back by a transaction that is not committed: the next request
+    // waits for it, and leaves.
+    let row = entities::idempotency::Entity::find().one(&app.app.db.write).await.unwrap().unwrap();
+    entities::idempotency::Entity::delete_many().exec(&app.app.db.write).await.unwrap();
+    let txn = app.app.db.begin().await.unwrap();
+    entities::idempotency::Entity::insert(row.into_active_model().reset_all())
+        .exec_without_returning(&txn)
+        .await
+        .unwrap();
+    assert!(send("y").timeout(A_WHILE).send().await.is_err());
+    txn.rollback().await.unwrap();
+    // It was stored, or will be now.
+    let began = Instant::now();
+    loop {
+        let reply = key.send(send("y")).await;
+        if reply.status == 201 {
+            break;
+        }
+        reply.is(409, "idempotency_in_flight");
+        assert!(began.elapsed() < Duration::from_secs(5), "nobody answers for the key");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    app.stop().await;
+}
