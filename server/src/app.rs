@@ -1,6 +1,6 @@
 //! Everything that requests and jobs share, and the tasks that run beside them.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use semantics::prices::PriceTable;
 use tokio::sync::{Semaphore, broadcast};
@@ -9,13 +9,14 @@ use uuid::Uuid;
 
 use crate::{
     access::{master_key::MasterKey, oidc::Provider, seal::Sealer, session::Sessions},
+    audit::{self, Action},
     clock::Clock,
     config::Config,
     error::Result,
     http::{cursor::Cursors, routes},
     ingest::writer::Writer,
     known::Known,
-    limits::{Addresses, Limits},
+    limits::{Limits, LocalBuckets},
     providers::{Egress, resolve::Resolver},
     store::{self, Db, Transaction},
     telemetry::Telemetry,
@@ -47,8 +48,11 @@ pub struct App {
     pub prices: Arc<PriceTable>,
     /// Requests a minute of tenants.
     pub limits: Limits,
-    /// Requests a minute of whoever has no valid token.
-    pub addresses: Addresses,
+    /// Requests a minute of whoever has no valid token, by address: slows the guessing of keys. A
+    /// valid token is served whatever came before from its address, which others may share.
+    pub addresses: LocalBuckets<IpAddr>,
+    /// Refusals a minute that are written down, by tenant, actor and action.
+    pub refusals: LocalBuckets<(Uuid, String, Action)>,
     /// What is remembered of the database.
     pub known: Arc<Known>,
     /// Bytes of request bodies held in memory, in KiB.
@@ -85,7 +89,8 @@ impl App {
             sealer: Sealer::new(master),
             egress: Egress::new(&config.egress, vec![config.listen], resolver)?,
             limits: Limits::new(db.clone()),
-            addresses: Addresses::new(config.unauthenticated_per_minute),
+            addresses: LocalBuckets::new(config.unauthenticated_per_minute),
+            refusals: LocalBuckets::new(audit::REFUSALS),
             known: Arc::new(Known::new(db.clone(), Arc::clone(&prices))),
             prices,
             body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),

@@ -14,8 +14,12 @@ use crate::{
     store::{self, Connection, DbError},
 };
 
+/// Refusals of one action to one actor that are written down in a minute: enough to see that it
+/// was tried, too few to fill the log.
+pub const REFUSALS: u32 = 10;
+
 /// What is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// An API key was made.
     KeyCreate,

@@ -23,10 +23,22 @@ const SEEN: i64 = 3_600_000_000;
 /// `member_removed`, or `seat_limit_exceeded` when the plan has no seat left.
 pub async fn admit(app: &App, caller: &Caller) -> Result<()> {
     let Credential::Session { subject, .. } = &caller.credential else { return Ok(()) };
-    let now = app.clock.now();
     match app.known.member(caller.tenant_id, subject).await? {
         None => take_seat(app, caller, subject).await,
         Some(member) if member.status != MemberStatus::Active.as_str() => Err(removed()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Notes what is new about a member who was let in: the role, and about when it was seen. For
+/// requests within the limit alone, because each may write.
+///
+/// # Errors
+/// When the database fails.
+pub async fn note(app: &App, caller: &Caller) -> Result<()> {
+    let Credential::Session { subject, .. } = &caller.credential else { return Ok(()) };
+    let now = app.clock.now();
+    match app.known.member(caller.tenant_id, subject).await? {
         Some(member) if member.role != caller.role.as_str() => note_role(app, caller, &member, now).await,
         Some(member) if member.last_seen_at + SEEN <= now => {
             let before = app.known.generation();
@@ -34,15 +46,15 @@ pub async fn admit(app: &App, caller: &Caller) -> Result<()> {
             app.known.remember_member(row, before);
             Ok(())
         }
-        Some(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
 async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
     let (tenant, now, before) = (caller.tenant_id, app.clock.now(), app.known.generation());
-    // Looked at without the lock first: whoever is turned away again and again must not hold
+    // Looked at without a lock first: whoever is turned away again and again must not hold
     // others up.
-    refuse_if_full(&app.db.write, caller).await?;
+    refuse_if_full(app.db.current(), caller).await?;
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     if let Some(member) = store::members::by_subject(&txn, tenant, subject).await? {

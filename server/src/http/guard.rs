@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 use super::{address::ClientAddress, auth, idempotency, outer::RequestId};
 use crate::{
-    access::{Access, Caller, plans::Bucket},
+    access::{Access, Caller, plans::Bucket, seats},
     app::App,
-    audit::{self, Action, Event},
+    audit::{self, Action, Actor, Event},
     error::{Error, Problem, Result, Unwritten, internal, problem},
     limits::Verdict,
 };
@@ -96,6 +96,9 @@ async fn take(guard: &Guard, caller: &Caller) -> Result<Verdict> {
 
 /// The request of a known caller within the limit.
 async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Next) -> Response {
+    if let Err(error) = seats::note(&guard.app, &caller).await {
+        return error.into_response();
+    }
     let target = guard.audited.is_some().then(|| request.uri().path().to_owned());
     let response = match guard.access.check(&caller) {
         Err(problem) => Error::from(problem).into_response(),
@@ -121,11 +124,15 @@ async fn write_down(app: &App, caller: &Caller, action: Action, path: &str, code
     if !matches!(code.status(), 402 | 403 | 409) {
         return;
     }
+    let (actor, now) = (Actor::from(caller), app.clock.now());
+    if !app.refusals.take((actor.tenant_id, actor.id.clone(), action), now).allowed {
+        return;
+    }
     let mut event = Event::of(action);
     if let Some(id) = path.split('/').find_map(|it| Uuid::parse_str(it).ok()) {
         event = event.on(id);
     }
-    if let Err(error) = audit::refused(&app.db.write, caller, event, code.as_str(), app.clock.now()).await {
+    if let Err(error) = audit::refused(&app.db.write, actor, event, code.as_str(), now).await {
         tracing::warn!(%error, action = action.as_str(), "a refusal could not be written down");
     }
 }
@@ -138,10 +145,13 @@ async fn nobody(app: &App, request: Request, next: Next) -> Response {
     response
 }
 
-/// Who can't be let in is told so as often as the address may ask.
+/// Who can't be let in is told so as often as the address may ask; who could not be judged is
+/// told that in any case.
 fn turned_away(app: &App, request: &Request, error: Error) -> Response {
     let verdict = app.addresses.take(address(request).bucket_key(), app.clock.now());
-    let mut response = if verdict.allowed { error.into_response() } else { too_many(app, verdict) };
+    let response = error.into_response();
+    let served = verdict.allowed || response.status().is_server_error();
+    let mut response = if served { response } else { too_many(app, verdict) };
     tell(response.headers_mut(), verdict);
     response
 }

@@ -34,8 +34,8 @@ pub(super) struct Window {
     taken: u64,
     /// Size of the next slice.
     slice: u64,
-    /// Nothing is left to take.
-    exhausted: bool,
+    /// The limit of which nothing is left to take; with another plan there may be.
+    exhausted: Option<u64>,
 }
 
 impl Window {
@@ -48,7 +48,7 @@ impl Window {
 
     /// How many requests to fetch before the next one can be judged; none if that can be done now.
     pub(super) fn wants(&mut self, limit: u64) -> Option<u64> {
-        if self.used < self.leased || self.exhausted {
+        if self.used < self.leased.min(limit) || self.exhausted == Some(limit) {
             return None;
         }
         // Doubled each time: a process that serves much asks rarely, one that serves little
@@ -57,11 +57,11 @@ impl Window {
         Some(self.slice)
     }
 
-    /// Takes in what the database granted, and how much is taken by all now.
-    pub(super) fn grant(&mut self, granted: u64, taken: u64) {
+    /// Takes in what the database granted of this limit, and how much is taken by all now.
+    pub(super) fn grant(&mut self, granted: u64, taken: u64, limit: u64) {
         self.leased += granted;
         self.taken = taken;
-        self.exhausted = granted == 0;
+        self.exhausted = (granted == 0).then_some(limit);
     }
 
     /// Requests taken from the database so far.
@@ -71,10 +71,12 @@ impl Window {
 
     /// Serves one request, if one is left.
     pub(super) fn take(&mut self, limit: u64) -> Verdict {
-        let allowed = self.used < self.leased;
+        // What was leased under a larger limit is not served under a smaller one.
+        let allowed = self.used < self.leased.min(limit);
         self.used += u64::from(allowed);
         let remaining = if allowed {
-            limit.saturating_sub(self.taken).saturating_add(self.leased - self.used).min(limit)
+            let left = limit.saturating_sub(self.taken).saturating_add(self.leased - self.used);
+            left.min(limit - self.used)
         } else {
             0
         };
@@ -97,7 +99,7 @@ mod tests {
     fn serve(window: &mut Window, taken: &mut u64, limit: u64) -> bool {
         if let Some(wanted) = window.wants(limit) {
             let (granted, now) = database(taken, wanted, limit);
-            window.grant(granted, now);
+            window.grant(granted, now, limit);
         }
         window.take(limit).allowed
     }
@@ -139,10 +141,25 @@ mod tests {
     }
 
     #[test]
+    fn another_limit_counts_at_once() {
+        let mut window = Window::default();
+        window.turn_to(60);
+        window.grant(2, 2, 2);
+        assert_eq!((window.take(2).remaining, window.take(2).remaining), (1, 0));
+        window.grant(0, 2, 2);
+        assert_eq!(window.wants(2), None);
+        assert!(window.wants(10).is_some());
+        window.grant(8, 10, 10);
+        assert_eq!(window.take(10).remaining, 7);
+        assert!(!window.take(3).allowed);
+        assert!(window.take(10).allowed);
+    }
+
+    #[test]
     fn another_minute_begins_anew_in_either_direction() {
         let mut window = Window::default();
         window.turn_to(120);
-        window.grant(1, 1);
+        window.grant(1, 1, 1);
         assert!(window.take(1).allowed);
         assert_eq!(window.take(1), Verdict { allowed: false, limit: 1, remaining: 0, resets_at: 180 });
         window.turn_to(60);

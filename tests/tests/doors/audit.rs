@@ -3,7 +3,7 @@
 use api::{Plan, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tests::{Caller, on_both_databases};
+use tests::{Caller, On, TestApp, on_both_databases};
 
 /// The records of an action, newest first.
 async fn records(owner: &Caller, action: &str) -> Vec<Value> {
@@ -82,6 +82,32 @@ on_both_databases! {
         assert_eq!((&keys[0]["result"], &keys[0]["actor"]["kind"]), (&json!("session_required"), &json!("api_key")));
     }
 
+    /// A project that comes into being by being named is made by somebody too.
+    async fn projects_made_by_naming_are_written_down(app: TestApp) {
+        app.full_key().post("/v1/ingest", &json!({"project_name": "named"})).await.ok();
+        let made = records(&app.session(Role::Owner), "project.create").await;
+        assert_eq!(made.len(), 1);
+        assert_eq!((&made[0]["detail"]["name"], &made[0]["actor"]["kind"]), (&json!("named"), &json!("api_key")));
+    }
+
+    /// Whoever is refused again and again does not fill the log.
+    async fn the_log_is_not_filled_by_refusals(app: TestApp) {
+        let query = app.new_key(Role::Member, &["query"]).await;
+        for _ in 0..60 {
+            query.post("/v1/projects", &json!({})).await.is(403, "scope_forbidden");
+        }
+        let owner = app.session(Role::Owner);
+        let refused = records(&owner, "project.create").await.len();
+        assert!((1..=20).contains(&refused), "{refused}");
+        // Others, other actions and the next minute are not concerned.
+        app.session_as("v", Role::Viewer).post("/v1/projects", &json!({})).await.is(403, "forbidden_role");
+        assert_eq!(records(&owner, "project.create").await.len(), refused + 1);
+        query.post("/v1/apikeys", &json!({})).await.is(403, "scope_forbidden");
+        app.advance(60);
+        query.post("/v1/projects", &json!({})).await.is(403, "scope_forbidden");
+        assert_eq!(records(&owner, "project.create").await.len(), refused + 2);
+    }
+
     async fn the_log_is_read_by_filters_and_pages(app: TestApp) {
         let owner = app.session_as("o", Role::Owner);
         for n in 0..5 {
@@ -105,4 +131,25 @@ on_both_databases! {
         let theirs = app.session_of(other, Role::Owner).get("/v1/audit-log?action=project.create").await.ok();
         assert_eq!(theirs["audit_log"], json!([]));
     }
+}
+
+/// A role that changes with every request is noted no more often than requests are served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_are_noted_within_the_limit() {
+    let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;
+    let owner = app.session(Role::Owner);
+    owner.get("/v1/me").await.ok();
+    let (viewer, member) = (app.session_as("v", Role::Viewer), app.session_as("v", Role::Member));
+    while viewer.get("/v1/projects").await.status != 429 {}
+    let noted = || async {
+        use sea_orm::{EntityTrait, PaginatorTrait};
+        entities::audit_record::Entity::find().count(&app.app.db.write).await.unwrap()
+    };
+    let before = noted().await;
+    for _ in 0..20 {
+        viewer.get("/v1/projects").await.is(429, "rate_limited");
+        member.get("/v1/projects").await.is(429, "rate_limited");
+    }
+    assert_eq!(noted().await, before);
+    app.stop().await;
 }

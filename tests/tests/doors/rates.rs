@@ -165,3 +165,47 @@ async fn guessing_is_slowed() {
     app.anonymous().get("/v1/traces").await.is(401, "unauthorized");
     app.stop().await;
 }
+
+/// Another plan counts at once, also for whoever has used up the limit of the one before.
+async fn another_plan_is_another_limit(database: On) {
+    let app = TestApp::with(database, Plan::Starter, &[]).await;
+    let key = app.full_key();
+    assert_eq!(serve(&key, "/v1/projects", 1_500).await, 1_200);
+    app.set_plan(Plan::Pro).await;
+    let reply = key.get("/v1/projects").await;
+    reply.ok();
+    assert_eq!(headers(&reply), (12_000, 12_000 - 1_201, RESET));
+    for _ in 0..9 {
+        key.get("/v1/projects").await.ok();
+    }
+    app.set_plan(Plan::Starter).await;
+    let refused = key.get("/v1/projects").await;
+    refused.is(429, "rate_limited");
+    assert_eq!(headers(&refused), (1_200, 0, RESET));
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_plan_is_another_limit_on_sqlite() {
+    another_plan_is_another_limit(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_plan_is_another_limit_on_postgres() {
+    another_plan_is_another_limit(On::Postgres).await;
+}
+
+/// A database that is away is no guessing: its callers are told to come back, and not that they
+/// came too often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_uses_up_no_bucket() {
+    let app = TestApp::with(On::Sqlite, Plan::Starter, &["--unauthenticated-per-minute", "3"]).await;
+    let key = app.new_key(Role::Owner, &[]).await;
+    app.app.db.read.clone().close().await.unwrap();
+    for _ in 0..10 {
+        let reply = key.get("/v1/projects").await;
+        reply.is(503, "overloaded");
+        assert_eq!(headers(&reply).2, RESET);
+    }
+    app.stop().await;
+}
