@@ -10,7 +10,7 @@ use api::ErrorCode;
 use axum::{
     body::{Body, Bytes},
     extract::Request,
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -20,7 +20,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use super::read;
+use super::{outer, project_of, read};
 use crate::{
     access::{Caller, Credential},
     app::App,
@@ -43,57 +43,82 @@ const MAX_ANSWER: usize = 1024 * 1024;
 
 /// Runs the request, unless one with the same key was answered or is running.
 pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
-    match claim(app, caller, request).await {
-        Ok(Claim::Run(request, claim)) => run(app, *request, next, claim).await,
-        Ok(Claim::Answered(response)) => response,
-        Err(error) => error.into_response(),
-    }
+    let (request, row) = match prepare(app, caller, request).await {
+        Ok(prepared) => prepared,
+        Err(error) => return error.into_response(),
+    };
+    // From here on to the end, whether or not the caller waits: a key that is taken needs
+    // somebody who answers or lets it go.
+    let (answer, answered) = oneshot::channel();
+    let task = Arc::clone(app);
+    app.spawn(async move {
+        // Who no longer waits will ask again.
+        _ = answer.send(answer_once(&task, request, next, row).await);
+    });
+    // The channel breaks only if the task panicked, which the handler within it can't make it do.
+    answered.await.unwrap_or_else(|_| Error::from(internal()).into_response())
 }
 
-enum Claim {
-    /// This request is the one; its row.
-    Run(Box<Request>, idempotency::Model),
-    /// Another one was.
-    Answered(Response),
-}
-
-async fn claim(app: &App, caller: &Caller, request: Request) -> Result<Claim> {
+/// The request with its body in memory, and the row that will stand for it.
+async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Request, idempotency::Model)> {
     let key_hash = key_hash(caller, &request)?;
     let (mut parts, body) = request.into_parts();
     let held = read::packed(app, &parts.headers, body).await?;
     let bytes = held.bytes.clone();
-    let mut digest = Sha256::new_with_prefix(parts.uri.query().unwrap_or_default());
-    digest.update([0]);
-    digest.update(&bytes);
-    let now = app.clock.now();
     let row = idempotency::Model {
         tenant_id: caller.tenant_id,
         key_hash,
-        body_hash: digest.finalize().to_vec(),
+        body_hash: body_hash(&parts, &bytes),
         holder: new_id(),
         status: None,
         content_type: None,
         body: None,
-        expires_at: now + GIVEN_UP,
+        expires_at: app.clock.now() + GIVEN_UP,
     };
-    match store::idempotency::claim(&app.db.write, &row, now).await? {
-        None => {
-            // Counted as long as the request has it.
-            parts.extensions.insert(Arc::new(held));
-            Ok(Claim::Run(Box::new(Request::from_parts(parts, Body::from(bytes))), row))
-        }
+    // Counted as long as the request has it.
+    parts.extensions.insert(Arc::new(held));
+    Ok((Request::from_parts(parts, Body::from(bytes)), row))
+}
+
+async fn answer_once(app: &App, request: Request, next: Next, row: idempotency::Model) -> Response {
+    match claim(app, &row).await {
+        Ok(None) => keep(app, row, outer::caught(next.run(request)).await).await,
+        Ok(Some(answered)) => answered,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Takes the key; the answer if the request was answered before.
+async fn claim(app: &App, row: &idempotency::Model) -> Result<Option<Response>> {
+    match store::idempotency::claim(&app.db.write, row, app.clock.now()).await? {
+        None => Ok(None),
         Some(other) if other.body_hash != row.body_hash => Err(problem(
             ErrorCode::IdempotencyKeyReused,
             "this Idempotency-Key was used with another body; use a new one for a new request",
         )),
         Some(idempotency::Model { status: Some(status), content_type, body, .. }) => {
-            Ok(Claim::Answered(replay(status, content_type, body)))
+            Ok(Some(replay(status, content_type, body)))
         }
         Some(_) => Err(problem(
             ErrorCode::IdempotencyInFlight,
             "a request with this Idempotency-Key is being worked on; try again shortly",
         )),
     }
+}
+
+/// What has to be the same for a request to be the same: the body, and what else says what it is
+/// about.
+fn body_hash(parts: &Parts, body: &[u8]) -> Vec<u8> {
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    let project = parts.headers.get(project_of::HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
+    let mut digest = Sha256::new();
+    for part in [query, project] {
+        digest.update(part);
+        // Neither of them can have a NUL in it.
+        digest.update([0]);
+    }
+    digest.update(body);
+    digest.finalize().to_vec()
 }
 
 /// What a key is remembered by: a key means nothing to another credential or on another path.
@@ -116,19 +141,6 @@ fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
         digest.update(part);
     }
     Ok(digest.finalize().to_vec())
-}
-
-/// Runs to the end, whether or not the caller waits for it.
-async fn run(app: &Arc<App>, request: Request, next: Next, claim: idempotency::Model) -> Response {
-    let (answer, answered) = oneshot::channel();
-    let task = Arc::clone(app);
-    app.spawn(async move {
-        let response = next.run(request).await;
-        // Who no longer waits will ask again.
-        _ = answer.send(keep(&task, claim, response).await);
-    });
-    // The channel breaks only if the handler panicked.
-    answered.await.unwrap_or_else(|_| Error::from(internal()).into_response())
 }
 
 /// Keeps an answer if it is a success, else lets the key go.

@@ -1,6 +1,6 @@
 //! The outermost layer: request ids, error bodies, panics.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
 use api::ErrorCode;
 use axum::{
@@ -17,7 +17,7 @@ use super::compress;
 use crate::{
     app::App,
     clock::new_id,
-    error::{Fault, Problem, Unwritten, internal},
+    error::{Error, Fault, Problem, Unwritten, internal},
 };
 
 /// Identifies a request, in both directions.
@@ -48,12 +48,7 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
-    let mut response = AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
-        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        response.extensions_mut().insert(Fault("a handler panicked".to_owned()));
-        response.extensions_mut().insert(Unwritten(internal()));
-        response
-    });
+    let mut response = caught(next.run(request)).await;
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
         tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");
     }
@@ -67,6 +62,12 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
+}
+
+/// What a handler answers, or that it panicked.
+pub async fn caught(handler: impl Future<Output = Response>) -> Response {
+    let caught = AssertUnwindSafe(handler).catch_unwind().await;
+    caught.unwrap_or_else(|_| Error::Internal(anyhow::anyhow!("a handler panicked")).into_response())
 }
 
 /// The caller's own id if it is 1 to 128 visible ASCII characters, else a new one.

@@ -38,6 +38,18 @@ on_both_databases! {
         assert!(!replayed(&post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await), "a day is over");
     }
 
+    /// The same body for another project is another request.
+    async fn a_project_in_a_header_is_part_of_the_request(app: TestApp) {
+        let key = app.full_key();
+        let to = async |project: &str| {
+            let request = key.request(Method::POST, "/v1/ingest").header("idempotency-key", "a");
+            key.send(request.header("x-project-name", project).json(&json!({"name": "n"}))).await
+        };
+        to("one").await.ok();
+        to("two").await.is(422, "idempotency_key_reused");
+        assert!(replayed(&to("one").await));
+    }
+
     async fn failures_are_not_kept(app: TestApp) {
         let key = app.full_key();
         post(&key, "/v1/ingest", "a", &json!({"latency_ms": -1})).await.is(422, "validation_failed");
@@ -93,6 +105,23 @@ on_both_databases! {
             }
         }
         assert!(replayed(&post(&owner, "/v1/projects", "p", &json!({"name": "only one"})).await));
+    }
+
+    /// Many that fail at once take the key from each other, and each is told what became of it.
+    async fn many_may_fail_at_once(app: TestApp) {
+        let key = app.full_key();
+        for n in 0..tests::rounds(40) {
+            let all = (0..16).map(|_| {
+                let (key, name) = (key.clone(), n.to_string());
+                async move { post(&key, "/v1/ingest", &name, &json!({"latency_ms": -1})).await }
+            });
+            for reply in futures::future::join_all(all).await {
+                match reply.status {
+                    422 => reply.is(422, "validation_failed"),
+                    _ => reply.is(409, "idempotency_in_flight"),
+                };
+            }
+        }
     }
 
     /// What a dead process began can be done after a while.
