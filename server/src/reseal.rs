@@ -3,6 +3,7 @@
 //! A server that has both keys opens a secret before and after; a row that a server changes
 //! meanwhile is left to it, because it seals with the first key too.
 
+use anyhow::ensure;
 use serde_json::json;
 
 use crate::{
@@ -24,7 +25,8 @@ pub struct Resealed {
 /// `actor`.
 ///
 /// # Errors
-/// When the database fails, or a secret can't be opened: it names the key that is missing.
+/// When the database fails; and, once all others are sealed anew, when a secret can't be opened:
+/// it names the key that is missing.
 pub async fn run(
     db: &Db,
     sealer: &Sealer,
@@ -32,6 +34,7 @@ pub async fn run(
     now: i64,
 ) -> anyhow::Result<Resealed> {
     let mut done = Resealed::default();
+    let mut unopened = Vec::new();
     for tenant in store::tenants::all(&db.write).await?.into_iter().map(|it| it.tenant_id) {
         let before = done.resealed;
         for column in sealed::ALL {
@@ -41,7 +44,15 @@ pub async fn run(
                     continue;
                 }
                 let place = column.place(tenant, &row);
-                let new = sealer.seal(place, &sealer.open(place, &old)?)?;
+                // One that is damaged must not keep the others from being sealed anew.
+                let secret = match sealer.open(place, &old) {
+                    Ok(secret) => secret,
+                    Err(error) => {
+                        unopened.push(format!("{row} of tenant {tenant}: {error}"));
+                        continue;
+                    }
+                };
+                let new = sealer.seal(place, &secret)?;
                 if sealed::replace(db, *column, tenant, &row, &old, &new).await? {
                     done.resealed += 1;
                 }
@@ -52,5 +63,12 @@ pub async fn run(
             audit::record(&db.write, actor(tenant), event, now).await?;
         }
     }
+    ensure!(
+        unopened.is_empty(),
+        "{} of {} secrets can't be opened and stay as they are, such as {}",
+        unopened.len(),
+        done.secrets,
+        unopened.first().map_or("", String::as_str)
+    );
     Ok(done)
 }

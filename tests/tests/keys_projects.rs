@@ -330,6 +330,20 @@ on_both_databases! {
         assert_eq!(named, 1);
     }
 
+    async fn prices_of_ones_own_are_bounded(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        let price = json!({"input_per_million": 1.0, "output_per_million": 2.0});
+        let parsed = serde_json::from_value(price.clone()).unwrap();
+        let txn = app.app.db.begin().await.unwrap();
+        for n in 0..999 {
+            server::store::prices::set(&txn, app.tenant, &format!("m{n}"), &parsed, 0).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        owner.put("/v1/models/the-last", &price).await.ok();
+        owner.put("/v1/models/one-more", &price).await.is(422, "validation_failed");
+        owner.put("/v1/models/m5", &price).await.ok();
+    }
+
     async fn a_tenants_own_price_counts_from_then_on(app: TestApp) {
         let (owner, key) = (app.session(Role::Owner), app.full_key());
         let cost = async |model: &str| {

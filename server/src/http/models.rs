@@ -20,6 +20,9 @@ use crate::{
     store,
 };
 
+/// Prices that a tenant can set: all of them are in memory while it ingests.
+const MAX_PRICES: usize = 1_000;
+
 /// List all prices that apply to the tenant, by name.
 #[utoipa::path(get, path = "/v1/models", tag = "Models", responses((status = 200, body = ModelList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<ModelList>> {
@@ -56,6 +59,12 @@ pub async fn set(
         return Err(Problem::field(field, "must lie between 0 and 1,000,000 US dollars").into());
     }
     let now = app.clock.now();
+    let own = store::prices::all(app.db.current(), caller.tenant_id).await?;
+    if own.len() >= MAX_PRICES && !own.contains_key(&name) {
+        return Err(
+            Problem::field("name", format!("the tenant has {MAX_PRICES} prices of its own already")).into()
+        );
+    }
     let txn = app.db.begin().await?;
     store::prices::set(&txn, caller.tenant_id, &name, &price, now).await?;
     audit::record(&txn, &caller, Event::of(Action::PriceSet).on(&name).with(json!(price)), now).await?;

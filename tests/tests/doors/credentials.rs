@@ -180,6 +180,23 @@ on_both_databases! {
         let missing = reseal::run(&app.app.db, &Sealer::new(&MasterKey::parse(old).unwrap()), actor, 0).await;
         assert!(missing.unwrap_err().to_string().contains("`new`"));
     }
+
+    /// One secret that is damaged does not keep the others under the old key.
+    async fn a_damaged_secret_is_named_and_left(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        for provider in ["anthropic", "openai"] {
+            put(&owner, provider, &json!({"api_key": KEY})).await.ok();
+        }
+        let mut damaged = rows(app).await[0].clone().into_active_model();
+        damaged.sealed_key = Set(vec![1, 2, 3]);
+        damaged.update(&app.app.db.write).await.unwrap();
+        let both = MasterKey::parse(&format!("new:{},{MASTER_KEY}", MasterKey::generate().unwrap())).unwrap();
+        let both = Sealer::new(&both);
+        let actor = |tenant_id| Actor { tenant_id, kind: api::audit::ActorKind::Operator, id: "op".to_owned(), request_id: None };
+        let told = reseal::run(&app.app.db, &both, actor, tests::app::START).await.unwrap_err().to_string();
+        assert!(told.contains("1 of 2") && told.contains(&format!("anthropic of tenant {}", app.tenant)), "{told}");
+        assert!(both.is_current(&rows(app).await[1].sealed_key));
+    }
 }
 
 async fn plans_decide_what_a_credential_is_for(database: On) {
