@@ -1,0 +1,171 @@
+//! Whether time tells what answers do not: refused keys against one another, ids of others
+//! against ids of nobody. Measured, so it is run by hand on a quiet machine:
+//!
+//! `cargo nextest run -p tests --test doors --run-ignored only --no-capture timing`
+
+#![allow(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::time::Instant;
+
+use api::{Plan, Role};
+use entities::api_key;
+use reqwest::{Method, RequestBuilder};
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
+use serde_json::json;
+use server::{access::api_key::ApiKey, clock::new_id};
+use tests::{On, TestApp, app::START};
+
+/// Requests of each kind.
+const SAMPLES: usize = 10_000;
+
+/// Where the times of two kinds differ for certain (Welch's t, |t| of dudect).
+const CERTAIN: f64 = 4.5;
+
+/// Microseconds until a request is refused with this status.
+async fn timed(request: RequestBuilder, status: u16) -> f64 {
+    let began = Instant::now();
+    let reply = request.send().await.unwrap();
+    assert_eq!(reply.status().as_u16(), status, "{}", reply.url());
+    reply.bytes().await.unwrap();
+    began.elapsed().as_secs_f64() * 1e6
+}
+
+/// Mean, variance and median of the faster nine tenths: the slowest are the scheduler's.
+fn brief(times: &mut [f64]) -> (f64, f64, f64) {
+    times.sort_by(f64::total_cmp);
+    let kept = &times[..times.len() * 9 / 10];
+    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+    let variance = kept.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / (kept.len() - 1) as f64;
+    (mean, variance / kept.len() as f64, times[times.len() / 2])
+}
+
+/// Prints each kind beside the first one.
+fn report(what: &str, kinds: &mut [(&str, Vec<f64>)]) {
+    let first = brief(&mut kinds[0].1);
+    for (name, times) in kinds {
+        let (mean, error, median) = brief(times);
+        let t = (mean - first.0) / (error + first.1).sqrt();
+        let ratio = median / first.2 - 1.0;
+        let verdict = if t.abs() < CERTAIN { "" } else { "differs" };
+        println!(
+            "{what:<28} {name:<10} median {median:>7.1} µs {:>+6.1} %  t {t:>+7.2} {verdict}",
+            ratio * 100.0
+        );
+    }
+}
+
+/// Keys that were good once, some of them revoked and some expired.
+async fn past_keys(app: &TestApp, expired: bool) -> Vec<String> {
+    let mut secrets = Vec::with_capacity(SAMPLES);
+    let mut rows = Vec::new();
+    for _ in 0..SAMPLES {
+        let key = ApiKey::generate().unwrap();
+        rows.push(api_key::Model {
+            id: new_id(),
+            tenant_id: app.tenant,
+            project_id: app.project,
+            hash: key.hash().to_vec(),
+            name: "past".to_owned(),
+            prefix: key.prefix().to_owned(),
+            scopes: String::new(),
+            role: Role::Owner.as_str().to_owned(),
+            created_at: START,
+            expires_at: expired.then_some(START - 1),
+            revoked_at: (!expired).then_some(START - 1),
+        });
+        secrets.push(key.reveal().to_owned());
+    }
+    for block in rows.chunks(500) {
+        let block = block.iter().map(|it| it.clone().into_active_model().reset_all());
+        api_key::Entity::insert_many(block).exec(&app.app.db.write).await.unwrap();
+    }
+    secrets
+}
+
+async fn refused_keys(database: On) {
+    let app = TestApp::with(database, Plan::Enterprise, &["--unauthenticated-per-minute", "1000000"]).await;
+    let (revoked, expired) = (past_keys(&app, false).await, past_keys(&app, true).await);
+    let unknown = || (0..SAMPLES).map(|_| ApiKey::generate().unwrap().reveal().to_owned());
+    // Of the right length and letters, with a sum that does not fit.
+    let wrong: Vec<String> = unknown().map(|it| format!("{}zzzzzz", &it[..46])).collect();
+    let all = [
+        ("unknown", unknown().collect()),
+        ("unknown", unknown().collect()),
+        ("revoked", revoked),
+        ("expired", expired),
+        ("checksum", wrong),
+    ];
+    let client = app.anonymous();
+    for fresh in [true, false] {
+        let mut kinds = all.each_ref().map(|it| (it.0, Vec::with_capacity(SAMPLES)));
+        for n in 0..SAMPLES {
+            for which in (0..all.len()).map(|it| (it + n) % all.len()) {
+                let key = &all[which].1[if fresh { n } else { 0 }];
+                let request = client.request(Method::GET, "/v1/me").bearer_auth(key);
+                kinds[which].1.push(timed(request, 401).await);
+            }
+        }
+        let what = format!("{database:?}, {}", if fresh { "a new key each" } else { "the same key" });
+        report(&what, &mut kinds);
+    }
+    app.stop().await;
+}
+
+async fn ids_of_others(database: On) {
+    let app = TestApp::on(database).await;
+    let (other, _) = app.other_tenant(Plan::Enterprise).await;
+    let theirs = app.session_of(other, Role::Owner);
+    let id = |it: serde_json::Value| it["id"].as_str().unwrap().to_owned();
+    let trace = id(theirs.post("/v1/ingest", &json!({"name": "n"})).await.ok());
+    let project = id(theirs.post("/v1/projects", &json!({"name": "p"})).await.ok());
+    let key = id(theirs.post("/v1/apikeys", &json!({"name": "k"})).await.ok());
+    let member = theirs.get("/v1/members").await.ok()["members"][0]["id"].as_str().unwrap().to_owned();
+    let owner = app.session(Role::Owner);
+    for (method, before, id, after) in [
+        (Method::GET, "/v1/traces/", &trace, ""),
+        (Method::GET, "/v1/traces/", &trace, "/spans"),
+        (Method::DELETE, "/v1/traces/", &trace, ""),
+        (Method::GET, "/v1/projects/", &project, ""),
+        (Method::PATCH, "/v1/projects/", &project, ""),
+        (Method::POST, "/v1/projects/", &project, "/archive"),
+        (Method::DELETE, "/v1/apikeys/", &key, ""),
+        (Method::PATCH, "/v1/members/", &member, ""),
+        (Method::DELETE, "/v1/members/", &member, ""),
+    ] {
+        let mut kinds = [("unknown", Vec::new()), ("foreign", Vec::new())];
+        for n in 0..1_000 {
+            for which in [n % 2, 1 - n % 2] {
+                let id = if which == 0 { new_id().to_string() } else { id.clone() };
+                let path = format!("{before}{id}{after}");
+                let request = owner.request(method.clone(), &path).json(&json!({"status": "active"}));
+                kinds[which].1.push(timed(request, 404).await);
+            }
+        }
+        report(&format!("{database:?} {method} {before}…{after}"), &mut kinds);
+    }
+    app.stop().await;
+}
+
+#[ignore = "measures"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_on_sqlite() {
+    refused_keys(On::Sqlite).await;
+}
+
+#[ignore = "measures"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_on_postgres() {
+    refused_keys(On::Postgres).await;
+}
+
+#[ignore = "measures"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_on_sqlite() {
+    ids_of_others(On::Sqlite).await;
+}
+
+#[ignore = "measures"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_on_postgres() {
+    ids_of_others(On::Postgres).await;
+}
