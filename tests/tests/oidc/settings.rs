@@ -120,8 +120,7 @@ async fn the_local_issuer_is_off_beside_a_provider_unless_it_has_a_secret() {
 fn a_useless_token_is_not_issued() {
     let folder = tempfile::tempdir().unwrap();
     let make = ["admin", "create-tenant", "--name", "acme", "--plan", "team", "--json"];
-    let made: serde_json::Value =
-        serde_json::from_slice(&Setup::new(folder.path()).run(&make).stdout).unwrap();
+    let made: Value = serde_json::from_slice(&Setup::new(folder.path()).run(&make).stdout).unwrap();
     let tenant = made["tenant_id"].as_str().unwrap();
     let issued = |setup: Setup| {
         let output = setup.run(&["admin", "issue-token", "--tenant", tenant, "--role", "owner"]);
