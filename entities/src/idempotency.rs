@@ -21,7 +21,7 @@ pub struct Model {
     /// Content type of the answer.
     pub content_type: Option<String>,
     /// Body of the answer, without secrets.
-    pub body: Option<Vec<u8>>,
+    pub answer: Option<Vec<u8>>,
     /// In flight: when it counts as given up. Answered: when it is forgotten. Microseconds.
     pub expires_at: i64,
 }

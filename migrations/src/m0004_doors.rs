@@ -167,7 +167,7 @@ async fn limits(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
             .col(uuid(idempotency::Column::Holder))
             .col(small_integer_null(idempotency::Column::Status))
             .col(text_null(idempotency::Column::ContentType))
-            .col(blob_null(idempotency::Column::Body))
+            .col(blob_null(idempotency::Column::Answer))
             .col(big_integer(idempotency::Column::ExpiresAt))
             .primary_key(Index::create().col(idempotency::Column::TenantId).col(idempotency::Column::KeyHash))
             .to_owned(),

@@ -72,7 +72,7 @@ async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Reques
         holder: new_id(),
         status: None,
         content_type: None,
-        body: None,
+        answer: None,
         expires_at: app.clock.now() + GIVEN_UP,
     };
     // Counted as long as the request has it.
@@ -96,8 +96,8 @@ async fn claim(app: &App, row: &idempotency::Model) -> Result<Option<Response>> 
             ErrorCode::IdempotencyKeyReused,
             "this Idempotency-Key was used with another body; use a new one for a new request",
         )),
-        Some(idempotency::Model { status: Some(status), content_type, body, .. }) => {
-            Ok(Some(replay(status, content_type, body)))
+        Some(idempotency::Model { status: Some(status), content_type, answer, .. }) => {
+            Ok(Some(replay(status, content_type, answer)))
         }
         Some(_) => Err(problem(
             ErrorCode::IdempotencyInFlight,
@@ -154,7 +154,7 @@ async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Res
         row.status = i16::try_from(parts.status.as_u16()).ok();
         row.content_type =
             parts.headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).map(str::to_owned);
-        row.body = Some(without_secret(&bytes));
+        row.answer = Some(without_secret(&bytes));
         row.expires_at = app.clock.now() + KEPT;
         store::idempotency::answer(&app.db.write, row).await
     } else {
@@ -177,9 +177,9 @@ fn without_secret(bytes: &Bytes) -> Vec<u8> {
     }
 }
 
-fn replay(status: i16, content_type: Option<String>, body: Option<Vec<u8>>) -> Response {
+fn replay(status: i16, content_type: Option<String>, answer: Option<Vec<u8>>) -> Response {
     let status = u16::try_from(status).ok().and_then(|it| StatusCode::from_u16(it).ok()).unwrap_or_default();
-    let mut response = (status, body.unwrap_or_default()).into_response();
+    let mut response = (status, answer.unwrap_or_default()).into_response();
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     match content_type.and_then(|it| HeaderValue::try_from(it).ok()) {
         Some(value) => response.headers_mut().insert(header::CONTENT_TYPE, value),

@@ -44,7 +44,7 @@ pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> 
     let answer = ActiveModel {
         status: Set(row.status),
         content_type: Set(row.content_type),
-        body: Set(row.body),
+        answer: Set(row.answer),
         expires_at: Set(row.expires_at),
         ..Default::default()
     };

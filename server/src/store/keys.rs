@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use api::{Scope, enums::UnknownWord};
-use entities::{api_key, tenant};
+use entities::api_key;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, FromQueryResult,
-    IntoActiveModel, JoinType, QueryFilter, QuerySelect, RelationDef, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, IntoActiveModel,
+    QueryFilter, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -16,56 +16,28 @@ use crate::known::KnownKey;
 
 /// The key of this hash, unless it was revoked; whether it has expired is for the caller to see.
 ///
-/// One statement whatever is found, so that time tells nothing about a key.
-///
 /// # Errors
 /// When the database fails.
 pub async fn by_hash(db: &impl ConnectionTrait, hash: &[u8; 32]) -> Result<Option<Arc<KnownKey>>, DbErr> {
     let found = api_key::Entity::find()
         .filter(api_key::Column::Hash.eq(hash.to_vec()))
         .filter(api_key::Column::RevokedAt.is_null())
-        .join(JoinType::InnerJoin, tenant())
-        .column_as(tenant::Column::Plan, "plan")
-        .into_model::<Found>()
         .one(db)
         .await?;
-    found.map(Found::known).transpose()
-}
-
-/// The tenant of a key. Keys are on every machine of a distributed database, so they can be
-/// joined with any table.
-fn tenant() -> RelationDef {
-    api_key::Entity::belongs_to(tenant::Entity)
-        .from(api_key::Column::TenantId)
-        .to(tenant::Column::TenantId)
-        .into()
-}
-
-#[derive(FromQueryResult)]
-struct Found {
-    id: Uuid,
-    tenant_id: Uuid,
-    project_id: Uuid,
-    scopes: String,
-    role: String,
-    expires_at: Option<i64>,
-    plan: String,
-}
-
-impl Found {
-    fn known(self) -> Result<Arc<KnownKey>, DbErr> {
-        let unreadable = |it: UnknownWord| DbErr::Type(it.to_string());
-        let scopes = self.scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
-        Ok(Arc::new(KnownKey {
-            id: self.id,
-            tenant_id: self.tenant_id,
-            plan: self.plan.parse().map_err(unreadable)?,
-            project_id: self.project_id,
-            role: self.role.parse().map_err(unreadable)?,
-            scopes: scopes.collect::<Result<_, _>>().map_err(unreadable)?,
-            expires_at: self.expires_at,
-        }))
-    }
+    let Some(key) = found else { return Ok(None) };
+    // A second statement, because this one knows the tenant, and so on which machine to look.
+    let Some(tenant) = super::tenants::get(db, key.tenant_id).await? else { return Ok(None) };
+    let unreadable = |it: UnknownWord| DbErr::Type(it.to_string());
+    let scopes = key.scopes.split(',').filter(|it| !it.is_empty()).map(str::parse::<Scope>);
+    Ok(Some(Arc::new(KnownKey {
+        id: key.id,
+        tenant_id: key.tenant_id,
+        plan: tenant.plan.parse().map_err(unreadable)?,
+        project_id: key.project_id,
+        role: key.role.parse().map_err(unreadable)?,
+        scopes: scopes.collect::<Result<_, _>>().map_err(unreadable)?,
+        expires_at: key.expires_at,
+    })))
 }
 
 /// One key of a tenant that is not revoked.

@@ -1,5 +1,5 @@
 //! `loupe config`: every value that a run goes by, and where it comes from. Changing the file is
-//! in [`change`]; what a context holds can be set by `loupe context` too.
+//! in `change.rs`; what a context holds can be set by `loupe context` too.
 
 mod change;
 

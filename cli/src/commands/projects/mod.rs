@@ -1,5 +1,5 @@
 //! `loupe projects`: what they are, and choosing one for the context. Making and changing them
-//! is in [`change`], archiving in [`archive`].
+//! is in `change.rs`, archiving in `archive.rs`.
 
 mod archive;
 mod change;

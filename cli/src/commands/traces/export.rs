@@ -1,7 +1,7 @@
 //! `loupe traces export`: what a filter selects, with spans, as lines in a file.
 //!
 //! A file is written beside its place and moved there when it is complete, so that nobody takes
-//! half an export for a whole one. [`resume`](super::resume) goes on with the half.
+//! half an export for a whole one. `resume.rs` goes on with the half.
 
 use std::{
     fs::{self, File, OpenOptions},
