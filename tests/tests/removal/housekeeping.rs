@@ -19,7 +19,7 @@ async fn db_answer(app: &TestApp, tenant: Uuid, n: u32, expires_at: i64) {
         holder: Uuid::from_u128(n.into()),
         status: None,
         content_type: None,
-        body: None,
+        answer: None,
         expires_at,
     };
     idempotency::Entity::insert(idempotency::ActiveModel::from(row))
