@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use entities::trace;
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -51,8 +51,8 @@ const SPANS: i32 = 250;
 ///
 /// Takes the filters of the list. `jsonl`: a line a trace, in the shape of the detail, with all
 /// spans. `otlp`: a line an OTLP request, to be posted to `/v1/otlp/traces` as it is; a very
-/// long trace takes several lines. What changes meanwhile may or may not be in it. A body that breaks off is not
-/// complete.
+/// long trace takes several lines. What changes meanwhile may or may not be in it. A body that
+/// breaks off is not complete.
 #[utoipa::path(get, path = "/v1/traces/export", tag = "Traces", params(
     ("format" = Option<String>, Query, description = "jsonl (the default) or otlp")),
     responses((status = 200, description = "lines of JSON", content_type = "application/x-ndjson")))]
@@ -82,9 +82,7 @@ pub async fn export(
         pieces: Pieces { app: Arc::clone(&app), sender, open: Vec::new() },
     };
     app.spawn(export.run(first));
-    let body = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
-    // Fused, because whoever packs it asks again after its end.
-    let mut response = Body::from_stream(body.fuse()).into_response();
+    let mut response = Body::from_stream(body(receiver)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     headers.insert(
@@ -93,6 +91,29 @@ pub async fn export(
     );
     Ok(response)
 }
+
+/// What the task sends, up to the mark of its end: none in place of a piece.
+type Sent = Option<Bytes>;
+
+/// Everything up to the end. A task that goes without marking it, for whatever reason, leaves an
+/// error.
+fn body(receiver: mpsc::Receiver<Sent>) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
+    let pieces = stream::unfold(Some(receiver), |receiver| async {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Some(Some(piece)) => Some((Ok(piece), Some(receiver))),
+            Some(None) => None,
+            None => Some((Err(BrokenOff), None)),
+        }
+    });
+    // Whoever packs it asks again after its end.
+    pieces.fuse()
+}
+
+/// In place of the end of half an export.
+#[derive(Debug, thiserror::Error)]
+#[error("the export was broken off")]
+struct BrokenOff;
 
 /// Why an export ends early.
 #[derive(Debug, thiserror::Error)]
@@ -128,8 +149,6 @@ impl Export {
             Ok(()) | Err(Stopped::Gone) => {}
             Err(error) => {
                 tracing::warn!(%error, "an export was broken off");
-                // Who reads gets an error in place of an end. Nobody may be reading.
-                _ = self.pieces.sender.send(Err(error)).await;
             }
         }
     }
@@ -142,7 +161,8 @@ impl Export {
                 lines::write(&mut self.pieces, self.tenant, self.format, together).await?;
             }
             if page.next.is_none() {
-                return self.pieces.flush().await;
+                self.pieces.flush().await?;
+                return self.pieces.send(None).await;
             }
             let app = Arc::clone(&self.pieces.app);
             if !self.standing.holds(&app).await {
@@ -169,7 +189,7 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
 /// The body of the answer, piece by piece.
 struct Pieces {
     app: Arc<App>,
-    sender: mpsc::Sender<Result<Bytes, Stopped>>,
+    sender: mpsc::Sender<Sent>,
     open: Vec<u8>,
 }
 
@@ -182,14 +202,15 @@ impl Pieces {
 
     async fn flush(&mut self) -> Result<(), Stopped> {
         let piece = Bytes::from(std::mem::take(&mut self.open));
-        if piece.is_empty() {
-            return Ok(());
-        }
+        if piece.is_empty() { Ok(()) } else { self.send(Some(piece)).await }
+    }
+
+    async fn send(&self, sent: Sent) -> Result<(), Stopped> {
         let stopping = self.app.stopping();
         tokio::select! {
             biased;
             () = stopping.cancelled() => Err(Stopped::Stopping),
-            sent = self.sender.send(Ok(piece)) => sent.map_err(|_| Stopped::Gone),
+            sent = self.sender.send(sent) => sent.map_err(|_| Stopped::Gone),
         }
     }
 }
