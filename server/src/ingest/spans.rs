@@ -1,6 +1,6 @@
 //! From OTLP drafts to parts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use entities::{body, span, trace};
 use semantics::{
@@ -49,7 +49,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
     let trace_id = drafts.first().map_or(Uuid::nil(), |it| Uuid::from_bytes(it.trace_id));
     // The root's texts are what lists show: first in the body, they are unpacked alone.
     drafts.sort_by_key(|it| it.parent_span_id.is_some());
-    let mut seen = std::collections::HashSet::with_capacity(drafts.len());
+    let mut seen = HashSet::with_capacity(drafts.len());
     drafts.retain(|it| seen.insert(exported::id_of(it)));
 
     let mut trace = empty_trace(receipt, trace_id);
@@ -57,11 +57,16 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
     let mut spans = Vec::with_capacity(drafts.len());
     let mut entries = Vec::with_capacity(drafts.len());
     let mut events = Vec::new();
+    let mut noted = HashSet::new();
     for mut draft in drafts {
         let id = exported::id_of(&draft);
         let end = draft.end_us.unwrap_or(receipt.now);
         for (i, it) in draft.events.drain(..).enumerate() {
-            events.push(exported::event(it, i, trace_id, id, end, receipt.tenant_id));
+            let event = exported::event(it, i, trace_id, id, end, receipt.tenant_id);
+            // A record may say an id that another one has said.
+            if noted.insert(event.id) {
+                events.push(event);
+            }
         }
         let mut record = draft.record.take();
         if let Some(given) = record.as_mut().and_then(|it| it.trace.take()).filter(|_| trace.given.is_none())

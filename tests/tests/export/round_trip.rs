@@ -149,7 +149,8 @@ on_both_databases! {
             let body = json!({"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": format!("{:032x}", i + 1), "spanId": "0000000000000001",
                 "name": "n\u{0}", "attributes": [{"key": "loupe.record", "value": {"stringValue": record.to_string()}},
                 {"key": "metadata", "value": {"stringValue": "{\"a\":\"\\u0000\""}}],
-                "events": [{"name": "e", "attributes": [{"key": "loupe.record", "value": {"stringValue": "{}"}}]},
+                "events": [{"name": "d", "attributes": [{"key": "loupe.record", "value": {"stringValue": "{}"}}]},
+                           {"name": "e", "attributes": [{"key": "loupe.record", "value": {"stringValue": "{}"}}]},
                            {"name": "f", "attributes": [{"key": "loupe.record", "value": {"stringValue": "no"}}]}]}]}]}]});
             key.post("/v1/otlp/traces", &body).await.ok();
             let trace = key.get(&format!("/v1/traces/{:032x}", i + 1)).await.ok();
