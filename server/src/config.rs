@@ -20,7 +20,7 @@ use crate::{
 #[derive(Args, Clone)]
 pub struct Config {
     /// Address to listen on; port 0 picks a free one.
-    #[arg(long, env = "LOUPE_LISTEN", default_value = "127.0.0.1:4600", value_name = "ADDR")]
+    #[arg(long, env = "LOUPE_LISTEN", default_value = "127.0.0.1:4600", value_name = "ADDR", global = true)]
     pub listen: SocketAddr,
 
     /// Address of its own for `/metrics`, which is then not at the other [default: none].

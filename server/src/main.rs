@@ -54,6 +54,9 @@ enum Command {
         /// What the traces are drawn from; the same number gives the same ones.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// The port in place of the one of --listen.
+        #[arg(long)]
+        port: Option<u16>,
     },
     /// Administer tenants, tokens and keys.
     #[command(subcommand)]
@@ -92,7 +95,10 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Serve => serve(cli.config, Play::Serve).await,
         Command::Worker => serve(cli.config, Play::Work).await,
-        Command::Demo { seed } => {
+        Command::Demo { seed, port } => {
+            if let Some(port) = port {
+                cli.config.listen.set_port(port);
+            }
             let stage = Stage::set(&mut cli.config)?;
             serve(cli.config, Play::Demo { stage: &stage, seed }).await
         }
