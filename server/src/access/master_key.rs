@@ -63,17 +63,7 @@ impl MasterKey {
     pub fn in_directory(directory: &Path) -> anyhow::Result<Self> {
         let path = directory.join(FILE);
         if !path.exists() {
-            let key = Self::generate()?;
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            match options.open(&path) {
-                Ok(mut file) => file.write_all(key.as_bytes()).and_then(|()| file.sync_all())?,
-                // Another process was first; its key is the one.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| format!("can't write {}", path.display())),
-            }
+            place_new(directory, &path).with_context(|| format!("can't write {}", path.display()))?;
         }
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
@@ -89,6 +79,25 @@ impl MasterKey {
     /// The keys for one purpose that follow from all master keys, with their ids, the first first.
     pub fn derive_all(&self, label: &str) -> Vec<(String, [u8; 32])> {
         self.0.iter().map(|(id, key)| (id.clone(), derive(key, label))).collect()
+    }
+}
+
+/// Puts a new key at `path`, unless another process is first; whole or not at all, also when the
+/// machine stops in between.
+fn place_new(directory: &Path, path: &Path) -> anyhow::Result<()> {
+    let draft = directory.join(format!("{FILE}.{}", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&draft)?;
+    file.write_all(MasterKey::generate()?.as_bytes()).and_then(|()| file.sync_all())?;
+    // A link is made only where nothing is.
+    let placed = std::fs::hard_link(&draft, path);
+    std::fs::remove_file(&draft)?;
+    match placed {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
