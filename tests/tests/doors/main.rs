@@ -14,4 +14,3 @@ mod quotas;
 mod races;
 mod rates;
 mod streams;
-mod timing;

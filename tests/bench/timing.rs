@@ -1,9 +1,8 @@
 //! Whether time tells what answers do not: refused keys against one another, ids of others
-//! against ids of nobody. Measured, so it is run by hand on a quiet machine:
-//!
-//! `cargo nextest run -p tests --test doors --run-ignored only --no-capture timing`
+//! against ids of nobody. For a quiet machine; see docs/benchmarks.md.
 
-#![allow(clippy::print_stdout, reason = "the figures are what it is for")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "which databases there are is said by the environment")]
 
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use reqwest::{Method, RequestBuilder};
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
 use server::{access::api_key::ApiKey, clock::new_id};
-use tests::{On, TestApp, app::START};
+use tests::{On, TestApp, app::START, postgres::VARIABLE};
 
 /// Requests of each kind.
 const SAMPLES: usize = 10_000;
@@ -146,26 +145,14 @@ async fn ids_of_others(database: On) {
     app.stop().await;
 }
 
-#[ignore = "measures"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_on_sqlite() {
-    refused_keys(On::Sqlite).await;
-}
-
-#[ignore = "measures"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_on_postgres() {
-    refused_keys(On::Postgres).await;
-}
-
-#[ignore = "measures"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_on_sqlite() {
-    ids_of_others(On::Sqlite).await;
-}
-
-#[ignore = "measures"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_on_postgres() {
-    ids_of_others(On::Postgres).await;
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let mut databases = vec![On::Sqlite];
+    if std::env::var_os(VARIABLE).is_some() {
+        databases.push(On::Postgres);
+    }
+    for database in databases {
+        refused_keys(database).await;
+        ids_of_others(database).await;
+    }
 }
