@@ -2,8 +2,8 @@
 //!
 //! It is the server itself on a SQLite file in a temporary folder, filled through the same path
 //! as every ingest. What is drawn follows from the seed alone, times apart, which are counted
-//! back from now. Each part of the product adds its share in a file of its own: [`people`],
-//! [`history`], [`live`].
+//! back from now. Each part of the product adds its share in a file of its own: `people`,
+//! `history`, `live`.
 
 mod draft;
 mod failures;

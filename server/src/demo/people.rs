@@ -17,7 +17,7 @@ use crate::{
 pub struct Cast {
     /// The tenant.
     pub tenant: Uuid,
-    /// Its projects, in the order of [`PROJECTS`].
+    /// Its projects, in the order of `PROJECTS`.
     pub projects: Vec<Uuid>,
     /// An owner's key.
     pub key: ApiKey,

@@ -3,11 +3,11 @@
 //! Addresses that tenants set (webhooks, callbacks, base URLs of providers) are reached through
 //! [`Egress`] and nothing else: it refuses every address that is not public, unless the operator
 //! opened it. Addresses that the operator sets in the configuration are not guarded: the keys of an
-//! identity provider ([`jwks`]).
+//! identity provider (`jwks`).
 //!
-//! From the text of a URL to a connection: [`target`] reads it, [`resolve`] finds addresses,
-//! [`guard`] judges all of them by [`address`], [`openings`] and [`own`], [`connect`] dials one
-//! that was judged, [`link`] speaks HTTP on it, [`pool`] keeps it for a while, and [`egress`] is
+//! From the text of a URL to a connection: `target` reads it, `resolve` finds addresses,
+//! `guard` judges all of them by `address`, `openings` and `own`, `connect` dials one
+//! that was judged, `link` speaks HTTP on it, `pool` keeps it for a while, and `egress` is
 //! the door to all of this.
 
 pub mod address;

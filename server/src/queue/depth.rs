@@ -5,7 +5,7 @@ use sea_orm::{ConnectionTrait, DbErr, Value};
 use super::{Lane, statement};
 use crate::store::Db;
 
-/// What is in a lane, of all tenants together. Each count ends at [`MOST`].
+/// What is in a lane, of all tenants together. Each count ends at `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// The lane.
