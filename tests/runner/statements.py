@@ -34,6 +34,8 @@ ARRANGED = {
     '"job"."run_at", "job"."attempts", "job"."max_attempts", "job"."lease_until", "job"."fence", '
     '"job"."last_error", "job"."created_at" FROM "job" ORDER BY "job"."id" ASC',
     'DELETE FROM "idempotency"',
+    'DELETE FROM "project"',
+    'DELETE FROM "tenant"',
 }
 
 # The same, by how they end: no condition at all, which no statement of the server is without.
