@@ -139,12 +139,13 @@ on_both_databases! {
         for provider in ["openai", "anthropic"] {
             put(&owner, provider, &json!({"api_key": KEY})).await.ok();
         }
+        let like = rows(app).await.remove(0);
         let mut others = 0;
         for _ in 1..tests::rounds(10) {
             let (other, _) = app.other_tenant(Plan::Enterprise).await;
-            let sealed = app.app.sealer.seal(PROVIDER_KEY.place(other, "openai"), KEY).unwrap();
-            let row = entities::provider_credential::Model { tenant_id: other, sealed_key: sealed, ..rows(app).await[0].clone() };
-            let row = entities::provider_credential::Model { provider: "openai".to_owned(), ..row };
+            let sealed_key = app.app.sealer.seal(PROVIDER_KEY.place(other, "openai"), KEY).unwrap();
+            let provider = "openai".to_owned();
+            let row = entities::provider_credential::Model { tenant_id: other, provider, sealed_key, ..like.clone() };
             server::store::credentials::set(&app.app.db.write, row).await.unwrap();
             others += 1;
         }
