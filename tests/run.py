@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.dont_write_bytecode = True
 
-from runner import oidc, sdk, statements  # noqa: E402
+from runner import embedding, oidc, sdk, statements  # noqa: E402
 from runner.postgres import VARIABLE, Postgres  # noqa: E402
 from runner.steps import Counts, Report, libtest_counts, nextest_counts  # noqa: E402
 from runner.wheels import Unavailable, install  # noqa: E402
@@ -55,6 +55,8 @@ def main() -> int:
         tenants(report, target, ours, complete=not (options.filter or options.package))
         if options.sdk:
             sdk.step(report, target, environment)
+        if options.embedding:
+            embedding.step(report, target, environment)
         if options.oidc or not (options.fast or options.filter or options.package):
             oidc.step(report, target, environment)
     except Unavailable as problem:
@@ -76,6 +78,7 @@ def arguments() -> argparse.Namespace:
     add("--filter", metavar="TEXT", help="only tests whose name contains TEXT")
     add("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
     add("--sdk", action="store_true", help="also send traces with the stock SDKs (Python; JavaScript with npm)")
+    add("--embedding", action="store_true", help="also ask questions about spans with a real embedding model")
     add("--oidc", action="store_true", help="sign in with tokens of a real identity provider too (needs npm); a whole run does that anyway")
     add("--exec", metavar="COMMAND", nargs=argparse.REMAINDER, help=f"only run COMMAND… with {VARIABLE} set")
     return parser.parse_args()

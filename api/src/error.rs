@@ -122,6 +122,8 @@ codes! {
     RateLimited = "rate_limited", 429;
     /// Something is wrong on this side.
     Internal = "internal", 500;
+    /// Somebody else's service that is needed for the answer failed.
+    UpstreamFailed = "upstream_failed", 502;
     /// The server has more work than it can queue, or its database is away.
     Overloaded = "overloaded", 503;
 }

@@ -106,6 +106,15 @@ pub struct SpanItem {
     /// When it ended.
     #[serde(default)]
     pub end_time: Option<Timestamp>,
+    /// What it means, by which it is found: 1536 numbers, not all of them zero. Without it, spans
+    /// are embedded in the background where an embedding provider is configured.
+    #[serde(
+        default,
+        deserialize_with = "crate::search::maybe_numbers",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "schema", schema(min_items = 1536, max_items = 1536))]
+    pub embedding: Option<Vec<f32>>,
 }
 
 /// One event of a [`TraceItem`].

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     commands::{
-        api, audit, auth, completion, config, console, context, credentials, doctor, help, keys, man,
-        members, projects, sessions, traces,
+        api, audit, auth, completion, config, console, context, credentials, doctor, feedback, help, keys,
+        man, members, metrics, projects, sessions, spans, traces,
     },
     config::{Sourced, env::Env},
     error::{CliError, Result},
@@ -63,6 +63,18 @@ pub enum Command {
     /// Traces: list, get, follow, send, export, delete
     #[command(subcommand, alias = "trace")]
     Traces(traces::Command),
+    /// Spans: search by meaning
+    #[command(subcommand, alias = "span")]
+    Spans(spans::Command),
+    /// Search spans by meaning; the same as `spans search`
+    #[command(before_help = spans::EXAMPLES)]
+    Search(spans::SearchArgs),
+    /// Metrics of traces and of projects: show, project
+    #[command(subcommand, alias = "metric")]
+    Metrics(metrics::Command),
+    /// What users and reviewers say of traces: add, list
+    #[command(subcommand)]
+    Feedback(feedback::Command),
     /// Who did what of consequence: list
     #[command(subcommand)]
     Audit(audit::Command),

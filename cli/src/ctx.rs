@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use api::client::{Body, Call, Client, Notice, Observer};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::{
     args::GlobalArgs,
     config::{Settings, env::Env},
     error::{CliError, Result, session_needed},
+    find,
     output::{self, Out},
 };
 
@@ -37,6 +39,13 @@ impl Ctx {
     /// A client for the server of this run.
     pub fn client(&self) -> Result<Client> {
         Ok(Client::new(self.settings.client(self.observer()))?)
+    }
+
+    /// A client, and the project of this run if one is set.
+    pub async fn client_and_project(&self) -> Result<(Client, Option<Uuid>)> {
+        let client = self.client()?;
+        let project = find::current_project(&client, &self.settings).await?;
+        Ok((client, project))
     }
 
     /// A client, if there is a session: an API key does not reach what `subject` names. A dry run

@@ -177,6 +177,10 @@ fn hint_for(answer: &ApiError) -> String {
         (400, "invalid_cursor") => {
             "a cursor goes with the filters that it came with; begin without it".into()
         }
+        (502, _) => {
+            "a text is searched through your embedding provider, see `loupe credentials list`; --vector needs none"
+                .into()
+        }
         (503, _) => "the server has more work than it can take; try again in a moment".into(),
         (400..=499, _) => "--help shows what is taken, with examples".into(),
         _ => "quote the request id to whoever runs the server".into(),

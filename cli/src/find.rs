@@ -154,6 +154,21 @@ pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Res
     }
 }
 
+/// A span of a trace, by id, by the end of its id, or by its OpenTelemetry span id.
+pub async fn span_id(client: &Client, trace: Uuid, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    let trace = trace.to_string();
+    let mut spans = client.call(&calls::trace(&trace)).await?.spans.unwrap_or_default();
+    spans.retain(|it| it.otel_span_id.as_deref() == Some(wanted) || ends_with(&it.id, wanted));
+    match spans.as_slice() {
+        [span] => Ok(span.id),
+        several => Err(missing("span of the trace", wanted, several.len())
+            .hint(format!("see `loupe traces get {trace} --spans flat`"))),
+    }
+}
+
 fn ends_with(id: &Uuid, wanted: &str) -> bool {
     let wanted = wanted.to_ascii_lowercase();
     wanted.len() >= SHORTEST

@@ -14,6 +14,14 @@ pub enum Dialect {
     Postgres,
 }
 
+/// Makes sure of pgvector, from the first version that walks its index on (`iterative_scan`).
+const PGVECTOR: &str = "DO $$ BEGIN \
+    CREATE EXTENSION IF NOT EXISTS vector; \
+    IF (SELECT string_to_array(regexp_replace(extversion, '[^0-9.].*', ''), '.')::int[] < '{0,8}' \
+        FROM pg_extension WHERE extname = 'vector') THEN \
+        RAISE EXCEPTION 'pgvector 0.8 or newer is needed; install it and run: ALTER EXTENSION vector UPDATE'; \
+    END IF; END $$";
+
 impl Dialect {
     /// The dialect of a sea-orm connection. MySQL is not compiled in.
     pub fn of(backend: DbBackend) -> Self {
@@ -51,6 +59,14 @@ impl Dialect {
         }
     }
 
+    /// Follows `CREATE INDEX` where the index is built while others write.
+    pub fn concurrently(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => " CONCURRENTLY",
+        }
+    }
+
     /// Statements to run once after a table of compressed blobs was made.
     ///
     /// The server compresses bodies itself, so PostgreSQL need not try again.
@@ -75,6 +91,48 @@ impl Dialect {
         match self {
             Self::Sqlite => format!("instr({text}, {needle})"),
             Self::Postgres => format!("strpos({text}, {needle})"),
+        }
+    }
+
+    /// The type of a column of vectors of 1,536 halves.
+    pub fn vector_type(self) -> &'static str {
+        match self {
+            Self::Sqlite => "blob",
+            Self::Postgres => "halfvec(1536)",
+        }
+    }
+
+    /// Statement to run before a table of vectors is made.
+    pub fn before_vectors(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some(PGVECTOR),
+        }
+    }
+
+    /// Statements to run once after a table of vectors was made.
+    ///
+    /// PostgreSQL looks for vectors itself: by their bits, in rows that are short because the vectors
+    /// lie elsewhere, or in a graph, which only the rows that are `indexed` are in. In front of SQLite
+    /// the server keeps the vectors of a project in memory, and asks for those that came since.
+    pub fn after_vectors(self, table: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite => {
+                vec![format!("CREATE INDEX ix_{table}_arrival ON {table} (tenant_id, project_id)")]
+            }
+            Self::Postgres => vec![
+                format!("ALTER TABLE {table} ALTER COLUMN vector SET STORAGE EXTERNAL"),
+                format!(
+                    "ALTER TABLE {table} ADD COLUMN coarse bit(1536) NOT NULL, \
+                     ADD COLUMN indexed boolean NOT NULL DEFAULT false"
+                ),
+                format!(
+                    "CREATE INDEX ix_{table}_near ON {table} USING hnsw (coarse bit_hamming_ops) WHERE indexed"
+                ),
+                format!(
+                    "CREATE INDEX ix_{table}_unindexed ON {table} (tenant_id, project_id, started_at) WHERE NOT indexed"
+                ),
+            ],
         }
     }
 }

@@ -68,6 +68,10 @@ pub struct Model {
     pub created_at: i64,
     /// Microseconds; what the stream resumes by.
     pub updated_at: i64,
+    /// The metrics count it. False only for rows from before there were metrics.
+    pub measured: bool,
+    /// Label of its newest feedback: 0 neutral, 1 good, 2 bad; null without feedback.
+    pub feedback: Option<i16>,
 }
 
 /// No relations are declared: joins are written where they are needed, tenant first.

@@ -8,6 +8,9 @@ mod m0003_jobs;
 mod m0004_doors;
 mod m0005_dead_jobs;
 mod m0006_sessions;
+mod m0007_metrics;
+mod m0008_vectors;
+mod m0009_unmeasured;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -24,6 +27,9 @@ impl MigratorTrait for Migrator {
             Box::new(m0004_doors::Migration),
             Box::new(m0005_dead_jobs::Migration),
             Box::new(m0006_sessions::Migration),
+            Box::new(m0007_metrics::Migration),
+            Box::new(m0008_vectors::Migration),
+            Box::new(m0009_unmeasured::Migration),
         ]
     }
 }

@@ -37,6 +37,11 @@ const TRACE_INDEXES: &[(&str, &str, Option<&str>)] = &[
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
+    /// All or nothing on both databases, whenever the process is killed.
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         create_clustered(
             manager,

@@ -12,12 +12,15 @@ use crate::{
     audit::{self, Action},
     clock::Clock,
     config::Config,
+    embedding::Embedder,
     error::Result,
     http::{cursor::Cursors, routes},
     ingest::writer::Writer,
     known::Known,
     limits::{Limits, LocalBuckets},
+    metrics::ask::Asking,
     providers::{Egress, resolve::Resolver},
+    search::Search,
     store::{self, Db, Transaction},
     telemetry::Telemetry,
 };
@@ -35,13 +38,17 @@ pub struct App {
     /// Signs and checks cursors.
     pub cursors: Cursors,
     /// Seals and opens secrets.
-    pub sealer: Sealer,
+    pub sealer: Arc<Sealer>,
     /// Stores traces.
     pub writer: Writer,
     /// Tells which tenants have new or changed traces in this process.
     pub changed: broadcast::Sender<Uuid>,
     /// The way out to addresses that tenants set.
     pub egress: Egress,
+    /// Asks for vectors of spans and questions.
+    pub embedder: Embedder,
+    /// Finds spans by their vectors.
+    pub search: Search,
     /// What the server tells about itself.
     pub telemetry: Arc<Telemetry>,
     /// Prices for all tenants.
@@ -59,6 +66,8 @@ pub struct App {
     pub body_memory: Arc<Semaphore>,
     /// Requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
+    /// Answers questions about metrics.
+    pub asking: Asking,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -82,19 +91,37 @@ impl App {
         let keys = |label| master.derive_all(label).into_iter().map(|it| it.1).collect::<Vec<_>>();
         let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with(provider);
         let telemetry = Arc::new(Telemetry::new(routes::names(), clock.now()));
+        let (known, sealer) =
+            (Arc::new(Known::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
+        let egress = Egress::new(&config.egress, vec![config.listen], resolver)?;
+        let embedder = Embedder::new(
+            &config.embedding,
+            egress.clone(),
+            Arc::clone(&known),
+            Arc::clone(&sealer),
+            Arc::clone(&clock),
+            Arc::clone(&telemetry),
+        )?;
         let app = Arc::new(Self {
             sessions,
             telemetry,
             cursors: Cursors::new(keys("cursor")),
-            sealer: Sealer::new(master),
-            egress: Egress::new(&config.egress, vec![config.listen], resolver)?,
+            sealer,
+            egress,
+            embedder,
             limits: Limits::new(db.clone()),
             addresses: LocalBuckets::new(config.unauthenticated_per_minute),
             refusals: LocalBuckets::new(audit::REFUSALS),
-            known: Arc::new(Known::new(db.clone(), Arc::clone(&prices))),
+            known,
             prices,
+            search: Search::new(
+                config.vector_cache_mib.saturating_mul(1024 * 1024),
+                config.decoders(),
+                config.search_exact,
+            ),
             body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),
             decoding: Arc::new(Semaphore::new(config.decoders())),
+            asking: Asking::new(config.decoders()),
             writer,
             changed,
             tasks: TaskTracker::new(),

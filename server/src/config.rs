@@ -1,6 +1,7 @@
 //! Settings: flag over environment over `loupe.toml` over default.
 
 mod egress;
+mod embedding;
 mod oidc;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
@@ -9,7 +10,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use semantics::prices::PriceTable;
 
-pub use self::{egress::EgressSettings, oidc::OidcSettings};
+pub use self::{egress::EgressSettings, embedding::EmbeddingSettings, oidc::OidcSettings};
 use crate::{
     http::{address::TrustedProxies, cors::Origins},
     store::sqlite_url,
@@ -74,6 +75,16 @@ pub struct Config {
     #[arg(long, env = "LOUPE_BODY_MEMORY_KIB", default_value_t = 192 * 1024, value_name = "KIB")]
     pub body_memory_kib: usize,
 
+    /// Memory for vectors of spans in MiB, with which SQLite is searched. A project that does not
+    /// fit is read at each search.
+    #[arg(long, env = "LOUPE_VECTOR_CACHE_MIB", default_value_t = 256, value_name = "MIB")]
+    pub vector_cache_mib: usize,
+
+    /// Vectors within the filters of a search up to which PostgreSQL goes through all of them;
+    /// beyond, it walks its index, which vectors of tenants with more are put into later.
+    #[arg(long, env = "LOUPE_SEARCH_EXACT", default_value_t = 200_000, value_name = "N")]
+    pub search_exact: u32,
+
     /// Seconds that a caller may take to send the head of a request.
     #[arg(long, env = "LOUPE_HEADER_TIMEOUT", default_value_t = 15, value_name = "SECONDS")]
     pub header_timeout: u64,
@@ -129,6 +140,10 @@ pub struct Config {
     #[command(flatten)]
     pub egress: EgressSettings,
 
+    /// The platform's embedding provider.
+    #[command(flatten)]
+    pub embedding: EmbeddingSettings,
+
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `info,sqlx=debug`.
     #[arg(long, env = "LOUPE_LOG", default_value = "info", value_name = "FILTER", global = true)]
     pub log: String,
@@ -158,6 +173,7 @@ impl Config {
             *setting = setting.take().filter(|it| !it.is_empty());
         }
         self.egress.drop_empty();
+        self.embedding.drop_empty();
         self.oidc.drop_empty();
     }
 
@@ -182,6 +198,7 @@ impl Config {
             ensure!(matches!(format.as_str(), "text" | "json"), "LOUPE_LOG_FORMAT must be text or json");
         }
         self.egress.openings()?;
+        self.embedding.check()?;
         Ok(())
     }
 

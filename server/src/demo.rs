@@ -3,7 +3,7 @@
 //! It is the server itself on a SQLite file in a temporary folder, filled through the same path
 //! as every ingest. What is drawn follows from the seed alone, times apart, which are counted
 //! back from now. Each part of the product adds its share in a file of its own: `people`,
-//! `history`, `live`.
+//! `history`, `live`, `voices`.
 
 mod draft;
 mod failures;
@@ -12,6 +12,7 @@ mod live;
 mod people;
 mod stories;
 mod texts;
+mod voices;
 
 use std::{
     path::{Path, PathBuf},
@@ -26,7 +27,7 @@ pub use self::people::Cast;
 use crate::{
     app::App,
     clock::new_id,
-    config::{self, Config, OidcSettings},
+    config::{self, Config, EmbeddingSettings, OidcSettings},
 };
 
 /// Name of the context in the profile of the command line.
@@ -37,8 +38,8 @@ const CONTEXT: &str = "demo";
 pub struct Stage(PathBuf);
 
 impl Stage {
-    /// Makes the folder and turns the settings to it: nothing of the database, the keys and the
-    /// identity provider that may be configured is used.
+    /// Makes the folder and turns the settings to it: nothing of the database, the keys, the
+    /// identity provider and the embedding provider that may be configured is used.
     ///
     /// # Errors
     /// When the folder can't be made.
@@ -54,6 +55,7 @@ impl Stage {
         config.master_key = None;
         config.session_secret = None;
         config.oidc = OidcSettings::default();
+        config.embedding = EmbeddingSettings::default();
         config.bootstrap_api_key = None;
         config.no_workers = false;
         Ok(Self(folder))
@@ -84,8 +86,9 @@ impl Drop for Stage {
 pub async fn open(app: &Arc<App>, seed: u64) -> anyhow::Result<Cast> {
     let mut rng = Rng::with_seed(seed);
     let mut cast = people::make(app).await?;
-    cast.traces = history::fill(app, &cast, &mut rng).await?;
-    live::start(app, &cast, rng);
+    let (traces, voices) = history::fill(app, &cast, &mut rng).await?;
+    cast.traces = traces;
+    live::start(app, &cast, voices, rng);
     Ok(cast)
 }
 

@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use api::{Plan, Role};
-use entities::{api_key, project, tenant};
+use api::{Plan, Role, credential::Provider};
+use entities::{api_key, project, provider_credential, tenant};
 use uuid::Uuid;
 
 use crate::{
     access::{
         api_key::ApiKey,
+        seal::Sealer,
         session::{Claims, Sessions},
     },
     clock::new_id,
-    config,
-    store::{self, Connection, Db, DbError},
+    config::{self, EmbeddingSettings},
+    store::{self, Connection, Db, DbError, credentials::last4, sealed::PROVIDER_KEY},
 };
 
 /// What was made for a new tenant.
@@ -33,11 +34,18 @@ pub struct NewTenant {
 const DONE: &str = "first_start";
 
 /// Makes the tenant `default` if this is the first start on an empty database, with `key` as
-/// its key if one is given; none if it is not the first.
+/// its key if one is given; none if it is not the first. The operator's embedding provider becomes
+/// the tenant's own, because nothing is sent to the platform's for a tenant on this plan.
 ///
 /// # Errors
-/// When the database fails.
-pub async fn run(db: &Db, key: Option<ApiKey>, now: i64) -> anyhow::Result<Option<NewTenant>> {
+/// When the database fails, or there is no randomness.
+pub async fn run(
+    db: &Db,
+    key: Option<ApiKey>,
+    embedding: &EmbeddingSettings,
+    sealer: &Sealer,
+    now: i64,
+) -> anyhow::Result<Option<NewTenant>> {
     let txn = db.begin().await?;
     if store::settings::get(&txn, DONE).await?.is_some() || !store::tenants::none(&txn).await? {
         txn.rollback().await?;
@@ -49,8 +57,40 @@ pub async fn run(db: &Db, key: Option<ApiKey>, now: i64) -> anyhow::Result<Optio
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
     let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
+    if let Some(row) = credential(made.tenant_id, embedding, sealer, now)? {
+        store::credentials::set(&txn, row).await?;
+    }
     txn.commit().await?;
     Ok(Some(made))
+}
+
+/// The operator's embedding provider as a credential of this tenant, if there is one.
+fn credential(
+    tenant_id: Uuid,
+    embedding: &EmbeddingSettings,
+    sealer: &Sealer,
+    now: i64,
+) -> anyhow::Result<Option<provider_credential::Model>> {
+    if !embedding.is_set() {
+        return Ok(None);
+    }
+    let provider = match embedding.base_url() {
+        Some(_) => Provider::OpenAiCompatible,
+        None => Provider::OpenAi,
+    };
+    let key = embedding.embedding_api_key.as_deref().unwrap_or_default();
+    Ok(Some(provider_credential::Model {
+        tenant_id,
+        provider: provider.as_str().to_owned(),
+        sealed_key: sealer.seal(PROVIDER_KEY.place(tenant_id, provider.as_str()), key)?,
+        hint: last4(key),
+        base_url: embedding.base_url().map(str::to_owned),
+        judge_model_cheap: None,
+        judge_model_premium: None,
+        embedding_model: Some(embedding.model().to_owned()),
+        created_at: now,
+        updated_at: now,
+    }))
 }
 
 /// Makes a tenant with the project `default` and a full-access key in the role of an owner.

@@ -14,6 +14,7 @@ use crate::{
     store::{
         DbError,
         housekeeping::{self as store, Kept},
+        metrics, vectors,
     },
 };
 
@@ -67,6 +68,13 @@ async fn tend(app: &App, kept: Kept, tenant: Uuid) -> Result<(), DbError> {
         Kept::Windows => {
             let before = now.div_euclid(1_000_000) - WINDOWS;
             while store::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
+        }
+        Kept::Unmeasured => {
+            while !app.is_stopping() && metrics::measure(&app.db, tenant, BATCH, now).await? > 0 {}
+        }
+        Kept::Unindexed => {
+            let many = vectors::are_more_than(&app.db, tenant, app.search.few()).await?;
+            while many && !app.is_stopping() && vectors::put_into_graph(&app.db, tenant, BATCH).await? > 0 {}
         }
     }
     Ok(())

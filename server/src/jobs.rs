@@ -6,6 +6,10 @@ use entities::job;
 
 use crate::{
     app::App,
+    embedding::{
+        backfill::{self, Backfill},
+        spans::{self, EmbedSpans},
+    },
     long_trace::{self, LongTrace},
     queue::{Job, Outcome},
     retention::{self, Retention},
@@ -30,6 +34,11 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
             Ok(payload) => trace_removal::run(app, job.tenant_id, payload).await,
             Err(error) => unreadable(error),
         },
+        EmbedSpans::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => spans::run(app, job, payload).await,
+            Err(error) => unreadable(error),
+        },
+        Backfill::KIND => backfill::run(app, job.tenant_id).await,
         Retention::KIND => match serde_json::from_str(&job.payload) {
             Ok(payload) => retention::run(app, job.tenant_id, payload).await,
             Err(error) => unreadable(error),

@@ -1,4 +1,4 @@
-//! What a process remembers of keys, tenants, members, projects and prices, so that deciding
+//! What a process remembers of keys, tenants, members, projects, credentials and prices, so that deciding
 //! about a request reads no database.
 //!
 //! Whoever changes any of it also changes one row, the *generation*, in the same transaction.
@@ -17,7 +17,7 @@ use std::{
 };
 
 use api::{Plan, Role, Scope};
-use entities::{member, tenant};
+use entities::{member, provider_credential, tenant};
 use moka::sync::Cache;
 use semantics::prices::PriceTable;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,7 @@ pub struct Known {
     named: Memory<(Uuid, String), Option<(Uuid, bool)>>,
     archived: Memory<(Uuid, Uuid), Option<bool>>,
     books: Memory<Uuid, Arc<PriceBook>>,
+    credentials: Memory<Uuid, Arc<[provider_credential::Model]>>,
 }
 
 impl Known {
@@ -85,6 +86,7 @@ impl Known {
             named: Memory::new(&trust, Option::is_some),
             archived: Memory::new(&trust, Option::is_some),
             books: Memory::new(&trust, |_| true),
+            credentials: Memory::new(&trust, |_| true),
             trust,
         }
     }
@@ -204,6 +206,15 @@ impl Known {
             Ok(Arc::new(PriceBook::new(Arc::clone(&self.prices), own.into_iter().collect())))
         };
         self.books.get(tenant, read).await
+    }
+
+    /// A tenant's credentials for providers, their keys sealed.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn credentials(&self, tenant: Uuid) -> Result<Arc<[provider_credential::Model]>> {
+        let read = async || Ok(store::credentials::all(self.db.current(), tenant).await?.into());
+        self.credentials.get(tenant, read).await
     }
 }
 

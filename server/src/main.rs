@@ -7,14 +7,14 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use server::{
-    access::api_key::ApiKey,
+    access::{api_key::ApiKey, seal::Sealer},
     admin,
     app::App,
     clock::{Clock, SystemClock},
     config::Config,
     demo::{self, Stage},
     first_start::{self, NewTenant},
-    housekeeping, http,
+    housekeeping, http, metrics,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -69,12 +69,18 @@ fn main() -> ExitCode {
         Err(error) => return fail(&error),
     };
     let cli = Cli::parse_from(arguments);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
     let outcome = runtime.context("can't start the runtime").and_then(|it| it.block_on(run(cli)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// Threads that run tasks. As many as there are processors may be busy decoding, each for as long as
+/// a request takes; two more are there for whoever asks for a list meanwhile.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from) + 2
 }
 
 #[expect(clippy::print_stderr, reason = "what ends the process is told to whoever started it")]
@@ -137,7 +143,9 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     db.migrate().await.context("can't bring the schema up to date")?;
     let made = match play {
         Play::Demo { .. } => None,
-        _ => first_start::run(&db, bootstrap.clone(), clock.now()).await.context("the first start failed")?,
+        _ => first_start::run(&db, bootstrap.clone(), &config.embedding, &Sealer::new(&master), clock.now())
+            .await
+            .context("the first start failed")?,
     };
 
     let listener = match with_http {
@@ -164,6 +172,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     if workers {
         queue::worker::start(&app);
         housekeeping::start(&app);
+        metrics::folding::start(&app);
     }
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let stop = CancellationToken::new();

@@ -56,11 +56,20 @@ class Server:
     def get(self, path: str, token: str = None):
         """The status and the JSON body (None unless it is JSON) of a GET, with the printed key unless
         there is a token."""
-        request = urllib.request.Request(self.variables["OTEL_EXPORTER_OTLP_ENDPOINT"].rstrip("/") + path)
+        return self._send(path, token, None)
+
+    def post(self, path: str, body):
+        """As `get`, of a POST of JSON with the printed key."""
+        return self._send(path, None, json.dumps(body).encode())
+
+    def _send(self, path: str, token: str, body: bytes):
+        request = urllib.request.Request(self.variables["OTEL_EXPORTER_OTLP_ENDPOINT"].rstrip("/") + path, body)
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
         name, _, value = self.variables["OTEL_EXPORTER_OTLP_HEADERS"].partition("=")
         request.add_header(name, f"Bearer {token}" if token else unquote(value))
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=20) as answer:
                 status, body = answer.status, answer.read()
         except urllib.error.HTTPError as problem:
             status, body = problem.code, problem.read()

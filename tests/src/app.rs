@@ -129,8 +129,13 @@ impl TestApp {
 
     /// Another server on the same database, as a second process would be.
     pub async fn beside(&self) -> Self {
+        self.beside_with(&[]).await
+    }
+
+    /// The same with these flags.
+    pub async fn beside_with(&self, flags: &[&str]) -> Self {
         let db = Db::open(&self.database, None, 4).await.unwrap();
-        let Listening { app, resolver, url, stop, serving } = listen(db, &self.clock, &[]).await;
+        let Listening { app, resolver, url, stop, serving } = listen(db, &self.clock, flags).await;
         Self {
             app,
             clock: Arc::clone(&self.clock),

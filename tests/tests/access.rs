@@ -78,6 +78,9 @@ const PROTOBUF: &str = "application/x-protobuf";
 /// An id that nothing has.
 const NOBODY: &str = "0190a000-0000-7000-8000-000000000000";
 
+/// Something said of the trace that nobody has.
+const SAID: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","label":"good"}"#;
+
 fn cases() -> Vec<Case> {
     let send =
         |method, path, told, answer, body| Case { method, path, told, answer, body, plan: Plan::Starter };
@@ -105,7 +108,14 @@ fn cases() -> Vec<Case> {
         get("/v1/traces/{id}", READ, missing),
         send(Method::DELETE, "/v1/traces/{id}", RULE, missing, ("", "")),
         get("/v1/traces/{id}/spans", READ, missing),
+        get("/v1/metrics", READ, ok),
+        get("/v1/projects/{id}/metrics", READ, (400, "invalid_query")),
         get("/v1/sessions", READ, ok),
+        get("/v1/search/spans", READ, (400, "invalid_query")).from(Plan::Pro),
+        send(Method::POST, "/v1/search/spans", READ, (422, "validation_failed"), (JSON, r#"{"vector":[]}"#))
+            .from(Plan::Pro),
+        get("/v1/feedback", READ, ok),
+        send(Method::POST, "/v1/feedback", SEND, missing, (JSON, SAID)),
         get("/v1/apikeys", KEYS, ok),
         send(Method::POST, "/v1/apikeys", KEYS, (201, ""), (JSON, r#"{"name":"n"}"#)),
         send(Method::DELETE, "/v1/apikeys/{id}", KEYS, missing, ("", "")),
@@ -297,6 +307,7 @@ on_both_databases! {
             (Method::DELETE, "/v1/apikeys/{id}", &key),
             (Method::GET, "/v1/projects/{id}", &project),
             (Method::PATCH, "/v1/projects/{id}", &project),
+            (Method::GET, "/v1/projects/{id}/metrics", &project),
             (Method::PATCH, "/v1/members/{id}", &member),
             (Method::DELETE, "/v1/members/{id}", &member),
             (Method::POST, "/v1/projects/{id}/archive", &project),
@@ -310,7 +321,9 @@ on_both_databases! {
         for (method, path, id) in targets {
             let mut answers = Vec::new();
             for id in [id.as_str(), NOBODY] {
-                let mut request = owner.request(method.clone(), &path.replace("{id}", id)).header("x-request-id", "same");
+                // What one of them needs and the others don't know.
+                let path = format!("{}?metric=retry_cap_hit&window=7d", path.replace("{id}", id));
+                let mut request = owner.request(method.clone(), &path).header("x-request-id", "same");
                 if method == Method::PATCH {
                     request = request.json(&json!({"status": "active"}));
                 }

@@ -110,6 +110,13 @@ async fn a_demo_is_alive_and_leaves_nothing() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(changed, "no new trace came");
+    // A new trace comes when everybody had their say of the old ones.
+    for label in ["good", "bad", "neutral"] {
+        assert!(count(&owner, &format!("/v1/feedback?label={label}"), "feedback").await > 0, "{label}");
+    }
+    let metrics = &owner.get("/v1/metrics?window=7d").await.ok()["metrics"];
+    assert!(metrics["trace_count"].as_i64() > Some(2_300), "{metrics}");
+    assert!(metrics["feedback_good_rate"].as_f64().is_some_and(|it| it > 0.5), "{metrics}");
     stop(demo, folder.path());
 }
 

@@ -155,6 +155,11 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             app.app.db.write.execute_unprepared("DROP TABLE model_price").await.unwrap();
             key.get("/v1/models").await
         }
+        ErrorCode::UpstreamFailed => {
+            // Nobody embeds the question.
+            app.set_plan(Plan::Pro).await;
+            key.get("/v1/search/spans?q=parcel").await
+        }
         ErrorCode::IngestQuotaExceeded => {
             app.use_traces(50_000).await;
             key.post("/v1/ingest", &json!({})).await

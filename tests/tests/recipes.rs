@@ -189,3 +189,35 @@ async fn a_project_is_archived_once_and_the_last_one_is_left_alone() {
         assert_eq!(ran.code, Some(11), "{}", ran.stderr);
     }
 }
+
+#[tokio::test]
+async fn a_deploy_is_gated_on_metrics() {
+    for database in BOTH {
+        let world = world(database).await;
+        let recipe =
+            format!("{}\n{}", recipe("What every script begins with"), recipe("Gate a deploy on metrics"));
+        let gate = |named: &[&str]| {
+            let ran = world.run(&recipe);
+            let metrics = serde_json::from_str::<Value>(&ran.stdout).unwrap()["metrics"].take();
+            let code = if named.is_empty() { 0 } else { 6 };
+            assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+            assert!(named.iter().all(|it| ran.stderr.contains(it)), "{}", ran.stderr);
+            assert_eq!(named.len(), ran.stderr.matches("(it is ").count(), "{}", ran.stderr);
+            metrics
+        };
+        let send = |item: &str| {
+            let sent = world.loupe(&world.key, &format!("traces send - -q <<< '{item}'"));
+            assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+        };
+        assert_eq!(gate(&["trace_count<1 (it is 0)"])["error_rate"], Value::Null);
+        for _ in 0..9 {
+            send(r#"{"name":"smoke","latency_ms":900}"#);
+        }
+        let metrics = gate(&[]);
+        assert_eq!((&metrics["error_rate"], &metrics["trace_count"]), (&0.0.into(), &9.into()));
+        assert!(metrics["latency_p95"].as_f64().is_some_and(|it| (it - 900.0).abs() <= 9.0), "{metrics}");
+        send(r#"{"name":"smoke","latency_ms":60000,"error":"upstream timeout"}"#);
+        let metrics = gate(&["error_rate>2% (it is 10.0 %)", "latency_p95>5s"]);
+        assert_eq!(metrics["trace_count"], 10);
+    }
+}

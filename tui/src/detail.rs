@@ -51,6 +51,10 @@ pub struct Detail {
     pub selected: usize,
     /// The cursor was moved by hand.
     pub moved: bool,
+    /// The span to put the cursor on as soon as it has arrived.
+    pub wanted: Option<Uuid>,
+    /// Digit of the screen to go back to.
+    pub from: u8,
     /// Where keys go.
     pub focus: Focus,
     /// The tab of the lower half.
@@ -90,6 +94,8 @@ impl Detail {
             tree: Tree::default(),
             selected: 0,
             moved: false,
+            wanted: None,
+            from: 1,
             focus: Focus::Tree,
             tab: Tab::Input,
             zoomed: false,
@@ -130,6 +136,12 @@ impl Detail {
 
     fn rebuild(&mut self, current: Option<Uuid>) {
         self.tree.rebuild(&self.spans);
+        let wanted = self.wanted.filter(|id| self.tree.position(&self.spans, *id).is_some());
+        if wanted.is_some() {
+            self.wanted = None;
+            self.moved = true;
+        }
+        let current = wanted.or(current);
         let kept = current.filter(|_| self.moved).and_then(|id| self.tree.position(&self.spans, id));
         self.selected = kept.or_else(|| self.tree.first_failure(&self.spans)).unwrap_or(0);
         if !self.moved && self.current().is_some_and(|span| span.error.is_some() && span.input.is_none()) {

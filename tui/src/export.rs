@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     manage::Tab,
-    state::{MANAGE, State},
+    state::{MANAGE, METRICS, SEARCH, State},
     text::clean,
 };
 
@@ -14,6 +14,10 @@ pub fn suggested(state: &State) -> Option<String> {
     match (&state.detail, state.screen, state.manage.tab) {
         (Some(open), 1, _) => Some(format!("trace-{}.json", crate::format::short_id(open.id))),
         (None, 1, _) => Some("traces.ndjson".to_owned()),
+        (_, METRICS, _) if !state.metrics.points().is_empty() => {
+            Some(format!("metrics-{}.csv", state.metrics.stretch.label()))
+        }
+        (_, SEARCH, _) if !state.search.rows.is_empty() => Some("spans.ndjson".to_owned()),
         (_, MANAGE, Tab::Keys) => Some("keys.ndjson".to_owned()),
         (_, MANAGE, Tab::Projects) => Some("projects.ndjson".to_owned()),
         _ => None,
@@ -28,6 +32,8 @@ pub fn content(state: &State, path: &str) -> Option<(usize, String)> {
         (None, 1, _) => {
             values((0..state.list.len()).filter_map(|at| state.list.get(at)).map(|row| row.as_ref()))
         }
+        (_, METRICS, _) => values(state.metrics.points()),
+        (_, SEARCH, _) => values(state.search.rows.iter().map(|row| &row.result)),
         (_, MANAGE, Tab::Keys) => values(&state.manage.keys.items),
         (_, MANAGE, Tab::Projects) => values(state.manage.shown()),
         _ => return None,

@@ -3,7 +3,7 @@
 //! Each form is narrow enough for the column it is made for; an unknown value is the
 //! dash of the glyph set.
 
-use api::Timestamp;
+use api::{Timestamp, metrics::Metric};
 use chrono::{DateTime, Datelike, FixedOffset, Local, Offset, Utc};
 
 /// The time zone that people see times in.
@@ -44,6 +44,12 @@ pub fn clock(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     } else {
         local.format("%m-%d %H:%M").to_string()
     }
+}
+
+/// [`clock`] to the minute: `14:02` for a time of today, else `11-20 14:02`.
+pub fn clock_minute(zone: Zone, time: Timestamp, now: Timestamp) -> String {
+    let form = if same_day(zone, time, now) { "%H:%M" } else { "%m-%d %H:%M" };
+    zone.of(time).format(form).to_string()
 }
 
 /// Date and time to the millisecond, with the year where it is not this one.
@@ -111,6 +117,16 @@ pub fn money(usd: f64) -> String {
         _ if size < 999.995 => format!("{sign}${size:.2}"),
         _ if size < 99_999.5 => format!("{sign}${}", thousands(size.round() as i64)),
         _ => format!("{sign}${}", count(size.round() as i64)),
+    }
+}
+
+/// A metric of traces in the unit that people read it in: `2.4 %`, `1.84s`, `$41.07`, `72,318`.
+pub fn metric(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::ErrorRate | Metric::FeedbackGoodRate => format!("{:.1} %", value * 100.0),
+        Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => latency(value.round() as i64),
+        Metric::TotalCost => money(value),
+        Metric::TraceCount => thousands(value.round() as i64),
     }
 }
 

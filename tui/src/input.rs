@@ -11,6 +11,8 @@ const LIMIT: usize = 1_000;
 pub enum Purpose {
     /// The server filter.
     Filter,
+    /// What to search for.
+    Search,
     /// Find in what is loaded.
     Find,
     /// Find among the keys of help.

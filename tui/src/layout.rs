@@ -100,6 +100,79 @@ pub fn sections(size: (u16, u16), tab: Tab, counts: [usize; 3]) -> Vec<(Tab, Rec
     sections
 }
 
+/// Rows of the table of metrics: the heads, the metrics of traces, and the one of the project.
+const METRIC_ROWS: u16 = 9;
+/// Columns of a chart's labels and its axis.
+pub const AXIS: u16 = 10;
+/// The tallest chart; a taller one tells no more.
+const TALLEST: u16 = 20;
+
+/// The parts of Metrics. Parts without room have no height.
+#[derive(Clone, Copy, Debug)]
+pub struct Metrics {
+    /// The table, or the numbers.
+    pub table: Rect,
+    /// The chart with the rule above it.
+    pub chart: Rect,
+    /// The feedback with the rule above it.
+    pub feedback: Option<Rect>,
+}
+
+/// The parts of Metrics for a terminal of this size. With the numbers of the points there is
+/// room for nothing else.
+pub fn metrics(size: (u16, u16), numbers: bool) -> Metrics {
+    let body = frame(size).body;
+    let none = Rect { y: body.bottom(), height: 0, ..body };
+    if numbers || body.height < METRIC_ROWS + 5 {
+        return Metrics { table: body, chart: none, feedback: None };
+    }
+    let roomy = body.height >= ALL_SECTIONS && size.0 >= 76;
+    let chart = (body.height - METRIC_ROWS - if roomy { 4 } else { 0 }).min(TALLEST);
+    let at = |y: u16, height: u16| Rect { y: body.y + y, height, ..body };
+    Metrics {
+        table: at(0, METRIC_ROWS),
+        chart: at(METRIC_ROWS, chart),
+        feedback: roomy.then(|| at(METRIC_ROWS + chart, 4)),
+    }
+}
+
+/// Columns of a chart that values can stand in.
+pub fn plot_cols(size: (u16, u16)) -> usize {
+    usize::from(size.0.saturating_sub(AXIS + 1)).max(1)
+}
+
+/// The parts of Search. Parts without room have no height.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// Column heads and spans.
+    pub list: Rect,
+    /// The selected span with the rule above it.
+    pub span: Rect,
+    /// Searches of before with the rule above them.
+    pub recent: Rect,
+}
+
+impl Search {
+    /// Spans that are visible at once.
+    pub fn rows(&self) -> usize {
+        usize::from(self.list.height.saturating_sub(1))
+    }
+}
+
+/// The parts of Search for a terminal of this size.
+pub fn search(size: (u16, u16)) -> Search {
+    let body = frame(size).body;
+    let (span, recent) = match body.height {
+        ALL_SECTIONS.. => (11, 5),
+        TWO_SECTIONS.. => (7, 0),
+        9.. => (4, 0),
+        _ => (0, 0),
+    };
+    let parts = [Constraint::Min(0), Constraint::Length(span), Constraint::Length(recent)];
+    let [list, span, recent] = Layout::vertical(parts).areas(body);
+    Search { list, span, recent }
+}
+
 /// What of the detail is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {

@@ -5,10 +5,11 @@
 //! `view` draws the state and changes nothing.
 //!
 //! The command line shows the same things in the same words, so it borrows how they read:
-//! [`mod@format`], [`text`] and [`theme`].
+//! [`chart`], [`mod@format`], [`text`] and [`theme`].
 
 mod bookmarks;
 mod change;
+pub mod chart;
 mod content;
 mod detail;
 mod dialog;
@@ -22,10 +23,12 @@ mod keymap;
 mod layout;
 mod list;
 mod manage;
+mod metrics;
 mod msg;
 mod options;
 mod palette;
 mod screens;
+mod search;
 mod state;
 mod terminal;
 pub mod text;

@@ -6,16 +6,20 @@
 
 use api::{
     Timestamp,
+    client::calls::{FeedbackFilter, MetricQuery},
+    feedback::FeedbackList,
     filter::Filter,
     key::ApiKey,
+    metrics::Metrics,
     project::Project,
+    search::SearchResults,
     tenant::Me,
     trace::{SpanList, Trace, TraceList},
 };
 use crossterm::event::KeyEvent;
 use uuid::Uuid;
 
-use crate::{bookmarks::Bookmarks, change::Change};
+use crate::{bookmarks::Bookmarks, change::Change, search::Wanted};
 
 /// Number of a request; later requests have larger ones.
 pub type RequestId = u64;
@@ -69,6 +73,14 @@ pub enum Reply {
     Trace(Box<Trace>),
     /// More spans of a trace.
     Spans(SpanList),
+    /// Metrics of traces.
+    Metrics(Box<Metrics>),
+    /// A metric of a project.
+    ProjectMetric(i64),
+    /// A page of feedback.
+    Feedback(FeedbackList),
+    /// A page of spans that were searched for.
+    Found(SearchResults),
 }
 
 /// What a stream brought.
@@ -104,6 +116,8 @@ pub struct NetError {
     pub message: String,
     /// Identifier of the request, for the server's log.
     pub request_id: Option<String>,
+    /// The plan that it takes, when that is why.
+    pub required_plan: Option<String>,
     /// Seconds to wait before the next request.
     pub retry_after: Option<u64>,
 }
@@ -176,6 +190,36 @@ pub enum Effect {
         id: Uuid,
         /// Where to read on.
         cursor: String,
+    },
+    /// Ask for metrics of traces.
+    LoadMetrics {
+        /// The request.
+        request: RequestId,
+        /// Of which traces.
+        query: MetricQuery,
+    },
+    /// Ask for `retry_cap_hit` of a project over 7 days.
+    LoadRetryCap {
+        /// The request.
+        request: RequestId,
+        /// Which project.
+        project: Uuid,
+    },
+    /// Ask for the newest feedback.
+    LoadFeedback {
+        /// The request.
+        request: RequestId,
+        /// Which.
+        filter: FeedbackFilter,
+    },
+    /// Ask for a page of spans by meaning.
+    Search {
+        /// The request.
+        request: RequestId,
+        /// What is looked for.
+        wanted: Wanted,
+        /// Where to read on.
+        cursor: Option<String>,
     },
     /// Put text on the clipboard.
     Copy(String),

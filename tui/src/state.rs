@@ -23,13 +23,19 @@ use crate::{
     keymap::{Keymap, Scope},
     list::List,
     manage::Manage,
+    metrics::Metrics,
     msg::{NetError, Query, RateLimit, RequestId},
     options::Target,
+    search::Search,
     theme::Theme,
 };
 
 /// Problems that the log keeps.
 const PROBLEMS: usize = 50;
+/// The digit of Metrics.
+pub const METRICS: u8 = 3;
+/// The digit of Search.
+pub const SEARCH: u8 = 8;
 /// The digit of Keys & Projects.
 pub const MANAGE: u8 = 7;
 /// Microseconds that a toast stays.
@@ -64,6 +70,10 @@ pub struct State {
     pub detail: Option<Detail>,
     /// The place before this one.
     pub last_place: Option<Place>,
+    /// What screen 3 knows.
+    pub metrics: Metrics,
+    /// What screen 8 knows.
+    pub search: Search,
     /// What screen 7 knows.
     pub manage: Manage,
     /// The question or the secret before everything else.
@@ -122,6 +132,8 @@ impl State {
             list: List::new(),
             detail: None,
             last_place: None,
+            metrics: Metrics::default(),
+            search: Search::default(),
             manage: Manage::default(),
             dialog: None,
             overlay: None,
@@ -155,6 +167,8 @@ impl State {
         fresh.saved = std::mem::take(&mut self.saved);
         fresh.problems = std::mem::take(&mut self.problems);
         fresh.filter.history = std::mem::take(&mut self.filter.history);
+        fresh.search.history = std::mem::take(&mut self.search.history);
+        fresh.metrics.stretch = self.metrics.stretch;
         fresh.screen = self.screen;
         fresh.last_request = self.last_request;
         fresh
@@ -182,7 +196,17 @@ impl State {
 
     /// Whether an open request has taken long enough to say so.
     pub fn busy(&self) -> bool {
-        let silent = |it: &Purpose| matches!(it, Purpose::Poll | Purpose::Fill | Purpose::Me);
+        let silent = |it: &Purpose| {
+            matches!(
+                it,
+                Purpose::Poll
+                    | Purpose::Fill
+                    | Purpose::Me
+                    | Purpose::Before
+                    | Purpose::RetryCap
+                    | Purpose::Feedback
+            )
+        };
         let shown = |purpose: &Purpose| !silent(purpose);
         self.open.values().any(|(it, since)| shown(it) && self.now.micros() - since.micros() >= 300_000)
     }
@@ -241,6 +265,8 @@ impl State {
             (Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
             (Some(_), 1) => Scope::Tree,
             (None, 1) => Scope::List,
+            (_, METRICS) => Scope::Metrics,
+            (_, SEARCH) => Scope::Search,
             (_, MANAGE) => self.manage.tab.scope(),
             _ => Scope::Panel,
         }

@@ -4,7 +4,9 @@
 mod dialogs;
 mod effects;
 mod manage;
+mod metrics;
 mod screens;
+mod search;
 
 use api::{
     Plan, Role, Timestamp,
@@ -125,6 +127,10 @@ fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>)
         | Effect::Send { request, .. }
         | Effect::LoadTraces { request, .. }
         | Effect::LoadTrace { request, .. }
+        | Effect::LoadMetrics { request, .. }
+        | Effect::LoadRetryCap { request, .. }
+        | Effect::LoadFeedback { request, .. }
+        | Effect::Search { request, .. }
         | Effect::LoadSpans { request, .. } => Some(*request),
         _ => None,
     });
@@ -241,6 +247,7 @@ fn answered(status: u16, code: &str, message: &str) -> NetError {
         code: Some(code.into()),
         message: message.into(),
         request_id: Some("req-1".into()),
+        required_plan: None,
         retry_after: None,
     }
 }

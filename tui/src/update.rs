@@ -7,9 +7,11 @@ mod detail;
 mod dialog;
 mod list;
 mod manage;
+mod metrics;
 mod network;
 mod palette;
 mod picker;
+mod search;
 mod travel;
 mod trouble;
 mod typing;
@@ -21,7 +23,7 @@ use crate::{
     keymap::{Action, Binding, Lookup, Scope, key_name},
     layout,
     msg::{Effect, Msg},
-    state::{MANAGE, Overlay, Place, State},
+    state::{MANAGE, METRICS, Overlay, Place, SEARCH, State},
 };
 
 pub use network::start;
@@ -54,7 +56,9 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             if state.toast.as_ref().is_some_and(|toast| toast.until <= now) {
                 state.toast = None;
             }
-            network::tick(state)
+            let mut effects = network::tick(state);
+            effects.extend(metrics::tick(state));
+            effects
         }
         Msg::Reply(request, result) => network::reply(state, request, result),
         Msg::Stream(request, event) => network::stream(state, request, event),
@@ -183,6 +187,8 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Scope::Picker => picker::act(state, action),
         Scope::Contexts => context::act(state, action),
         Scope::Bookmarks => bookmarks::act(state, action),
+        Scope::Metrics => metrics::act(state, action),
+        Scope::Search => search::act(state, action),
         Scope::Keys | Scope::Projects | Scope::Plan => manage::act(state, action),
         Scope::List => list::act(state, action),
         Scope::Tree | Scope::Pane => detail::act(state, action),
@@ -208,8 +214,18 @@ fn go(state: &mut State, place: Place) -> Vec<Effect> {
         Some(id) => detail::open(state, id),
         None => {
             state.detail = None;
-            if state.screen == MANAGE { manage::load(state) } else { Vec::new() }
+            enter(state)
         }
+    }
+}
+
+/// Asks for what the screen shows beyond what is always kept.
+fn enter(state: &mut State) -> Vec<Effect> {
+    match state.screen {
+        METRICS => metrics::load(state),
+        SEARCH => search::enter(state),
+        MANAGE => manage::load(state),
+        _ => Vec::new(),
     }
 }
 

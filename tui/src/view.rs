@@ -8,8 +8,8 @@ use crate::{
     format::{capital, elapsed},
     input::{Input, Purpose},
     layout,
-    screens::{detail, dialog, help, manage, palette, picker, placeholder, traces},
-    state::{Link, MANAGE, Overlay, State},
+    screens::{detail, dialog, help, manage, metrics, palette, picker, placeholder, search, traces},
+    state::{Link, MANAGE, METRICS, Overlay, SEARCH, State},
     text::{clean, width},
     theme::Tone,
     widgets::table::{Pieces, put},
@@ -45,6 +45,8 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
         (Some(_), ..) => help::draw(state, buffer, parts.body),
         (None, Some(open), 1) => detail::draw(state, open, buffer, parts.body),
         (None, None, 1) => traces::draw(state, buffer, parts.body),
+        (None, _, METRICS) => metrics::draw(state, buffer, parts.body),
+        (None, _, SEARCH) => search::draw(state, buffer, parts.body),
         (None, _, MANAGE) => manage::draw(state, buffer, parts.body),
         _ => placeholder::draw(state, buffer, parts.body),
     }
@@ -152,7 +154,7 @@ fn middle(state: &State, cols: usize) -> Pieces {
     let archived = state.project.as_ref().and_then(|project| project.archived_at);
     if let Some(input) = &state.input {
         let hint = match input.purpose {
-            Purpose::Filter => "tab completes",
+            Purpose::Filter | Purpose::Search => "tab completes",
             Purpose::Find => "find in what is loaded",
             Purpose::Help => "narrow down",
             Purpose::Palette => "actions, screens, projects",
@@ -168,6 +170,8 @@ fn middle(state: &State, cols: usize) -> Pieces {
         (Some(Overlay::Projects { .. }), ..) => Pieces::new().add(Tone::Dim, " Projects"),
         (Some(Overlay::Contexts { .. }), ..) => Pieces::new().add(Tone::Dim, " Contexts"),
         (Some(Overlay::Bookmarks { .. }), ..) => Pieces::new().add(Tone::Dim, " Marked traces"),
+        (None, _, METRICS) => metrics::line(state, cols),
+        (None, _, SEARCH) => search::line(state, cols),
         (None, _, MANAGE) => manage::tabs(state, cols),
         (None, Some(open), 1) => {
             detail::breadcrumb(state, open).with_end(detail::mark(state, open), cols, theme)
@@ -192,8 +196,9 @@ fn middle(state: &State, cols: usize) -> Pieces {
     }
 }
 
-const PROMPTS: [(Purpose, &str); 5] = [
+const PROMPTS: [(Purpose, &str); 6] = [
     (Purpose::Filter, " / "),
+    (Purpose::Search, " ? "),
     (Purpose::Find, " find "),
     (Purpose::Help, " keys "),
     (Purpose::Palette, " : "),
@@ -251,6 +256,8 @@ fn status(state: &State, cols: usize) -> Pieces {
     let text = match (&state.overlay, &state.detail, state.screen) {
         (None, Some(open), 1) => detail::status(state, open),
         (None, None, 1) => traces::status(state),
+        (None, _, METRICS) => metrics::status(state),
+        (None, _, SEARCH) => search::status(state),
         (None, _, MANAGE) => manage::status(state),
         _ => String::new(),
     };

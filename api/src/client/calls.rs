@@ -9,12 +9,15 @@ use crate::{
     Timestamp,
     audit::AuditLog,
     credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
+    feedback::{Feedback, FeedbackLabel, FeedbackList, NewFeedback},
     filter::Filter,
     ingest::{BatchResult, Ingested},
     key::{ApiKey, ApiKeyList, NewApiKey},
     member::{Member, MemberChange, MemberList, MemberStatus},
+    metrics::{Interval, Metrics, ProjectMetric, ProjectMetricValue, ProjectWindow, Window},
     model::ModelList,
     project::{NewProject, Project, ProjectChange, ProjectList, ProjectStatus},
+    search::{SearchResults, VectorSearch},
     session::SessionList,
     tenant::Me,
     trace::{SpanList, Trace, TraceList},
@@ -93,6 +96,101 @@ pub fn sessions(filter: &SessionFilter, page: &Page) -> Call<SessionList> {
     let SessionFilter { project_id, user_id, from, to } = filter;
     let call = Call::get("/v1/sessions").maybe("project_id", *project_id).maybe("user_id", user_id.as_ref());
     paged(call.maybe("from", *from).maybe("to", *to), page)
+}
+
+/// What metrics are asked for; each member that is absent leaves the choice open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricQuery {
+    /// Of one project.
+    pub project_id: Option<Uuid>,
+    /// Of traces of one model.
+    pub model: Option<String>,
+    /// Up to now; the server's default is 24 hours.
+    pub window: Option<Window>,
+    /// From this time on; it wins over `window`.
+    pub from: Option<Timestamp>,
+    /// Up to this time.
+    pub to: Option<Timestamp>,
+    /// Also as a series.
+    pub interval: Option<Interval>,
+    /// Also by group: `model`, `name` or `tag:<key>`.
+    pub group_by: Option<String>,
+}
+
+/// Rolling metrics of traces.
+pub fn metrics(query: &MetricQuery) -> Call<Metrics> {
+    let MetricQuery { project_id, model, window, from, to, interval, group_by } = query;
+    let call = Call::get("/v1/metrics").maybe("project_id", *project_id).maybe("model", model.as_ref());
+    let call = call.maybe("window", *window).maybe("from", *from).maybe("to", *to);
+    call.maybe("interval", *interval).maybe("group_by", group_by.as_ref())
+}
+
+/// A metric of a project.
+pub fn project_metric(
+    project: Uuid,
+    metric: ProjectMetric,
+    window: ProjectWindow,
+) -> Call<ProjectMetricValue> {
+    let call = Call::get(format!("/v1/projects/{project}/metrics"));
+    call.query("metric", metric).query("window", window)
+}
+
+/// Which feedback; each member that is absent leaves the choice open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedbackFilter {
+    /// On traces of one project.
+    pub project_id: Option<Uuid>,
+    /// On one trace.
+    pub trace_id: Option<Uuid>,
+    /// Of one verdict.
+    pub label: Option<FeedbackLabel>,
+    /// First said at or after this time.
+    pub from: Option<Timestamp>,
+    /// First said at or before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// A page of feedback, newest first.
+pub fn feedback(filter: &FeedbackFilter, page: &Page) -> Call<FeedbackList> {
+    let FeedbackFilter { project_id, trace_id, label, from, to } = filter;
+    let call = Call::get("/v1/feedback").maybe("project_id", *project_id).maybe("trace_id", *trace_id);
+    paged(call.maybe("label", *label).maybe("from", *from).maybe("to", *to), page)
+}
+
+/// Says something of a trace. With a user it may be said again; without, each one counts.
+pub fn add_feedback(feedback: &NewFeedback) -> Call<Feedback> {
+    let call = Call::post("/v1/feedback").json(given(feedback));
+    if feedback.user_id.is_some() { call.repeatable() } else { call }
+}
+
+/// Filters of a search of spans by a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextSearch {
+    /// What is looked for.
+    pub q: String,
+    /// In one project.
+    pub project_id: Option<Uuid>,
+    /// Started at or after this time.
+    pub from: Option<Timestamp>,
+    /// Started at or before this time.
+    pub to: Option<Timestamp>,
+    /// Of one kind.
+    pub kind: Option<String>,
+    /// Of one model.
+    pub model: Option<String>,
+}
+
+/// Spans that mean what a text means, nearest first. Needs an embedding provider.
+pub fn search_text(search: &TextSearch, page: &Page) -> Call<SearchResults> {
+    let TextSearch { q, project_id, from, to, kind, model } = search;
+    let call = Call::get("/v1/search/spans").query("q", q).maybe("project_id", *project_id);
+    let call = call.maybe("from", *from).maybe("to", *to);
+    paged(call.maybe("type", kind.as_ref()).maybe("model", model.as_ref()), page)
+}
+
+/// Spans whose vectors are nearest to one. Changes nothing, so it is repeatable.
+pub fn search_vector(search: &VectorSearch) -> Call<SearchResults> {
+    Call::post("/v1/search/spans").json(given(search)).repeatable()
 }
 
 /// Stores one trace. Repeatable if the item has an id.

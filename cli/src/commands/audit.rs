@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::moment;
+use super::between::Between;
 use crate::{
     commands::listing::{PageArgs, list},
     ctx::Ctx,
@@ -35,12 +35,8 @@ pub struct ListArgs {
     /// Of this actor: a session's subject or a key's id
     #[arg(long)]
     actor: Option<String>,
-    /// At or after: -15m, yesterday, 2026-11-21, RFC 3339
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-    /// At or before
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    between: Between,
     #[command(flatten)]
     page: PageArgs,
 }
@@ -79,7 +75,7 @@ fn result(row: &Value, style: &Style) -> Cell {
 pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     let Command::List(args) = command;
     ctx.out.check(&VIEW)?;
-    let (from, to) = (moment("--from", args.from.as_deref())?, moment("--to", args.to.as_deref())?);
+    let (from, to) = args.between.resolve()?;
     let filter = AuditFilter { action: args.action, actor: args.actor, from, to };
     let client = ctx.client()?;
     list(ctx, &client, &VIEW, args.page, "no records", |page| calls::audit_log(&filter, page)).await

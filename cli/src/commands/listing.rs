@@ -44,6 +44,18 @@ pub async fn list<T>(
     empty: &str,
     call: impl Fn(&Page) -> Call<T>,
 ) -> Result {
+    listed(ctx, client, view, args, empty, call).await.map(drop)
+}
+
+/// The same, and answers the last page without its rows, for what a list tells beside them.
+pub async fn listed<T>(
+    ctx: &mut Ctx,
+    client: &Client,
+    view: &View,
+    args: PageArgs,
+    empty: &str,
+    call: impl Fn(&Page) -> Call<T>,
+) -> Result<Value> {
     let streams = matches!(ctx.out.format, Format::Tsv | Format::Csv | Format::Ndjson | Format::Id);
     let mut left = if args.all { usize::MAX } else { args.limit as usize };
     let mut page = Page { limit: None, cursor: args.cursor };
@@ -70,8 +82,9 @@ pub async fn list<T>(
         }
     }
     if !streams {
-        document[view.plural] = Value::Array(merged);
-        ctx.out.list(view, document)?;
+        let mut whole = document.clone();
+        whole[view.plural] = Value::Array(merged);
+        ctx.out.list(view, whole)?;
     }
     match &page.cursor {
         _ if shown == 0 => ctx.out.note(empty),
@@ -80,7 +93,7 @@ pub async fn list<T>(
         }
         None => {}
     }
-    Ok(())
+    Ok(document)
 }
 
 /// Where a list goes on, if it does.

@@ -3,36 +3,30 @@
 pub mod api;
 pub mod audit;
 pub mod auth;
+pub mod between;
 pub mod completion;
 pub mod config;
 pub mod console;
 pub mod context;
 pub mod credentials;
 pub mod doctor;
+pub mod feedback;
 pub mod help;
 pub mod keys;
 pub mod listing;
 pub mod man;
 pub mod members;
+pub mod metrics;
 pub mod projects;
 pub mod secret_file;
 pub mod sessions;
+pub mod spans;
 pub mod traces;
 
-use ::api::{
-    Timestamp,
-    filter::when::{Clock, instant},
-    text::printable,
-};
+use ::api::text::printable;
 use serde_json::Value;
 
-use crate::{
-    args::Command,
-    config::env::now,
-    ctx::Ctx,
-    error::{CliError, Result},
-    output::Format,
-};
+use crate::{args::Command, ctx::Ctx, error::Result, output::Format};
 
 /// Runs a command.
 pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
@@ -46,6 +40,11 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::Credentials(command) => credentials::run(ctx, command).await,
         Command::Sessions(command) => sessions::run(ctx, command).await,
         Command::Traces(command) => traces::run(ctx, command).await,
+        Command::Spans(spans::Command::Search(args)) | Command::Search(args) => {
+            spans::search(ctx, args).await
+        }
+        Command::Metrics(command) => metrics::run(ctx, command).await,
+        Command::Feedback(command) => feedback::run(ctx, command).await,
         Command::Audit(command) => audit::run(ctx, command).await,
         Command::Api(args) => api::run(ctx, args).await,
         Command::Console(args) => console::run(ctx, args).await,
@@ -67,11 +66,4 @@ fn report(ctx: &mut Ctx, sentence: &str, id: &str, document: Value) -> Result {
             Ok(())
         }
     }
-}
-
-/// A moment that a flag names, such as `-15m`, `yesterday` or a date.
-fn moment(flag: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
-    let clock = Clock::of(&now());
-    let read = text.map(|text| instant(text, &clock)).transpose();
-    read.map_err(|why| CliError::usage(format!("{flag}: {why}")))
 }

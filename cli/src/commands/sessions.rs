@@ -3,12 +3,11 @@
 use api::client::calls::{self, SessionFilter};
 use clap::{Args, Subcommand};
 
-use super::moment;
+use super::between::Between;
 use crate::{
     commands::listing::{PageArgs, list},
     ctx::Ctx,
     error::Result,
-    find,
     output::{Column, View, cell},
 };
 
@@ -28,12 +27,8 @@ pub struct ListArgs {
     /// Of this user of the application
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// With a trace at or after: -15m, yesterday, 2026-11-21, RFC 3339
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-    /// With a trace at or before
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    between: Between,
     #[command(flatten)]
     page: PageArgs,
 }
@@ -67,9 +62,8 @@ const VIEW: View = View {
 pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     let Command::List(args) = command;
     ctx.out.check(&VIEW)?;
-    let (from, to) = (moment("--from", args.from.as_deref())?, moment("--to", args.to.as_deref())?);
-    let client = ctx.client()?;
-    let project_id = find::current_project(&client, &ctx.settings).await?;
+    let (from, to) = args.between.resolve()?;
+    let (client, project_id) = ctx.client_and_project().await?;
     let filter = SessionFilter { project_id, user_id: args.user, from, to };
     list(ctx, &client, &VIEW, args.page, "no sessions", |page| calls::sessions(&filter, page)).await
 }

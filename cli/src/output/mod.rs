@@ -143,6 +143,13 @@ impl Out {
         pick::check(&self.fields, view)
     }
 
+    /// Keeps these fields, where the command line asks for none.
+    pub fn keep(&mut self, fields: Vec<String>) {
+        if self.fields.is_empty() {
+            self.fields = fields;
+        }
+    }
+
     /// Whether inputs and outputs are part of what is written, so that they must be whole.
     pub fn shows_texts(&self) -> bool {
         let named = self.fields.iter().any(|field| matches!(field.as_str(), "input" | "output"));
@@ -202,7 +209,7 @@ impl Out {
                 self.write(&line)
             }
             Format::Id => {
-                let id = row.get(view.id).and_then(Value::as_str).unwrap_or_default();
+                let id = pick::at(row, view.id).and_then(Value::as_str).unwrap_or_default();
                 self.write(&format!("{}\n", printable(id)))
             }
         }

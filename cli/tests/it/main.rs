@@ -11,6 +11,7 @@ mod auth;
 mod changes;
 mod exporting;
 mod looks;
+mod measuring;
 mod reading;
 mod sending;
 mod settings;

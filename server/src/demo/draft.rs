@@ -154,6 +154,7 @@ impl Draft {
             metadata: None,
             start_time: Some(Timestamp::from_micros(start)),
             end_time: Some(Timestamp::from_micros(end)),
+            embedding: None,
         });
         self.spans.len() - 1
     }

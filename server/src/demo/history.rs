@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use api::ingest::TraceItem;
+use entities::trace;
 use fastrand::Rng;
 use uuid::Uuid;
 
 use super::{
     Cast,
     stories::{Visit, nightly},
+    voices::Voice,
 };
 use crate::{
     app::App,
-    ingest::{item, part::Part, prices::PriceBook, spans::Receipt},
+    ingest::{item, part::Part, prices::PriceBook, spans::Receipt, terms::Terms},
 };
 
 /// Traces at the start.
@@ -25,8 +27,8 @@ const DAY: i64 = 86_400 * SECOND;
 /// How far back it goes.
 const SPAN: i64 = 7 * DAY;
 
-/// Stores them; answers how many.
-pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Result<usize> {
+/// Stores them; answers how many, and what will be said of them.
+pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Result<(usize, Vec<Voice>)> {
     let now = app.clock.now();
     let mut scribe = Scribe::new(app, cast).await?;
     let long = [(2_400, 9 * 3_600), (2_300, 33 * 3_600), (640, 57 * 3_600)];
@@ -48,7 +50,8 @@ pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Resul
         }
     }
     scribe.flush().await?;
-    Ok(told)
+    let voices = scribe.stored.iter().filter_map(|it| Voice::draw(rng, it)).collect();
+    Ok((told, voices))
 }
 
 /// Stores items through the path of every ingest, some at once.
@@ -58,12 +61,21 @@ pub(super) struct Scribe<'a> {
     projects: Vec<Uuid>,
     prices: Arc<PriceBook>,
     parts: Vec<Part>,
+    /// The rows of the traces so far.
+    pub(super) stored: Vec<trace::Model>,
 }
 
 impl<'a> Scribe<'a> {
     pub(super) async fn new(app: &'a App, cast: &Cast) -> anyhow::Result<Self> {
         let prices = app.known.price_book(cast.tenant).await?;
-        Ok(Self { app, tenant: cast.tenant, projects: cast.projects.clone(), prices, parts: Vec::new() })
+        Ok(Self {
+            app,
+            tenant: cast.tenant,
+            projects: cast.projects.clone(),
+            prices,
+            parts: Vec::new(),
+            stored: Vec::new(),
+        })
     }
 
     pub(super) async fn write(&mut self, project: usize, item: TraceItem) -> anyhow::Result<()> {
@@ -75,7 +87,8 @@ impl<'a> Scribe<'a> {
     }
 
     pub(super) async fn flush(&mut self) -> anyhow::Result<()> {
-        self.app.writer.store(std::mem::take(&mut self.parts), None).await?;
+        let stored = self.app.writer.store(std::mem::take(&mut self.parts), Terms::default()).await?;
+        self.stored.extend(stored.into_iter().map(|it| it.0.trace));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use fastrand::Rng;
 
-use super::{Cast, history::Scribe, stories::Visit};
+use super::{Cast, history::Scribe, stories::Visit, voices::Voice};
 use crate::app::App;
 
 /// Pause between two traces.
@@ -12,12 +12,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// People who are there at the same time.
 const PEOPLE: usize = 4;
 
-/// Goes on until the app stops.
-pub(super) fn start(app: &Arc<App>, cast: &Cast, mut rng: Rng) {
+/// Goes on until the app stops, after `voices` had their say.
+pub(super) fn start(app: &Arc<App>, cast: &Cast, voices: Vec<Voice>, mut rng: Rng) {
     let stage = Arc::clone(app);
     let cast =
         Cast { tenant: cast.tenant, projects: cast.projects.clone(), key: cast.key.clone(), traces: 0 };
     app.spawn(async move {
+        for voice in voices {
+            if stage.is_stopping() {
+                return;
+            }
+            say(&stage, voice).await;
+        }
         let mut visits: Vec<Visit> = Vec::new();
         while !stage.pause(PAUSE).await {
             if visits.len() < PEOPLE {
@@ -41,5 +47,15 @@ async fn tell(app: &App, cast: &Cast, visit: &mut Visit, rng: &mut Rng) -> anyho
     super::draft::shift(&mut item, now - end);
     let mut scribe = Scribe::new(app, cast).await?;
     scribe.write(visit.project, item).await?;
-    scribe.flush().await
+    scribe.flush().await?;
+    if let Some(voice) = scribe.stored.first().and_then(|it| Voice::draw(rng, it)) {
+        say(app, voice).await;
+    }
+    Ok(())
+}
+
+async fn say(app: &App, voice: Voice) {
+    if let Err(error) = voice.say(app).await {
+        tracing::warn!(%error, "a feedback of the demo could not be stored");
+    }
 }

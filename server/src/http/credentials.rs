@@ -19,8 +19,10 @@ use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
+    embedding::backfill::Backfill,
     error::{Error, Problem, Result, not_found},
-    store::{self, sealed::PROVIDER_KEY},
+    queue,
+    store::{self, credentials::last4, sealed::PROVIDER_KEY},
 };
 
 /// Characters of a key.
@@ -40,7 +42,8 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Pr
 /// Store a credential.
 ///
 /// `api_key` may be left out to keep the one that is stored, unless `base_url` changes: a key is
-/// sent only where it was meant to go. On the plan Pro a credential is for embedding alone.
+/// sent only where it was meant to go. With `embedding_model` the newest spans that have no vector
+/// are embedded in the background, and all that come. On the plan Pro a credential is for embedding alone.
 #[utoipa::path(put, path = "/v1/provider-credentials/{provider}", tag = "Provider credentials",
     request_body = NewProviderCredential,
     params(("provider" = Provider, Path, description = "openai, anthropic or openai_compatible")),
@@ -54,8 +57,11 @@ pub async fn set(
     let provider = known(&provider)?;
     let body = checked(body)?;
     refuse_judging_on_pro(&caller, &body)?;
-    let base_url = base_url(&app, provider, body.base_url.as_deref()).await?;
     let (tenant, now) = (caller.tenant_id, app.clock.now());
+    let known = app.known.credentials(tenant).await?;
+    let stored = known.iter().find(|it| it.provider == provider.as_str());
+    let stored = stored.and_then(|it| it.base_url.as_deref());
+    let base_url = base_url(&app, provider, body.base_url.as_deref(), stored).await?;
 
     let txn = app.db.begin().await?;
     let was = store::credentials::lock(&txn, tenant, provider).await?;
@@ -80,6 +86,9 @@ pub async fn set(
         updated_at: now,
     };
     store::credentials::set(&txn, row.clone()).await?;
+    if row.embedding_model.is_some() {
+        queue::enqueue(&txn, tenant, &Backfill {}, now, now).await?;
+    }
     let detail = json!({"base_url": row.base_url, "api_key": body.api_key.is_some()});
     audit::record(&txn, &caller, Event::of(Action::CredentialSet).on(provider).with(detail), now).await?;
     app.commit(txn).await?;
@@ -157,7 +166,14 @@ fn refuse_judging_on_pro(caller: &Caller, body: &NewProviderCredential) -> Resul
     Err(problem.into())
 }
 
-async fn base_url(app: &App, provider: Provider, given: Option<&str>) -> Result<Option<String>> {
+/// The address to store. One that is `stored` already stays, though it may be one that no tenant
+/// could choose: the first start takes the operator's.
+async fn base_url(
+    app: &App,
+    provider: Provider,
+    given: Option<&str>,
+    stored: Option<&str>,
+) -> Result<Option<String>> {
     let Some(given) = given else {
         return match provider {
             Provider::OpenAiCompatible => {
@@ -167,16 +183,14 @@ async fn base_url(app: &App, provider: Provider, given: Option<&str>) -> Result<
             Provider::OpenAi | Provider::Anthropic => Ok(None),
         };
     };
+    if stored.is_some_and(|it| it == given.trim_end_matches('/')) {
+        return Ok(stored.map(str::to_owned));
+    }
     let url = app.egress.check(given).await.map_err(|it| Problem::field("base_url", it.to_string()))?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(Problem::field("base_url", "must have no query and no fragment").into());
     }
     Ok(Some(url.as_str().trim_end_matches('/').to_owned()))
-}
-
-fn last4(key: &str) -> String {
-    // Of a short key even 4 characters would be much.
-    if key.len() < 12 { String::new() } else { key.chars().skip(key.len() - 4).collect() }
 }
 
 fn wire(row: provider_credential::Model) -> Result<ProviderCredential> {

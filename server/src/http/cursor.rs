@@ -6,15 +6,53 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use uuid::Uuid;
 
-use crate::error::{Error, problem};
+use crate::{
+    error::{Error, problem},
+    store::vectors::Hit,
+};
 
 /// Signs and checks cursors: the first key signs, all check.
 pub struct Cursors(Vec<[u8; 32]>);
 
-/// Bytes of a position: time and id.
-const POSITION: usize = 24;
 /// Bytes of the authentication.
 const TAG: usize = 16;
+
+/// A place in the order of a list.
+pub trait Position: Sized {
+    /// What a cursor holds of it.
+    fn to_bytes(&self) -> Vec<u8>;
+    /// What was held, if it can be one.
+    fn from_bytes(bytes: &[u8]) -> Option<Self>;
+}
+
+/// Time and id.
+impl Position for (i64, Uuid) {
+    fn to_bytes(&self) -> Vec<u8> {
+        [&self.0.to_be_bytes()[..], self.1.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (at, id) = bytes.split_at_checked(8)?;
+        Some((i64::from_be_bytes(at.try_into().ok()?), Uuid::from_slice(id).ok()?))
+    }
+}
+
+/// Distance, trace and span.
+impl Position for Hit {
+    fn to_bytes(&self) -> Vec<u8> {
+        [&self.distance.to_be_bytes()[..], self.trace_id.as_bytes(), self.id.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (distance, ids) = bytes.split_at_checked(8)?;
+        let (trace_id, id) = ids.split_at_checked(16)?;
+        Some(Self {
+            distance: f64::from_be_bytes(distance.try_into().ok()?),
+            trace_id: Uuid::from_slice(trace_id).ok()?,
+            id: Uuid::from_slice(id).ok()?,
+        })
+    }
+}
 
 impl Cursors {
     /// With the keys, of which the first signs.
@@ -23,10 +61,8 @@ impl Cursors {
     }
 
     /// The cursor of a position. `scope` names the list and its filters.
-    pub fn seal(&self, tenant: Uuid, scope: &str, (at, id): (i64, Uuid)) -> String {
-        let mut bytes = Vec::with_capacity(POSITION + TAG);
-        bytes.extend(at.to_be_bytes());
-        bytes.extend(id.as_bytes());
+    pub fn seal(&self, tenant: Uuid, scope: &str, position: impl Position) -> String {
+        let mut bytes = position.to_bytes();
         let key = self.0.first().map_or(&[][..], |it| it);
         let tag = mac(key, tenant, scope, &bytes).finalize().into_bytes();
         bytes.extend(&tag[..TAG]);
@@ -37,7 +73,7 @@ impl Cursors {
     ///
     /// # Errors
     /// `invalid_cursor` when it was not sealed for just this tenant and scope.
-    pub fn open(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<(i64, Uuid), Error> {
+    pub fn open<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<P, Error> {
         self.verify(tenant, scope, cursor).ok_or_else(|| {
             problem(
                 ErrorCode::InvalidCursor,
@@ -48,31 +84,27 @@ impl Cursors {
 
     /// Cuts the row that was read beyond `limit`, and answers the cursor of the next page if
     /// there was one. `position` tells where in the list a row stands.
-    pub fn page<T>(
+    pub fn page<T, P: Position>(
         &self,
         tenant: Uuid,
         scope: &str,
         rows: &mut Vec<T>,
         limit: usize,
-        position: impl Fn(&T) -> (i64, Uuid),
+        position: impl Fn(&T) -> P,
     ) -> Option<String> {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         rows.last().filter(|_| has_more).map(|it| self.seal(tenant, scope, position(it)))
     }
 
-    fn verify(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<(i64, Uuid)> {
+    fn verify<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<P> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
-        let (position, tag) = bytes.split_at_checked(POSITION)?;
-        if tag.len() != TAG {
-            return None;
-        }
+        let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG)?)?;
         let signed = |key: &[u8; 32]| mac(key, tenant, scope, position).verify_truncated_left(tag).is_ok();
         if !self.0.iter().any(signed) {
             return None;
         }
-        let (at, id) = position.split_at(8);
-        Some((i64::from_be_bytes(at.try_into().ok()?), Uuid::from_slice(id).ok()?))
+        P::from_bytes(position)
     }
 }
 
@@ -94,11 +126,15 @@ mod tests {
         let cursors = Cursors::new(vec![[7; 32]]);
         let (tenant, position) = (Uuid::from_u128(1), (-5, Uuid::from_u128(9)));
         let cursor = cursors.seal(tenant, "traces?model=x", position);
-        assert_eq!(cursors.open(tenant, "traces?model=x", &cursor).unwrap(), position);
-        assert!(cursors.open(Uuid::from_u128(2), "traces?model=x", &cursor).is_err());
-        assert!(cursors.open(tenant, "traces?model=y", &cursor).is_err());
-        assert!(Cursors::new(vec![[8; 32], [7; 32]]).open(tenant, "traces?model=x", &cursor).is_ok());
-        assert!(Cursors::new(vec![[8; 32]]).open(tenant, "traces?model=x", &cursor).is_err());
+        assert_eq!(cursors.open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).unwrap(), position);
+        assert!(cursors.open::<(i64, Uuid)>(Uuid::from_u128(2), "traces?model=x", &cursor).is_err());
+        assert!(cursors.open::<(i64, Uuid)>(tenant, "traces?model=y", &cursor).is_err());
+        assert!(
+            Cursors::new(vec![[8; 32], [7; 32]])
+                .open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor)
+                .is_ok()
+        );
+        assert!(Cursors::new(vec![[8; 32]]).open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).is_err());
     }
 
     #[test]
@@ -109,9 +145,9 @@ mod tests {
             let mut flipped = cursor.clone();
             flipped[i / 8] ^= 1 << (i % 8);
             if let Ok(text) = std::str::from_utf8(&flipped) {
-                assert!(cursors.open(Uuid::nil(), "s", text).is_err(), "bit {i}");
+                assert!(cursors.open::<(i64, Uuid)>(Uuid::nil(), "s", text).is_err(), "bit {i}");
             }
         }
-        assert!(cursors.open(Uuid::nil(), "s", "").is_err());
+        assert!(cursors.open::<(i64, Uuid)>(Uuid::nil(), "s", "").is_err());
     }
 }

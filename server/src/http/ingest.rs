@@ -19,7 +19,7 @@ use crate::{
     access::{Caller, plans::Quota},
     app::App,
     error::{Error, Problem, Result, problem},
-    ingest::{item, part::Part, spans::Receipt},
+    ingest::{item, part::Part, spans::Receipt, terms::Terms},
     store::traces::Stored,
 };
 
@@ -42,8 +42,8 @@ pub async fn one(
     let source = Source::new(&app, &caller, own, &headers).await?;
     let item: TraceItem = read::parse(&held.bytes)?;
     let part = source.part(&app, &caller, item, &held.bytes).await?;
-    let limit = Quota::Traces.limit(caller.plan);
-    let Some((part, stored)) = app.writer.store(vec![part], limit).await?.pop() else {
+    let terms = Terms::of(&app, &caller).await?;
+    let Some((part, stored)) = app.writer.store(vec![part], terms).await?.pop() else {
         return Err(anyhow::anyhow!("the writer answered nothing").into());
     };
     app.telemetry.ingest.stored(held.bytes.len());
@@ -113,7 +113,7 @@ pub async fn batch(
         }
         results.push(result);
     }
-    let stored = app.writer.store(parts, Quota::Traces.limit(caller.plan)).await?;
+    let stored = app.writer.store(parts, Terms::of(&app, &caller).await?).await?;
     app.telemetry.ingest.stored(held.bytes.len());
     if !stored.is_empty() && stored.iter().all(|it| it.1 == Stored::Refused) {
         return Err(quota_used_up(&caller).into());

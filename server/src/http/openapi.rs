@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use api::{ErrorBody, ErrorCode};
+use api::{
+    ErrorBody, ErrorCode,
+    metrics::{Interval, Window},
+};
 use axum::http::Method;
 use utoipa::{
     OpenApi,
@@ -38,6 +41,12 @@ use crate::access::{Access, Keys};
         super::traces::delete,
         super::export::export,
         super::sessions::list,
+        super::search::by_words,
+        super::search::by_vector,
+        super::feedback::list,
+        super::feedback::create,
+        super::trace_metrics::show,
+        super::trace_metrics::of_project,
         super::keys::list,
         super::keys::create,
         super::keys::revoke,
@@ -59,7 +68,8 @@ use crate::access::{Access, Keys};
         super::credentials::set,
         super::credentials::delete,
     ),
-    components(schemas(ErrorBody))
+    // What only parameters name is found by nobody else.
+    components(schemas(ErrorBody, Interval, Window))
 )]
 struct Handlers;
 

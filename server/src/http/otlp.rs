@@ -16,10 +16,13 @@ use semantics::otlp;
 
 use super::{ingest::quota_used_up, project_of, read};
 use crate::{
-    access::{Caller, plans::Quota},
+    access::Caller,
     app::App,
     error::{Problem, Result, problem},
-    ingest::spans::{Receipt, parts},
+    ingest::{
+        spans::{Receipt, parts},
+        terms::Terms,
+    },
     store::traces::Stored,
 };
 
@@ -81,7 +84,7 @@ pub async fn traces(
             .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
-    let stored = app.writer.store(rows, Quota::Traces.limit(caller.plan)).await?;
+    let stored = app.writer.store(rows, Terms::of(&app, &caller).await?).await?;
     app.telemetry.ingest.stored(bytes);
     app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
     let refused: Vec<_> = stored.iter().filter(|it| it.1 == Stored::Refused).map(|it| &it.0).collect();

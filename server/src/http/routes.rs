@@ -14,8 +14,8 @@ use axum::{
 };
 
 use super::{
-    audit_log, credentials, docs, export, health, ingest, keys, me, members, metrics, models, otlp, projects,
-    sessions, stream, traces,
+    audit_log, credentials, docs, export, feedback, health, ingest, keys, me, members, metrics, models, otlp,
+    projects, search, sessions, stream, trace_metrics, traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -75,6 +75,9 @@ const LIST: &[ErrorCode] = &[InvalidQuery, InvalidCursor];
 const TRACES: &[ErrorCode] = &[InvalidQuery, InvalidCursor, TagsFilterIncomplete];
 /// Codes of what is found by its id.
 const FOUND: &[ErrorCode] = &[InvalidQuery, NotFound];
+/// Codes of saying something of a trace.
+const FEEDBACK: &[ErrorCode] =
+    &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound];
 /// Codes of creating a key.
 const NEW_KEY: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
@@ -104,6 +107,16 @@ const CREDENTIAL: &[ErrorCode] = &[
     PayloadTooLarge,
     UnsupportedMediaType,
     NotFound,
+];
+/// Codes of searching by a vector.
+const SEARCH: &[ErrorCode] = &[
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+    InvalidCursor,
 ];
 /// Codes of archiving.
 const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
@@ -157,7 +170,21 @@ pub fn all() -> Vec<Route> {
             &[InvalidQuery, InvalidCursor, NotFound],
             get(traces::spans),
         ),
+        row(Method::GET, "/v1/metrics", viewer, &[InvalidQuery, Overloaded], get(trace_metrics::show))
+            .counts_to(Bucket::Metrics),
+        row(Method::GET, "/v1/projects/{id}/metrics", viewer, FOUND, get(trace_metrics::of_project)),
         row(Method::GET, "/v1/sessions", viewer, LIST, get(sessions::list)),
+        row(Method::GET, "/v1/feedback", viewer, LIST, get(feedback::list)),
+        row(Method::POST, "/v1/feedback", member, FEEDBACK, post(feedback::create))
+            .counts_to(Bucket::Feedback),
+        row(
+            Method::GET,
+            "/v1/search/spans",
+            viewer.plan(Plan::Pro),
+            &[InvalidQuery, InvalidCursor, UpstreamFailed],
+            get(search::by_words),
+        ),
+        row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH, post(search::by_vector)),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
         row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
             .audited(Action::KeyCreate),

@@ -51,7 +51,7 @@ pub async fn follow(
     let preview = query.boolean("preview")?.unwrap_or(false);
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
     let at = match last {
-        Some(id) => app.cursors.open(caller.tenant_id, SCOPE, id)?.0,
+        Some(id) => app.cursors.open::<(i64, Uuid)>(caller.tenant_id, SCOPE, id)?.0,
         None => app.clock.now(),
     };
     let follower = Follower {

@@ -49,6 +49,8 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         body_index: _,
         created_at: _,
         updated_at: _,
+        measured: _,
+        feedback: _,
     } = row;
     let tag_map: std::collections::BTreeMap<String, String> =
         tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();

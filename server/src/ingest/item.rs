@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, HashSet};
 use api::{
     ErrorCode, SpanType,
     ingest::{EventItem, SpanItem, TraceItem},
-    trace::RawObject,
 };
 use entities::{body, event, span};
 use semantics::{
@@ -20,12 +19,13 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    part::{Given, MAX_LABEL, MAX_TAG_BYTES, Part, bit_of, derived_id, summarise},
+    checked::{label, object, without_nul},
+    part::{Given, MAX_TAG_BYTES, Part, bit_of, derived_id, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
     text::{Entry, pack},
 };
-use crate::{clock::new_id, error::Problem};
+use crate::{clock::new_id, error::Problem, search::UnitVector, store::vectors::VectorRow};
 
 /// Most tags on a trace; over OTLP, those beyond are left out.
 pub const MAX_TAGS: usize = 100;
@@ -63,7 +63,7 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
         ..Entry::default()
     };
     let source = Source { trace_id: id, receipt, prices, base: base_time(&given, receipt.now) };
-    let (mut spans, mut entries) = source.spans(item.spans.unwrap_or_default())?;
+    let SpanRows { mut spans, mut entries, vectors } = source.spans(item.spans.unwrap_or_default())?;
     let events = source.events(item.events.unwrap_or_default())?;
 
     let mut trace = empty_trace(receipt, id);
@@ -104,7 +104,14 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
     summarise(&mut trace, &mut spans, receipt.now);
-    Ok(Part { trace, spans, events, bodies })
+    Ok(Part { trace, spans, events, bodies, vectors })
+}
+
+/// The spans of an item, their texts, and the vectors that came with some of them.
+struct SpanRows {
+    spans: Vec<span::Model>,
+    entries: Vec<Entry>,
+    vectors: Vec<VectorRow>,
 }
 
 /// What all spans and events of one item share.
@@ -117,11 +124,13 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn spans(&self, items: Vec<SpanItem>) -> Result<(Vec<span::Model>, Vec<Entry>), Problem> {
+    fn spans(&self, items: Vec<SpanItem>) -> Result<SpanRows, Problem> {
         let mut spans = Vec::with_capacity(items.len());
         let mut entries = Vec::with_capacity(items.len());
         let mut ids = HashSet::with_capacity(items.len());
-        for (i, item) in items.into_iter().enumerate() {
+        let mut vectors = Vec::new();
+        for (i, mut item) in items.into_iter().enumerate() {
+            let embedding = item.embedding.take();
             let (row, entry) = self.span(i, item)?;
             if !ids.insert(row.id) {
                 return Err(Problem::field(
@@ -129,10 +138,14 @@ impl Source<'_> {
                     "is the id of an earlier span of this trace",
                 ));
             }
+            if let Some(numbers) = embedding {
+                let vector = UnitVector::sent(&format!("spans[{i}].embedding"), &numbers)?;
+                vectors.push(VectorRow::of(&row, self.receipt.project_id, "", &vector));
+            }
             spans.push(row);
             entries.push(entry);
         }
-        Ok((spans, entries))
+        Ok(SpanRows { spans, entries, vectors })
     }
 
     fn span(&self, i: usize, item: SpanItem) -> Result<(span::Model, Entry), Problem> {
@@ -258,14 +271,6 @@ fn base_time(given: &Given, now: i64) -> i64 {
     api::Timestamp::from_micros(start).micros()
 }
 
-fn label(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
-    let Some(text) = text else { return Ok(None) };
-    if text.chars().nth(MAX_LABEL).is_some() {
-        return Err(Problem::field(field, format!("is longer than {MAX_LABEL} characters")));
-    }
-    Ok(Some(without_nul(text)))
-}
-
 fn not_negative(field: &str, number: Option<i64>) -> Result<Option<i64>, Problem> {
     match number {
         Some(n) if n < 0 => Err(Problem::field(field, "must not be negative")),
@@ -311,46 +316,4 @@ fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<S
         tags.insert(key, label(&field, Some(value))?.unwrap_or_default());
     }
     Ok(tags)
-}
-
-/// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.
-fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
-    let Some(raw) = raw else { return Ok(None) };
-    let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    let mut value: serde_json::Value =
-        serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
-    match &value {
-        serde_json::Value::Null => Ok(None),
-        // A NUL can only be written as an escape; the value is written anew where there may be one.
-        serde_json::Value::Object(_) if raw.get().contains("\\u0000") => {
-            replace_nul(&mut value);
-            Ok(Some(value.to_string()))
-        }
-        serde_json::Value::Object(_) => Ok(Some(raw.get().to_owned())),
-        _ => Err(invalid("must be an object".to_owned())),
-    }
-}
-
-/// U+FFFD in place of NUL in every string of a value. The reader bounds the depth.
-fn replace_nul(value: &mut serde_json::Value) {
-    use serde_json::Value;
-    match value {
-        Value::String(text) => *text = without_nul(std::mem::take(text)),
-        Value::Array(items) => items.iter_mut().for_each(replace_nul),
-        Value::Object(members) => {
-            *members = std::mem::take(members)
-                .into_iter()
-                .map(|(key, mut value)| {
-                    replace_nul(&mut value);
-                    (without_nul(key), value)
-                })
-                .collect();
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// U+FFFD in place of NUL, which PostgreSQL can't store in a text.
-fn without_nul(text: String) -> String {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

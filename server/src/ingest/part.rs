@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::class::class;
+use crate::store::vectors::VectorRow;
 
 /// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
 /// refuses index entries of more than 2,704 bytes.
@@ -37,6 +38,8 @@ pub struct Part {
     pub events: Vec<event::Model>,
     /// Texts of its spans.
     pub bodies: Vec<body::Model>,
+    /// Vectors that came with its spans.
+    pub vectors: Vec<VectorRow>,
 }
 
 impl Part {

@@ -99,7 +99,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
     summarise(&mut trace, &mut spans, receipt.now);
-    Ok(Part { trace, spans, events, bodies })
+    Ok(Part { trace, spans, events, bodies, vectors: Vec::new() })
 }
 
 /// A trace's row before anything is known of it.
@@ -135,6 +135,8 @@ pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
         body_index: 0,
         created_at: receipt.now,
         updated_at: receipt.now,
+        measured: true,
+        feedback: None,
     }
 }
 
@@ -273,8 +275,8 @@ pub fn splice(object: &mut String, name: &str, value: &str) {
     object.push('}');
 }
 
-/// Equal ids have equal hashes in every process and version: the first 8 bytes of a name-based UUID.
-fn hash(response_id: &str) -> i64 {
-    let bytes = Uuid::new_v5(&Uuid::NAMESPACE_OID, response_id.as_bytes()).into_bytes();
+/// Equal texts have equal hashes in every process and version: the first 8 bytes of a name-based UUID.
+pub fn hash(text: &str) -> i64 {
+    let bytes = Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).into_bytes();
     i64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
 }

@@ -11,7 +11,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::part::Part;
+use super::{part::Part, terms::Terms};
 use crate::{
     clock::{Clock, new_id},
     error::{Error, Result, problem},
@@ -30,14 +30,15 @@ const GROUP: usize = 64;
 const GROUP_SPANS: usize = 4_000;
 /// Packed bytes after which a transaction takes no further request.
 const GROUP_BYTES: usize = 16 * 1024 * 1024;
+/// As how many spans a vector counts: a row of 3 KiB, and its place in an index.
+const VECTOR: usize = 16;
 /// Tries of a transaction that lost against another one.
 const TRIES: u32 = 3;
 
 /// What one request wants stored.
 struct Submission {
     parts: Vec<Part>,
-    /// Traces a month of the request's tenant; none is no limit.
-    limit: Option<u64>,
+    terms: Terms,
     answer: oneshot::Sender<Result<Vec<(Part, Stored)>>>,
 }
 
@@ -59,18 +60,18 @@ impl Writer {
         QUEUE - self.queue.capacity()
     }
 
-    /// Stores the parts of one request, all or none but for what is beyond `limit` traces a
-    /// month, and answers what became of each.
+    /// Stores the parts of one request, all or none but for what is beyond the traces of a month, on
+    /// these terms of their tenant, and answers what became of each.
     ///
     /// # Errors
     /// `overloaded` when the queue is full or the server is stopping; internal when the
     /// database fails.
-    pub async fn store(&self, parts: Vec<Part>, limit: Option<u64>) -> Result<Vec<(Part, Stored)>> {
+    pub async fn store(&self, parts: Vec<Part>, terms: Terms) -> Result<Vec<(Part, Stored)>> {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
         let (answer, stored) = oneshot::channel();
-        self.queue.try_send(Submission { parts, limit, answer }).map_err(|_| {
+        self.queue.try_send(Submission { parts, terms, answer }).map_err(|_| {
             problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
         })?;
         stored
@@ -125,11 +126,11 @@ impl WriterQueue {
     }
 }
 
-/// Spans and packed bytes of a request.
+/// Spans, with what counts as some, and packed bytes of a request.
 fn size(submission: &Submission) -> (usize, usize) {
     let parts = &submission.parts;
     let bytes = parts.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
-    (parts.iter().map(|it| it.spans.len() + 1).sum(), bytes)
+    (parts.iter().map(|it| it.spans.len() + 1 + VECTOR * it.vectors.len()).sum(), bytes)
 }
 
 async fn commit(
@@ -146,8 +147,10 @@ async fn commit(
     let mut parts = Vec::with_capacity(sizes.iter().sum());
     let mut allowance = Allowance { slot, ..Allowance::default() };
     for submission in group {
-        if let (Some(limit), Some(part)) = (submission.limit, submission.parts.first()) {
-            allowance.limits.insert(part.trace.tenant_id, limit);
+        if let Some(part) = submission.parts.first() {
+            let (tenant, terms) = (part.trace.tenant_id, submission.terms);
+            allowance.limits.extend(terms.limit.map(|it| (tenant, it)));
+            allowance.embedding.extend(terms.embeds.then_some(tenant));
         }
         parts.extend(submission.parts);
         answers.push(submission.answer);

@@ -3,7 +3,7 @@
 //! Addresses that tenants set (webhooks, callbacks, base URLs of providers) are reached through
 //! [`Egress`] and nothing else: it refuses every address that is not public, unless the operator
 //! opened it. Addresses that the operator sets in the configuration are not guarded: the keys of an
-//! identity provider (`jwks`).
+//! identity provider (`jwks`), the platform's embedding provider (`embedding`).
 //!
 //! From the text of a URL to a connection: `target` reads it, `resolve` finds addresses,
 //! `guard` judges all of them by `address`, `openings` and `own`, `connect` dials one
@@ -13,6 +13,7 @@
 pub mod address;
 mod connect;
 pub mod egress;
+pub mod embedding;
 pub mod guard;
 pub mod jwks;
 mod link;
@@ -25,3 +26,4 @@ mod tls;
 
 pub use egress::{Answer, Egress, Outbound, SendError};
 pub use guard::Refusal;
+use link::root_cause;

@@ -13,7 +13,8 @@ pub mod worker;
 
 use entities::job;
 use sea_orm::{
-    ConnectionTrait, DbErr, EntityTrait, FromQueryResult, Statement, Value, sea_query::OnConflict,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, Statement, Value,
+    sea_query::OnConflict,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -31,11 +32,13 @@ pub enum Lane {
     Sums,
     /// Removing what is no longer kept.
     Housekeeping,
+    /// Waiting for embedding providers.
+    Embedding,
 }
 
 impl Lane {
     /// Every lane.
-    pub const ALL: &'static [Self] = &[Self::Ingest, Self::Sums, Self::Housekeeping];
+    pub const ALL: &'static [Self] = &[Self::Ingest, Self::Sums, Self::Housekeeping, Self::Embedding];
 
     /// The word in the database.
     pub const fn as_str(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Lane {
             Self::Ingest => "ingest",
             Self::Sums => "sums",
             Self::Housekeeping => "housekeeping",
+            Self::Embedding => "embedding",
         }
     }
 
@@ -50,6 +54,17 @@ impl Lane {
     pub const fn concurrency(self) -> usize {
         match self {
             Self::Ingest | Self::Sums | Self::Housekeeping => 1,
+            // Requests to providers under way; what a process does for each is short.
+            Self::Embedding => 4,
+        }
+    }
+
+    /// Jobs of one tenant that a worker claims at once.
+    pub const fn batch(self) -> u64 {
+        match self {
+            Self::Ingest | Self::Sums | Self::Housekeeping => 16,
+            // A job takes in those that wait, and can take in none that is claimed.
+            Self::Embedding => 1,
         }
     }
 }
@@ -228,6 +243,54 @@ pub async fn finish(db: &Db, job: &job::Model, outcome: &Outcome, now: i64) -> R
 /// When the database fails.
 pub async fn give_back(db: &Db, job: &job::Model, now: i64) -> Result<bool, DbErr> {
     finish(db, job, &Outcome::Snooze { until: now }, now).await
+}
+
+/// Takes other waiting jobs of the same tenant and kind into a claimed one, whenever they are due.
+///
+/// `merge` is given the payloads of up to `limit` of them in the order in which they are due, and
+/// answers how many it takes, from the first on, and the payload of all together. Theirs are gone
+/// with the transaction that changes this one's. Answers the new payload; none when nothing waits,
+/// nothing is taken, or the claim was lost.
+///
+/// # Errors
+/// When the database fails; nothing has changed then.
+pub async fn take_in<J: Job>(
+    db: &Db,
+    job: &job::Model,
+    limit: u64,
+    merge: impl FnOnce(&[String]) -> (usize, J),
+) -> Result<Option<J>, DbErr> {
+    let txn = db.begin().await?;
+    let sql = format!(
+        "SELECT id, payload FROM job WHERE tenant_id = $1 AND lane = $2 AND status = 'ready' AND kind = $3 \
+         ORDER BY run_at, id LIMIT $4{}",
+        db.dialect.for_update_skip_locked()
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let values = [job.tenant_id.into(), J::LANE.as_str().into(), J::KIND.into(), limit.into()];
+    let rows = txn.query_all_raw(statement(db, &sql, values)).await?;
+    let ids: Vec<Uuid> = rows.iter().map(|it| it.try_get("", "id")).collect::<Result<_, _>>()?;
+    let payloads: Vec<String> = rows.iter().map(|it| it.try_get("", "payload")).collect::<Result<_, _>>()?;
+    let (taken, merged) = merge(&payloads);
+    if taken == 0 {
+        txn.rollback().await?;
+        return Ok(None);
+    }
+    let sql =
+        "UPDATE job SET payload = $1 WHERE tenant_id = $2 AND id = $3 AND fence = $4 AND status = 'running'";
+    let payload = serde_json::to_string(&merged).unwrap_or_default();
+    let values = [payload.into(), job.tenant_id.into(), job.id.into(), job.fence.into()];
+    if txn.execute_raw(statement(db, sql, values)).await?.rows_affected() == 0 {
+        txn.rollback().await?;
+        return Ok(None);
+    }
+    job::Entity::delete_many()
+        .filter(job::Column::TenantId.eq(job.tenant_id))
+        .filter(job::Column::Id.is_in(ids.into_iter().take(taken)))
+        .exec(&txn)
+        .await?;
+    txn.commit().await?;
+    Ok(Some(merged))
 }
 
 /// Makes jobs whose worker is gone ready again, or dead when that was the last attempt.

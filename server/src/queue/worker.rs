@@ -13,8 +13,6 @@ use crate::{app::App, jobs};
 const IDLE: Duration = Duration::from_millis(500);
 /// Pause between searches for jobs whose worker is gone.
 const RESCUE: Duration = Duration::from_secs(10);
-/// Jobs of one tenant that are claimed at once.
-const BATCH: u64 = 16;
 
 /// Starts the workers of every lane and the search for lost jobs; they stop with the app.
 pub fn start(app: &Arc<App>) {
@@ -89,7 +87,7 @@ async fn work(app: &Arc<App>, lane: Lane) {
 async fn due(app: &App, lane: Lane, last: &mut Uuid) -> Result<Vec<job::Model>, sea_orm::DbErr> {
     let now = app.clock.now();
     for tenant in candidates(&app.db, lane, now, *last, 8).await? {
-        let jobs = claim(&app.db, tenant, lane, now, BATCH).await?;
+        let jobs = claim(&app.db, tenant, lane, now, lane.batch()).await?;
         if !jobs.is_empty() {
             *last = tenant;
             return Ok(jobs);

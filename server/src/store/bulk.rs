@@ -9,7 +9,7 @@
 
 use std::fmt::Write;
 
-use entities::{body, event, job, span, trace, trace_tag};
+use entities::{body, event, job, metric_delta, metric_node, span, trace, trace_tag};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, Statement, Value};
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Row, Sqlite, SqliteConnection,
@@ -17,6 +17,8 @@ use sqlx::{
     query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
+
+use super::vectors::VectorRow;
 
 /// What to do with a row whose primary key is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub trait Bulk: Sized + Sync {
     const COLUMNS: &'static [&'static str];
     /// Their PostgreSQL types.
     const TYPES: &'static [&'static str];
+    /// Columns that PostgreSQL has beside them, made from a row, and their types.
+    const MADE: &'static [(&'static str, &'static str)];
     /// The primary key, and what `RETURNING` answers.
     const KEY: &'static str;
     /// Binds one row.
@@ -62,11 +66,12 @@ pub trait Bulk: Sized + Sync {
 }
 
 macro_rules! bulk {
-    ($model:ty, $table:literal, key $key:literal, { $($column:ident: $type:literal),+ $(,)? }) => {
+    ($model:ty, $table:literal, key $key:literal, { $($column:ident: $type:literal),+ $(,)? } $(, made { $($made:ident: $made_type:literal),+ })?) => {
         impl Bulk for $model {
             const TABLE: &'static str = $table;
             const COLUMNS: &'static [&'static str] = &[$(stringify!($column)),+];
             const TYPES: &'static [&'static str] = &[$($type),+];
+            const MADE: &'static [(&'static str, &'static str)] = &[$($((stringify!($made), $made_type)),+)?];
             const KEY: &'static str = $key;
 
             fn bind_sqlite<'q>(&self, query: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments> {
@@ -75,6 +80,7 @@ macro_rules! bulk {
 
             fn bind_postgres<'q>(rows: &[&Self], query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments> {
                 query$(.bind(rows.iter().map(|row| &row.$column).collect::<Vec<_>>()))+
+                    $($(.bind(rows.iter().map(|row| row.$made()).collect::<Vec<_>>()))+)?
             }
 
             fn from_sqlite(row: &SqliteRow) -> sqlx::Result<Self> {
@@ -96,7 +102,7 @@ bulk!(trace::Model, "trace", key "tenant_id, id", {
     latency_ms: "int8", latency_class: "int2", prompt_tokens: "int8", completion_tokens: "int8",
     total_tokens: "int8", token_class: "int2", cost: "int8", cost_class: "int2", tags: "text", span_count: "int4",
     ready_at: "int8", ready: "bool", given: "text", digest: "bytea", body_id: "uuid", body_index: "int4",
-    created_at: "int8", updated_at: "int8",
+    created_at: "int8", updated_at: "int8", measured: "bool", feedback: "int2",
 });
 
 bulk!(trace_tag::Model, "trace_tag", key "tenant_id, key, value, started_at, trace_id", {
@@ -121,6 +127,19 @@ bulk!(job::Model, "job", key "tenant_id, id", {
     tenant_id: "uuid", id: "uuid", lane: "text", kind: "text", payload: "text", status: "text", run_at: "int8",
     attempts: "int4", max_attempts: "int4", lease_until: "int8", fence: "int8", last_error: "text", created_at: "int8",
 });
+
+bulk!(metric_delta::Model, "metric_delta", key "tenant_id, id", {
+    tenant_id: "uuid", id: "uuid", data: "bytea", changes: "int4", created_at: "int8",
+});
+
+bulk!(metric_node::Model, "metric_node", key "tenant_id, project_id, level, start", {
+    tenant_id: "uuid", project_id: "uuid", level: "int2", start: "int8", leaf: "bool", data: "bytea",
+});
+
+bulk!(VectorRow, "span_vector", key "tenant_id, trace_id, id", {
+    tenant_id: "uuid", trace_id: "uuid", id: "uuid", project_id: "uuid", started_at: "int8", kind_hash: "int8",
+    model_hash: "int8", embedding_model: "text", vector: "halfvec",
+}, made { coarse: "bit(1536)" });
 
 /// Sizes of a SQLite statement. The largest stays well below the limit of 32,766 parameters.
 const SIZES: [usize; 4] = [64, 16, 4, 1];
@@ -235,8 +254,10 @@ fn sqlite_sql<T: Bulk>(rows: usize, on_conflict: OnConflict, returning: bool) ->
 }
 
 fn postgres_sql<T: Bulk>(on_conflict: OnConflict, returning: bool) -> String {
-    let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE, T::COLUMNS.join(","));
-    for (i, kind) in T::TYPES.iter().enumerate() {
+    let made = |of: fn(&(&'static str, &'static str)) -> &'static str| T::MADE.iter().map(of);
+    let columns: Vec<&str> = T::COLUMNS.iter().copied().chain(made(|it| it.0)).collect();
+    let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM UNNEST(", T::TABLE, columns.join(","));
+    for (i, kind) in T::TYPES.iter().copied().chain(made(|it| it.1)).enumerate() {
         let comma = if i == 0 { "" } else { "," };
         // Writing to a String can't fail.
         _ = write!(sql, "{comma}${}::{kind}[]", i + 1);

@@ -59,3 +59,8 @@ pub async fn delete(db: &impl ConnectionTrait, tenant: Uuid, provider: Provider)
     let done = Entity::delete_by_id((tenant, provider.as_str().to_owned())).exec(db).await?;
     Ok(done.rows_affected > 0)
 }
+
+/// What is shown of a key: its last 4 characters. Of a short one even that would be much.
+pub fn last4(key: &str) -> String {
+    if key.len() < 12 { String::new() } else { key.chars().skip(key.len() - 4).collect() }
+}

@@ -5,8 +5,8 @@ use std::{path::Path, str::FromStr, time::Duration};
 use entities::dialect::Dialect;
 use migrations::MigratorTrait;
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, SqlErr, SqliteTransactionMode, SqlxPostgresConnector,
-    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+    AccessMode, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, SqlErr,
+    SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sqlx::{
     PgPool, SqlitePool,
@@ -74,10 +74,12 @@ impl Db {
         if self.dialect == Dialect::Postgres {
             let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
             // "loupe" as a number; held by this session only while it migrates.
-            sqlx::query("SELECT pg_advisory_lock(465557418597)")
-                .execute(&mut *lock)
-                .await
-                .map_err(conn_err)?;
+            // Asked for again and again: whoever waits inside of a statement holds up an index that is
+            // built beside other transactions, and would wait for ever.
+            let ask = || sqlx::query_scalar("SELECT pg_try_advisory_lock(465557418597)");
+            while !ask().fetch_one(&mut *lock).await.map_err(conn_err)? {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             let done = migrations::Migrator::up(&self.write, None).await;
             sqlx::query("SELECT pg_advisory_unlock(465557418597)")
                 .execute(&mut *lock)
@@ -100,6 +102,21 @@ impl Db {
             .await
     }
 
+    /// Begins a transaction that reads everything as of one moment.
+    ///
+    /// # Errors
+    /// When no connection can be had.
+    pub async fn snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
+        match self.dialect {
+            // A reader of SQLite sees what was there at its first read.
+            Dialect::Sqlite => self.read.begin().await,
+            Dialect::Postgres => {
+                let (level, access) = (IsolationLevel::RepeatableRead, AccessMode::ReadOnly);
+                self.read.begin_with_config(Some(level), Some(access)).await
+            }
+        }
+    }
+
     /// For look-ups that must see every commit and must not wait for writers. A reader of SQLite
     /// sees them all; a replica of PostgreSQL may lag.
     pub fn current(&self) -> &DatabaseConnection {
@@ -107,6 +124,11 @@ impl Db {
             Dialect::Sqlite => &self.read,
             Dialect::Postgres => &self.write,
         }
+    }
+
+    /// The same database, whose reads see every commit also where lists are read from a replica.
+    pub fn primary(&self) -> Self {
+        Self { read: self.current().clone(), ..self.clone() }
     }
 
     /// The sqlx pool for writes, when this is SQLite.
@@ -151,6 +173,11 @@ impl Db {
 
     /// Whether several processes may serve it at the same time.
     pub fn is_shared(&self) -> bool {
+        self.dialect == Dialect::Postgres
+    }
+
+    /// Whether it looks for the nearest vectors itself.
+    pub fn finds_nearest(&self) -> bool {
         self.dialect == Dialect::Postgres
     }
 

@@ -1,5 +1,6 @@
-//! Rows that are kept for a time only: which tenants have some, and removing them.
+//! Rows that stay as they are for a time only: which tenants have some, and what is done about them.
 
+use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
@@ -14,16 +15,21 @@ pub enum Kept {
     Answers,
     /// Counts of requests by the minute.
     Windows,
+    /// Traces that no metric counts, kept as such only until they are counted.
+    Unmeasured,
+    /// Vectors that the graph of an index does not hold, which is so until a tenant has many.
+    Unindexed,
 }
 
 impl Kept {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Traces, Self::Answers, Self::Windows];
+    pub const ALL: &'static [Self] =
+        &[Self::Traces, Self::Answers, Self::Windows, Self::Unmeasured, Self::Unindexed];
 
     /// Statements over all tenants: which one comes after `$1` among those that have any rows?
     /// Each is one hop along an index.
-    fn next(self) -> &'static str {
-        match self {
+    fn next(self, dialect: Dialect) -> String {
+        let statement = match self {
             Self::Traces => {
                 "SELECT tenant_id FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL ORDER BY tenant_id LIMIT 1"
             }
@@ -33,7 +39,17 @@ impl Kept {
             Self::Windows => {
                 "SELECT tenant_id FROM rate_window WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
             }
-        }
+            Self::Unmeasured => {
+                return format!(
+                    "SELECT tenant_id FROM trace{} WHERE tenant_id > $1 AND NOT measured ORDER BY tenant_id LIMIT 1",
+                    dialect.index_hint("ix_trace_unmeasured")
+                );
+            }
+            Self::Unindexed => {
+                "SELECT tenant_id FROM span_vector WHERE tenant_id > $1 AND NOT indexed ORDER BY tenant_id LIMIT 1"
+            }
+        };
+        statement.to_owned()
     }
 }
 
@@ -42,7 +58,10 @@ impl Kept {
 /// # Errors
 /// When the database fails.
 pub async fn next_tenant(db: &Db, kept: Kept, last: Uuid) -> Result<Option<Uuid>, DbErr> {
-    let row = db.current().query_one_raw(statement(db, kept.next(), [last.into()])).await?;
+    if kept == Kept::Unindexed && !db.finds_nearest() {
+        return Ok(None);
+    }
+    let row = db.current().query_one_raw(statement(db, &kept.next(db.dialect), [last.into()])).await?;
     row.map(|it| it.try_get_by_index(0)).transpose()
 }
 

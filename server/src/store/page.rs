@@ -11,8 +11,9 @@ pub(super) fn newest_first<E: EntityTrait>(
     limit: u64,
 ) -> Select<E> {
     let older = after.map(|(at, last)| {
-        let same_time = Condition::all().add(time.eq(at)).add(id.lt(last));
-        Condition::any().add(time.lt(at)).add(same_time)
+        // The first condition is implied by the second; it is what an index range is made of.
+        let first = Condition::any().add(time.lt(at)).add(id.lt(last));
+        Condition::all().add(time.lte(at)).add(first)
     });
     let query = match older {
         Some(older) => query.filter(older),

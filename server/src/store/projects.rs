@@ -67,6 +67,15 @@ pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
     project::Entity::find().filter(project::Column::TenantId.eq(tenant)).count(db).await
 }
 
+/// The ids of all projects, archived ones included.
+///
+/// # Errors
+/// When the database fails.
+pub async fn ids(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Uuid>, DbErr> {
+    let ids = project::Entity::find().select_only().column(project::Column::Id);
+    ids.filter(project::Column::TenantId.eq(tenant)).into_tuple().all(db).await
+}
+
 /// A page, newest first, after the (time, id) of `after`.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! **Invariant:** no tenant, key or id is named. Whoever reads this learns how the server
 //! fares, and nothing of whom it serves.
 
+mod embedding;
 pub mod http;
 pub mod ingest;
 pub mod process;
@@ -22,6 +23,8 @@ pub struct Telemetry {
     pub http: http::Http,
     /// What is taken in and committed.
     pub ingest: ingest::Ingest,
+    /// What is embedded.
+    pub embedding: embedding::Embedding,
     /// Jobs that ended, the queue, and the connections to the database.
     pub work: work::Work,
     registry: Registry,
@@ -37,6 +40,7 @@ impl Telemetry {
         Self {
             http: http::Http::new(&mut registry, endpoints),
             ingest: ingest::Ingest::new(&mut registry),
+            embedding: embedding::Embedding::new(&mut registry),
             work: work::Work::new(&mut registry),
             registry,
         }

@@ -4,6 +4,7 @@
 
 mod promises;
 mod simulation;
+mod taking_in;
 mod worker;
 
 use entities::job;

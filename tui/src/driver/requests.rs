@@ -6,6 +6,7 @@ use api::{
     Timestamp,
     client::{self, Auth, Call, Client, Retry, StreamEvent as Wire, calls},
     key::{ApiKey, NewApiKey},
+    metrics::{ProjectMetric, ProjectWindow},
     page::MAX_LIMIT,
     project::{NewProject, Project, ProjectChange, ProjectStatus},
     trace::Trace,
@@ -93,6 +94,21 @@ impl Requests {
             Effect::LoadSpans { request, id, cursor } => {
                 let page = calls::Page { limit: Some(MAX_LIMIT), cursor: Some(cursor) };
                 self.ask(request, calls::spans(&id.to_string(), &page), Reply::Spans);
+            }
+            Effect::LoadMetrics { request, query } => {
+                self.ask(request, calls::metrics(&query), |it| Reply::Metrics(Box::new(it)));
+            }
+            Effect::LoadRetryCap { request, project } => {
+                let (metric, window) = (ProjectMetric::RetryCapHit, ProjectWindow::Week);
+                let call = calls::project_metric(project, metric, window);
+                self.ask(request, call, |it| Reply::ProjectMetric(it.value));
+            }
+            Effect::LoadFeedback { request, filter } => {
+                let page = calls::Page { limit: Some(MAX_LIMIT), cursor: None };
+                self.ask(request, calls::feedback(&filter, &page), Reply::Feedback);
+            }
+            Effect::Search { request, wanted, cursor } => {
+                self.ask(request, wanted.call(cursor), Reply::Found);
             }
             Effect::Send { request, change } => self.send(request, change),
             Effect::Write { path, text, told } => self.write(path, text, told),
@@ -306,6 +322,7 @@ fn net_error(error: client::Error) -> NetError {
         client::Error::Answer(answer) => NetError {
             status: Some(answer.status),
             code: Some(answer.code).filter(|code| !code.is_empty()),
+            required_plan: answer.body.get("required_plan").and_then(|it| it.as_str()).map(str::to_owned),
             message: answer.message,
             request_id: answer.request_id,
             retry_after: answer.retry_after.map(|wait| wait.as_secs()),

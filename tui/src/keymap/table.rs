@@ -39,6 +39,10 @@ pub enum Action {
     NextTab,
     PreviousTab,
     TextMode,
+    Numbers,
+    Auto,
+    EditSearch,
+    Neighbours,
     NextTrace,
     PreviousTrace,
     NewKey,
@@ -70,6 +74,10 @@ pub enum Scope {
     Tree,
     /// A pane of the detail.
     Pane,
+    /// The metrics.
+    Metrics,
+    /// The spans that were searched for.
+    Search,
     /// The API keys.
     Keys,
     /// The projects.
@@ -94,6 +102,8 @@ impl Scope {
         Self::List,
         Self::Tree,
         Self::Pane,
+        Self::Metrics,
+        Self::Search,
         Self::Keys,
         Self::Projects,
         Self::Plan,
@@ -110,6 +120,8 @@ impl Scope {
             Self::List => "Traces",
             Self::Tree => "Trace detail: spans",
             Self::Pane => "Trace detail: pane",
+            Self::Metrics => "Metrics",
+            Self::Search => "Search",
             Self::Keys => "Keys & Projects: keys",
             Self::Projects => "Keys & Projects: projects",
             Self::Plan => "Keys & Projects: plan",
@@ -146,25 +158,54 @@ const DETAIL: &[Scope] = &[Scope::Tree, Scope::Pane];
 const KEYS: &[Scope] = &[Scope::Keys];
 const PROJECTS: &[Scope] = &[Scope::Projects];
 const MANAGE: &[Scope] = &[Scope::Keys, Scope::Projects, Scope::Plan];
+const METRICS: &[Scope] = &[Scope::Metrics];
+const SEARCH: &[Scope] = &[Scope::Search];
 const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
-const COPIED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects];
-const FRESH: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects, Scope::Plan];
+const READ: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search];
+const COPIED: &[Scope] =
+    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search, Scope::Keys, Scope::Projects];
+const WRITTEN: &[Scope] =
+    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Metrics, Scope::Search, Scope::Keys, Scope::Projects];
+const FRESH: &[Scope] = &[
+    Scope::List,
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Metrics,
+    Scope::Search,
+    Scope::Keys,
+    Scope::Projects,
+    Scope::Plan,
+];
 const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
-const SCREENS: &[Scope] =
-    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
+const SCREENS: &[Scope] = &[
+    Scope::List,
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Metrics,
+    Scope::Search,
+    Scope::Keys,
+    Scope::Projects,
+    Scope::Plan,
+    Scope::Panel,
+];
 const OPENABLE: &[Scope] = &[
     Scope::List,
     Scope::Tree,
     Scope::Pane,
+    Scope::Metrics,
+    Scope::Search,
     Scope::Projects,
     Scope::Picker,
     Scope::Contexts,
     Scope::Bookmarks,
 ];
-const TABBED: &[Scope] = &[Scope::List, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
+const TABBED: &[Scope] =
+    &[Scope::List, Scope::Metrics, Scope::Search, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
 const TEXTS: &[Scope] = &[
     Scope::Tree,
     Scope::Pane,
+    Scope::Metrics,
+    Scope::Search,
     Scope::Keys,
     Scope::Projects,
     Scope::Plan,
@@ -174,8 +215,8 @@ const TEXTS: &[Scope] = &[
     Scope::Contexts,
     Scope::Bookmarks,
 ];
-const CURL: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Panel];
-const MARKED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Bookmarks];
+const CURL: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Metrics, Scope::Search, Scope::Panel];
+const MARKED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search, Scope::Bookmarks];
 const ARCHIVED: &[Scope] = &[Scope::Projects, Scope::Picker];
 
 macro_rules! table {
@@ -203,8 +244,16 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Unarchive, "projects.unarchive", ["U"], PROJECTS, "let the selected project take traces again", "restore" => Role::Owner;
     Action::Autoship, "projects.autoship", ["P"], PROJECTS, "ship prompts that passed their test without approval, or not", "autoship" => Role::Owner;
     Action::ShowArchived, "projects.archived", ["h"], ARCHIVED, "show archived projects too, or not", "archived";
+    Action::EditSearch, "search.edit", ["/", "i"], SEARCH, "type what to look for; tab completes, up recalls", "search";
+    Action::Neighbours, "search.near", ["x"], SEARCH, "spans like the selected one, by its own vector", "like";
     Action::EditFilter, "list.filter", ["/"], LIST, "edit the server filter; tab completes, up recalls", "filter";
     Action::Pause, "list.pause", ["space"], LIST, "pause or resume the live list", "pause";
+    Action::Left, "metrics.earlier", ["left", "h"], METRICS, "the column before", "cursor";
+    Action::Right, "metrics.later", ["right", "l"], METRICS, "the column after";
+    Action::PreviousTab, "metrics.shorter", ["["], METRICS, "a shorter time", "window";
+    Action::NextTab, "metrics.longer", ["]"], METRICS, "a longer time";
+    Action::Numbers, "metrics.numbers", ["v"], METRICS, "the numbers in place of the chart, or the chart", "numbers";
+    Action::Auto, "metrics.auto", ["t"], METRICS, "ask again by itself, or only with R", "auto";
     Action::Left, "nav.left", ["left", "h"], DETAIL, "fold", "fold";
     Action::Right, "nav.right", ["right", "l"], DETAIL, "unfold";
     Action::Zoom, "detail.zoom", ["z"], DETAIL, "zoom the pane over the whole body", "zoom";
@@ -217,15 +266,15 @@ pub const BINDINGS: &[Binding] = table! {
     Action::FindPrevious, "find.previous", ["N"], FINDABLE, "previous hit";
     Action::Bookmark, "bookmark.toggle", ["m"], MARKED, "mark the trace, or take the mark away", "mark";
     Action::CopyId, "copy.id", ["y i", "y y"], COPIED, "copy the id of what is selected", "copy";
-    Action::CopyText, "copy.text", ["y d"], FINDABLE, "copy the input and output, or the text of the pane";
-    Action::CopyUrl, "copy.url", ["y u"], FINDABLE, "copy the address of the trace";
+    Action::CopyText, "copy.text", ["y d"], READ, "copy the input and output, or the text of the pane";
+    Action::CopyUrl, "copy.url", ["y u"], READ, "copy the address of the trace";
     Action::CopyJson, "copy.json", ["y j"], COPIED, "copy the record as JSON";
     Action::CopyCurl, "copy.curl", ["y c"], CURL, "copy a curl command, without the credential";
     Action::NextTrace, "detail.next-trace", ["J"], DETAIL, "next trace of the list";
     Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL, "previous trace of the list";
     Action::Split, "detail.split", ["\\"], DETAIL, "one pane or two, where the width allows two";
     Action::TextMode, "detail.text-mode", ["t"], DETAIL, "show JSON as a tree or as plain text";
-    Action::Export, "app.export", ["e"], COPIED, "write what is shown to a file: ndjson, csv or json", "export";
+    Action::Export, "app.export", ["e"], WRITTEN, "write what is shown to a file: ndjson, csv or json", "export";
     Action::Palette, "app.palette", [":", "ctrl-p"], SCREENS, "find an action, a screen, a project or a filter by name", "cmd";
     Action::Sort, "list.sort", ["s"], LIST, "sort the loaded rows by the next column", "sort";
     Action::Bookmarks, "bookmark.list", ["M"], SCREENS, "the marked traces";

@@ -23,12 +23,7 @@ pub const SCREENS: [Screen; 8] = [
         what: "Evaluations of traces: scores by metric and evaluator, runs and their rules.",
         today: "Scores that your code sends as gen_ai.evaluation.* stay on the trace: open one on screen 1.",
     },
-    Screen {
-        title: "Metrics",
-        short: "Metrics",
-        what: "Charts of latency, cost, tokens and errors over time, and anomalies in them.",
-        today: "loupe traces list --json --jq, or sort the loaded rows of screen 1 with s.",
-    },
+    Screen { title: "Metrics", short: "Metrics", what: "", today: "" },
     Screen {
         title: "Failures",
         short: "Failures",
@@ -48,12 +43,7 @@ pub const SCREENS: [Screen; 8] = [
         today: "loupe traces tail -o ndjson feeds any program as traces arrive.",
     },
     Screen { title: "Keys & Projects", short: "Keys", what: "", today: "" },
-    Screen {
-        title: "Search",
-        short: "Search",
-        what: "Spans by meaning and by words.",
-        today: "f finds in the loaded rows of screen 1; loupe api GET '/v1/traces?q=words' asks the server.",
-    },
+    Screen { title: "Search", short: "Search", what: "", today: "" },
 ];
 
 /// Draws the screen's panel.

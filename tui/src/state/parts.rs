@@ -54,6 +54,18 @@ pub enum Purpose {
     Trace(Uuid),
     /// More spans of the opened trace.
     Spans(Uuid),
+    /// The metrics shown.
+    Metrics,
+    /// The metrics of the time before them.
+    Before,
+    /// The metric of the project.
+    RetryCap,
+    /// The feedback of the time shown.
+    Feedback,
+    /// Spans by meaning.
+    Search,
+    /// More of them.
+    SearchMore,
 }
 
 /// A problem, as the log keeps it.

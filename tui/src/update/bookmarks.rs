@@ -5,7 +5,7 @@ use crate::{
     keymap::Action,
     layout,
     msg::Effect,
-    state::{Overlay, Place, State},
+    state::{Overlay, Place, SEARCH, State},
 };
 
 use super::{go, travel};
@@ -14,6 +14,9 @@ use super::{go, travel};
 pub(super) fn toggle(state: &mut State) -> Vec<Effect> {
     let current = match &state.detail {
         Some(open) => Some((open.id, open.trace.as_ref().and_then(|trace| trace.name.clone()))),
+        None if state.screen == SEARCH => {
+            state.search.span().map(|span| (span.trace_id, Some(span.name.clone())))
+        }
         None => state.list.current().map(|row| (row.id, row.name.clone())),
     };
     let Some((trace, name)) = current else { return Vec::new() };

@@ -1,5 +1,7 @@
 //! What `y` puts on the clipboard. Never a credential.
 
+use api::client::{Body, calls};
+
 use crate::{
     content::Subject,
     detail::Focus,
@@ -7,7 +9,7 @@ use crate::{
     manage::Tab,
     msg::Effect,
     screens::notice::first_steps,
-    state::{MANAGE, State},
+    state::{MANAGE, METRICS, SEARCH, State},
 };
 
 /// Bytes that a terminal can be expected to take as one escape sequence.
@@ -50,9 +52,53 @@ fn managed(state: &State, action: Action) -> Option<(&'static str, String)> {
     }
 }
 
+/// The request whose answer the screen shows.
+fn measured(state: &State, action: Action) -> Option<(&'static str, String)> {
+    let query = state.metrics.stretch.query(state.project.as_ref(), state.now);
+    let url = format!("{}{}", state.target.url, calls::metrics(&query).target());
+    (action == Action::CopyCurl).then(|| ("the curl command", curl(state, &url)))
+}
+
+/// The span under the cursor of Search, or the request that found it.
+fn found(state: &State, action: Action) -> Option<(&'static str, String)> {
+    if action == Action::CopyCurl {
+        let call = state.search.wanted.as_ref()?.call(None);
+        let command = curl(state, &format!("{}{}", state.target.url, call.target()));
+        // Ids and words of the API only, so that nothing in it could end the quotes.
+        let body = match &call.body {
+            Body::Json(body) => format!(" -H 'Content-Type: application/json' -d '{body}'"),
+            Body::Empty | Body::Bytes { .. } => String::new(),
+        };
+        return Some(("the curl command", command + &body));
+    }
+    let span = state.search.span()?;
+    let subject = Subject::Span(span, None);
+    match action {
+        Action::CopyId => Some(("the span's id", span.id.to_string())),
+        Action::CopyUrl => Some(("the address", format!("{}/v1/traces/{}", state.target.url, span.trace_id))),
+        Action::CopyJson => Some(("the record", subject.record())),
+        Action::CopyText => Some(("input and output", texts(subject))),
+        _ => None,
+    }
+}
+
+/// A command that asks for an address, with the credential left to the shell.
+fn curl(state: &State, url: &str) -> String {
+    let variable = state.target.variable;
+    format!("curl -sS -H \"Authorization: Bearer ${variable}\" '{url}'")
+}
+
+fn texts(subject: Subject<'_>) -> String {
+    let parts = [subject.input(), subject.error(), subject.output()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
 fn chosen(state: &State, action: Action) -> Option<(&'static str, String)> {
-    if state.screen == MANAGE {
-        return managed(state, action);
+    match state.screen {
+        MANAGE => return managed(state, action),
+        METRICS => return measured(state, action),
+        SEARCH => return found(state, action),
+        _ => {}
     }
     let trace = match &state.detail {
         Some(detail) => Some(detail.id),
@@ -69,10 +115,7 @@ fn chosen(state: &State, action: Action) -> Option<(&'static str, String)> {
     };
     match action {
         Action::CopyUrl => Some(("the address", url)),
-        Action::CopyCurl => {
-            let variable = state.target.variable;
-            Some(("the curl command", format!("curl -sS -H \"Authorization: Bearer ${variable}\" '{url}'")))
-        }
+        Action::CopyCurl => Some(("the curl command", curl(state, &url))),
         Action::CopyId => Some(match state.detail.as_ref().and_then(|detail| detail.current()) {
             Some(span) => ("the span's id", span.id.to_string()),
             None => ("the trace's id", trace?.to_string()),
@@ -80,16 +123,12 @@ fn chosen(state: &State, action: Action) -> Option<(&'static str, String)> {
         Action::CopyJson => Some(("the record", subject?.record())),
         Action::CopyText => {
             let subject = subject?;
-            let both = || {
-                let parts = [subject.input(), subject.error(), subject.output()];
-                parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
-            };
             Some(match state.detail.as_ref().map(|detail| (detail.focus, detail.tab)) {
                 Some((Focus::Left, crate::content::Tab::Input)) => ("the input", subject.input()?.to_owned()),
                 Some((Focus::Right, _) | (Focus::Left, crate::content::Tab::Output)) => {
                     ("the output", subject.output().or_else(|| subject.error())?.to_owned())
                 }
-                _ => ("input and output", both()),
+                _ => ("input and output", texts(subject)),
             })
         }
         _ => None,

@@ -20,6 +20,7 @@ pub(super) fn open(state: &mut State, id: Uuid) -> Vec<Effect> {
     if let Some(before) = &state.detail {
         detail.split = before.split;
         detail.zoomed = before.zoomed;
+        detail.from = before.from;
         detail.find.clone_from(&before.find);
     }
     state.detail = Some(detail);
@@ -86,7 +87,10 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
             detail.touch();
         }
         Action::Back => match detail.focus {
-            Focus::Tree => return go(state, Place { screen: 1, trace: None }),
+            Focus::Tree => {
+                let place = Place { screen: detail.from, trace: None };
+                return go(state, place);
+            }
             Focus::Left | Focus::Right => {
                 detail.focus = Focus::Tree;
                 detail.zoomed = false;

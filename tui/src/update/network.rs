@@ -14,10 +14,10 @@ use crate::{
     Options,
     msg::{Effect, NetError, Reply, RequestId, StreamEvent},
     screens::placeholder::SCREENS,
-    state::{Link, MANAGE, Purpose, State},
+    state::{Link, MANAGE, METRICS, Purpose, State},
 };
 
-use super::{detail, dialog, manage, trouble};
+use super::{detail, dialog, enter, manage, metrics, search, trouble};
 
 /// Microseconds between two polls.
 const POLL: i64 = 2_000_000;
@@ -56,7 +56,8 @@ pub fn start(state: &mut State, options: &Options) -> Vec<Effect> {
 
 /// The first requests to a server.
 pub(super) fn begin(state: &mut State) -> Vec<Effect> {
-    let mut effects = if state.screen == MANAGE { manage::load(state) } else { vec![load_me(state)] };
+    let mut effects = if state.screen == MANAGE { Vec::new() } else { vec![load_me(state)] };
+    effects.extend(enter(state));
     effects.extend(ask(state));
     effects
 }
@@ -85,7 +86,10 @@ pub(super) fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
 pub(super) fn set_project(state: &mut State, project: Option<Project>) -> Vec<Effect> {
     state.target.project = None;
     state.project = project;
-    reload(state)
+    let mut effects = metrics::reload(state);
+    effects.extend(search::reload(state));
+    effects.extend(reload(state));
+    effects
 }
 
 fn reload(state: &mut State) -> Vec<Effect> {
@@ -194,6 +198,13 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
             effects.extend(traces(state, &purpose, page));
             effects
         }
+        (Purpose::Search | Purpose::SearchMore, Ok(Reply::Found(page))) => {
+            state.search.extend(page);
+            Vec::new()
+        }
+        (purpose, Ok(reply @ (Reply::Metrics(_) | Reply::ProjectMetric(_) | Reply::Feedback(_)))) => {
+            metrics::fill(state, &purpose, reply)
+        }
         (Purpose::Trace(id), Ok(Reply::Trace(trace))) => loaded(state, id, *trace),
         (Purpose::Spans(id), Ok(Reply::Spans(page))) => {
             let Some(open) = state.detail.as_mut().filter(|open| open.id == id) else { return Vec::new() };
@@ -227,6 +238,9 @@ fn heard(state: &mut State) -> Vec<Effect> {
         effects.extend(manage::load(state));
     } else if missing {
         effects.push(load_me(state));
+    }
+    if state.screen == METRICS && !state.awaits(|it| *it == Purpose::Metrics) {
+        effects.extend(metrics::load(state));
     }
     if state.detail.as_ref().is_some_and(|open| !open.loaded) {
         effects.extend(detail::reload(state));
@@ -286,7 +300,11 @@ fn pick(state: &mut State) -> Vec<Effect> {
         state.target.project = None;
     }
     state.project = found;
-    ask(state)
+    let mut effects = ask(state);
+    if state.screen == METRICS {
+        effects.extend(metrics::load(state));
+    }
+    effects
 }
 
 fn loaded(state: &mut State, id: uuid::Uuid, trace: Trace) -> Vec<Effect> {

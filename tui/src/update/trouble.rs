@@ -57,6 +57,29 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
             state.complain(describe(&error));
             state.manage.projects.error = Some(error);
         }
+        Purpose::Metrics => {
+            // It is asked again by itself; the log needs each trouble only once.
+            if state.metrics.error.as_ref().is_none_or(|known| known.message != error.message) {
+                state.complain(describe(&error));
+            }
+            let wait = error.retry_after.and_then(|seconds| i64::try_from(seconds).ok());
+            let wait = wait.map_or(0, |seconds| seconds.saturating_mul(1_000_000));
+            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh()));
+            state.metrics.error = Some(error);
+        }
+        // They go with the metrics, whose own request tells the trouble.
+        Purpose::Before => state.metrics.before = None,
+        Purpose::RetryCap => state.metrics.retry_cap = None,
+        Purpose::Feedback => state.metrics.verdicts = None,
+        Purpose::Search | Purpose::SearchMore => {
+            state.complain(describe(&error));
+            let changed = error.status == Some(402);
+            state.search.error = Some(error);
+            // The plan is another than the one known; the panel names it.
+            if changed {
+                return vec![load_me(state)];
+            }
+        }
         Purpose::More | Purpose::Spans(_) | Purpose::Change | Purpose::Check => {
             state.complain(describe(&error));
             if let (Purpose::Spans(_), Some(open)) = (purpose, &mut state.detail) {

@@ -1,6 +1,9 @@
 //! The filter line, find, and the words that narrow help down.
 
-use api::filter::{FIELDS, Saved};
+use api::{
+    filter::{FIELDS, Saved},
+    project::Project,
+};
 use crossterm::event::KeyEvent;
 
 use crate::{
@@ -9,7 +12,7 @@ use crate::{
     state::{Overlay, State},
 };
 
-use super::network;
+use super::{network, search};
 
 /// Filters that are remembered.
 const HISTORY: usize = 100;
@@ -39,16 +42,22 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if input.purpose == Purpose::Palette {
         return super::palette::key(state, key);
     }
-    let history = if input.purpose == Purpose::Filter { state.filter.history.as_slice() } else { &[] };
+    let history = match input.purpose {
+        Purpose::Filter => state.filter.history.as_slice(),
+        Purpose::Search => state.search.history.as_slice(),
+        _ => &[],
+    };
     match input.key(key, history) {
         Edit::Stay => changed(state),
         Edit::Complete => {
-            if input.purpose == Purpose::Filter {
-                let note = complete(input, &state.saved);
-                changed(state);
-                if let Some(note) = note {
-                    state.tell(note);
-                }
+            let note = match input.purpose {
+                Purpose::Filter => complete(input, &filter_words(&state.saved)),
+                Purpose::Search => complete(input, &search_words(state.manage.projects.items.as_slice())),
+                _ => None,
+            };
+            changed(state);
+            if let Some(note) = note {
+                state.tell(note);
             }
         }
         Edit::Cancel => cancel(state),
@@ -62,7 +71,7 @@ fn changed(state: &mut State) {
     let Some(input) = &state.input else { return };
     match input.purpose {
         // The complaint comes with Enter; while the text is being mended it would be wrong.
-        Purpose::Filter => state.filter.error = None,
+        Purpose::Filter | Purpose::Search => state.filter.error = None,
         Purpose::Find => {
             let words = Some(input.text().trim().to_lowercase()).filter(|words| !words.is_empty());
             match &mut state.detail {
@@ -112,6 +121,20 @@ fn accept(state: &mut State) -> Vec<Effect> {
             };
             if first { Vec::new() } else { super::act(state, crate::keymap::Action::FindNext) }
         }
+        Purpose::Search => {
+            let text = input.text().trim().to_owned();
+            match search::run(state, &text) {
+                Err(error) => {
+                    state.filter.error = Some(error);
+                    state.input = Some(input);
+                    Vec::new()
+                }
+                Ok(effects) => {
+                    remember(&mut state.search.history, &text);
+                    effects
+                }
+            }
+        }
         Purpose::Filter => {
             let text = input.text().trim().to_owned();
             match state.parse(&text) {
@@ -153,26 +176,54 @@ fn remember(history: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Completes the word before the cursor to a field, a field's value or a saved filter. When
+/// A word of a line, and what to tell of it once it can't be completed further.
+struct Word {
+    text: String,
+    help: String,
+}
+
+/// What a filter is made of: fields, their values and the names of saved filters.
+fn filter_words(saved: &Saved) -> Vec<Word> {
+    let fields = FIELDS.iter().flat_map(|field| {
+        let help = format!("{}: for example {}", field.help, field.example);
+        field_words(field.name, field.values.iter().copied(), &help)
+    });
+    let saved = saved.keys().map(|name| Word { text: format!("@{name}"), help: String::new() });
+    fields.chain(saved).collect()
+}
+
+/// What narrows a search down: fields, their values and the names of projects.
+fn search_words(projects: &[Project]) -> Vec<Word> {
+    let names = || projects.iter().map(|project| project.name.as_str()).filter(|it| !it.contains(' '));
+    let fields = crate::search::FIELDS.iter().flat_map(|field| {
+        let values = field.values.iter().copied();
+        let named: Vec<&str> =
+            if field.name == "project" { values.chain(names()).collect() } else { values.collect() };
+        field_words(field.name, named, field.help)
+    });
+    fields.collect()
+}
+
+/// A field, and the field with each of its values.
+fn field_words<'a>(name: &str, values: impl IntoIterator<Item = &'a str>, help: &str) -> Vec<Word> {
+    let word = |value: &str| Word { text: format!("{name}:{value}"), help: help.to_owned() };
+    std::iter::once(word("")).chain(values.into_iter().map(word)).collect()
+}
+
+/// Completes the word before the cursor: to a field, and then to one of its values. When
 /// several fit, the word grows as far as they agree and they are named.
-fn complete(input: &mut Input, saved: &Saved) -> Option<String> {
+fn complete(input: &mut Input, words: &[Word]) -> Option<String> {
     let (before, _) = input.around();
     let start = before.rfind(' ').map_or(0, |at| at + 1);
     let word = before[start..].to_owned();
-    let candidates: Vec<String> = match word.split_once(':') {
-        None if word.starts_with('@') => saved.keys().map(|name| format!("@{name}")).collect(),
-        None => FIELDS.iter().map(|field| format!("{}:", field.name)).collect(),
-        Some((name, _)) => FIELDS
-            .iter()
-            .filter(|field| field.name == name)
-            .flat_map(|field| field.values.iter().map(move |value| format!("{name}:{value}")))
-            .collect(),
-    };
+    let valued = |it: &&Word| !it.text.ends_with(':');
+    let candidates = words.iter().filter(|it| valued(it) == (word.contains(':') || word.starts_with('@')));
     let fitting: Vec<&str> =
-        candidates.iter().map(String::as_str).filter(|it| it.starts_with(&word)).collect();
+        candidates.map(|it| it.text.as_str()).filter(|it| it.starts_with(&word)).collect();
     let [first, rest @ ..] = fitting.as_slice() else {
-        let field = word.split_once(':').and_then(|(name, _)| FIELDS.iter().find(|field| field.name == name));
-        return field.map(|field| format!("{}: for example {}", field.help, field.example));
+        let (name, _) = word.split_once(':')?;
+        let field = words.iter().find(|it| it.text.strip_suffix(':') == Some(name))?;
+        return Some(field.help.clone());
     };
     let shared = rest.iter().fold(first.len(), |shared, other| {
         first.bytes().zip(other.bytes()).take(shared).take_while(|(a, b)| a == b).count()
@@ -191,17 +242,17 @@ mod tests {
     #[test]
     fn tab_completes_fields_and_values() {
         let mut input = Input::new(Purpose::Filter, "model:x lat");
-        assert_eq!(complete(&mut input, &Saved::new()), None);
+        assert_eq!(complete(&mut input, &filter_words(&Saved::new())), None);
         assert_eq!(input.text(), "model:x latency:");
         let mut input = Input::new(Purpose::Filter, "failure:ti");
-        complete(&mut input, &Saved::new());
+        complete(&mut input, &filter_words(&Saved::new()));
         assert_eq!(input.text(), "failure:timeout ");
         let mut input = Input::new(Purpose::Filter, "@s");
-        complete(&mut input, &[("slow".to_owned(), "latency:>=5s".to_owned())].into());
+        complete(&mut input, &filter_words(&[("slow".to_owned(), "latency:>=5s".to_owned())].into()));
         assert_eq!(input.text(), "@slow ");
         let mut input = Input::new(Purpose::Filter, "t");
         assert!(
-            complete(&mut input, &Saved::new())
+            complete(&mut input, &filter_words(&Saved::new()))
                 .is_some_and(|it| it.contains("tag:") && it.contains("tokens:"))
         );
     }

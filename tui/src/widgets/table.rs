@@ -39,6 +39,14 @@ impl Pieces {
         self
     }
 
+    /// The same text, all of it in one tone.
+    pub fn all(mut self, tone: Tone) -> Self {
+        for (its, _) in &mut self.0 {
+            *its = tone;
+        }
+        self
+    }
+
     /// Display columns.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| width(text)).sum()

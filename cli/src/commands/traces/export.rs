@@ -25,7 +25,6 @@ use crate::{
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
-    find,
     output::progress::Progress,
 };
 
@@ -79,8 +78,7 @@ pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
     if args.resume && args.format == Lines::Otlp {
         return Err(CliError::usage("--resume needs --format jsonl: only there each line names its trace"));
     }
-    let client = ctx.client()?;
-    let project = find::current_project(&client, &ctx.settings).await?;
+    let (client, project) = ctx.client_and_project().await?;
     let export = Export { client, filter, project, format: args.format };
     if args.file == Path::new("-") {
         return export.to_stdout(ctx).await;

@@ -7,7 +7,6 @@ use crate::{
     commands::listing::{PageArgs, list},
     ctx::Ctx,
     error::Result,
-    find,
 };
 
 /// Arguments of `traces list`.
@@ -23,8 +22,7 @@ pub struct ListArgs {
 pub async fn run(ctx: &mut Ctx, args: ListArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let filter = args.filter.resolve(ctx)?;
-    let client = ctx.client()?;
-    let project = find::current_project(&client, &ctx.settings).await?;
+    let (client, project) = ctx.client_and_project().await?;
     let empty = if filter.is_empty() { "no traces" } else { "nothing matches" };
     let shows_texts = ctx.out.shows_texts();
     list(ctx, &client, &VIEW, args.page, empty, |page| super::page(shows_texts, &filter, project, page)).await

@@ -16,16 +16,22 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{
-    super::{Db, audit},
+    super::{Db, audit, metrics},
     BLOCK,
 };
-use crate::{ingest::part::tag_rows, queue, trace_removal};
+use crate::{ingest::part::tag_rows, metrics::delta::Delta, queue, trace_removal};
 
 /// Tables of what hangs on a trace, each with the columns `tenant_id`, `trace_id` and `id`, an
 /// index that begins so, and, where it says so, the body that holds a row's texts. Tags, whose
 /// key begins otherwise, are removed by what the trace's row says of them.
-const CHILDREN: &[Child] =
-    &[Child { table: "event", has_body: false }, Child { table: "span", has_body: true }];
+///
+/// What is found by itself goes before the span that it leads to.
+const CHILDREN: &[Child] = &[
+    Child { table: "span_vector", has_body: false },
+    Child { table: "event", has_body: false },
+    Child { table: "feedback", has_body: false },
+    Child { table: "span", has_body: true },
+];
 
 /// Rows of children that one transaction removes at most.
 const ROWS: usize = 2_000;
@@ -59,6 +65,7 @@ pub async fn remove(
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
     let (mut removal, mut left) = (Removal::default(), ROWS);
+    let mut delta = Delta::default();
     // In the order in which writers lock them.
     for id in ids.iter().collect::<BTreeSet<_>>() {
         let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
@@ -78,8 +85,10 @@ pub async fn remove(
         }
         remove_bodies(&txn, tenant, row.body_id).await?;
         trace::Entity::delete_by_id((tenant, *id)).exec(&txn).await?;
+        delta.take(&row);
         removal.traces += 1;
     }
+    metrics::add(&txn, tenant, delta, now).await?;
     txn.commit().await?;
     Ok(removal)
 }

@@ -1,7 +1,10 @@
 //! One trace with its spans and events.
 
 use entities::{event, span, trace};
-use sea_orm::{ColumnTrait, Condition, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    Statement, Value,
+};
 use uuid::Uuid;
 
 use super::super::{
@@ -18,6 +21,34 @@ pub type Position = (i64, Uuid);
 /// When the database fails.
 pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
     trace::Entity::find_by_id((tenant, id)).one(&db.read).await
+}
+
+/// Whether there is such a trace, whatever a replica says.
+///
+/// # Errors
+/// When the database fails.
+pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
+    let found: Option<Uuid> = trace::Entity::find_by_id((tenant, id))
+        .select_only()
+        .column(trace::Column::Id)
+        .into_tuple()
+        .one(db.current())
+        .await?;
+    Ok(found.is_some())
+}
+
+/// The newest trace that its caller gave this name, whatever a replica says.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<Uuid>, DbErr> {
+    let sql = format!(
+        "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.external_id = $2 \
+         ORDER BY t.started_at DESC, t.id DESC LIMIT 1",
+        db.dialect.index_hint("ix_trace_external")
+    );
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into(), name.into()]);
+    db.current().query_one_raw(statement).await?.map(|it| it.try_get_by_index(0)).transpose()
 }
 
 /// Up to `limit` spans of a trace by start, after `after`.
@@ -40,6 +71,24 @@ pub async fn spans(
     }
     sql.push_str(&format!(" ORDER BY s.started_at, s.id LIMIT {limit}"));
     bulk::fetch(&db.read, sql, values).await
+}
+
+/// Those of these spans, by trace and id, that are there, in no order.
+///
+/// # Errors
+/// When the database fails.
+pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<Vec<span::Model>, DbErr> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places: Vec<String> = (0..ids.len()).map(|it| format!("(${},${})", 2 * it + 2, 2 * it + 3)).collect();
+    let sql = format!(
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND (s.trace_id, s.id) IN (VALUES {})",
+        span::Model::select("s"),
+        places.join(",")
+    );
+    let ids = ids.iter().flat_map(|it| [it.0, it.1]);
+    bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await
 }
 
 /// Up to `limit` events of a trace by time, after `after`.

@@ -12,11 +12,11 @@ mod text;
 mod write;
 
 use entities::trace;
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, sea_query::Expr};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
 pub use delete::{Removal, remove, started_before};
-pub use detail::{Position, events, get, spans};
+pub use detail::{Position, by_external_id, events, exists, get, some_spans, spans};
 pub use export::{events_of, events_of_spans, otel_ids, spans_of, stray_events};
 pub use filter::{Filter, Tag};
 pub use list::{Changes, Page, changed_since, page};
@@ -47,4 +47,21 @@ pub async fn mark_ready(db: &Db, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> R
         marked += done.rows_affected;
     }
     Ok(marked)
+}
+
+/// The tenant's newest `limit` traces, each with the number of its spans.
+///
+/// # Errors
+/// When the database fails.
+pub async fn newest(db: &Db, tenant: Uuid, limit: u64) -> Result<Vec<(Uuid, i32)>, DbErr> {
+    trace::Entity::find()
+        .select_only()
+        .columns([trace::Column::Id, trace::Column::SpanCount])
+        .filter(trace::Column::TenantId.eq(tenant))
+        .order_by_desc(trace::Column::StartedAt)
+        .order_by_desc(trace::Column::Id)
+        .limit(limit)
+        .into_tuple()
+        .all(&db.read)
+        .await
 }

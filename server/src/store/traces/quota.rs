@@ -20,6 +20,8 @@ const LIMITED: i16 = 0;
 pub struct Allowance {
     /// Traces a month of the tenants that have a limit.
     pub limits: HashMap<Uuid, u64>,
+    /// The tenants whose spans are to be embedded.
+    pub embedding: HashSet<Uuid>,
     /// The row in which this writer counts what has no limit.
     pub slot: i16,
 }

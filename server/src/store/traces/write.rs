@@ -6,9 +6,9 @@
 //! within seconds, by a job. Rows are touched in the order of
 //! their keys, so that two writers can't wait for each other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use entities::{dialect::Dialect, event, job, span, trace};
+use entities::{dialect::Dialect, event, job, metric_delta, span, trace};
 use uuid::Uuid;
 
 use super::{
@@ -17,8 +17,11 @@ use super::{
     statements::{Key, PostgresStore, SqliteStore, Statements},
 };
 use crate::{
+    embedding,
     ingest::part::{Part, summarise, tag_rows},
-    long_trace, trace_ready,
+    long_trace,
+    metrics::delta::Delta,
+    trace_ready,
 };
 
 /// Spans from which a trace's row is made again by a job, once a second at most, and no longer
@@ -73,11 +76,20 @@ struct Group<'a> {
     outcomes: Vec<Stored>,
     now: i64,
     jobs: Vec<job::Model>,
+    /// What changes of the metrics of each tenant.
+    deltas: BTreeMap<Uuid, Delta>,
 }
 
 impl<'a> Group<'a> {
     fn of(parts: &'a mut [Part], allowance: &'a Allowance, now: i64) -> Self {
-        Self { outcomes: vec![Stored::New; parts.len()], parts, allowance, now, jobs: Vec::new() }
+        Self {
+            outcomes: vec![Stored::New; parts.len()],
+            parts,
+            allowance,
+            now,
+            jobs: Vec::new(),
+            deltas: BTreeMap::new(),
+        }
     }
 
     async fn run(&mut self, store: &mut impl Statements) -> sqlx::Result<()> {
@@ -87,10 +99,25 @@ impl<'a> Group<'a> {
         let late = self.insert_new_traces(store).await?;
         self.insert_new_children(store, &late).await?;
         let changed = self.merge(store, &late).await?;
+        self.measure_new(&late);
         self.enqueue_readiness(&late, &changed);
+        self.enqueue_embedding();
         let jobs: Vec<&job::Model> = self.jobs.iter().collect();
         // A long trace's job may be there from an earlier commit of the same second.
-        store.insert(&jobs, OnConflict::Keep).await
+        store.insert(&jobs, OnConflict::Keep).await?;
+        let deltas = std::mem::take(&mut self.deltas);
+        let deltas: Vec<metric_delta::Model> =
+            deltas.into_iter().filter_map(|(tenant, it)| it.row(tenant, self.now)).collect();
+        store.insert(&deltas.iter().collect::<Vec<_>>(), OnConflict::Fail).await
+    }
+
+    /// Counts the traces that were inserted.
+    fn measure_new(&mut self, late: &[usize]) {
+        let mut deltas = std::mem::take(&mut self.deltas);
+        for part in self.inserted(late) {
+            deltas.entry(part.trace.tenant_id).or_default().add(&part.trace);
+        }
+        self.deltas = deltas;
     }
 
     /// Inserts the traces, as far as the quota allows; answers the parts whose trace was there
@@ -146,6 +173,8 @@ impl<'a> Group<'a> {
         store.insert(&bodies, OnConflict::Fail).await?;
         let events: Vec<&event::Model> = new().flat_map(|it| &it.events).collect();
         store.insert(&events, OnConflict::Fail).await?;
+        let vectors: Vec<_> = new().flat_map(|it| &it.vectors).collect();
+        store.insert(&vectors, OnConflict::Fail).await?;
         let tags: Vec<_> = new().flat_map(|it| tag_rows(&it.trace)).collect();
         store.insert(&tags.iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
@@ -216,7 +245,7 @@ impl<'a> Group<'a> {
         // A long trace that comes span by span must not be read as often as it grows.
         let (long, short): (Vec<_>, Vec<_>) = traces.into_iter().partition(|it| it.span_count >= LONG);
         self.jobs.extend(long.iter().map(|it| long_trace::job(tenant, it.id, self.now)));
-        sum_up(store, tenant, short, self.now).await
+        sum_up(store, tenant, short, self.deltas.entry(tenant).or_default(), self.now).await
     }
 
     /// One job for all traces of a tenant that will be ready at the same time.
@@ -231,14 +260,27 @@ impl<'a> Group<'a> {
                 .map(|((tenant, ready_at), traces)| trace_ready::job(tenant, ready_at, traces, now)),
         );
     }
+
+    /// Jobs for all that was stored of tenants whose spans are embedded.
+    fn enqueue_embedding(&mut self) {
+        if self.allowance.embedding.is_empty() {
+            return;
+        }
+        let stored = self.parts.iter().zip(&self.outcomes).filter(|(part, outcome)| {
+            matches!(outcome, Stored::New | Stored::Merged)
+                && self.allowance.embedding.contains(&part.trace.tenant_id)
+        });
+        self.jobs.extend(embedding::spans::jobs(stored.map(|it| it.0), self.now));
+    }
 }
 
 /// Makes the rows of these locked traces again from all of their spans, and stores what
-/// changed. Answers the rows.
+/// changed; `delta` takes what that changes of the metrics. Answers the rows.
 async fn sum_up(
     store: &mut impl Statements,
     tenant: Uuid,
     mut traces: Vec<trace::Model>,
+    delta: &mut Delta,
     now: i64,
 ) -> sqlx::Result<Vec<trace::Model>> {
     traces.sort_unstable_by_key(|it| it.id);
@@ -254,8 +296,11 @@ async fn sum_up(
         let before: Vec<_> = spans.iter().map(counts).collect();
         let tags = tag_rows(trace);
         let received = spans.iter().map(|it| it.created_at).max().unwrap_or(now);
+        let stored = trace.clone();
         summarise(trace, &mut spans, received);
         trace.updated_at = now;
+        delta.replace(&stored, trace);
+        trace.measured = true;
         let tags_now = tag_rows(trace);
         if tags != tags_now {
             old_tags.extend(tags);
@@ -296,7 +341,11 @@ async fn sum_up_one(store: &mut impl Statements, tenant: Uuid, id: Uuid, now: i6
     if store.count_spans(tenant, id).await? == i64::from(trace.span_count) {
         return Ok(false);
     }
-    let traces = sum_up(store, tenant, vec![trace], now).await?;
+    let mut delta = Delta::default();
+    let traces = sum_up(store, tenant, vec![trace], &mut delta, now).await?;
+    if let Some(delta) = delta.row(tenant, now) {
+        store.insert(&[&delta], OnConflict::Fail).await?;
+    }
     let ready: Vec<job::Model> =
         traces.iter().map(|it| trace_ready::job(tenant, it.ready_at, vec![it.id], now)).collect();
     store.insert(&ready.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;

@@ -1,0 +1,142 @@
+//! Spans by meaning.
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::{Timestamp, trace::Span};
+
+/// Numbers in a query vector.
+pub const DIMENSIONS: usize = 1536;
+
+/// Body of `POST /v1/search/spans`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct VectorSearch {
+    /// 1536 finite numbers, not all of them zero. Required, unless `near` is given.
+    #[cfg_attr(feature = "schema", schema(min_items = 1536, max_items = 1536))]
+    #[serde(default, deserialize_with = "numbers", skip_serializing_if = "Vec::is_empty")]
+    pub vector: Vec<f32>,
+    /// In place of `vector`: a stored span, whose own vector is compared with the others.
+    #[serde(default)]
+    pub near: Option<NearSpan>,
+    /// Only spans of this project.
+    #[serde(default)]
+    pub project_id: Option<Uuid>,
+    /// Only spans that started then or later.
+    #[serde(default)]
+    pub from: Option<Timestamp>,
+    /// Only spans that started then or earlier.
+    #[serde(default)]
+    pub to: Option<Timestamp>,
+    /// Only spans of this kind.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    /// Only spans of this model.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Only vectors that this embedding model made; all if absent.
+    #[serde(default)]
+    pub embedding_model: Option<String>,
+    /// From a previous `next_cursor`, with the same vector and filters.
+    #[serde(default)]
+    pub cursor: Option<String>,
+    /// 1 to 200, default 50.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// A span to find others like it. A span's id is unique only within its trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NearSpan {
+    /// Its trace.
+    pub trace_id: Uuid,
+    /// Its id.
+    pub span_id: Uuid,
+}
+
+/// A span and how near it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SearchResult {
+    /// The span.
+    pub span: Span,
+    /// Cosine similarity, 0 (unrelated or opposite) to 1 (same direction).
+    pub score: f64,
+    /// Cosine distance, 0 to 2.
+    pub distance: f64,
+}
+
+/// A page of spans, nearest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SearchResults {
+    /// The spans.
+    pub results: Vec<SearchResult>,
+    /// More rows exist beyond this page.
+    pub has_more: bool,
+    /// Opaque position of the next page; null on the last one.
+    pub next_cursor: Option<String>,
+    /// Spans within the filters that the query was compared with. On PostgreSQL up to 200,000 are
+    /// counted, with those not searched.
+    pub searched: i64,
+    /// Spans within the filters whose vectors another embedding model made.
+    pub not_searched: i64,
+}
+
+/// For `deserialize_with`: a list of numbers, in which what is no number, or is too large for one,
+/// is not finite, so that whoever reads it can tell which field is wrong. Of those that are more than
+/// a vector has, one is kept.
+///
+/// # Errors
+/// When it is no list.
+fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    let list = raw.get().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let list = list.ok_or_else(|| de::Error::custom("must be a list of numbers"))?;
+    if list.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    // A list or an object within it falls into pieces of which none is a number.
+    let numbers = list.split(',').take(DIMENSIONS + 1);
+    Ok(numbers.map(|it| it.trim().parse().unwrap_or(f32::NAN)).collect())
+}
+
+/// As [`numbers`], or null. Beside `default`.
+///
+/// # Errors
+/// When it is neither.
+pub(crate) fn maybe_numbers<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<f32>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Numbers(#[serde(deserialize_with = "numbers")] Vec<f32>);
+    Ok(Option::<Numbers>::deserialize(deserializer)?.map(|it| it.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_not_finite() {
+        let read = |vector: &str| {
+            let body = format!(r#"{{"vector": {vector}}}"#);
+            serde_json::from_str::<VectorSearch>(&body).map(|it| it.vector)
+        };
+        assert_eq!(read("[1, -2.5e-1 ,\n0]").unwrap(), [1.0, -0.25, 0.0]);
+        assert_eq!(read("[]").unwrap(), [0.0_f32; 0]);
+        for hostile in
+            ["[1e999]", "[-1e39]", "[null]", r#"["inf"]"#, r#"["1,2"]"#, "[[1]]", r#"[{"a":1}]"#, "[true]"]
+        {
+            assert!(read(hostile).unwrap().iter().any(|it| !it.is_finite()), "{hostile}");
+        }
+        for wrong in ["null", "1", r#""[1]""#, r#"{"0":1}"#] {
+            assert!(read(wrong).is_err_and(|it| it.is_data()), "{wrong}");
+        }
+        for broken in ["[1,]", "[NaN]", "[1"] {
+            assert!(read(broken).is_err(), "{broken}");
+        }
+    }
+}

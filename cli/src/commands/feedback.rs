@@ -1,0 +1,185 @@
+//! `loupe feedback`: what end users and reviewers say of traces.
+
+use api::{
+    client::{
+        Client,
+        calls::{self, FeedbackFilter},
+    },
+    feedback::{FeedbackLabel, NewFeedback},
+    trace::RawObject,
+};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::between::Between;
+use crate::{
+    commands::listing::{PageArgs, list},
+    ctx::Ctx,
+    error::{CliError, Result},
+    find,
+    output::{
+        Column, View,
+        cell::{self, Cell, Style, Tone},
+    },
+};
+
+/// Verbs of `feedback`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say something of a trace
+    #[command(
+        before_help = "Examples:\n  loupe feedback add c07b44d1 --label bad --comment 'refunded without looking'\n  loupe feedback add order-77120 --external --label good --user u-42 --source thumbs\n  loupe feedback add 0af7651916cd43dd8448eb211c80319c --label neutral --metadata '{\"ticket\":7}'\n"
+    )]
+    Add(AddArgs),
+    /// List feedback, newest first
+    #[command(
+        before_help = "Examples:\n  loupe feedback list --label bad --from -24h\n  loupe feedback list --trace c07b44d1\n  loupe feedback list --all -o csv > feedback.csv\n"
+    )]
+    List(ListArgs),
+}
+
+/// Arguments of `feedback add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// Id, the last characters of a recent id, or an OpenTelemetry trace id
+    trace: String,
+    /// TRACE is the name that the application gave it; the newest trace of that name is meant
+    #[arg(long)]
+    external: bool,
+    /// good, bad or neutral
+    #[arg(long)]
+    label: FeedbackLabel,
+    /// In words
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    /// Who says so; said again from the same source, it takes the place of the earlier one
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Where it was said, such as thumbs or review
+    #[arg(long)]
+    source: Option<String>,
+    /// The span that is meant: its id, or the last characters of it
+    #[arg(long, value_name = "ID")]
+    span: Option<String>,
+    /// Free data, a JSON object
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    metadata: Option<RawObject>,
+}
+
+/// Arguments of `feedback list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Of one trace: id, the last characters of a recent id, or an OpenTelemetry trace id
+    #[arg(long, value_name = "ID")]
+    trace: Option<String>,
+    /// Of this verdict: good, bad or neutral
+    #[arg(long)]
+    label: Option<FeedbackLabel>,
+    #[command(flatten)]
+    between: Between,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+const VIEW: View = View {
+    plural: "feedback",
+    id: "id",
+    columns: &[
+        Column::new("TIME", "created_at", |row, style| cell::time(row, "created_at", style)),
+        Column::new("LABEL", "label", label),
+        Column::new("USER", "user_id", |row, style| cell::text(row, "user_id", style)).elastic(),
+        Column::new("SOURCE", "source", |row, style| cell::text(row, "source", style)).elastic().optional(),
+        Column::new("COMMENT", "comment", |row, style| cell::text(row, "comment", style)).elastic(),
+        Column::new("UPDATED", "updated_at", |row, style| cell::time(row, "updated_at", style)).wide(),
+        Column::new("SPAN", "span_id", |row, style| cell::short_id(row, "span_id", style)).wide(),
+        Column::new("METADATA", "metadata", |row, style| cell::text(row, "metadata", style)).elastic().wide(),
+        Column::new("TRACE", "trace_id", |row, style| cell::short_id(row, "trace_id", style)),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)).wide(),
+    ],
+    fields: &[
+        "id",
+        "trace_id",
+        "project_id",
+        "span_id",
+        "label",
+        "comment",
+        "user_id",
+        "source",
+        "metadata",
+        "created_at",
+        "updated_at",
+    ],
+};
+
+fn label(row: &Value, style: &Style) -> Cell {
+    let tone = match row.get("label").and_then(Value::as_str) {
+        Some("good") => Tone::Green,
+        Some("bad") => Tone::Red,
+        _ => Tone::Plain,
+    };
+    Cell { tone, ..cell::text(row, "label", style) }
+}
+
+/// Reads `--metadata`.
+fn object(text: &str) -> std::result::Result<RawObject, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(_)) => serde_json::from_str(text).map_err(|error| error.to_string()),
+        Ok(_) => Err("must be a JSON object".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Runs a verb of `feedback`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    ctx.out.check(&VIEW)?;
+    let client = ctx.client()?;
+    match command {
+        Command::Add(args) => add(ctx, &client, args).await,
+        Command::List(args) => {
+            let (from, to) = args.between.resolve()?;
+            let trace_id = match &args.trace {
+                Some(wanted) => Some(trace(ctx, &client, wanted).await?),
+                None => None,
+            };
+            let project_id = find::current_project(&client, &ctx.settings).await?;
+            let filter = FeedbackFilter { project_id, trace_id, label: args.label, from, to };
+            list(ctx, &client, &VIEW, args.page, "no feedback", |page| calls::feedback(&filter, page)).await
+        }
+    }
+}
+
+async fn add(ctx: &mut Ctx, client: &Client, args: AddArgs) -> Result {
+    let AddArgs { trace: wanted, external, label, comment, user, source, span, metadata } = args;
+    let trace_id = if external { None } else { Some(trace(ctx, client, &wanted).await?) };
+    let span_id = match (span, trace_id) {
+        (None, _) => None,
+        (Some(span), Some(trace)) => Some(find::span_id(client, trace, &span).await?),
+        (Some(span), None) => Some(span.parse().map_err(|_| {
+            CliError::usage(format!("--span: `{span}` is not a whole id, as --external needs it"))
+        })?),
+    };
+    let new = NewFeedback {
+        trace_id,
+        external_id: external.then(|| wanted.clone()),
+        label: label.as_str().to_owned(),
+        comment,
+        user_id: user,
+        source,
+        span_id,
+        metadata,
+        ..NewFeedback::default()
+    };
+    let Some(said) = ctx.write(client, &calls::add_feedback(&new)).await? else {
+        return Ok(());
+    };
+    let again = said.get("created_at") != said.get("updated_at");
+    let verb = if again { "Replaced by" } else { "Noted" };
+    ctx.out.note(&format!("{} {verb} {label} on {wanted}", ctx.out.style.glyphs.ok));
+    ctx.out.item(&VIEW, &said)
+}
+
+async fn trace(ctx: &Ctx, client: &Client, wanted: &str) -> Result<Uuid> {
+    let id = find::trace_id(client, &ctx.settings, wanted).await?;
+    id.parse().map_err(|_| CliError::usage(format!("`{id}` is not a trace id")))
+}

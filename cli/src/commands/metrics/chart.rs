@@ -1,0 +1,174 @@
+//! Metrics as charts of characters: lines of small columns, and columns above an axis of time.
+
+use std::collections::HashMap;
+
+use api::{
+    Timestamp,
+    metrics::{Interval, Metric, MetricGroup, MetricPoint, MetricValues, Metrics},
+};
+use tui::{
+    chart::{axis_top, columns, highest, how_combined, per_column, series, spark},
+    format,
+    text::{cut, fit, fit_right, width},
+};
+
+use crate::output::cell::{Cell, Style, Tone};
+
+/// Rows of cells of a chart.
+const ROWS: usize = 4;
+/// Columns of the numbers beside the axis.
+const LABEL: usize = 8;
+/// The widest that one point is drawn.
+const WIDEST: usize = 6;
+/// Columns of a small line beside numbers.
+const SMALL: usize = 48;
+/// Below so many columns a line says nothing.
+const SMALLEST: usize = 4;
+
+/// A line for each metric: name, value, and how it went.
+pub fn lines(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
+    let points = answer.series.as_deref().unwrap_or_default();
+    let names = wanted.iter().map(|it| width(it.as_str())).max().unwrap_or_default();
+    let names = names.min(limit.saturating_sub(LABEL + 2));
+    let mut text = String::new();
+    for metric in wanted {
+        let name = style.paint(&fit(metric.as_str(), names, &style.glyphs), Tone::Bold);
+        text.push_str(&format!(
+            "{name}  {}",
+            trend(*metric, &answer.metrics, points, style, limit.saturating_sub(names + 2))
+        ));
+    }
+    text
+}
+
+/// For each metric a line of each group.
+pub fn groups(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -> String {
+    let groups = answer.groups.as_deref().unwrap_or_default();
+    let key =
+        |key: &Option<String>| key.as_deref().map_or(style.glyphs.none.to_owned(), |it| Cell::plain(it).text);
+    let most = (limit / 3).max(4).min(limit.saturating_sub(LABEL + 4));
+    let keys = groups.iter().map(|it| width(&key(&it.key))).max().unwrap_or_default().min(most);
+    let mut text = String::new();
+    for metric in wanted {
+        text.push_str(&heading(&[(metric.as_str(), Tone::Bold)], style, limit));
+        for group in groups {
+            let points = whole(group, answer.series.as_deref().unwrap_or_default());
+            let line = trend(*metric, &group.metrics, &points, style, limit.saturating_sub(keys + 4));
+            text.push_str(&format!("  {}  {line}", fit(&key(&group.key), keys, &style.glyphs)));
+        }
+    }
+    text
+}
+
+/// The points of a group at all the times of `series`: it has none where it has no traces, and
+/// lines of several groups are compared.
+fn whole(group: &MetricGroup, series: &[MetricPoint]) -> Vec<MetricPoint> {
+    let known: HashMap<i64, MetricPoint> =
+        group.series.iter().flatten().map(|it| (it.start.micros(), *it)).collect();
+    let nothing = |start| MetricPoint { start, values: MetricValues::default() };
+    series.iter().map(|it| known.get(&it.start.micros()).copied().unwrap_or(nothing(it.start))).collect()
+}
+
+/// A value and, where it has room, the small line beside it.
+fn trend(
+    metric: Metric,
+    values: &MetricValues,
+    points: &[MetricPoint],
+    style: &Style,
+    limit: usize,
+) -> String {
+    let value = fit_right(&shown(metric, values.get(metric), style), LABEL, &style.glyphs);
+    let room = limit.saturating_sub(LABEL + 2).min(SMALL);
+    if room < SMALLEST {
+        return cut(&value, limit, &style.glyphs) + "\n";
+    }
+    let line = spark(&series(metric, points, room), &style.glyphs);
+    format!("{value}  {line}").trim_end().to_owned() + "\n"
+}
+
+/// A chart of one metric, at most `limit` columns wide.
+pub fn block(metric: Metric, answer: &Metrics, interval: Interval, style: &Style, limit: usize) -> String {
+    let points = answer.series.as_deref().unwrap_or_default();
+    let room = limit.saturating_sub(LABEL + 2).max(1);
+    let shared = per_column(points.len(), room);
+    let values = series(metric, points, room);
+    let how = match (shared, how_combined(metric)) {
+        (2.., Some(how)) => format!("by {interval}, {how} of {shared} in a column"),
+        (2.., None) => format!("by {interval}, {shared} in a column"),
+        _ => format!("by {interval}"),
+    };
+    let value = shown(metric, answer.metrics.get(metric), style);
+    let parts = [(metric.as_str(), Tone::Bold), (&value, Tone::Plain), (&how, Tone::Dim)];
+    let mut text = heading(&parts, style, limit);
+    if values.iter().all(Option::is_none) {
+        return text + &cut(&format!("{}  no values", " ".repeat(LABEL)), limit, &style.glyphs) + "\n";
+    }
+    let cell = (room / values.len().max(1)).clamp(1, WIDEST);
+    let top = axis_top(highest(&values));
+    let vertical = style.glyphs.vertical;
+    for (at, row) in columns(&values, ROWS, top, &style.glyphs).iter().enumerate() {
+        let label = if at == 0 { shown(metric, Some(top), style) } else { String::new() };
+        let drawn: String = row.chars().map(|it| widened(it, cell)).collect();
+        text.push_str(format!("{} {vertical}{drawn}", fit_right(&label, LABEL, &style.glyphs)).trim_end());
+        text.push('\n');
+    }
+    let across = cell * values.len();
+    let axis = style.glyphs.rule.repeat(across);
+    text.push_str(&format!("{} {}{axis}\n", fit_right("0", LABEL, &style.glyphs), style.glyphs.corners[2]));
+    let starts: Vec<Timestamp> =
+        points.chunks(shared).filter_map(|it| it.first()).map(|it| it.start).collect();
+    let times = times(&starts, cell, interval, style);
+    text + " ".repeat(LABEL + 2).as_str() + &times + "\n"
+}
+
+/// Texts side by side, as many as have room; the first is cut to it.
+pub fn heading(parts: &[(&str, Tone)], style: &Style, limit: usize) -> String {
+    let (mut text, mut used) = (String::new(), 0);
+    for (part, tone) in parts {
+        let gap = if used == 0 { "" } else { "  " };
+        let room = limit.saturating_sub(used + gap.len());
+        if used > 0 && width(part) > room {
+            break;
+        }
+        let part = cut(part, room, &style.glyphs);
+        used += gap.len() + width(&part);
+        text.push_str(gap);
+        text.push_str(&style.paint(&part, *tone));
+    }
+    text + "\n"
+}
+
+/// A cell as wide as a point is; wide ones keep a blank between each other.
+fn widened(cell: char, columns: usize) -> String {
+    let drawn = if columns > 2 { columns - 1 } else { columns };
+    cell.to_string().repeat(drawn) + &" ".repeat(columns - drawn)
+}
+
+/// Times below their columns, as many as have room.
+fn times(starts: &[Timestamp], cell: usize, interval: Interval, style: &Style) -> String {
+    let across = cell * starts.len();
+    let same_day = match (starts.first(), starts.last()) {
+        (Some(first), Some(last)) => format::same_day(style.zone(), *first, *last),
+        _ => true,
+    };
+    let form = match interval {
+        Interval::Day => "%m-%d",
+        Interval::Minute | Interval::Hour if same_day => "%H:%M",
+        Interval::Minute | Interval::Hour => "%m-%d %H:%M",
+    };
+    let mut line = String::new();
+    for (at, start) in starts.iter().enumerate() {
+        let label = style.zone().of(*start).format(form).to_string();
+        let column = at * cell;
+        let fits = column + label.len() <= across;
+        if fits && (at == 0 || column >= line.len() + 8) {
+            line.push_str(&" ".repeat(column - line.len()));
+            line.push_str(&label);
+        }
+    }
+    line
+}
+
+fn shown(metric: Metric, value: Option<f64>, style: &Style) -> String {
+    value.map_or_else(|| style.glyphs.none.to_owned(), |it| format::metric(metric, it))
+}

@@ -1,0 +1,73 @@
+//! `loupe metrics`: rolling metrics of traces, and metrics of a project.
+
+mod chart;
+mod condition;
+mod rows;
+mod show;
+
+use api::{
+    client::calls,
+    metrics::{ProjectMetric, ProjectWindow},
+};
+use clap::{Args, Subcommand};
+
+use crate::{
+    ctx::Ctx,
+    error::{CliError, Result},
+    output::{Column, View, cell},
+};
+
+/// Verbs of `metrics`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show metrics of traces, as numbers, series, groups or charts
+    #[command(
+        before_help = "Examples:\n  loupe metrics show\n  loupe metrics show latency_p95 error_rate --window 7d --chart\n  loupe metrics show --window 1h --fail-if 'error_rate>2%' --fail-if 'latency_p95>5s'\n  loupe metrics show total_cost --window 30d --interval day --group-by model -o csv\n",
+        after_help = "Metrics: error_rate, latency_p50, latency_p95, latency_p99 (milliseconds), total_cost\n(US dollars), trace_count, feedback_good_rate. Without a name all of them are shown.\n\nA metric without a value breaks no condition; stderr says so. Where silence is a failure\ntoo, add --fail-if 'trace_count<1'. A broken condition ends with code 6.\n"
+    )]
+    Show(show::ShowArgs),
+    /// Show a metric of a project
+    #[command(
+        before_help = "Examples:\n  loupe metrics project -p checkout-bot --metric retry_cap_hit --window 7d\n  loupe metrics project --window 30d --json --jq .value\n"
+    )]
+    Project(ProjectArgs),
+}
+
+/// Arguments of `metrics project`; the project is the one of `--project`.
+#[derive(Debug, Args)]
+pub struct ProjectArgs {
+    /// Which one: retry_cap_hit
+    #[arg(long, default_value_t = ProjectMetric::RetryCapHit)]
+    metric: ProjectMetric,
+    /// Up to now: 7d or 30d
+    #[arg(long, default_value_t = ProjectWindow::Week)]
+    window: ProjectWindow,
+}
+
+const PROJECT: View = View {
+    plural: "metrics",
+    id: "metric",
+    columns: &[
+        Column::new("METRIC", "metric", |row, style| cell::text(row, "metric", style)),
+        Column::new("WINDOW", "window", |row, style| cell::text(row, "window", style)),
+        Column::new("VALUE", "value", |row, style| cell::count(row, "value", style)).right(),
+    ],
+    fields: &["metric", "value", "window"],
+};
+
+/// Runs a verb of `metrics`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    match command {
+        Command::Show(args) => show::run(ctx, args).await,
+        Command::Project(args) => project(ctx, &args).await,
+    }
+}
+
+async fn project(ctx: &mut Ctx, args: &ProjectArgs) -> Result {
+    ctx.out.check(&PROJECT)?;
+    let (client, Some(project)) = ctx.client_and_project().await? else {
+        return Err(CliError::usage("a project is needed").hint("-p PROJECT, or loupe projects use PROJECT"));
+    };
+    let value = client.value(&calls::project_metric(project, args.metric, args.window)).await?;
+    ctx.out.item(&PROJECT, &value)
+}

@@ -1,0 +1,142 @@
+//! Metrics as rows: one for all traces, one for each stretch of time, one for each group.
+
+use api::metrics::{Metric, MetricGroup, MetricPoint, MetricValues, Metrics};
+use serde_json::{Map, Value, json};
+use tui::format;
+
+use crate::output::{
+    Column, View,
+    cell::{self, Cell, Style},
+    view::Chosen,
+};
+
+/// A column for each metric, in the order of the API.
+const METRICS: [Column; 7] = [
+    Column::new("ERRORS", "error_rate", |row, style| value(row, Metric::ErrorRate, style)).right(),
+    Column::new("P50", "latency_p50", |row, style| value(row, Metric::LatencyP50, style)).right(),
+    Column::new("P95", "latency_p95", |row, style| value(row, Metric::LatencyP95, style)).right(),
+    Column::new("P99", "latency_p99", |row, style| value(row, Metric::LatencyP99, style)).right(),
+    Column::new("COST", "total_cost", |row, style| value(row, Metric::TotalCost, style)).right(),
+    Column::new("TRACES", "trace_count", |row, style| value(row, Metric::TraceCount, style)).right(),
+    Column::new("GOOD", "feedback_good_rate", |row, style| value(row, Metric::FeedbackGoodRate, style))
+        .right(),
+];
+
+const FROM: Column = Column::new("FROM", "from", |row, style| cell::date(row, "from", style));
+const TO: Column = Column::new("TO", "to", |row, style| cell::date(row, "to", style));
+const START: Column = Column::new("START", "start", |row, style| cell::date(row, "start", style));
+const KEY: Column = Column::new("KEY", "key", |row, style| cell::text(row, "key", style)).elastic();
+
+const FIELDS: &[&str] = &[
+    "from",
+    "to",
+    "key",
+    "start",
+    "error_rate",
+    "latency_p50",
+    "latency_p95",
+    "latency_p99",
+    "total_cost",
+    "trace_count",
+    "feedback_good_rate",
+];
+
+const TOTAL: View = View { plural: "metrics", id: "from", columns: &[FROM, TO], fields: FIELDS };
+const SERIES: View = View { plural: "series", id: "start", columns: &[START], fields: FIELDS };
+const GROUPS: View = View { plural: "groups", id: "key", columns: &[KEY], fields: FIELDS };
+const GROUP_SERIES: View = View { columns: &[KEY, START], ..GROUPS };
+
+/// The rows of an answer, and how they are read. Columns of metrics come after those of the view.
+pub struct Rows {
+    /// Names the rows; its columns say what a row is about.
+    pub view: View,
+    /// Flat objects.
+    pub rows: Vec<Value>,
+}
+
+/// How rows are read, before there is an answer.
+pub fn view(has_series: bool, has_groups: bool) -> View {
+    match (has_groups, has_series) {
+        (false, false) => TOTAL,
+        (false, true) => SERIES,
+        (true, false) => GROUPS,
+        (true, true) => GROUP_SERIES,
+    }
+}
+
+/// The rows of an answer that holds these metrics.
+pub fn rows(answer: &Metrics, wanted: &[Metric]) -> Rows {
+    let flat = |members: &[(&str, Value)], values: &MetricValues| {
+        let mut row: Map<String, Value> =
+            members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        row.extend(wanted.iter().map(|metric| (metric.as_str().to_owned(), number(*metric, values))));
+        Value::Object(row)
+    };
+    let points = |key: Option<&MetricGroup>, points: &[MetricPoint]| -> Vec<Value> {
+        let point = |point: &MetricPoint| {
+            let mut members = vec![("start", json!(point.start))];
+            members.extend(key.map(|group| ("key", json!(group.key))));
+            flat(&members, &point.values)
+        };
+        points.iter().map(point).collect()
+    };
+    let rows = match (&answer.groups, &answer.series) {
+        (None, None) => {
+            vec![flat(&[("from", json!(answer.from)), ("to", json!(answer.to))], &answer.metrics)]
+        }
+        (None, Some(series)) => points(None, series),
+        (Some(groups), None) => {
+            groups.iter().map(|it| flat(&[("key", json!(it.key))], &it.metrics)).collect()
+        }
+        (Some(groups), Some(_)) => {
+            groups.iter().flat_map(|it| points(Some(it), it.series.as_deref().unwrap_or_default())).collect()
+        }
+    };
+    Rows { view: view(answer.series.is_some(), answer.groups.is_some()), rows }
+}
+
+/// The columns of a table of such rows.
+pub fn columns(view: &View, wanted: &[Metric]) -> Vec<Chosen<'static>> {
+    let metrics = wanted.iter().filter_map(|metric| METRICS.iter().find(|it| it.field == metric.as_str()));
+    view.columns.iter().chain(metrics).map(Chosen::Column).collect()
+}
+
+/// The fields of the machine formats.
+pub fn names(view: &View, wanted: &[Metric]) -> Vec<String> {
+    let about = view.columns.iter().map(|column| column.field);
+    about.chain(wanted.iter().map(|metric| metric.as_str())).map(str::to_owned).collect()
+}
+
+/// The answer as the server sent it, without the metrics that were not asked for.
+pub fn narrowed(mut document: Value, wanted: &[Metric]) -> Value {
+    let unwanted: Vec<&str> =
+        Metric::ALL.iter().filter(|it| !wanted.contains(it)).map(|it| it.as_str()).collect();
+    let narrow = |values: Option<&mut Value>| {
+        if let Some(Value::Object(members)) = values {
+            members.retain(|name, _| !unwanted.contains(&name.as_str()));
+        }
+    };
+    fn each<'a>(document: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+        document.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
+    }
+    narrow(document.get_mut("metrics"));
+    each(&mut document, "series").for_each(|point| narrow(Some(point)));
+    for group in each(&mut document, "groups") {
+        narrow(group.get_mut("metrics"));
+        each(group, "series").for_each(|point| narrow(Some(point)));
+    }
+    document
+}
+
+/// A metric as the API writes it: counts whole, what has no value null.
+fn number(metric: Metric, values: &MetricValues) -> Value {
+    match metric {
+        Metric::TraceCount => json!(values.trace_count),
+        other => json!(values.get(other)),
+    }
+}
+
+fn value(row: &Value, metric: Metric, style: &Style) -> Cell {
+    let number = row.get(metric.as_str()).and_then(Value::as_f64);
+    number.map_or_else(|| cell::none(style), |it| Cell::plain(format::metric(metric, it)))
+}

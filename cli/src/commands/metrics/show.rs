@@ -1,0 +1,177 @@
+//! `loupe metrics show`.
+
+use api::{
+    client::{
+        Error,
+        calls::{self, MetricQuery},
+    },
+    metrics::{Interval, Metric, Metrics, Window},
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    chart,
+    condition::{self, Condition},
+    rows,
+};
+use crate::{
+    commands::between::Between,
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    output::{Format, cell::Tone, table},
+};
+
+/// Arguments of `metrics show`; the project is the one of `--project`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Which ones, in this order; all of them if none is named
+    #[arg(value_name = "METRIC")]
+    metrics: Vec<Metric>,
+    /// Up to now: 1h, 24h, 7d or 30d; 24h if no time is given
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    window: Option<Window>,
+    #[command(flatten)]
+    between: Between,
+    /// As a series: minute, hour or day
+    #[arg(long)]
+    interval: Option<Interval>,
+    /// By model, name or tag:KEY, the largest groups first
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    group_by: Option<String>,
+    /// Of traces of this model
+    #[arg(long)]
+    model: Option<String>,
+    /// Draw charts
+    #[arg(long, conflicts_with_all = ["json", "output", "jq", "fields"])]
+    chart: bool,
+    /// End with code 6 when this holds over all the traces, such as error_rate>0.05, latency_p95>5s,
+    /// trace_count<1; repeated: when any of them holds
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Vec<Condition>,
+}
+
+/// Points of a series that is asked for only to be drawn, at most.
+const MOST_POINTS: i64 = 700;
+/// Columns of a chart where nobody says how many there are.
+const COLUMNS: usize = 80;
+
+fn group(text: &str) -> std::result::Result<String, String> {
+    let is_tag = text.strip_prefix("tag:").is_some_and(|key| !key.is_empty());
+    if is_tag || matches!(text, "model" | "name") {
+        Ok(text.to_owned())
+    } else {
+        Err("must be model, name or tag:KEY".to_owned())
+    }
+}
+
+/// Shows metrics, then judges them.
+pub async fn run(ctx: &mut Ctx, args: ShowArgs) -> Result {
+    if args.chart {
+        ctx.out.format = Format::Table;
+    }
+    ctx.out.check(&rows::view(args.interval.is_some(), args.group_by.is_some()))?;
+    let (from, to) = args.between.resolve()?;
+    let wanted = if args.metrics.is_empty() { Metric::ALL } else { &args.metrics };
+    let drawn =
+        args.chart || (ctx.out.format.is_table() && ctx.global.fields.is_empty() && args.group_by.is_none());
+    let now = ctx.out.style.now.micros();
+    let length = match (from, to) {
+        (None, None) => args.window.unwrap_or(Window::Day).micros(),
+        // The server counts 24 hours back from an end without a beginning.
+        (None, Some(_)) => Window::Day.micros(),
+        (Some(from), to) => to.map_or(now, |it| it.micros()).saturating_sub(from.micros()),
+    };
+    let interval = args.interval.or_else(|| fitting(length).filter(|_| drawn));
+    let (client, project_id) = ctx.client_and_project().await?;
+    let ShowArgs { window, group_by, model, .. } = args;
+    let query = MetricQuery { project_id, model, window, from, to, interval, group_by };
+    let document = client.value(&calls::metrics(&query)).await?;
+    let answer: Metrics = serde_json::from_value(document.clone())
+        .map_err(|source| CliError::from(Error::Unreadable { source }))?;
+    let (notes, judged) = condition::judge(&args.fail_if, &answer.metrics);
+    let written = match interval {
+        Some(interval) if args.chart => draw(ctx, &answer, wanted, interval),
+        Some(_) if args.interval.is_none() => brief(ctx, &answer, wanted),
+        _ => write(ctx, document, &answer, wanted),
+    };
+    match written {
+        // Whoever read has seen enough; what was asked to be judged is judged all the same.
+        Err(closed) if closed.exit == Exit::Done && judged.is_err() => return judged,
+        written => written?,
+    }
+    tell(ctx, &answer);
+    for note in notes {
+        ctx.out.note(&note);
+    }
+    judged
+}
+
+/// The interval that shows a stretch of time in a readable number of points.
+fn fitting(micros: i64) -> Option<Interval> {
+    let points = |interval: Interval| micros / interval.micros();
+    match micros {
+        _ if points(Interval::Minute) <= 180 => Some(Interval::Minute),
+        _ if points(Interval::Hour) <= 200 => Some(Interval::Hour),
+        _ if points(Interval::Day) <= MOST_POINTS => Some(Interval::Day),
+        _ => None,
+    }
+}
+
+fn draw(ctx: &mut Ctx, answer: &Metrics, wanted: &[Metric], interval: Interval) -> Result {
+    let (style, limit) = (ctx.out.style.clone(), ctx.out.columns.unwrap_or(COLUMNS));
+    let mut text = stretch(ctx, answer);
+    if answer.groups.is_some() {
+        text.push_str(&chart::groups(answer, wanted, &style, limit));
+    } else {
+        let blocks: Vec<String> =
+            wanted.iter().map(|metric| chart::block(*metric, answer, interval, &style, limit)).collect();
+        text.push_str(&blocks.join("\n"));
+    }
+    ctx.out.show(&text)
+}
+
+fn brief(ctx: &mut Ctx, answer: &Metrics, wanted: &[Metric]) -> Result {
+    let limit = ctx.out.columns.unwrap_or(COLUMNS);
+    let text = stretch(ctx, answer) + &chart::lines(answer, wanted, &ctx.out.style, limit);
+    ctx.out.show(&text)
+}
+
+/// The time that is looked at, as the first line.
+fn stretch(ctx: &Ctx, answer: &Metrics) -> String {
+    let style = &ctx.out.style;
+    let date = |time: api::Timestamp| style.zone().of(time).format("%Y-%m-%d %H:%M").to_string();
+    let line = format!("{} to {}", date(answer.from), date(answer.to));
+    chart::heading(&[(&line, Tone::Dim)], style, ctx.out.columns.unwrap_or(COLUMNS))
+}
+
+fn write(ctx: &mut Ctx, document: Value, answer: &Metrics, wanted: &[Metric]) -> Result {
+    let picked = !ctx.global.fields.is_empty();
+    if ctx.out.format == Format::Json && !picked {
+        return ctx.out.json(&rows::narrowed(document, wanted));
+    }
+    let rows::Rows { view, rows } = rows::rows(answer, wanted);
+    if ctx.out.format.is_table() && !picked {
+        let text = table::render(&rows::columns(&view, wanted), &rows, &ctx.out.style, ctx.out.columns);
+        return ctx.out.show(&text);
+    }
+    ctx.out.keep(rows::names(&view, wanted));
+    match rows.as_slice() {
+        [row] if answer.series.is_none() && answer.groups.is_none() => ctx.out.item(&view, row),
+        _ => ctx.out.list(&view, json!({ "from": answer.from, "to": answer.to, view.plural: rows })),
+    }
+}
+
+/// What the numbers leave out.
+fn tell(ctx: &mut Ctx, answer: &Metrics) {
+    if answer.metrics.trace_count == 0 {
+        ctx.out.note("no traces");
+    }
+    if answer.groups_truncated == Some(true) {
+        ctx.out.note("the largest groups only; there are more");
+    }
+    if let Some(from) = answer.groups_from {
+        ctx.out.note(&format!("groups count traces from {from} on; there are too many before"));
+    }
+}

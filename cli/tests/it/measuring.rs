@@ -1,0 +1,379 @@
+//! Metrics, feedback and search: what is asked for, what is shown, and what ends with which code.
+
+use serde_json::{Value, json};
+
+use crate::stub::{Ran, Reply, Stub, run};
+
+const TRACE: &str = "01980f6e-0000-7000-8000-0000c07b44d1";
+const BOT: &str = "01980f6e-0000-7000-8000-000000000001";
+
+fn values(traces: i64, errors: Value) -> Value {
+    json!({
+        "error_rate": errors, "latency_p50": 1_840.0, "latency_p95": 6_120.5, "latency_p99": null,
+        "total_cost": 41.07, "trace_count": traces, "feedback_good_rate": null,
+    })
+}
+
+fn point(minute: usize) -> Value {
+    let errors = if minute == 3 { Value::Null } else { json!(minute as f64 / 100.0) };
+    let mut point = values(minute as i64, errors);
+    point["start"] = json!(format!("2026-11-21T14:{minute:02}:00.000000Z"));
+    point
+}
+
+/// What the server measures, as far as the query asks for it.
+fn measured(query: &str) -> Value {
+    let mut answer = json!({
+        "from": "2026-11-21T14:00:00.000000Z", "to": "2026-11-21T14:10:00.000000Z",
+        "metrics": values(72_318, json!(0.0714)), "later_field": 7,
+    });
+    let series: Vec<Value> = (0..10).map(point).collect();
+    if query.contains("interval=") {
+        answer["series"] = json!(series);
+    }
+    if query.contains("group_by=") {
+        let group = |key: Value| {
+            let mut group = json!({ "key": key, "metrics": values(9, json!(0.5)) });
+            if query.contains("interval=") {
+                group["series"] = json!(series[4..6]);
+            }
+            group
+        };
+        answer["groups"] = json!([group(json!("gpt-4o\u{1b}[2J")), group(Value::Null)]);
+        answer["groups_truncated"] = json!(true);
+    }
+    answer
+}
+
+fn said() -> Value {
+    json!({
+        "id": "01980f6e-0000-7000-8000-0000000000fb", "trace_id": TRACE, "project_id": BOT, "span_id": null,
+        "label": "bad", "comment": "no\u{1b}[2J", "user_id": "u-1", "source": null, "metadata": null,
+        "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:05:00Z",
+    })
+}
+
+fn found() -> Value {
+    json!({
+        "results": [{
+            "span": {
+                "id": "01980f6e-0000-7000-8000-0000000000aa", "trace_id": TRACE, "name": "decide", "type": "llm",
+                "model": "gpt-4o", "input": "in", "output": "I will\nrefund", "start_time": "2026-11-21T14:00:00Z",
+            },
+            "score": 0.971, "distance": 0.058,
+        }],
+        "has_more": false, "next_cursor": null, "searched": 40, "not_searched": 2,
+    })
+}
+
+fn stub() -> Stub {
+    Stub::new(|request, _| match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/v1/metrics") => Reply::json(measured(&request.query)),
+        ("GET", path) if path.ends_with("/metrics") => {
+            Reply::json(json!({ "metric": "retry_cap_hit", "value": 3, "window": "7d" }))
+        }
+        ("GET", "/v1/feedback") => {
+            Reply::json(json!({ "feedback": [said()], "has_more": false, "next_cursor": null }))
+        }
+        ("POST", "/v1/feedback") => Reply::status(201, said()),
+        (_, "/v1/search/spans") => Reply::json(found()),
+        _ => Reply::error(404, "not_found"),
+    })
+}
+
+fn shown(stub: &Stub, args: &[&str]) -> Ran {
+    run(stub.loupe(args))
+}
+
+/// The query of the last request, its parameters sorted.
+fn asked(stub: &Stub) -> Vec<String> {
+    let mut query: Vec<String> =
+        stub.requests().last().unwrap().query.split('&').map(str::to_owned).collect();
+    query.sort();
+    query
+}
+
+#[test]
+fn metrics_are_rows_for_programs() {
+    let stub = stub();
+    let ran =
+        shown(&stub, &["metrics", "show", "error_rate", "trace_count", "--window", "7d", "--model", "m"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!(
+        ran.stdout,
+        "from\tto\terror_rate\ttrace_count\n2026-11-21T14:00:00.000000Z\t2026-11-21T14:10:00.000000Z\t0.0714\t72318\n"
+    );
+    assert_eq!(asked(&stub), ["model=m", "window=7d"]);
+
+    let ran =
+        shown(&stub, &["metrics", "show", "latency_p99", "latency_p50", "--interval", "minute", "-o", "csv"]);
+    assert!(
+        ran.stdout.starts_with("start,latency_p99,latency_p50\r\n2026-11-21T14:00:00.000000Z,,1840.0\r\n"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!((ran.stdout.lines().count(), asked(&stub)), (11, vec!["interval=minute".to_owned()]));
+
+    let ran =
+        shown(&stub, &["metrics", "show", "trace_count", "--group-by", "tag:env", "-o", "ndjson", "-p", BOT]);
+    let rows: Vec<Value> = ran.stdout.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!(
+        rows,
+        [json!({ "key": "gpt-4o\u{1b}[2J", "trace_count": 9 }), json!({ "key": null, "trace_count": 9 })]
+    );
+    assert!(ran.stderr.contains("there are more"), "{}", ran.stderr);
+    assert_eq!(asked(&stub), ["group_by=tag%3Aenv", &format!("project_id={BOT}")]);
+
+    let args = [
+        "metrics",
+        "show",
+        "--group-by",
+        "model",
+        "--interval",
+        "hour",
+        "--fields",
+        "start,trace_count",
+        "--json",
+    ];
+    let document: Value = serde_json::from_str(&shown(&stub, &args).stdout).unwrap();
+    assert_eq!(document["groups"][3], json!({ "start": "2026-11-21T14:05:00.000000Z", "trace_count": 5 }));
+}
+
+#[test]
+fn json_is_what_the_server_sent_narrowed_to_what_was_named() {
+    let stub = stub();
+    let document: Value = serde_json::from_str(&shown(&stub, &["metrics", "show", "--json"]).stdout).unwrap();
+    assert_eq!(document, measured(""));
+    let args = ["metrics", "show", "total_cost", "--interval", "day", "--group-by", "name", "--json"];
+    let document: Value = serde_json::from_str(&shown(&stub, &args).stdout).unwrap();
+    assert_eq!(
+        (&document["metrics"], &document["later_field"]),
+        (&json!({ "total_cost": 41.07 }), &json!(7))
+    );
+    assert_eq!(document["series"][0], json!({ "start": "2026-11-21T14:00:00.000000Z", "total_cost": 41.07 }));
+    assert_eq!(document["groups"][1]["metrics"], json!({ "total_cost": 41.07 }));
+    assert_eq!(document["groups"][1]["series"][1]["total_cost"], 41.07);
+}
+
+#[test]
+fn people_get_a_line_for_each_metric_and_charts() {
+    let stub = stub();
+    let ran = shown(&stub, &["metrics", "show", "-o", "table"]);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "2026-11-21 14:00 to 2026-11-21 14:10");
+    assert_eq!(lines[1], "error_rate             7.1 %   ▁▂ ▄▄▅▆▇█");
+    assert_eq!(lines[4], "latency_p99                —");
+    assert_eq!((lines.len(), asked(&stub)), (8, vec!["interval=hour".to_owned()]));
+
+    let ran = shown(&stub, &["metrics", "show", "error_rate", "--chart", "--window", "1h"]);
+    assert_eq!(asked(&stub), ["interval=minute", "window=1h"]);
+    let wanted = [
+        "2026-11-21 14:00 to 2026-11-21 14:10",
+        "error_rate  7.1 %  by minute",
+        "  10.0 % │                                                ▂▂▂▂▂ ▅▅▅▅▅",
+        "         │                                    ▃▃▃▃▃ ▆▆▆▆▆ █████ █████",
+        "         │                        ▅▅▅▅▅ █████ █████ █████ █████ █████",
+        "         │      ▃▃▃▃▃ ▆▆▆▆▆       █████ █████ █████ █████ █████ █████",
+        "       0 └────────────────────────────────────────────────────────────",
+        "          14:00             14:03             14:06             14:09",
+    ];
+    assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn charts_are_no_wider_than_the_terminal_and_plain_where_asked() {
+    let stub = stub();
+    for columns in [12, 30, 41, 80, 200] {
+        for args in [
+            &["metrics", "show", "--chart"][..],
+            &["metrics", "show", "--chart", "--group-by", "model"],
+            &["metrics", "show", "-o", "table"],
+        ] {
+            let mut command = stub.loupe(args);
+            command.env("COLUMNS", columns.to_string()).env("LOUPE_ASCII", "1");
+            let ran = run(command);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            assert!(
+                ran.stdout.bytes().all(|it| it == b'\n' || (0x20..0x7f).contains(&it))
+                    || args.contains(&"--group-by"),
+                "{}",
+                ran.stdout
+            );
+            assert!(!ran.stdout.contains('\u{1b}'));
+            let widest = ran.stdout.lines().map(|it| it.chars().count()).max().unwrap();
+            assert!(widest <= columns, "{columns}: {}", ran.stdout);
+        }
+    }
+    assert_eq!(shown(&stub, &["metrics", "show", "--chart", "--json"]).code, 2);
+    let forced = shown(&stub, &["metrics", "show", "--chart", "--color", "always"]);
+    assert!(forced.stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn conditions_are_judged_though_nobody_reads_on() {
+    let stub = stub();
+    for (condition, code) in [("error_rate>5%", 6), ("error_rate>50%", 0)] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loupe"))
+            .args(["metrics", "show", "error_rate", "--project", BOT, "--fail-if", condition])
+            .env("LOUPE_URL", &stub.url)
+            .env("LOUPE_CONFIG_DIR", stub.dir.path())
+            .env("LOUPE_API_KEY", "lp_test")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{condition}");
+    }
+}
+
+#[test]
+fn broken_conditions_end_with_code_6_and_are_all_named() {
+    let stub = stub();
+    let gate = |conditions: &[&str]| {
+        let mut args = vec!["metrics", "show", "error_rate", "--window", "1h"];
+        args.extend(conditions.iter().flat_map(|it| ["--fail-if", it]));
+        shown(&stub, &args)
+    };
+    let ran = gate(&["error_rate>5%", "latency_p95>5s", "trace_count<1"]);
+    assert_eq!(ran.code, 6);
+    assert!(ran.stdout.contains("0.0714"), "{}", ran.stdout);
+    assert_eq!(
+        ran.stderr,
+        "error: fails on 2 of 3 conditions: error_rate>5% (it is 7.1 %); latency_p95>5s (it is 6.12s)\n"
+    );
+    let ran = gate(&["error_rate>0.0714", "latency_p99>1"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (0, "latency_p99 has no value here, so latency_p99>1 was not tested\n")
+    );
+    let before = stub.requests().len();
+    for wrong in ["errors>1", "error_rate>5", "error_rate"] {
+        assert_eq!(gate(&[wrong]).code, 2, "{wrong}");
+    }
+    for wrong in [
+        &["--group-by", "tag:"][..],
+        &["--group-by", "user"],
+        &["--window", "2h"],
+        &["--interval", "week"],
+        &["--window", "1h", "--from", "-1h"],
+        &["--from", "today", "--to", "yesterday"],
+    ] {
+        assert_eq!(shown(&stub, &[&["metrics", "show"], wrong].concat()).code, 2, "{wrong:?}");
+    }
+    assert_eq!(shown(&stub, &["metrics", "show", "latency"]).code, 2);
+    assert_eq!(stub.requests().len(), before);
+}
+
+#[test]
+fn a_metric_of_a_project_needs_a_project() {
+    let stub = stub();
+    let ran = shown(&stub, &["metrics", "project", "-p", BOT, "--window", "7d", "--json", "--jq", ".value"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "3\n"), "{}", ran.stderr);
+    assert_eq!(stub.requests()[0].path, format!("/v1/projects/{BOT}/metrics"));
+    assert_eq!(asked(&stub), ["metric=retry_cap_hit", "window=7d"]);
+    let ran = shown(&stub, &["metrics", "project"]);
+    assert_eq!((ran.code, stub.requests().len()), (2, 1), "{}", ran.stderr);
+    assert_eq!(shown(&stub, &["metrics", "project", "-p", BOT, "--window", "1h"]).code, 2);
+}
+
+#[test]
+fn feedback_is_given_and_listed() {
+    let stub = stub();
+    let ran = shown(
+        &stub,
+        &["feedback", "add", TRACE, "--label", "bad", "--user", "u-1", "--metadata", "{\"k\":[1]}"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let body: Value = serde_json::from_str(&stub.requests()[0].body).unwrap();
+    assert_eq!(
+        body,
+        json!({ "trace_id": TRACE, "label": "bad", "user_id": "u-1", "metadata": { "k": [1] } })
+    );
+    assert!(ran.stderr.contains("Replaced by bad on"), "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("id\tcreated_at\tlabel\t"), "{}", ran.stdout);
+    let ran = shown(&stub, &["feedback", "add", "order 7", "--external", "--label", "good", "-n", "--json"]);
+    let shown_call: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown_call["body"], json!({ "external_id": "order 7", "label": "good" }));
+    let before = stub.requests().len();
+    for wrong in [
+        &["--label", "great"][..],
+        &["--label", "good", "--metadata", "[]"],
+        &["--label", "good", "--metadata", "{"],
+        &[],
+    ] {
+        assert_eq!(shown(&stub, &[&["feedback", "add", TRACE], wrong].concat()).code, 2, "{wrong:?}");
+    }
+    assert_eq!(
+        shown(&stub, &["feedback", "add", "x", "--external", "--label", "bad", "--span", "44d1"]).code,
+        2
+    );
+    assert_eq!(stub.requests().len(), before);
+
+    let digits = TRACE.replace('-', "");
+    let ran = shown(
+        &stub,
+        &[
+            "feedback",
+            "list",
+            "--trace",
+            &digits,
+            "--label",
+            "bad",
+            "--from",
+            "2026-11-21T00:00:00Z",
+            "-o",
+            "table",
+        ],
+    );
+    assert_eq!(
+        asked(&stub),
+        ["from=2026-11-21T00%3A00%3A00.000000Z", "label=bad", "limit=50", &format!("trace_id={TRACE}")]
+    );
+    assert!(
+        ran.stdout.contains("no⟦ESC⟧[2J") && ran.stdout.trim_end().ends_with("c07b44d1"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn spans_are_searched_by_text_and_by_vector() {
+    let stub = stub();
+    let ran = shown(&stub, &["search", "refund without order", "--type", "llm", "-L", "5", "-o", "table"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(asked(&stub), ["limit=5", "q=refund+without+order", "type=llm"]);
+    assert!(
+        ran.stdout.contains("0.971")
+            && ran.stdout.contains("I will refund")
+            && ran.stdout.contains("c07b44d1"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stderr.contains("40 spans compared; 2 have vectors of another model"), "{}", ran.stderr);
+    let ran = shown(&stub, &["spans", "search", "x", "-o", "id"]);
+    assert_eq!(ran.stdout, "01980f6e-0000-7000-8000-0000000000aa\n");
+
+    let vector: Vec<f32> = (0..1_536).map(|it| it as f32 / 8.0).collect();
+    let mut command =
+        stub.loupe(&["search", "--vector", "-", "--model", "m", "--embedding-model", "e", "--json"]);
+    command.write_stdin(json!({ "embedding": vector }).to_string());
+    let ran = run(command);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), found());
+    let request = stub.requests().pop().unwrap();
+    let body: Value = serde_json::from_str(&request.body).unwrap();
+    assert_eq!(
+        (request.method.as_str(), body),
+        ("POST", json!({ "vector": vector, "model": "m", "embedding_model": "e", "limit": 50 }))
+    );
+
+    let before = stub.requests().len();
+    let mut command = stub.loupe(&["search", "--vector", "-"]);
+    command.write_stdin("[1, 2]");
+    let ran = run(command);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("it has 2 numbers"), "{}", ran.stderr);
+    assert_eq!(shown(&stub, &["search"]).code, 2);
+    assert_eq!(shown(&stub, &["search", "x", "--vector", "v.json"]).code, 2);
+    assert_eq!(stub.requests().len(), before);
+}

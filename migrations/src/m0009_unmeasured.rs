@@ -1,0 +1,31 @@
+//! An index of the traces that no metric counts yet: at first those from before there were metrics,
+//! and none once they are counted. On a large table it takes a while, so PostgreSQL builds it beside
+//! what else goes on.
+
+use sea_orm_migration::prelude::*;
+
+use crate::table::dialect;
+
+/// See the module.
+#[derive(DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    /// Building beside other transactions is not possible within one.
+    fn use_transaction(&self) -> Option<bool> {
+        Some(false)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let connection = manager.get_connection();
+        // What a build that was broken off has left.
+        connection.execute_unprepared("DROP INDEX IF EXISTS ix_trace_unmeasured").await?;
+        let beside = dialect(manager).concurrently();
+        let statement = format!(
+            "CREATE INDEX{beside} ix_trace_unmeasured ON trace (tenant_id, started_at, id) WHERE NOT measured"
+        );
+        connection.execute_unprepared(&statement).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! What spans and questions mean, as vectors: whose key asks for them, and asking.
+//!
+//! Spans are embedded by jobs ([`spans`]), questions while somebody waits ([`Embedder::query`]).
+//! Who may be asked follows from plan and credentials ([`whose`]), which a process remembers, so
+//! that ingest decides without a query whether a commit makes work. A provider that fails is left
+//! alone for a while ([`rest`]).
+
+pub mod backfill;
+mod rest;
+pub mod spans;
+mod text;
+mod turn;
+mod turns;
+mod whose;
+
+use std::{sync::Arc, time::Duration};
+
+use api::{ErrorCode, Plan};
+use entities::provider_credential;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+pub use self::rest::Who;
+use self::{
+    rest::Rests,
+    turns::Turns,
+    whose::{Whose, whose},
+};
+use crate::{
+    access::seal::Sealer,
+    clock::Clock,
+    config::EmbeddingSettings,
+    error::{Result, problem},
+    known::Known,
+    providers::{
+        Egress,
+        embedding::{EmbeddingClient, Endpoint, Failure},
+    },
+    search::UnitVector,
+    store::sealed::PROVIDER_KEY,
+    telemetry::Telemetry,
+};
+
+/// How long somebody waits for the vector of a question.
+const QUERY: Duration = Duration::from_secs(10);
+
+/// Says who embeds, and asks them.
+pub struct Embedder {
+    client: EmbeddingClient,
+    platform: Option<Endpoint>,
+    known: Arc<Known>,
+    sealer: Arc<Sealer>,
+    clock: Arc<dyn Clock>,
+    telemetry: Arc<Telemetry>,
+    rests: Rests,
+    turns: Turns,
+}
+
+/// Who embeds for a tenant.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    who: Who,
+    endpoint: Endpoint,
+}
+
+impl Chosen {
+    /// Who it is.
+    pub fn who(&self) -> Who {
+        self.who
+    }
+
+    /// The model that is asked.
+    pub fn model(&self) -> &str {
+        &self.endpoint.model
+    }
+}
+
+impl Embedder {
+    /// An embedder that knows the platform's provider from these settings.
+    ///
+    /// # Errors
+    /// When there can be no client.
+    pub fn new(
+        settings: &EmbeddingSettings,
+        egress: Egress,
+        known: Arc<Known>,
+        sealer: Arc<Sealer>,
+        clock: Arc<dyn Clock>,
+        telemetry: Arc<Telemetry>,
+    ) -> anyhow::Result<Self> {
+        let platform = settings.is_set().then(|| Endpoint {
+            base_url: settings.base_url().map(str::to_owned),
+            key: settings.embedding_api_key.clone().unwrap_or_default(),
+            model: settings.model().to_owned(),
+            guarded: false,
+        });
+        let client = EmbeddingClient::new(egress)?;
+        Ok(Self {
+            client,
+            platform,
+            known,
+            sealer,
+            clock,
+            telemetry,
+            rests: Rests::default(),
+            turns: Turns::default(),
+        })
+    }
+
+    /// Whether spans of a tenant on this plan are embedded.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn embeds(&self, tenant: Uuid, plan: Plan) -> Result<bool> {
+        if plan < Plan::Pro || (plan == Plan::Pro && self.platform.is_some()) {
+            return Ok(plan == Plan::Pro);
+        }
+        let credentials = self.known.credentials(tenant).await?;
+        Ok(whose(plan, &credentials, self.platform.is_some()) != Whose::Nobody)
+    }
+
+    /// Who embeds the questions of a tenant on this plan.
+    ///
+    /// # Errors
+    /// `upstream_failed` when nobody does; it says what to do.
+    pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<Chosen> {
+        let chosen = self.chosen(tenant, plan).await?;
+        chosen.ok_or_else(|| problem(ErrorCode::UpstreamFailed, unconfigured(plan)))
+    }
+
+    /// The vector of a question.
+    ///
+    /// # Errors
+    /// `upstream_failed` when the provider fails or takes too long.
+    pub async fn query(&self, chosen: &Chosen, text: &str) -> Result<UnitVector> {
+        let vectors = self.ask(&chosen.endpoint, &[text], QUERY).await;
+        match vectors.map(|mut it| it.pop()) {
+            Ok(Some(vector)) => Ok(vector),
+            Ok(None) => Err(anyhow::anyhow!("the client answered no vector").into()),
+            Err(failure) => {
+                let message = format!("the embedding provider failed: {failure}");
+                Err(problem(ErrorCode::UpstreamFailed, message))
+            }
+        }
+    }
+
+    /// Who embeds for a tenant on this plan, if anybody does.
+    async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<Chosen>> {
+        let credentials = self.known.credentials(tenant).await?;
+        match whose(plan, &credentials, self.platform.is_some()) {
+            Whose::Nobody => Ok(None),
+            Whose::Platform => {
+                Ok(self.platform.clone().map(|endpoint| Chosen { who: Who::Platform, endpoint }))
+            }
+            Whose::Own(row, model) => {
+                let endpoint = self.own(row, model)?;
+                Ok(Some(Chosen { who: Who::Tenant(tenant, row.updated_at), endpoint }))
+            }
+        }
+    }
+
+    fn own(&self, row: &provider_credential::Model, model: &str) -> Result<Endpoint> {
+        let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
+        let platform = self.platform.as_ref().and_then(|it| it.base_url.as_deref());
+        // The first start gives a tenant the operator's provider, wherever that is.
+        let operators = row.base_url.is_some() && row.base_url.as_deref() == platform;
+        Ok(Endpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), guarded: !operators })
+    }
+
+    /// The vectors of these texts, counted and timed.
+    async fn ask(
+        &self,
+        endpoint: &Endpoint,
+        texts: &[&str],
+        timeout: Duration,
+    ) -> Result<Vec<UnitVector>, Failure> {
+        let began = Instant::now();
+        let asked = self.client.embed(endpoint, texts, timeout, self.clock.now()).await;
+        let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
+        self.telemetry.embedding.asked(outcome, began.elapsed());
+        asked
+    }
+}
+
+/// What to do when nobody embeds.
+fn unconfigured(plan: Plan) -> &'static str {
+    match plan {
+        Plan::Starter | Plan::Pro => {
+            "no embedding provider is configured: store a credential with embedding_model (PUT /v1/provider-credentials/openai, or openai_compatible), or have the operator set LOUPE_EMBEDDING_API_KEY"
+        }
+        Plan::Team | Plan::Business | Plan::Enterprise => {
+            "no embedding provider is configured: store a credential with embedding_model (PUT /v1/provider-credentials/openai, or openai_compatible)"
+        }
+    }
+}

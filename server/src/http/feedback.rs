@@ -1,0 +1,199 @@
+//! What end users and reviewers say of traces.
+
+use std::sync::Arc;
+
+use api::{
+    ErrorCode, Timestamp,
+    feedback::{Feedback, FeedbackLabel, FeedbackList, NewFeedback},
+};
+use axum::{Json, extract::State, http::StatusCode};
+use entities::feedback;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{
+    query::{Query, invalid},
+    read::ApiJson,
+};
+use crate::{
+    access::Caller,
+    app::App,
+    clock::new_id,
+    error::{Problem, Result, not_found, problem},
+    ingest::{
+        checked::{label, object, short, without_nul},
+        part::MAX_TAG_BYTES,
+    },
+    store::{
+        feedback::{self as store, Filter, Said},
+        traces,
+    },
+};
+
+/// Characters of a comment at most.
+const MAX_COMMENT: usize = 10_000;
+/// Bytes of free data at most.
+const MAX_METADATA: usize = 16 * 1024;
+
+/// Say something of a trace.
+///
+/// The trace is named by exactly one of `trace_id`, `external_id` (the newest trace that has it)
+/// and `otel_trace_id`. Feedback of a user takes the place of what the same user said of the trace
+/// before from the same source: 200. Without a user each one counts. An archived project takes
+/// feedback like any other.
+#[utoipa::path(post, path = "/v1/feedback", tag = "Feedback", request_body = NewFeedback,
+    responses((status = 201, body = Feedback), (status = 200, description = "it replaced an earlier one", body = Feedback)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewFeedback>,
+) -> Result<(StatusCode, Json<Feedback>)> {
+    let (tenant, now) = (caller.tenant_id, app.clock.now());
+    let (meant, new) = checked(body, tenant, now)?;
+    let gone = || not_found("trace");
+    // What can only be refused does not wait for whoever writes.
+    let trace_id = match meant {
+        Meant::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
+        Meant::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
+    };
+    let new = feedback::Model { trace_id: trace_id.ok_or_else(gone)?, ..new };
+    match store::say(&app.db, new).await? {
+        Said::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
+        Said::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
+        Said::NoTrace => Err(gone()),
+        Said::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no such span")),
+    }
+}
+
+/// List feedback, by the time it was first given, newest first.
+#[utoipa::path(get, path = "/v1/feedback", tag = "Feedback", params(
+    ("project_id" = Option<Uuid>, Query, description = "on traces of this project"),
+    ("trace_id" = Option<Uuid>, Query, description = "on this trace"),
+    ("label" = Option<FeedbackLabel>, Query, description = "of this verdict"),
+    ("from" = Option<Timestamp>, Query, description = "first given then or later"),
+    ("to" = Option<Timestamp>, Query, description = "first given then or earlier"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = FeedbackList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<FeedbackList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
+    let label =
+        query.get("label").map(|it| it.parse().map_err(|_| invalid("label", "must be good, bad or neutral")));
+    let filter = Filter {
+        project_id: query.uuid("project_id")?,
+        trace_id: query.uuid("trace_id")?,
+        label: label.transpose()?,
+        from,
+        to,
+    };
+    let scope = format!("feedback {filter:?}");
+    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let mut rows = store::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
+    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
+    Ok(Json(FeedbackList {
+        feedback: rows.into_iter().map(wire).collect::<Result<_>>()?,
+        has_more: next_cursor.is_some(),
+        next_cursor,
+    }))
+}
+
+/// The trace that a caller means.
+enum Meant {
+    Id(Uuid),
+    External(String),
+}
+
+/// What is meant, and the row that is stored if it is said of that; the trace's ids are still missing.
+fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback::Model), Problem> {
+    let NewFeedback {
+        trace_id,
+        external_id,
+        otel_trace_id,
+        label,
+        comment,
+        user_id,
+        source,
+        span_id,
+        metadata,
+    } = body;
+    let metadata = object("metadata", metadata)?;
+    let meant = meant(trace_id, external_id, otel_trace_id)?;
+    if metadata.as_ref().is_some_and(|it| it.len() > MAX_METADATA) {
+        return Err(Problem::field("metadata", format!("is larger than {MAX_METADATA} bytes")));
+    }
+    let label: FeedbackLabel =
+        label.parse().map_err(|it: api::enums::UnknownWord| Problem::field("label", it.to_string()))?;
+    let row = feedback::Model {
+        tenant_id: tenant,
+        trace_id: Uuid::nil(),
+        id: new_id(),
+        project_id: Uuid::nil(),
+        span_id,
+        label: label.as_str().to_owned(),
+        comment: short("comment", comment, MAX_COMMENT)?,
+        user_id: who("user_id", user_id)?,
+        source: who("source", source)?.unwrap_or_default(),
+        metadata,
+        created_at: now,
+        updated_at: now,
+    };
+    Ok((meant, row))
+}
+
+fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Result<Meant, Problem> {
+    match (id, external, otel) {
+        (Some(id), None, None) => Ok(Meant::Id(id)),
+        // As ingest stored it; a longer one is the name of nothing.
+        (None, Some(text), None) => Ok(Meant::External(without_nul(text))),
+        (None, None, Some(hex)) => match hex.len() {
+            32 => Uuid::parse_str(&hex).ok(),
+            _ => None,
+        }
+        .map(Meant::Id)
+        .ok_or_else(|| Problem::field("otel_trace_id", "must be 32 hexadecimal digits")),
+        _ => Err(Problem::field(
+            "trace_id",
+            "exactly one of trace_id, external_id and otel_trace_id is needed",
+        )),
+    }
+}
+
+/// A user or a source: both stand in one index entry.
+fn who(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+    let text = label(field, text.filter(|it| !it.is_empty()))?;
+    if text.as_ref().is_some_and(|it| it.len() > MAX_TAG_BYTES) {
+        return Err(Problem::field(field, format!("has more than {MAX_TAG_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+fn wire(row: feedback::Model) -> Result<Feedback> {
+    let feedback::Model {
+        tenant_id: _,
+        trace_id,
+        id,
+        project_id,
+        span_id,
+        label,
+        comment,
+        user_id,
+        source,
+        metadata,
+        created_at,
+        updated_at,
+    } = row;
+    Ok(Feedback {
+        id,
+        trace_id,
+        project_id,
+        span_id,
+        label: label.parse().map_err(anyhow::Error::from)?,
+        comment,
+        user_id,
+        source: Some(source).filter(|it| !it.is_empty()),
+        metadata: metadata.map(RawValue::from_string).transpose().map_err(anyhow::Error::from)?,
+        created_at: Timestamp::from_micros(created_at),
+        updated_at: Timestamp::from_micros(updated_at),
+    })
+}

@@ -1,0 +1,193 @@
+//! Searching spans by what they mean.
+
+use std::{collections::HashMap, sync::Arc};
+
+use api::{
+    Timestamp,
+    page::{DEFAULT_LIMIT, MAX_LIMIT},
+    search::{NearSpan, SearchResult, SearchResults, VectorSearch},
+};
+use axum::{Json, extract::State};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    query::{Query, invalid},
+    read::ApiJson,
+    trace_view as view,
+};
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Problem, Result, not_found},
+    search::UnitVector,
+    store::{
+        projects, traces,
+        vectors::{self, Filter, Hit},
+    },
+};
+
+/// Characters of a question at most.
+const MAX_QUESTION: usize = 4_000;
+/// Bytes of text after which a page ends early.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// What is looked for, and which page of it.
+struct Search<'a> {
+    question: &'a UnitVector,
+    filter: Filter,
+    /// What tells the question from others, for the cursor.
+    name: String,
+    cursor: Option<&'a str>,
+    limit: usize,
+}
+
+/// Find spans by words, the nearest in meaning first.
+///
+/// The words are embedded with the tenant's own provider credential, or on Pro with the platform's,
+/// and compared with the spans whose vectors come from the same model; `not_searched` counts the
+/// others. The vector of a question is kept for ten minutes, for the pages that follow the first.
+#[utoipa::path(get, path = "/v1/search/spans", tag = "Search", params(
+    ("q" = String, Query, description = "what to look for, in words; at most 4,000 characters"),
+    ("project_id" = Option<Uuid>, Query, description = "only spans of this project"),
+    ("from" = Option<Timestamp>, Query, description = "only spans that started then or later"),
+    ("to" = Option<Timestamp>, Query, description = "only spans that started then or earlier"),
+    ("type" = Option<String>, Query, description = "only spans of this kind"),
+    ("model" = Option<String>, Query, description = "only spans of this model, exactly"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same words and filters"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = SearchResults)))]
+pub async fn by_words(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<SearchResults>> {
+    let words = query.get("q").map(str::trim).filter(|it| !it.is_empty());
+    let words = words.ok_or_else(|| invalid("q", "is required: what to look for, in words"))?;
+    if words.chars().nth(MAX_QUESTION).is_some() {
+        return Err(invalid("q", &format!("is longer than {MAX_QUESTION} characters")));
+    }
+    let project_id = query.uuid("project_id")?;
+    let times = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
+    let limit = query.limit()?;
+    if let Some(id) = project_id
+        && projects::get(&app.db.read, caller.tenant_id, id).await?.is_none()
+    {
+        // As lists do; and nobody pays for a question that nothing can answer.
+        let (results, next_cursor) = (Vec::new(), None);
+        return Ok(Json(SearchResults {
+            results,
+            has_more: false,
+            next_cursor,
+            searched: 0,
+            not_searched: 0,
+        }));
+    }
+    let question = app.search.questions.ask(&app.embedder, caller.tenant_id, caller.plan, words).await?;
+    let model = Some(question.model.clone());
+    let search = Search {
+        question: &question.vector,
+        filter: Filter::of(project_id, times, query.get("type"), query.get("model"), model),
+        name: words.to_owned(),
+        cursor: query.get("cursor"),
+        limit,
+    };
+    page(&app, caller.tenant_id, search).await
+}
+
+/// Find spans by a vector, the nearest first.
+///
+/// The vector is compared with those of `embedding_model`, or with all: with those that came with
+/// their spans too. It needs no embedding provider. In place of a vector, `near` names a stored
+/// span: its vector is compared with those of the model that made it, itself included, and a span
+/// that is unknown or has no vector (yet) is not found.
+#[utoipa::path(post, path = "/v1/search/spans", tag = "Search", request_body = VectorSearch,
+    responses((status = 200, body = SearchResults)))]
+pub async fn by_vector(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<VectorSearch>,
+) -> Result<Json<SearchResults>> {
+    let VectorSearch { vector, near, project_id, from, to, kind, model, embedding_model, cursor, limit } =
+        body;
+    let (question, embedding_model) = match near {
+        None => (UnitVector::sent("vector", &vector)?, embedding_model),
+        Some(_) if !vector.is_empty() => {
+            return Err(Problem::field("near", "can't be given beside a vector").into());
+        }
+        Some(NearSpan { trace_id, span_id }) => {
+            let found = vectors::of_span(&app.db, caller.tenant_id, trace_id, span_id).await?;
+            let (question, made_by) = found.ok_or_else(|| not_found("vector of this span"))?;
+            (question, embedding_model.or(Some(made_by)))
+        }
+    };
+    for (field, text) in [("type", &kind), ("model", &model), ("embedding_model", &embedding_model)] {
+        // PostgreSQL has no text with NUL in it.
+        if text.as_deref().is_some_and(|it| it.contains('\0')) {
+            return Err(Problem::field(field, "must not contain NUL").into());
+        }
+    }
+    let times = (from.map(Timestamp::micros), to.map(Timestamp::micros));
+    if let (Some(from), Some(to)) = times
+        && to < from
+    {
+        return Err(Problem::field("to", "lies before from").into());
+    }
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Problem::field("limit", format!("must lie between 1 and {MAX_LIMIT}")).into());
+    }
+    if let Some(id) = project_id {
+        projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
+    }
+    let search = Search {
+        question: &question,
+        filter: Filter::of(project_id, times, kind.as_deref(), model.as_deref(), embedding_model),
+        name: digest(&question),
+        cursor: cursor.as_deref(),
+        limit: limit as usize,
+    };
+    page(&app, caller.tenant_id, search).await
+}
+
+async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Json<SearchResults>> {
+    let Search { question, filter, name, cursor, limit } = search;
+    let scope = format!("search {name:?} {filter:?}");
+    let after: Option<Hit> = cursor.map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let found = app.search.nearest(&app.db, tenant, question, &filter, after, limit + 1).await?;
+    let mut hits = found.hits;
+    let mut next_cursor = app.cursors.page(tenant, &scope, &mut hits, limit, |it| *it);
+
+    let ids: Vec<(Uuid, Uuid)> = hits.iter().map(|it| (it.trace_id, it.id)).collect();
+    let rows = traces::some_spans(&app.db, tenant, &ids).await?;
+    let mut packed = traces::PackedSpans::of(&app.db, tenant, &rows).await?;
+    let mut rows: HashMap<_, _> = rows.into_iter().map(|it| ((it.trace_id, it.id), it)).collect();
+    let mut results = Vec::with_capacity(hits.len());
+    let mut bytes = 0;
+    for (i, hit) in hits.iter().enumerate() {
+        // It may have been removed since it was found.
+        let Some(row) = rows.remove(&(hit.trace_id, hit.id)) else { continue };
+        let texts = packed.take(&row)?;
+        bytes += texts.bytes();
+        let (distance, score) = (hit.distance, (1.0 - hit.distance).clamp(0.0, 1.0));
+        results.push(SearchResult { span: view::span(row, texts), score, distance });
+        if bytes > PAGE_BYTES && i + 1 < hits.len() {
+            next_cursor = Some(app.cursors.seal(tenant, &scope, *hit));
+            break;
+        }
+    }
+    Ok(Json(SearchResults {
+        results,
+        has_more: next_cursor.is_some(),
+        next_cursor,
+        searched: found.searched,
+        not_searched: found.not_searched,
+    }))
+}
+
+/// A short name of a vector.
+fn digest(vector: &UnitVector) -> String {
+    let mut digest = Sha256::new();
+    vector.numbers().iter().for_each(|it| digest.update(it.to_le_bytes()));
+    digest.finalize().iter().map(|it| format!("{it:02x}")).collect()
+}

@@ -1,0 +1,113 @@
+//! Rolling metrics of traces, and metrics of a project.
+
+use std::{str::FromStr, sync::Arc};
+
+use api::{
+    ErrorCode, Timestamp,
+    metrics::{Interval, Metrics, ProjectMetric, ProjectMetricValue, ProjectWindow, Window},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+
+use super::query::{Query, invalid, path_id};
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Result, not_found, problem},
+    metrics::{answer::Question, ask::GroupBy},
+    store::projects,
+};
+
+/// Points of a series: a week by minute.
+const MAX_POINTS: i64 = 7 * 24 * 60 + 1;
+/// Points of a series that every group has too: 30 days by hour, and the begun one.
+const MAX_GROUP_POINTS: i64 = 30 * 24 + 1;
+
+/// Show metrics of the traces that started within a time.
+///
+/// Right the moment that a trace is acknowledged; percentiles are within 1 %. Groups by `name` and
+/// `tag:<key>` are read from the traces themselves, the newest 50,000 of them; groups by `model`
+/// are not limited in time.
+#[utoipa::path(get, path = "/v1/metrics", tag = "Metrics", params(
+    ("project_id" = Option<Uuid>, Query, description = "of this project"),
+    ("model" = Option<String>, Query, description = "of this model, exactly"),
+    ("window" = Option<Window>, Query, description = "how long, up to now; 24h if absent"),
+    ("from" = Option<Timestamp>, Query, description = "started then or later; wins over window"),
+    ("to" = Option<Timestamp>, Query, description = "started then or earlier; now if absent"),
+    ("interval" = Option<Interval>, Query, description = "adds `series`: at most 10,081 stretches, with `group_by` 721"),
+    ("group_by" = Option<String>, Query, description = "adds `groups`: model, name or tag:<key>")),
+    responses((status = 200, body = Metrics)))]
+pub async fn show(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<Metrics>> {
+    let (from, to) = time(&query, app.clock.now())?;
+    let group_by = query.get("group_by").map(group_by).transpose()?;
+    let question = Question {
+        from,
+        to,
+        model: query.text("model"),
+        interval: word(&query, "interval")?,
+        by_model: group_by == Some(GroupBy::Model),
+    };
+    let most = if group_by.is_some() { MAX_GROUP_POINTS } else { MAX_POINTS };
+    if question.points() > most {
+        let why = format!(
+            "would make {} points of at most {most}: choose a longer one or less time",
+            question.points()
+        );
+        return Err(invalid("interval", &why));
+    }
+    let project = query.uuid("project_id")?;
+    Ok(Json(app.asking.ask(&app.db, caller.tenant_id, project, question, group_by).await?))
+}
+
+/// Show a metric of a project: `retry_cap_hit`, how many of its traces had a policy reach its
+/// `max_retry_depth`.
+#[utoipa::path(get, path = "/v1/projects/{id}/metrics", tag = "Metrics", params(
+    ("id" = Uuid, Path, description = "the project"),
+    ("metric" = ProjectMetric, Query, description = "retry_cap_hit"),
+    ("window" = ProjectWindow, Query, description = "how long, up to now")),
+    responses((status = 200, body = ProjectMetricValue)))]
+pub async fn of_project(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Query,
+) -> Result<Json<ProjectMetricValue>> {
+    let id = path_id(&id)?;
+    let needed = |name: &'static str| move || invalid(name, "is required");
+    let metric: ProjectMetric = word(&query, "metric")?.ok_or_else(needed("metric"))?;
+    let window: ProjectWindow = word(&query, "window")?.ok_or_else(needed("window"))?;
+    projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
+    let value = match metric {
+        // There are no policies yet, so none has reached its cap.
+        ProjectMetric::RetryCapHit => 0,
+    };
+    Ok(Json(ProjectMetricValue { metric, value, window }))
+}
+
+/// The time that is asked for, both ends inclusive, microseconds.
+fn time(query: &Query, now: i64) -> Result<(i64, i64)> {
+    let window = word(query, "window")?.unwrap_or(Window::Day);
+    let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
+    let to = to.unwrap_or_else(|| from.map_or(now, |it| it.max(now)));
+    Ok((from.unwrap_or_else(|| to.saturating_sub(window.micros())), to))
+}
+
+fn group_by(text: &str) -> Result<GroupBy> {
+    match text {
+        "model" => Ok(GroupBy::Model),
+        "name" => Ok(GroupBy::Name),
+        _ => match text.strip_prefix("tag:") {
+            Some(key) if !key.is_empty() => Ok(GroupBy::Tag(key.to_owned())),
+            _ => Err(invalid("group_by", "must be model, name or tag:<key>")),
+        },
+    }
+}
+
+/// A word of an enumeration.
+fn word<T: FromStr<Err: std::fmt::Display>>(query: &Query, name: &str) -> Result<Option<T>> {
+    let parse =
+        |it: &str| it.parse().map_err(|error| problem(ErrorCode::InvalidQuery, format!("{name}: {error}")));
+    query.get(name).map(parse).transpose()
+}

@@ -1,0 +1,142 @@
+//! Vectors of a project in memory, some hundred at a time.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use uuid::Uuid;
+
+use super::codes::{Coding, Cosine, Question};
+use crate::store::vectors::{Arrival, Filter, read_numbers};
+
+/// Vectors in a block at most.
+pub const ROWS: usize = 1_024;
+
+/// A vector, but for its codes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its row in the database.
+    pub row: i64,
+    /// The span's trace.
+    pub trace_id: Uuid,
+    /// The span.
+    pub id: Uuid,
+    /// Equal for equal vectors, which many a span of the same text has.
+    pub same: u64,
+    started_at: i64,
+    kind_hash: i64,
+    model_hash: Option<i64>,
+    embedding_hash: i64,
+    coding: Coding,
+    /// Where its codes end.
+    end: usize,
+}
+
+/// Vectors and their codes, in the order of their rows.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    rows: Vec<Row>,
+    codes: Vec<i8>,
+}
+
+impl Block {
+    /// A block of these vectors.
+    pub fn of(arrivals: &[Arrival]) -> Self {
+        let mut block = Self::default();
+        arrivals.iter().for_each(|it| block.push(it));
+        block.rows.shrink_to_fit();
+        block.codes.shrink_to_fit();
+        block
+    }
+
+    /// How many vectors it holds.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has room for no more.
+    pub fn is_full(&self) -> bool {
+        self.rows.len() >= ROWS
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Row>() + self.codes.capacity()
+    }
+
+    /// A vector.
+    pub fn row(&self, place: usize) -> Option<&Row> {
+        self.rows.get(place)
+    }
+
+    /// Its last vector.
+    pub fn last(&self) -> Option<&Row> {
+        self.rows.last()
+    }
+
+    /// Whether its last vector is this one.
+    pub fn ends_with(&self, arrival: &Arrival) -> bool {
+        let mut same = Self::default();
+        same.push(arrival);
+        let from = self.codes.len().checked_sub(same.codes.len());
+        match (self.rows.last(), same.rows.first(), from) {
+            (Some(last), Some(row), Some(from)) => {
+                Row { end: row.end, ..last.clone() } == *row && self.codes[from..] == same.codes
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds a vector.
+    pub fn push(&mut self, arrival: &Arrival) {
+        let mut numbers = read_numbers(&arrival.vector);
+        // Rounding to halves has changed its length.
+        let length = numbers.iter().map(|it| it * it).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        numbers.iter_mut().for_each(|it| *it /= length);
+        let mut same = DefaultHasher::new();
+        arrival.vector.hash(&mut same);
+        let coding = Coding::of(&numbers, &mut self.codes);
+        self.rows.push(Row {
+            row: arrival.row,
+            trace_id: arrival.trace_id,
+            id: arrival.id,
+            same: same.finish(),
+            started_at: arrival.started_at,
+            kind_hash: arrival.kind_hash,
+            model_hash: arrival.model_hash,
+            embedding_hash: arrival.embedding_hash,
+            coding,
+            end: self.codes.len(),
+        });
+    }
+
+    /// The same without the vectors that `keep` does not hold for.
+    pub fn only(&self, keep: impl Fn(&Row) -> bool) -> Self {
+        let mut kept = Self::default();
+        for (place, row) in self.rows.iter().enumerate().filter(|it| keep(it.1)) {
+            kept.codes.extend(self.codes(place));
+            kept.rows.push(Row { end: kept.codes.len(), ..row.clone() });
+        }
+        kept
+    }
+
+    /// Tells `found` the place of each vector that the filter lets through, and what its cosine with
+    /// the question is. Answers how many it keeps out for their embedding model.
+    pub fn scan(&self, question: &Question, filter: &Filter, found: &mut impl FnMut(usize, Cosine)) -> i64 {
+        let mut others = 0;
+        for (place, row) in self.rows.iter().enumerate() {
+            if !filter.lets_through(row.started_at, row.kind_hash, row.model_hash) {
+                continue;
+            }
+            if filter.embedding_hash.is_some_and(|it| it != row.embedding_hash) {
+                others += 1;
+                continue;
+            }
+            found(place, question.cosine(self.codes(place), row.coding));
+        }
+        others
+    }
+
+    fn codes(&self, place: usize) -> &[i8] {
+        let start = place.checked_sub(1).map_or(0, |it| self.rows[it].end);
+        &self.codes[start..self.rows[place].end]
+    }
+}

@@ -1,0 +1,107 @@
+//! Vectors in one bit a dimension, by which PostgreSQL looks for those that may be the nearest.
+//!
+//! A vector is turned in space at random, always in the same way, and of each number the sign is
+//! kept. In how many bits two vectors differ then says which angle lies between them, give or take
+//! some degrees (random hyperplanes, Charikar 2002). Without the turn that would hold only for
+//! numbers that lie on both sides of zero: of vectors with few numbers, or none below zero, nearly
+//! all bits were the same.
+
+use api::search::DIMENSIONS;
+
+/// Bytes of the bits.
+pub const BYTES: usize = DIMENSIONS / 8;
+/// Numbers of a turned vector: the power of two that is needed to turn quickly.
+const TURNED: usize = DIMENSIONS.next_power_of_two();
+
+/// The bits of a vector with at most 1,536 numbers; those that it lacks are zero.
+pub fn signs(numbers: &[f32]) -> [u8; BYTES] {
+    let mut turned = [0.0; TURNED];
+    turned.iter_mut().zip(numbers).for_each(|(to, it)| *to = *it);
+    // One turn leaves vectors with a single number in the order of its place.
+    for round in 0..2 {
+        flip(&mut turned, round);
+        mix(&mut turned);
+    }
+    let mut bits = [0; BYTES];
+    for (byte, numbers) in bits.iter_mut().zip(turned.as_chunks::<8>().0) {
+        *byte = numbers.iter().fold(0, |byte, it| byte << 1 | u8::from(*it > 0.0));
+    }
+    bits
+}
+
+/// Changes the sign of every second number, chosen at random, the same ones each time.
+fn flip(numbers: &mut [f32; TURNED], round: u64) {
+    for (block, numbers) in (0..).zip(numbers.as_chunks_mut::<64>().0) {
+        let random = random(round << 32 | block);
+        for (place, number) in numbers.iter_mut().enumerate() {
+            *number = f32::from_bits(number.to_bits() ^ ((random >> place & 1) as u32) << 31);
+        }
+    }
+}
+
+/// Adds all to all, each with a sign of its own (the fast Walsh-Hadamard transform).
+fn mix(numbers: &mut [f32; TURNED]) {
+    let mut half = 1;
+    while half < TURNED {
+        for pair in numbers.chunks_exact_mut(2 * half) {
+            let (left, right) = pair.split_at_mut(half);
+            for (left, right) in left.iter_mut().zip(right) {
+                (*left, *right) = (*left + *right, *left - *right);
+            }
+        }
+        half *= 2;
+    }
+}
+
+/// The random bits of a number (SplitMix64). What is stored depends on them.
+fn random(number: u64) -> u64 {
+    let mut bits = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::PI;
+
+    use super::*;
+
+    fn differing(a: &[f32], b: &[f32]) -> u32 {
+        signs(a).iter().zip(signs(b)).map(|(a, b)| (a ^ b).count_ones()).sum()
+    }
+
+    fn angle(a: &[f32], b: &[f32]) -> f64 {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+        (dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()).clamp(-1.0, 1.0).acos()
+    }
+
+    #[test]
+    fn bits_that_differ_tell_the_angle() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for (numbers, low) in [(3, -0.5), (40, -0.5), (384, -0.5), (384, 0.0), (1_536, -0.5), (1_536, 0.0)] {
+            for nearness in [0.0, 0.3, 1.0] {
+                let a: Vec<f32> = (0..numbers).map(|_| random.f32() + low).collect();
+                let b: Vec<f32> = a.iter().map(|it| it * nearness + random.f32() + low).collect();
+                let expected = DIMENSIONS as f64 * angle(&a, &b) / PI;
+                let found = f64::from(differing(&a, &b));
+                assert!((found - expected).abs() < 80.0, "{numbers} {low}: {found} for {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn single_numbers_are_at_right_angles() {
+        let unit = |at: usize| (0..DIMENSIONS).map(|it| f32::from(u8::from(it == at))).collect::<Vec<_>>();
+        for (a, b) in [(0, 1), (0, 512), (0, 1_024), (7, 1_535), (100, 101)] {
+            assert!(differing(&unit(a), &unit(b)).abs_diff(768) < 110, "{a} {b}");
+        }
+        assert_eq!(differing(&unit(5), &unit(5)), 0);
+    }
+
+    #[test]
+    fn stored_bits_keep_their_meaning() {
+        let numbers: Vec<f32> = (0..DIMENSIONS).map(|it| (it % 7) as f32 - 2.5).collect();
+        assert_eq!(signs(&numbers)[..8], [79, 167, 202, 59, 108, 106, 131, 0]);
+    }
+}

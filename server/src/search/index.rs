@@ -1,0 +1,214 @@
+//! The vectors of projects in memory, in front of SQLite.
+//!
+//! A project is read when it is first searched, and read on at each search, so a search sees all
+//! that is committed by then, by whatever process. How much memory all of them take is bounded:
+//! the projects that were searched least go, and one that is too large alone is not kept at all. Those
+//! that are read for the first time are read one after the other, and are weighed as they grow.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use moka::sync::Cache;
+use tokio::{
+    sync::{Mutex, MutexGuard, Semaphore},
+    task::spawn_blocking,
+};
+use uuid::Uuid;
+
+use super::block::{Block, ROWS};
+use crate::store::{
+    Db, DbError,
+    vectors::{Arrival, arrivals, count, rows_of},
+};
+
+/// Vectors that are read at once.
+pub const STEP: usize = 2 * ROWS;
+/// Vectors that are put in order where that holds up nobody.
+const MANY: usize = 32;
+
+/// Bytes that a project takes without its vectors.
+const ENTRY: usize = 512;
+
+/// What of projects is in memory.
+pub struct Index {
+    projects: Projects,
+    capacity: usize,
+    /// Who reads a project from its beginning.
+    loading: Semaphore,
+}
+
+/// By tenant and project.
+type Projects = Cache<(Uuid, Uuid), Arc<Project>>;
+
+/// The vectors of a project, as of one moment.
+pub enum Snapshot {
+    /// All of them.
+    Held(Vec<Arc<Block>>),
+    /// They are too many to be kept.
+    TooLarge,
+}
+
+#[derive(Default)]
+struct Project {
+    held: Mutex<Held>,
+    bytes: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Held {
+    blocks: Vec<Arc<Block>>,
+    /// Vectors that the project had when it turned out to be too large.
+    too_large: Option<usize>,
+}
+
+impl Index {
+    /// An index that takes at most so many bytes of memory.
+    pub fn new(capacity: usize) -> Self {
+        let projects = Cache::builder()
+            .max_capacity(u64::try_from(capacity).unwrap_or(u64::MAX))
+            .weigher(|_, it: &Arc<Project>| {
+                u32::try_from(ENTRY + it.bytes.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
+            })
+            .build();
+        Self { projects, capacity, loading: Semaphore::new(1) }
+    }
+
+    /// Bytes that are taken.
+    pub fn bytes(&self) -> u64 {
+        self.projects.weighted_size()
+    }
+
+    /// The vectors of a project as they are committed now.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn snapshot(&self, db: &Db, tenant: Uuid, project: Uuid) -> Result<Snapshot, DbError> {
+        let key = (tenant, project);
+        let kept = self.projects.get_with(key, Arc::default);
+        let held = kept.held.lock().await;
+        let mut open = Open { projects: &self.projects, key, kept: &kept, held };
+        let held = &mut open.held;
+        if let Some(before) = held.too_large {
+            if count(db, tenant, project).await? > before / 2 {
+                return Ok(Snapshot::TooLarge);
+            }
+            held.too_large = None;
+        }
+        if !open.read_on(db, &self.loading, self.capacity.saturating_sub(ENTRY)).await? {
+            open.held.blocks = Vec::new();
+            open.held.too_large = Some(count(db, tenant, project).await?);
+        } else {
+            open.held.forget_removed(db, tenant, project).await?;
+        }
+        Ok(match open.held.too_large {
+            Some(_) => Snapshot::TooLarge,
+            None => Snapshot::Held(open.held.blocks.clone()),
+        })
+    }
+}
+
+/// A project that is read. It is weighed whenever it has grown, and when whoever searched leaves,
+/// be it in the middle.
+struct Open<'a> {
+    projects: &'a Projects,
+    key: (Uuid, Uuid),
+    kept: &'a Arc<Project>,
+    held: MutexGuard<'a, Held>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.weigh();
+    }
+}
+
+impl Open<'_> {
+    fn weigh(&self) {
+        let bytes = self.held.bytes();
+        if self.kept.bytes.swap(bytes, Ordering::Relaxed) != bytes {
+            // It is weighed when it is put in.
+            self.projects.insert(self.key, Arc::clone(self.kept));
+            self.projects.run_pending_tasks();
+        }
+    }
+    /// Adds what has come since. False when that does not fit.
+    async fn read_on(&mut self, db: &Db, loading: &Semaphore, room: usize) -> Result<bool, DbError> {
+        let (tenant, project) = self.key;
+        let mut turn = None;
+        loop {
+            let last = self.held.blocks.last().and_then(|it| it.last()).map(|it| it.row);
+            let mut read = arrivals(db, tenant, project, last.unwrap_or(i64::MIN), STEP).await?;
+            let is_last = read.len() < STEP;
+            if last.is_some() {
+                let known =
+                    self.held.blocks.last().zip(read.first()).is_some_and(|(it, row)| it.ends_with(row));
+                if !known {
+                    // The last row was removed, and its number may have been given again.
+                    self.held.blocks.clear();
+                    continue;
+                }
+                read.remove(0);
+            }
+            self.held.add(read).await?;
+            self.weigh();
+            if self.held.bytes() > room {
+                return Ok(false);
+            }
+            if is_last {
+                return Ok(true);
+            }
+            if turn.is_none() {
+                turn = loading.acquire().await.ok();
+            }
+        }
+    }
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        self.blocks.iter().map(|it| it.bytes()).sum()
+    }
+
+    fn len(&self) -> usize {
+        self.blocks.iter().map(|it| it.len()).sum()
+    }
+
+    async fn add(&mut self, arrivals: Vec<Arrival>) -> Result<(), DbError> {
+        if arrivals.len() > MANY {
+            let blocks = spawn_blocking(move || arrivals.chunks(ROWS).map(Block::of).map(Arc::new).collect());
+            let mut blocks: Vec<Arc<Block>> = blocks
+                .await
+                .map_err(|it| DbError::Custom(format!("reading vectors was broken off: {it}")))?;
+            self.blocks.append(&mut blocks);
+            return Ok(());
+        }
+        for arrival in &arrivals {
+            if self.blocks.last().is_none_or(|it| it.is_full()) {
+                self.blocks.push(Arc::default());
+            }
+            if let Some(block) = self.blocks.last_mut() {
+                Arc::make_mut(block).push(arrival);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the vectors that have been removed, if there are fewer than are held.
+    async fn forget_removed(&mut self, db: &Db, tenant: Uuid, project: Uuid) -> Result<(), DbError> {
+        if count(db, tenant, project).await? >= self.len() {
+            return Ok(());
+        }
+        let rows = rows_of(db, tenant, project).await?;
+        let is_there = |row: i64| rows.binary_search(&row).is_ok();
+        for block in &mut self.blocks {
+            let kept = block.only(|it| is_there(it.row));
+            if kept.len() < block.len() {
+                *block = Arc::new(kept);
+            }
+        }
+        self.blocks.retain(|it| it.len() > 0);
+        Ok(())
+    }
+}

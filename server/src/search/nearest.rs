@@ -1,0 +1,290 @@
+//! Looking for the nearest vectors in memory, in front of SQLite.
+//!
+//! The codes say of each vector how near it may be; the vectors themselves are then read and
+//! compared, those that may be nearest first, until no other can be nearer than what was found.
+
+use std::{
+    cmp::Ordering,
+    collections::{BinaryHeap, HashMap},
+    sync::Arc,
+};
+
+use tokio::{sync::Semaphore, task::spawn_blocking};
+use uuid::Uuid;
+
+use super::{
+    UnitVector,
+    block::{Block, Row},
+    codes::{Cosine, Question},
+    index::{Index, STEP, Snapshot},
+};
+use crate::store::{
+    Db, DbError, projects,
+    vectors::{Arrival, Filter, Found, Hit, arrivals, in_rows, read_numbers},
+};
+
+/// Vectors that are compared exactly at first, beyond those that are asked for.
+const MORE: usize = 64;
+/// Vectors that are compared exactly at once, at most.
+const MOST: usize = 1_024;
+
+/// Looks for the nearest vectors of a database that does not do so itself.
+pub struct Searcher {
+    index: Index,
+    /// Searches that occupy a processor at the same time.
+    scans: Arc<Semaphore>,
+}
+
+/// A vector that may be near: what its cosine is at most, and where it is held.
+#[derive(Clone, Copy)]
+struct Candidate {
+    at_most: f32,
+    block: usize,
+    place: usize,
+}
+
+/// What is looked for, for all that do so.
+struct Wanted {
+    question: UnitVector,
+    codes: Question,
+    filter: Filter,
+    after: Option<Hit>,
+    limit: usize,
+}
+
+impl Searcher {
+    /// With so many bytes of memory, leaving processors to others.
+    pub fn new(bytes: usize, processors: usize) -> Self {
+        Self { index: Index::new(bytes), scans: Arc::new(Semaphore::new((processors / 2).max(1))) }
+    }
+
+    /// Bytes of memory that are taken.
+    pub fn bytes(&self) -> u64 {
+        self.index.bytes()
+    }
+
+    /// Up to `limit` vectors nearest to `question`, those behind `after` in their order.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn nearest(
+        &self,
+        db: &Db,
+        tenant: Uuid,
+        question: &UnitVector,
+        filter: &Filter,
+        after: Option<Hit>,
+        limit: usize,
+    ) -> Result<Found, DbError> {
+        let projects = match filter.project_id {
+            Some(id) => vec![id],
+            None => projects::ids(&db.read, tenant).await?,
+        };
+        let (question, filter) = (question.clone(), filter.clone());
+        let codes = Question::of(question.numbers());
+        let wanted = Arc::new(Wanted { question, codes, filter, after, limit });
+        let mut found = Found::default();
+        let mut nearest = Nearest { wanted: &wanted, hits: BinaryHeap::new() };
+        for project in projects {
+            match self.index.snapshot(db, tenant, project).await? {
+                Snapshot::Held(blocks) => {
+                    let blocks = Arc::new(blocks);
+                    let mut candidates = self.scan(&blocks, &wanted, &mut found).await?;
+                    nearest.take(db, tenant, &blocks, &mut candidates).await?;
+                }
+                Snapshot::TooLarge => {
+                    self.read_through(db, tenant, project, &mut nearest, &mut found).await?;
+                }
+            }
+        }
+        found.hits = nearest.hits.into_sorted_vec();
+        Ok(found)
+    }
+
+    /// Every vector that may be meant, in no order.
+    async fn scan(
+        &self,
+        blocks: &Arc<Vec<Arc<Block>>>,
+        wanted: &Arc<Wanted>,
+        found: &mut Found,
+    ) -> Result<Vec<Candidate>, DbError> {
+        let blocks = Arc::clone(blocks);
+        let (candidates, searched, others) = self
+            .compute(wanted, move |wanted| {
+                // Nearer than this is on a page before.
+                let nearest = wanted.after.map_or(f64::INFINITY, |it| 1.0 - it.distance);
+                let (mut candidates, mut searched, mut others) = (Vec::new(), 0, 0);
+                for (number, block) in blocks.iter().enumerate() {
+                    others += block.scan(&wanted.codes, &wanted.filter, &mut |place, cosine| {
+                        searched += 1;
+                        let Cosine { at_least, at_most } = cosine;
+                        if f64::from(at_least) <= nearest {
+                            candidates.push(Candidate { at_most, block: number, place });
+                        }
+                    });
+                }
+                (candidates, searched, others)
+            })
+            .await?;
+        found.searched += searched;
+        found.not_searched += others;
+        Ok(candidates)
+    }
+
+    /// Compares all vectors of a project as they are read.
+    async fn read_through(
+        &self,
+        db: &Db,
+        tenant: Uuid,
+        project: Uuid,
+        nearest: &mut Nearest<'_>,
+        found: &mut Found,
+    ) -> Result<(), DbError> {
+        let mut next = Some(i64::MIN);
+        while let Some(from) = next {
+            let read = arrivals(db, tenant, project, from, STEP).await?;
+            next = read.last().filter(|_| read.len() == STEP).map(|it| it.row + 1);
+            let (hits, others) = self.compute(nearest.wanted, move |wanted| compare(wanted, &read)).await?;
+            found.searched += i64::try_from(hits.len()).unwrap_or(i64::MAX);
+            found.not_searched += others;
+            hits.into_iter().for_each(|it| nearest.add(it));
+        }
+        Ok(())
+    }
+
+    /// Does what occupies a processor where it holds up nobody, some at a time.
+    async fn compute<T: Send + 'static>(
+        &self,
+        wanted: &Arc<Wanted>,
+        work: impl FnOnce(&Wanted) -> T + Send + 'static,
+    ) -> Result<T, DbError> {
+        let turn = Arc::clone(&self.scans).acquire_owned().await.map_err(broken_off)?;
+        let wanted = Arc::clone(wanted);
+        let done = spawn_blocking(move || {
+            // Whoever asked may have gone; the processor is occupied all the same.
+            let _turn = turn;
+            work(&wanted)
+        });
+        done.await.map_err(broken_off)
+    }
+}
+
+/// The distances of what the filter lets through, and how many it keeps out for their embedding
+/// model.
+fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
+    let filter = &wanted.filter;
+    let (mut hits, mut others) = (Vec::new(), 0);
+    for it in read.iter().filter(|it| filter.lets_through(it.started_at, it.kind_hash, it.model_hash)) {
+        if filter.embedding_hash.is_some_and(|hash| hash != it.embedding_hash) {
+            others += 1;
+        } else {
+            let distance = distance(wanted.question.numbers(), &it.vector);
+            hits.push(Hit { distance, trace_id: it.trace_id, id: it.id });
+        }
+    }
+    (hits, others)
+}
+
+/// The nearest vectors so far.
+struct Nearest<'a> {
+    wanted: &'a Arc<Wanted>,
+    /// The farthest is on top.
+    hits: BinaryHeap<Hit>,
+}
+
+impl Nearest<'_> {
+    /// Compares the candidates, the most promising first, as long as one may be among the nearest.
+    async fn take(
+        &mut self,
+        db: &Db,
+        tenant: Uuid,
+        blocks: &[Arc<Block>],
+        candidates: &mut [Candidate],
+    ) -> Result<(), DbError> {
+        // Of equal vectors one is read: there may be as many as there are spans of one text.
+        let mut known: HashMap<u64, f64> = HashMap::new();
+        let mut size = self.wanted.limit + MORE;
+        let mut rest = candidates;
+        while !rest.is_empty() {
+            size = size.min(rest.len());
+            let (batch, others) = best(rest, size, blocks);
+            rest = others;
+            let promising = batch.iter().take_while(|it| self.may_take(it.at_most)).count();
+            let held = |it: &Candidate| blocks[it.block].row(it.place);
+            let held: Vec<&Row> = batch[..promising].iter().filter_map(held).collect();
+            let mut unread: HashMap<(Uuid, Uuid), u64> = HashMap::new();
+            let mut rows = Vec::new();
+            for it in &held {
+                if let Some(distance) = known.get(&it.same) {
+                    self.add(Hit { distance: *distance, trace_id: it.trace_id, id: it.id });
+                } else {
+                    unread.insert((it.trace_id, it.id), it.same);
+                    rows.push(it.row);
+                }
+            }
+            for (trace_id, id, vector) in in_rows(db, tenant, &rows).await? {
+                if let Some(same) = unread.get(&(trace_id, id)) {
+                    let distance = distance(self.wanted.question.numbers(), &vector);
+                    known.insert(*same, distance);
+                    self.add(Hit { distance, trace_id, id });
+                }
+            }
+            if promising < size {
+                break;
+            }
+            size = (2 * size).min(MOST);
+        }
+        Ok(())
+    }
+
+    /// Whether a vector with a cosine of at most this can be among the nearest.
+    fn may_take(&self, at_most: f32) -> bool {
+        let farthest = self.hits.peek().filter(|_| self.hits.len() >= self.wanted.limit);
+        farthest.is_none_or(|it| 1.0 - f64::from(at_most) <= it.distance)
+    }
+
+    /// Takes a vector, if it is behind the page before.
+    fn add(&mut self, hit: Hit) {
+        if self.wanted.after.is_some_and(|it| hit <= it) {
+            return;
+        }
+        self.hits.push(hit);
+        if self.hits.len() > self.wanted.limit {
+            self.hits.pop();
+        }
+    }
+}
+
+/// The `size` most promising of the candidates, in their order, and the others in no order.
+fn best<'a>(
+    candidates: &'a mut [Candidate],
+    size: usize,
+    blocks: &[Arc<Block>],
+) -> (&'a mut [Candidate], &'a mut [Candidate]) {
+    let span = |it: &Candidate| blocks[it.block].row(it.place).map(|it| (it.trace_id, it.id));
+    let order = |a: &Candidate, b: &Candidate| -> Ordering {
+        b.at_most.total_cmp(&a.at_most).then_with(|| span(a).cmp(&span(b)))
+    };
+    if size < candidates.len() {
+        candidates.select_nth_unstable_by(size, order);
+    }
+    let (best, others) = candidates.split_at_mut(size);
+    best.sort_unstable_by(order);
+    (best, others)
+}
+
+/// The cosine distance of a vector of length 1 and a stored one, 0 to 2.
+fn distance(question: &[f32], stored: &[u8]) -> f64 {
+    let numbers = read_numbers(stored);
+    let (mut product, mut square) = (0.0_f64, 0.0_f64);
+    for (i, number) in numbers.iter().enumerate() {
+        product += f64::from(*number) * f64::from(question.get(i).copied().unwrap_or(0.0));
+        square += f64::from(*number) * f64::from(*number);
+    }
+    (1.0 - product / square.sqrt()).clamp(0.0, 2.0)
+}
+
+/// The server is going down, or the search panicked.
+fn broken_off(error: impl std::fmt::Display) -> DbError {
+    DbError::Custom(format!("a search was broken off: {error}"))
+}

@@ -1,0 +1,105 @@
+//! Reading nodes and deltas as they are at one moment.
+
+use std::fmt::Write;
+
+use entities::dialect::Dialect;
+use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
+use uuid::Uuid;
+
+use crate::metrics::{level::Level, range::Range};
+
+/// What was read. Bytes are as they are stored.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// Nodes.
+    pub nodes: Vec<StoredNode>,
+    /// Deltas that no node holds, of all projects.
+    pub deltas: Vec<Vec<u8>>,
+    /// Some traces are counted in neither: they are from before there were metrics.
+    pub unmeasured: bool,
+}
+
+/// A node.
+#[derive(Debug)]
+pub struct StoredNode {
+    /// Its project.
+    pub project: Uuid,
+    /// Its level.
+    pub level: Level,
+    /// When it begins, microseconds.
+    pub start: i64,
+    /// What it holds.
+    pub data: Vec<u8>,
+}
+
+impl Reading {
+    /// How many bytes there are to take apart.
+    pub fn bytes(&self) -> usize {
+        let nodes = self.nodes.iter().map(|it| it.data.len());
+        nodes.chain(self.deltas.iter().map(Vec::len)).sum()
+    }
+}
+
+/// Stands for the level of what is no node.
+const DELTA: i32 = -1;
+const UNMEASURED: i32 = -2;
+
+/// Reads, in one statement, the nodes in these ranges and all deltas, of one project or of all.
+///
+/// # Errors
+/// When the database fails.
+pub async fn read(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    project: Option<Uuid>,
+    ranges: &[Range],
+) -> Result<Reading, DbErr> {
+    let dialect = Dialect::of(db.get_database_backend());
+    let mut values: Vec<Value> = vec![tenant.into()];
+    let of_project = match project {
+        Some(project) => {
+            values.push(project.into());
+            "project_id = $2"
+        }
+        // Together with the tenant, the level and the time this is one range of the key a project.
+        None => "project_id IN (SELECT p.id FROM project p WHERE p.tenant_id = $1)",
+    };
+    let mut sql = format!(
+        "SELECT tenant_id, {DELTA} AS level, created_at AS start, data FROM metric_delta WHERE tenant_id = $1 \
+         UNION ALL SELECT tenant_id, {UNMEASURED}, created_at, NULL FROM \
+         (SELECT tenant_id, created_at FROM trace{} WHERE tenant_id = $1 AND NOT measured LIMIT 1) u",
+        dialect.index_hint("ix_trace_unmeasured")
+    );
+    for Range { level, from, to, leaves } in ranges {
+        let leaves = if *leaves { " AND leaf" } else { "" };
+        let place = values.len();
+        // Writing to a String can't fail.
+        _ = write!(
+            sql,
+            " UNION ALL SELECT project_id, CAST(level AS INTEGER), start, data FROM metric_node \
+             WHERE tenant_id = $1 AND {of_project} AND level = {} AND start BETWEEN ${} AND ${}{leaves}",
+            level.stored(),
+            place + 1,
+            place + 2,
+        );
+        values.extend([(*from).into(), (*to).into()]);
+    }
+    let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);
+    let mut reading = Reading::default();
+    for row in db.query_all_raw(statement).await? {
+        match row.try_get_by_index(1)? {
+            UNMEASURED => reading.unmeasured = true,
+            DELTA => reading.deltas.push(row.try_get_by_index(3)?),
+            level => {
+                let Some(level) = i16::try_from(level).ok().and_then(Level::of) else { continue };
+                reading.nodes.push(StoredNode {
+                    project: row.try_get_by_index(0)?,
+                    level,
+                    start: row.try_get_by_index(2)?,
+                    data: row.try_get_by_index(3)?,
+                });
+            }
+        }
+    }
+    Ok(reading)
+}

@@ -1,0 +1,55 @@
+//! Figures of what is embedded.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// Upper bounds of the durations that are told apart, seconds.
+const SECONDS: [f64; 6] = [0.025, 0.1, 0.25, 1.0, 5.0, 20.0];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+/// Figures of what is embedded.
+#[derive(Debug)]
+pub struct Embedding {
+    /// Spans that got a vector.
+    pub spans: Counter,
+    /// Spans that the provider refused, each alone.
+    pub refused: Counter,
+    requests: Family<Outcome, Counter>,
+    seconds: Histogram,
+}
+
+impl Embedding {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let embedding = Self {
+            spans: Counter::default(),
+            refused: Counter::default(),
+            requests: Family::default(),
+            seconds: Histogram::new(SECONDS),
+        };
+        let text = "Spans that got a vector in the background";
+        registry.register("loupe_embedding_spans", text, embedding.spans.clone());
+        let text = "Spans that embedding providers refused";
+        registry.register("loupe_embedding_spans_refused", text, embedding.refused.clone());
+        let text = "Requests to embedding providers";
+        registry.register("loupe_embedding_requests", text, embedding.requests.clone());
+        let text = "Time that embedding providers took to answer";
+        let seconds = embedding.seconds.clone();
+        registry.register_with_unit("loupe_embedding_request_duration", text, Unit::Seconds, seconds);
+        embedding
+    }
+
+    /// Counts a request, how it ended and how long it took.
+    pub fn asked(&self, outcome: &'static str, took: Duration) {
+        self.requests.get_or_create_owned(&Outcome { outcome }).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,188 @@
+//! What embedding in the background costs the server, and ingest beside it: the same spans are
+//! sent once to a server that embeds nothing and once to one whose provider answers after 50 ms.
+//! See docs/benchmarks.md.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "the provider runs beside the measurement")]
+
+#[allow(dead_code, reason = "shared with other benchmarks, which use the rest")]
+mod measure;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, routing::post};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use measure::Processor;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use server::access::{api_key::ApiKey, master_key::MasterKey};
+use tests::{Caller, process::Setup};
+use tokio::{net::TcpListener, task::JoinSet};
+
+/// Spans in one request.
+const REQUEST: usize = 50;
+/// How long the provider takes.
+const ANSWER: Duration = Duration::from_millis(50);
+/// Vectors that the provider has to offer.
+const VECTORS: usize = 64;
+
+/// What is asked for on the command line.
+#[derive(Clone, Debug)]
+struct Options {
+    /// Spans to send.
+    spans: usize,
+    /// Spans a second; 0 sends as fast as is answered.
+    rate: usize,
+    /// An empty PostgreSQL database, used for the server that embeds; SQLite without.
+    database: Option<String>,
+    /// The PostgreSQL server's first process, whose time counts too.
+    postgres: Option<u32>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let options = options(std::env::args().skip(1));
+    println!("{options:?}");
+    let provider = provider().await;
+    if options.database.is_none() {
+        run(&options, "without", None).await;
+    }
+    run(&options, "with", Some(&provider)).await;
+}
+
+/// Sends all spans to a fresh server, and waits until they are embedded if there is a provider.
+async fn run(options: &Options, what: &str, provider: Option<&str>) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = ApiKey::generate().unwrap().reveal().to_owned();
+    let mut setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "warn");
+    if let Some(url) = provider {
+        setup = setup.with("LOUPE_EMBEDDING_BASE_URL", url);
+    }
+    if let Some(database) = &options.database {
+        setup = setup
+            .with("LOUPE_DATABASE_URL", database)
+            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+    }
+    let server = setup.start();
+    let caller = Caller::new(&server.url, Some(&key));
+    let processor = Processor::of(server.id(), options.postgres);
+    let (before, began) = (processor.seconds(), Instant::now());
+    let mut times = send(options, &caller).await;
+    let sent = began.elapsed().as_secs_f64();
+    times.sort_by(f64::total_cmp);
+    let quantile = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    println!(
+        "ingest {what} embedding: {sent:.1} s, p50 {:.2} ms, p95 {:.2} ms",
+        quantile(0.5),
+        quantile(0.95)
+    );
+    if provider.is_some() {
+        while embedded(&caller).await < options.spans {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        println!("all embedded {:.1} s after the first request", began.elapsed().as_secs_f64());
+    }
+    println!(
+        "{what}: {:.2} CPU seconds, {:.0} MiB resident\n",
+        processor.seconds() - before,
+        processor.resident_mib()
+    );
+}
+
+/// Sends the spans at the rate that is asked for; answers how long each request took, ms.
+async fn send(options: &Options, caller: &Caller) -> Vec<f64> {
+    let requests = options.spans.div_ceil(REQUEST);
+    let pause = REQUEST
+        .checked_div(options.rate)
+        .map(|_| Duration::from_secs_f64(REQUEST as f64 / options.rate as f64));
+    let (began, mut tasks) = (Instant::now(), JoinSet::new());
+    let mut times = Vec::with_capacity(requests);
+    for n in 0..requests {
+        if let Some(pause) = pause {
+            tokio::time::sleep_until((began + pause * u32::try_from(n).unwrap()).into()).await;
+        } else if tasks.len() == 4 {
+            times.push(tasks.join_next().await.unwrap().unwrap());
+        }
+        let caller = caller.clone();
+        tasks.spawn(async move {
+            let body = request(n);
+            let began = Instant::now();
+            caller.post("/v1/ingest/batch", &body).await.ok();
+            began.elapsed().as_secs_f64() * 1_000.0
+        });
+    }
+    times.extend(tasks.join_all().await);
+    times
+}
+
+/// Ten traces of five spans.
+fn request(n: usize) -> Value {
+    let text = "a customer asks where the parcel is that was to come last week; ".repeat(6);
+    let span =
+        |i: usize| json!({"name": "chat", "type": "llm", "input": format!("{n}.{i} {text}"), "output": text});
+    let traces: Vec<Value> = (0..REQUEST / 5)
+        .map(|t| json!({"spans": (0..5).map(|i| span(t * 5 + i)).collect::<Vec<_>>()}))
+        .collect();
+    json!({"traces": traces})
+}
+
+/// Spans that the server says it has embedded.
+async fn embedded(caller: &Caller) -> usize {
+    let page = caller.get("/metrics").await.text();
+    let line = page.lines().find_map(|it| it.strip_prefix("loupe_embedding_spans_total ").map(str::to_owned));
+    line.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// A provider of vectors that were made before; answers its base URL.
+async fn provider() -> String {
+    #[derive(Deserialize)]
+    struct Asked {
+        input: Vec<serde::de::IgnoredAny>,
+    }
+    let mut random = fastrand::Rng::with_seed(1);
+    let vector = |_| -> Vec<u8> { (0..1_536).flat_map(|_| (random.f32() - 0.5).to_le_bytes()).collect() };
+    let vectors: Arc<Vec<String>> =
+        Arc::new((0..VECTORS).map(vector).map(|it| STANDARD.encode(it)).collect());
+    let answer = move |body: Bytes| {
+        let vectors = Arc::clone(&vectors);
+        async move {
+            let asked: Asked = serde_json::from_slice(&body).unwrap();
+            let data: Vec<String> = (0..asked.input.len())
+                .map(|n| {
+                    format!(r#"{{"object":"embedding","index":{n},"embedding":"{}"}}"#, vectors[n % VECTORS])
+                })
+                .collect();
+            tokio::time::sleep(ANSWER).await;
+            let body = format!(r#"{{"object":"list","model":"m","data":[{}]}}"#, data.join(","));
+            ([(CONTENT_TYPE, "application/json")], body)
+        }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let router = Router::new().route("/v1/embeddings", post(answer));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    url
+}
+
+fn options(mut given: impl Iterator<Item = String>) -> Options {
+    let mut options = Options { spans: 100_000, rate: 0, database: None, postgres: None };
+    while let Some(flag) = given.next() {
+        // Given by cargo.
+        if flag == "--bench" {
+            continue;
+        }
+        let value = given.next().unwrap_or_else(|| panic!("{flag} needs a value"));
+        let number = || value.parse().unwrap_or_else(|_| panic!("{flag} needs a number"));
+        match flag.as_str() {
+            "--spans" => options.spans = number(),
+            "--rate" => options.rate = number(),
+            "--database" => options.database = Some(value),
+            "--postgres-pid" => options.postgres = u32::try_from(number()).ok(),
+            _ => panic!("unknown: {flag}; see docs/benchmarks.md"),
+        }
+    }
+    options
+}

@@ -1,0 +1,128 @@
+//! What metrics cost to ask for, as the number of traces grows: processor time of the built server,
+//! on a fresh database. See docs/benchmarks.md.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod measure;
+
+use std::time::{Duration, Instant};
+
+use measure::{Processor, median};
+use serde_json::{Value, json};
+use server::access::{api_key::ApiKey, master_key::MasterKey};
+use tests::{
+    Caller,
+    process::{ServerProcess, Setup},
+};
+
+/// Traces in one request.
+const BATCH: usize = 1_000;
+/// Connections that ingest.
+const CONNECTIONS: usize = 4;
+/// How far back traces began, in microseconds.
+const SPAN: i64 = 30 * 86_400_000_000;
+
+/// What is asked.
+const QUESTIONS: [&str; 6] = [
+    "window=24h",
+    "window=7d",
+    "window=30d",
+    "window=30d&model=model-3",
+    "window=30d&interval=hour",
+    "window=30d&interval=hour&group_by=model",
+];
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let mut sizes = vec![10_000, 100_000];
+    let (mut requests, mut database, mut postgres) = (200, None, None);
+    let mut given = std::env::args().skip(1).filter(|it| it != "--bench");
+    while let Some(flag) = given.next() {
+        let value = given.next().unwrap_or_else(|| panic!("{flag} needs a value"));
+        match flag.as_str() {
+            "--traces" => {
+                sizes = value.split(',').map(|it| it.parse().expect("numbers with commas")).collect()
+            }
+            "--requests" => requests = value.parse().expect("a number"),
+            "--database" => database = Some(value),
+            "--postgres-pid" => postgres = Some(value.parse().expect("a number")),
+            _ => panic!("unknown: {flag}; see docs/benchmarks.md"),
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (server, key) = start(folder.path(), database);
+    let processor = Processor::of(server.id(), postgres);
+    let mut rng = fastrand::Rng::with_seed(11);
+    let mut stored = 0;
+    for size in sizes {
+        while stored < size {
+            let round = (0..CONNECTIONS).map(|_| batch(&mut rng)).collect::<Vec<_>>();
+            stored += BATCH * CONNECTIONS;
+            let sent = round.iter().map(|it| key.post("/v1/ingest/batch", it));
+            for reply in futures::future::join_all(sent).await {
+                reply.ok();
+            }
+        }
+        settle(&processor).await;
+        println!("\n{stored} traces, {:.0} MiB resident", processor.resident_mib());
+        println!("{:<44} {:>10} {:>12} {:>10}", "question", "CPU ms", "median ms", "bytes");
+        for question in QUESTIONS {
+            ask(&processor, &key, question, requests).await;
+        }
+    }
+}
+
+fn start(folder: &std::path::Path, database: Option<String>) -> (ServerProcess, Caller) {
+    let key = ApiKey::generate().unwrap().reveal().to_owned();
+    let mut setup = Setup::new(folder).with("LOUPE_BOOTSTRAP_API_KEY", &key).with("LOUPE_LOG", "warn");
+    if let Some(database) = &database {
+        setup = setup
+            .with("LOUPE_DATABASE_URL", database)
+            .with("LOUPE_MASTER_KEY", &MasterKey::generate().unwrap());
+    }
+    let server = setup.start();
+    let caller = Caller::new(&server.url, Some(&key));
+    (server, caller)
+}
+
+/// Traces of twelve models, log-normal latencies, three failures in a hundred.
+#[expect(clippy::disallowed_methods, reason = "traces of the last thirty days of whoever measures")]
+fn batch(rng: &mut fastrand::Rng) -> Value {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_micros()).unwrap();
+    let items = (0..BATCH).map(|_| {
+        let noise: f64 = (0..6).map(|_| rng.f64()).sum::<f64>() - 3.0;
+        json!({
+            "started_at": api::Timestamp::from_micros(now - rng.i64(0..SPAN)),
+            "model": format!("model-{}", rng.u8(0..12)),
+            "latency_ms": (7.0 + noise).exp() as i64,
+            "cost": 0.0021,
+            "error": (rng.u8(0..100) < 3).then_some("timed out"),
+        })
+    });
+    json!({"traces": items.collect::<Vec<_>>()})
+}
+
+/// Waits until the server has nothing left to do.
+async fn settle(processor: &Processor) {
+    let mut quiet = 0;
+    while quiet < 3 {
+        let before = processor.seconds();
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        quiet = if processor.seconds() - before < 0.05 { quiet + 1 } else { 0 };
+    }
+}
+
+async fn ask(processor: &Processor, key: &Caller, question: &str, requests: usize) {
+    let path = format!("/v1/metrics?{question}");
+    let bytes = key.get(&path).await.body.len();
+    let before = processor.seconds();
+    let mut times = Vec::with_capacity(requests);
+    for _ in 0..requests {
+        let started = Instant::now();
+        assert_eq!(key.get(&path).await.status, 200);
+        times.push(started.elapsed().as_secs_f64() * 1_000.0);
+    }
+    let cpu = (processor.seconds() - before) * 1_000.0 / requests as f64;
+    println!("{question:<44} {cpu:>10.2} {:>12.2} {bytes:>10}", median(times));
+}

@@ -1,0 +1,158 @@
+//! How long it takes to find spans by a vector, and how many of the nearest are found: a project of
+//! 5,000 spans and one of 100,000, on both databases. See docs/benchmarks.md.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "which databases there are is said by the environment")]
+
+use std::{collections::HashMap, time::Instant};
+
+use api::Plan;
+use serde_json::{Value, json};
+use server::{search::UnitVector, store::vectors};
+use tests::{On, TestApp, postgres::VARIABLE};
+use uuid::Uuid;
+
+const DIMENSIONS: usize = api::search::DIMENSIONS;
+/// Clusters of the vectors: spans are of few kinds.
+const CLUSTERS: usize = 200;
+/// Questions asked of each project.
+const QUESTIONS: usize = 100;
+/// Results asked for.
+const NEAREST: usize = 20;
+/// Spans of a trace.
+const SPANS: usize = 500;
+
+/// Vectors that lie in clusters.
+struct Vectors {
+    random: fastrand::Rng,
+    centres: Vec<Vec<f32>>,
+}
+
+impl Vectors {
+    fn new() -> Self {
+        let mut random = fastrand::Rng::with_seed(1);
+        let centres = (0..CLUSTERS).map(|_| noise(&mut random)).collect();
+        Self { random, centres }
+    }
+
+    fn next(&mut self) -> Vec<f32> {
+        let centre = &self.centres[self.random.usize(..CLUSTERS)];
+        let noise = noise(&mut self.random);
+        let sum: Vec<f32> = centre.iter().zip(noise).map(|(a, b)| a + 0.9 * b).collect();
+        let length = sum.iter().map(|it| it * it).sum::<f32>().sqrt();
+        sum.into_iter().map(|it| it / length).collect()
+    }
+}
+
+/// Numbers that are roughly normally distributed.
+fn noise(random: &mut fastrand::Rng) -> Vec<f32> {
+    (0..DIMENSIONS).map(|_| (0..6).map(|_| random.f32()).sum::<f32>() - 3.0).collect()
+}
+
+/// A project of `spans` spans with vectors, every hundredth of the model `rare`. Answers the vectors
+/// by span.
+async fn fill(
+    app: &TestApp,
+    project: &str,
+    spans: usize,
+    made: &mut Vectors,
+) -> (Uuid, HashMap<Uuid, (bool, Vec<f32>)>) {
+    let mut known = HashMap::new();
+    let began = Instant::now();
+    let mut storing = 0.0;
+    for first in (0..spans).step_by(SPANS) {
+        let items: Vec<Value> = (first..first + SPANS)
+            .map(|i| json!({"name": "call", "type": "llm", "model": if i % 100 == 0 { "rare" } else { "common" }, "input": format!("question {i}")}))
+            .collect();
+        let body = json!({"project_name": project, "spans": items});
+        let trace: Uuid =
+            app.full_key().post("/v1/ingest", &body).await.ok()["id"].as_str().unwrap().parse().unwrap();
+        let bare = vectors::missing(&app.app.db, app.tenant, &[trace], 0, None, SPANS as u64).await.unwrap();
+        let mut rows = Vec::with_capacity(SPANS);
+        for span in bare {
+            let vector = made.next();
+            let unit = UnitVector::of(&vector).unwrap();
+            known.insert(span.id, (span.model.as_deref() == Some("rare"), vector));
+            rows.push((span, unit));
+        }
+        let began = Instant::now();
+        assert_eq!(vectors::insert(&app.app.db, app.tenant, "bench", &rows).await.unwrap(), SPANS);
+        storing += began.elapsed().as_secs_f64();
+    }
+    println!(
+        "  {spans} spans in {:.1} s, of which their vectors {storing:.1} s ({:.0} µs each)",
+        began.elapsed().as_secs_f64(),
+        storing / spans as f64 * 1e6
+    );
+    let projects = app.full_key().get("/v1/projects?limit=200").await.ok();
+    let found =
+        projects["projects"].as_array().unwrap().iter().find(|it| it["name"] == project).unwrap().clone();
+    (found["id"].as_str().unwrap().parse().unwrap(), known)
+}
+
+/// The spans that a plain comparison finds.
+fn plainly(known: &HashMap<Uuid, (bool, Vec<f32>)>, question: &[f32], rare: bool) -> Vec<Uuid> {
+    let mut all: Vec<(f32, Uuid)> = known
+        .iter()
+        .filter(|(_, it)| it.0 || !rare)
+        .map(|(id, it)| (it.1.iter().zip(question).map(|(a, b)| a * b).sum(), *id))
+        .collect();
+    all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+    all.into_iter().take(NEAREST).map(|it| it.1).collect()
+}
+
+/// Asks, and prints how long it took and what was found.
+async fn ask(
+    app: &TestApp,
+    what: &str,
+    project: Uuid,
+    known: &HashMap<Uuid, (bool, Vec<f32>)>,
+    made: &mut Vectors,
+    rare: bool,
+) {
+    let (mut times, mut found) = (Vec::new(), 0);
+    for _ in 0..QUESTIONS {
+        let question = made.next();
+        let mut body = json!({"vector": question, "project_id": project, "limit": NEAREST});
+        if rare {
+            body["model"] = "rare".into();
+        }
+        let began = Instant::now();
+        let page = app.full_key().post("/v1/search/spans", &body).await.ok();
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+        let expected = plainly(known, &question, rare);
+        let results = page["results"].as_array().unwrap();
+        assert_eq!(results.len(), NEAREST, "fewer than there are");
+        let ids = results.iter().map(|it| it["span"]["id"].as_str().unwrap().parse::<Uuid>().unwrap());
+        found += ids.filter(|it| expected.contains(it)).count();
+    }
+    let first = times[0];
+    times.sort_by(f64::total_cmp);
+    println!(
+        "  {what:<24} first {first:>8.1} ms   p50 {:>6.1} ms   p95 {:>6.1} ms   recall@{NEAREST} {:.4}",
+        times[QUESTIONS / 2],
+        times[QUESTIONS * 95 / 100],
+        found as f64 / (QUESTIONS * NEAREST) as f64
+    );
+}
+
+async fn run(on: On) {
+    let app = TestApp::with(on, Plan::Enterprise, &[]).await;
+    let mut made = Vectors::new();
+    println!("{on:?}");
+    for (name, spans) in [("small", 5_000), ("large", 100_000)] {
+        let (project, known) = fill(&app, name, spans, &mut made).await;
+        ask(&app, name, project, &known, &mut made, false).await;
+        ask(&app, &format!("{name}, 1 % by a filter"), project, &known, &mut made, true).await;
+    }
+    println!("  vectors in memory: {:.0} MiB", app.app.search.bytes() as f64 / 1_048_576.0);
+    app.stop().await;
+}
+
+#[tokio::main]
+async fn main() {
+    run(On::Sqlite).await;
+    if std::env::var_os(VARIABLE).is_some() {
+        run(On::Postgres).await;
+    }
+}

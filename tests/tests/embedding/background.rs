@@ -1,0 +1,177 @@
+//! Spans get their vectors after they were committed, in full requests, whoever stops in between.
+
+use std::time::{Duration, Instant};
+
+use tests::otlp::{Span, request};
+
+use super::*;
+use crate::provider::Mood;
+
+/// The texts that a provider was asked for, request by request.
+fn texts(provider: &Provider) -> Vec<Vec<String>> {
+    provider.asked().into_iter().map(|it| it.texts).collect()
+}
+
+on_both! {
+    async fn the_text_is_name_input_output_and_error(on: On) {
+        let scene = Scene::own(on).await;
+        let chat = r#"[{"role":"system","content":"Be terse."},{"role":"user","content":"Where is my parcel?"}]"#;
+        let spans = json!([
+            {"id": "00000000-0000-0000-0000-000000000001", "name": "chat", "input": chat, "output": "On its way."},
+            {"id": "00000000-0000-0000-0000-000000000002", "name": "nothing to say"},
+            {"id": "00000000-0000-0000-0000-000000000003", "name": "lookup", "input": "{\"city\":\"Paris\"}", "error": "no such city"},
+        ]);
+        scene.app.full_key().post("/v1/ingest", &json!({"spans": spans})).await.ok();
+        scene.work().await;
+        let expected = ["chat\nWhere is my parcel?\nOn its way.", "lookup\ncity: Paris\nno such city"];
+        assert_eq!(texts(&scene.own), [expected]);
+        assert_eq!(scene.vectors().await, ["own-model"; 2]);
+        scene.stop().await;
+    }
+
+    /// Whoever answers with numbers though base64 was asked for is understood.
+    async fn numbers_will_do(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::WithNumbers);
+        scene.say("hello").await;
+        scene.work().await;
+        assert_eq!(scene.vectors().await.len(), 1);
+        scene.stop().await;
+    }
+
+    async fn many_commits_make_few_requests(on: On) {
+        let scene = Scene::own(on).await;
+        for n in 0..150 {
+            scene.say(&format!("question {n}")).await;
+        }
+        assert_eq!(scene.waiting().await.len(), 150);
+        scene.work().await;
+        let sizes: Vec<usize> = texts(&scene.own).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [64, 64, 22]);
+        assert_eq!(scene.vectors().await.len(), 150);
+        assert_eq!(scene.waiting().await, []);
+        scene.stop().await;
+    }
+
+    async fn one_large_commit_makes_many_requests(on: On) {
+        let scene = Scene::own(on).await;
+        let spans = |n: usize| (0..20).map(|i| json!({"name": "s", "input": format!("{n}.{i}")})).collect::<Vec<_>>();
+        let traces: Vec<Value> = (0..50).map(|n| json!({"spans": spans(n)})).collect();
+        scene.app.full_key().post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+        scene.work().await;
+        let asked = texts(&scene.own);
+        assert_eq!(asked.iter().map(Vec::len).max(), Some(64));
+        let mut all: Vec<String> = asked.into_iter().flatten().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!((all.len(), scene.vectors().await.len()), (1_000, 1_000));
+        scene.stop().await;
+    }
+
+    /// Late spans of a trace are embedded, and those before them not again.
+    async fn late_spans(on: On) {
+        let scene = Scene::own(on).await;
+        for id in [1, 2, 2] {
+            let span = Span::new(1, id, "chat", 0).with("input.value", format!("question {id}"));
+            scene.app.full_key().post("/v1/otlp/traces", &request([&span])).await.ok();
+            scene.work().await;
+        }
+        assert_eq!(texts(&scene.own).concat().len(), 2);
+        assert_eq!(scene.vectors().await.len(), 2);
+        scene.stop().await;
+    }
+
+    /// A process that ends between the commit and the request, or in the middle of the request,
+    /// leaves the work to the next.
+    async fn work_survives_a_restart(on: On) {
+        let scene = Scene::own(on).await;
+        scene.say("before").await;
+        let second = scene.restarted().await;
+        scene.app.advance(2);
+        second.drain().await;
+        assert_eq!(scene.vectors().await.len(), 1);
+        second.stop().await;
+
+        scene.own.turn(Mood::Stalls);
+        scene.say("during").await;
+        let third = scene.restarted().await;
+        scene.app.advance(2);
+        let inside = std::sync::Arc::clone(&third.app);
+        let working = tokio::spawn(async move { server::queue::worker::drain(&inside).await.unwrap() });
+        while scene.own.asked().iter().all(|it| it.texts != ["chat\nduring\nDone."]) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // As a kill: nobody gives the job back.
+        working.abort();
+        third.stop().await;
+        scene.own.turn(Mood::Well);
+        scene.app.advance(60);
+        server::queue::rescue(&scene.app.app.db, server::clock::Clock::now(scene.app.clock.as_ref())).await.unwrap();
+        scene.app.drain().await;
+        assert_eq!(scene.vectors().await.len(), 2);
+        scene.stop().await;
+    }
+
+    async fn ingest_goes_on_while_the_provider_stalls(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Stalls);
+        scene.say("first").await;
+        scene.app.advance(2);
+        server::queue::worker::start(&scene.app.app);
+        while scene.own.asked().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let began = Instant::now();
+        for n in 0..20 {
+            scene.say(&n.to_string()).await;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert_eq!(scene.vectors().await.len(), 0);
+        // A stop does not wait for the provider either.
+        let began = Instant::now();
+        scene.stop().await;
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    /// A provider that answers late holds up its own tenant's spans only.
+    async fn a_slow_tenant_leaves_workers_to_others(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Stalls);
+        let spans: Vec<Value> = (0..256).map(|i| json!({"name": "s", "input": i.to_string()})).collect();
+        for _ in 0..6 {
+            scene.app.full_key().post("/v1/ingest", &json!({"spans": spans})).await.ok();
+        }
+        let (_, others_key) = scene.app.other_tenant(Plan::Pro).await;
+        scene.app.advance(2);
+        server::queue::worker::start(&scene.app.app);
+        while scene.waiting().await.iter().filter(|it| it.status == "running").count() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        others_key.post("/v1/ingest", &json!({"spans": [{"name": "s", "input": "hello"}]})).await.ok();
+        scene.app.advance(2);
+        let began = Instant::now();
+        while scene.vectors().await.is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(20), "no worker is left");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(scene.vectors().await, ["platform-model"]);
+        assert_eq!(scene.waiting().await.iter().filter(|it| it.status == "running").count(), 2);
+        scene.stop().await;
+    }
+
+    /// What was there before the credential is embedded, once.
+    async fn what_was_there_before(on: On) {
+        let scene = Scene::on(on, Plan::Team).await;
+        for n in 0..5 {
+            scene.say(&n.to_string()).await;
+        }
+        scene.store_credential(json!({})).await.ok();
+        scene.work().await;
+        assert_eq!(texts(&scene.own).concat().len(), 5);
+        scene.store_credential(json!({})).await.ok();
+        scene.work().await;
+        assert_eq!(texts(&scene.own), Vec::<Vec<String>>::new());
+        scene.stop().await;
+    }
+}

@@ -1,0 +1,156 @@
+//! Providers that fail: the work waits, is bounded, and goes on when they are well again.
+
+use api::search::DIMENSIONS;
+
+use super::*;
+use crate::provider::Mood;
+
+/// Seconds until the next job that waits is due.
+async fn next(scene: &Scene) -> i64 {
+    let now = server::clock::Clock::now(scene.app.clock.as_ref());
+    (scene.waiting().await[0].run_at - now) / 1_000_000
+}
+
+/// The failure keeps spans waiting; afterwards they get their vectors.
+async fn waits_and_goes_on(on: On, mood: Mood, pauses: &[i64]) {
+    let scene = Scene::own(on).await;
+    scene.own.turn(mood.clone());
+    scene.say("one").await;
+    scene.work().await;
+    for pause in pauses {
+        assert_eq!(next(&scene).await, *pause, "{mood:?}");
+        assert_eq!(scene.own.asked().len(), 1, "{mood:?}");
+        // Not a moment too soon, and what comes meanwhile waits as well.
+        scene.say("more").await;
+        scene.app.advance(pause - 1);
+        scene.app.drain().await;
+        assert_eq!(scene.own.asked(), [], "{mood:?}");
+        scene.app.advance(1);
+        scene.app.drain().await;
+    }
+    assert_eq!(scene.vectors().await.len(), 0, "{mood:?}");
+    assert_eq!(scene.waiting().await.len(), 1, "{mood:?}: what waits is one job");
+    scene.own.turn(Mood::Well);
+    scene.app.advance(600);
+    scene.app.drain().await;
+    assert_eq!(scene.vectors().await.len(), 1 + pauses.len(), "{mood:?}");
+    assert_eq!(scene.waiting().await, [], "{mood:?}");
+    scene.stop().await;
+}
+
+on_both! {
+    async fn a_server_error(on: On) {
+        waits_and_goes_on(on, Mood::Status(500, None), &[1, 2, 4, 8]).await;
+    }
+
+    async fn too_many_requests(on: On) {
+        waits_and_goes_on(on, Mood::Status(429, Some("30")), &[30, 30]).await;
+    }
+
+    async fn a_wrong_number_of_vectors(on: On) {
+        waits_and_goes_on(on, Mood::Body(json!({"data": []})), &[1, 2]).await;
+    }
+
+    async fn a_model_of_too_many_dimensions(on: On) {
+        let data = json!([{"index": 0, "embedding": vec![0.5; DIMENSIONS + 1]}]);
+        waits_and_goes_on(on, Mood::Body(json!({"data": data})), &[1, 2]).await;
+    }
+
+    async fn no_numbers_at_all(on: On) {
+        // 0000c07f is a quiet NaN.
+        waits_and_goes_on(on, Mood::Body(json!({"data": [{"index": 0, "embedding": "AADAfw=="}]})), &[1]).await;
+        waits_and_goes_on(on, Mood::Body(json!({"data": [{"index": 0, "embedding": [0, 0, 0]}]})), &[1]).await;
+        waits_and_goes_on(on, Mood::Body(json!("nonsense")), &[1]).await;
+    }
+
+    async fn an_endless_answer(on: On) {
+        waits_and_goes_on(on, Mood::Endless, &[1]).await;
+    }
+
+    async fn a_refused_key(on: On) {
+        waits_and_goes_on(on, Mood::Status(401, None), &[600]).await;
+    }
+
+    async fn a_redirect_is_not_followed(on: On) {
+        waits_and_goes_on(on, Mood::Status(307, None), &[600]).await;
+    }
+
+    async fn a_provider_that_refuses_every_text(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Status(400, None));
+        scene.say("one").await;
+        scene.work().await;
+        assert_eq!(next(&scene).await, 600);
+        assert_eq!(scene.own.asked().len(), 2, "the text, and one that nobody can refuse");
+        scene.stop().await;
+    }
+
+    /// Another credential is tried at once, though the one before was refused for long.
+    async fn a_changed_credential_goes_on(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Status(401, None));
+        scene.say("one").await;
+        scene.work().await;
+        assert_eq!(next(&scene).await, 600);
+        scene.own.turn(Mood::Well);
+        scene.store_credential(json!({"api_key": "sk-another"})).await.ok();
+        scene.work().await;
+        assert_eq!(scene.vectors().await.len(), 1);
+        assert_eq!(scene.own.asked().last().unwrap().key, "sk-another");
+        // The job that waited finds nothing to do.
+        scene.app.advance(600);
+        scene.app.drain().await;
+        assert_eq!((scene.own.asked(), scene.waiting().await), (vec![], vec![]));
+        scene.stop().await;
+    }
+
+    /// One text that is refused costs the others nothing.
+    async fn one_refused_text(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Refusing("forbidden"));
+        for n in 0..20 {
+            scene.say(if n == 7 { "forbidden" } else { "fine" }).await;
+        }
+        scene.work().await;
+        assert_eq!(scene.vectors().await.len(), 19);
+        assert_eq!(scene.waiting().await, []);
+        assert!(scene.own.asked().len() < 15);
+        scene.stop().await;
+    }
+
+    async fn texts_that_are_too_long_are_shortened(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Short(600));
+        scene.say("short").await;
+        scene.say(&"long ".repeat(1_000)).await;
+        scene.work().await;
+        assert_eq!(scene.vectors().await.len(), 2);
+        scene.stop().await;
+    }
+
+    async fn a_provider_that_takes_few_texts_at_once(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Few(32));
+        for n in 0..200 {
+            scene.say(&n.to_string()).await;
+        }
+        scene.work().await;
+        assert_eq!(scene.vectors().await.len(), 200);
+        let sizes: Vec<usize> = scene.own.asked().iter().map(|it| it.texts.len()).collect();
+        assert_eq!(sizes, [64, 32, 32, 32, 32, 32, 32, 8]);
+        scene.stop().await;
+    }
+
+    /// A tenant whose provider fails holds up nobody else.
+    async fn others_go_on(on: On) {
+        let scene = Scene::own(on).await;
+        let (_, other) = scene.app.other_tenant(Plan::Pro).await;
+        scene.own.turn(Mood::Status(503, None));
+        scene.say("mine").await;
+        let span = json!({"name": "chat", "input": "theirs"});
+        other.post("/v1/ingest", &json!({"spans": [span]})).await.ok();
+        scene.work().await;
+        assert_eq!(scene.vectors().await, ["platform-model"]);
+        scene.stop().await;
+    }
+}

@@ -1,0 +1,90 @@
+//! Questions: embedded while somebody waits, with the key that embeds the spans.
+
+use super::*;
+use crate::provider::Mood;
+
+async fn ask(scene: &Scene, question: &str) -> Reply {
+    scene.app.full_key().get(&format!("/v1/search/spans?q={question}")).await
+}
+
+on_both! {
+    async fn a_question_is_sent_to_whoever_embeds_the_spans(on: On) {
+        let scene = Scene::on(on, Plan::Pro).await;
+        ask(&scene, "first").await.ok();
+        scene.store_credential(json!({})).await.ok();
+        ask(&scene, "second").await.ok();
+        scene.app.set_plan(Plan::Team).await;
+        ask(&scene, "third").await.ok();
+        let asked = |provider: &Provider| provider.asked().into_iter().map(|it| (it.key, it.texts)).collect::<Vec<_>>();
+        assert_eq!(asked(&scene.platform), [(PLATFORM_KEY.to_owned(), vec!["first".to_owned()])]);
+        let own = ["second", "third"].map(|it| (KEY.to_owned(), vec![it.to_owned()]));
+        assert_eq!(asked(&scene.own), own);
+        scene.stop().await;
+    }
+
+    /// An answer is kept for who gave it: not beyond the credential, nor for the next one.
+    async fn the_same_words_under_another_credential(on: On) {
+        let scene = Scene::own(on).await;
+        for _ in 0..2 {
+            ask(&scene, "hello").await.ok();
+        }
+        assert_eq!(scene.own.asked().len(), 1);
+        let path = "/v1/provider-credentials/openai_compatible";
+        assert_eq!(scene.app.session(Role::Owner).delete(path).await.status, 204);
+        ask(&scene, "hello").await.is(502, "upstream_failed");
+        scene.store_credential(json!({"embedding_model": "other-model"})).await.ok();
+        ask(&scene, "hello").await.ok();
+        assert_eq!(scene.own.asked().iter().map(|it| it.model.as_str()).collect::<Vec<_>>(), ["other-model"]);
+        scene.stop().await;
+    }
+
+    async fn an_unknown_project_is_empty_and_costs_nothing(on: On) {
+        let scene = Scene::own(on).await;
+        let unknown = "hello&project_id=0190a000-0000-7000-8000-000000000001";
+        let page = ask(&scene, unknown).await.ok();
+        assert_eq!((&page["results"], &page["has_more"]), (&json!([]), &json!(false)));
+        assert_eq!((scene.own.asked(), scene.app.app.search.bytes()), (vec![], 0));
+        scene.stop().await;
+    }
+
+    async fn nobody_embeds(on: On) {
+        let scene = Scene::on(on, Plan::Team).await;
+        let refused = ask(&scene, "hello").await;
+        refused.is(502, "upstream_failed");
+        assert!(refused.text().contains("/v1/provider-credentials/openai"), "{}", refused.text());
+        assert_eq!(scene.platform.asked(), []);
+        scene.stop().await;
+    }
+
+    async fn failures_are_told_without_the_key(on: On) {
+        let scene = Scene::own(on).await;
+        for mood in [
+            Mood::Status(500, None),
+            Mood::Status(401, None),
+            Mood::Status(429, Some("60")),
+            Mood::Status(400, None),
+            Mood::Body(json!({})),
+            Mood::Body(json!({"data": [{"index": 0, "embedding": vec![1; 1_537]}]})),
+            Mood::Endless,
+        ] {
+            scene.own.turn(mood.clone());
+            let refused = ask(&scene, "hello").await;
+            refused.is(502, "upstream_failed");
+            let text = refused.text();
+            assert!(text.contains("the embedding provider failed") && !text.contains("canary"), "{mood:?} {text}");
+        }
+        // None of it is remembered: the next one is asked again.
+        scene.own.turn(Mood::Well);
+        ask(&scene, "hello").await.ok();
+        scene.stop().await;
+    }
+
+    async fn a_stalled_provider_costs_ten_seconds(on: On) {
+        let scene = Scene::own(on).await;
+        scene.own.turn(Mood::Stalls);
+        let began = std::time::Instant::now();
+        ask(&scene, "hello").await.is(502, "upstream_failed");
+        assert!((9..15).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+        scene.stop().await;
+    }
+}

@@ -1,0 +1,84 @@
+//! Whose key embeds, on each plan.
+
+use super::*;
+
+on_both! {
+    async fn on_every_plan(on: On) {
+        let scene = Scene::on(on, Plan::Starter).await;
+        // Without a credential: the platform's provider for Pro alone.
+        for (plan, platform) in
+            [(Plan::Starter, 0), (Plan::Pro, 1), (Plan::Team, 0), (Plan::Business, 0), (Plan::Enterprise, 0)]
+        {
+            scene.app.set_plan(plan).await;
+            scene.say("hello").await;
+            scene.work().await;
+            let asked = scene.platform.asked();
+            assert_eq!(asked.len(), platform, "{plan}");
+            assert!(asked.iter().all(|it| it.key == PLATFORM_KEY && it.model == "platform-model"), "{asked:?}");
+        }
+        assert_eq!(scene.vectors().await, ["platform-model"]);
+        assert_eq!(scene.own.asked(), []);
+
+        // With one: the tenant's own, from Pro on, for what is new and for what is there.
+        scene.app.set_plan(Plan::Pro).await;
+        scene.store_credential(json!({})).await.ok();
+        scene.work().await;
+        let asked = scene.own.asked();
+        assert_eq!(asked.iter().map(|it| it.texts.len()).sum::<usize>(), 4, "{asked:?}");
+        for (plan, own) in
+            [(Plan::Starter, 0), (Plan::Pro, 1), (Plan::Team, 1), (Plan::Business, 1), (Plan::Enterprise, 1)]
+        {
+            scene.app.set_plan(plan).await;
+            scene.say("again").await;
+            scene.work().await;
+            let asked = scene.own.asked();
+            assert_eq!(asked.len(), own, "{plan}");
+            assert!(asked.iter().all(|it| it.key == KEY && it.model == "own-model"), "{asked:?}");
+        }
+        assert_eq!(scene.platform.asked(), []);
+        scene.stop().await;
+    }
+
+    /// What waits when the plan is lowered, or the credential goes, is not sent any more.
+    async fn a_lowered_plan_stops_it(on: On) {
+        let scene = Scene::own(on).await;
+        scene.say("one").await;
+        scene.app.set_plan(Plan::Starter).await;
+        scene.work().await;
+        assert_eq!((scene.own.asked(), scene.waiting().await), (vec![], vec![]));
+        scene.app.set_plan(Plan::Team).await;
+        scene.say("two").await;
+        scene.app.session(Role::Owner).delete("/v1/provider-credentials/openai_compatible").await.ok();
+        scene.work().await;
+        assert_eq!((scene.own.asked(), scene.waiting().await), (vec![], vec![]));
+        assert_eq!(scene.platform.asked(), []);
+        scene.stop().await;
+    }
+
+    /// A credential for judges alone embeds nothing.
+    async fn a_credential_without_an_embedding_model(on: On) {
+        let scene = Scene::on(on, Plan::Team).await;
+        scene.store_credential(json!({"embedding_model": null, "judge_model_cheap": "small"})).await.ok();
+        scene.say("hello").await;
+        scene.work().await;
+        assert_eq!((scene.own.asked(), scene.platform.asked()), (vec![], vec![]));
+        scene.stop().await;
+    }
+
+    /// The addresses of others are not opened by the address of one.
+    async fn private_addresses_are_refused(on: On) {
+        let scene = Scene::on(on, Plan::Team).await;
+        let platforms = scene.store_credential(json!({"base_url": scene.platform.url()})).await;
+        platforms.is(422, "validation_failed");
+        // One that was opened once and is not any more: refused when it is used.
+        scene.store_credential(json!({})).await.ok();
+        scene.say("hello").await;
+        let closed = scene.app.beside_with(&[]).await;
+        scene.app.advance(2);
+        closed.drain().await;
+        assert_eq!(scene.own.asked(), []);
+        assert_eq!(scene.waiting().await.len(), 1);
+        closed.stop().await;
+        scene.stop().await;
+    }
+}

@@ -1,0 +1,111 @@
+//! What can be asked, and what can't.
+
+use serde_json::{Value, json};
+use server::metrics::folding;
+use tests::{app::START, on_both_databases};
+
+const HOUR: i64 = 3_600_000_000;
+
+on_both_databases! {
+    async fn nothing_is_zero_and_null(app: TestApp) {
+        let nothing = json!({"error_rate": null, "latency_p50": null, "latency_p95": null, "latency_p99": null,
+            "total_cost": 0.0, "trace_count": 0, "feedback_good_rate": null});
+        let answer = app.full_key().get("/v1/metrics").await.ok();
+        let day_before = at(START - 24 * HOUR);
+        assert_eq!(answer, json!({"from": day_before, "to": at(START), "metrics": nothing}));
+        let answer = app.full_key().get("/v1/metrics?window=1h&interval=minute&group_by=model").await.ok();
+        assert_eq!(answer["series"].as_array().unwrap().len(), 61);
+        assert_eq!((&answer["groups"], &answer["groups_truncated"]), (&json!([]), &json!(false)));
+    }
+
+    /// Windows end now and begin exactly as long ago; both ends belong to them.
+    async fn windows_are_exact(app: TestApp) {
+        let key = app.full_key();
+        let starts = [0, 1, 60, 61, 24 * 60, 24 * 60 + 1, 7 * 24 * 60, 30 * 24 * 60, 31 * 24 * 60];
+        let traces: Vec<Value> = starts.iter().map(|it| json!({"started_at": at(START - it * 60_000_000)})).collect();
+        key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+        key.post("/v1/ingest", &json!({"started_at": at(START + 1), "name": "yet to come"})).await.ok();
+        key.post("/v1/ingest", &json!({"started_at": at(START - HOUR - 1), "name": "just before"})).await.ok();
+        for _ in 0..2 {
+            for (window, count) in [("1h", 3), ("24h", 6), ("7d", 8), ("30d", 9)] {
+                let answer = key.get(&format!("/v1/metrics?window={window}")).await.ok();
+                assert_eq!(answer["metrics"]["trace_count"], count, "{window}");
+            }
+            // Both ends win over the window; one of them is completed by it.
+            let path = format!("/v1/metrics?window=1h&from={}&to={}", at(START - 30 * 24 * HOUR), at(START));
+            assert_eq!(key.get(&path).await.ok()["metrics"]["trace_count"], 9);
+            let answer = key.get(&format!("/v1/metrics?window=1h&to={}", at(START - HOUR))).await.ok();
+            assert_eq!((&answer["from"], &answer["metrics"]["trace_count"]), (&json!(at(START - 2 * HOUR)), &json!(3)));
+            let answer = key.get(&format!("/v1/metrics?from={}", at(START - HOUR))).await.ok();
+            assert_eq!((&answer["to"], &answer["metrics"]["trace_count"]), (&json!(at(START)), &json!(3)));
+            folding::round(&app.app, i64::MAX).await.unwrap();
+        }
+    }
+
+    async fn questions_that_are_none(app: TestApp) {
+        let key = app.full_key();
+        let hundred_years = "from=1926-01-01T00:00:00Z&to=2026-01-01T00:00:00Z";
+        for query in [
+            "window=2h", "window=24H", "window=0", "interval=second", "interval=60", "group_by=user", "group_by=tag:",
+            "group_by=tag", "project_id=x", "from=yesterday", "from=2026-06-15T12:00:00Z&to=2026-06-15T11:00:00Z",
+            "from=2026-06-16T12:00:00Z&to=2026-06-15T11:00:00Z&interval=day",
+            &format!("{hundred_years}&interval=minute"), &format!("{hundred_years}&interval=hour"),
+            &format!("{hundred_years}&interval=day"),
+            "window=30d&interval=minute", "window=24h&interval=minute&group_by=model",
+        ] {
+            key.get(&format!("/v1/metrics?{query}")).await.is(400, "invalid_query");
+        }
+        for query in [
+            hundred_years, "window=7d&interval=minute", "window=30d&interval=hour&group_by=name",
+            "from=2126-01-01T00:00:00Z", "from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z", "unknown=1&window=",
+            "to=0001-01-01T00:00:00Z", "metric=error_rate",
+        ] {
+            assert_eq!(key.get(&format!("/v1/metrics?{query}")).await.ok()["metrics"]["trace_count"], 0, "{query}");
+        }
+    }
+
+    async fn metrics_are_the_tenants_own(app: TestApp) {
+        let (_, theirs) = app.other_tenant(api::Plan::Starter).await;
+        theirs.post("/v1/ingest", &json!({"name": "theirs"})).await.ok();
+        for _ in 0..2 {
+            assert_eq!(app.full_key().get("/v1/metrics").await.ok()["metrics"]["trace_count"], 0);
+            let path = format!("/v1/metrics?project_id={}", app.project);
+            assert_eq!(theirs.get(&path).await.ok()["metrics"]["trace_count"], 0);
+            assert_eq!(theirs.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 1);
+            folding::round(&app.app, i64::MAX).await.unwrap();
+        }
+    }
+
+    /// Names without end: the largest hundred are shown, and that there are more.
+    async fn very_many_groups(app: TestApp) {
+        let key = app.full_key();
+        for batch in 0..3 {
+            let traces: Vec<Value> = (0..400)
+                .map(|i| {
+                    let one = if i % 4 == 0 { "big".to_owned() } else { format!("m{batch}-{i}") };
+                    json!({"name": one, "model": one, "tags": {"t": one}, "latency_ms": i / 4,
+                        "started_at": at(START - i * 1_000)})
+                })
+                .collect();
+            key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+        }
+        for _ in 0..2 {
+            for by in ["model", "name", "tag:t"] {
+                let answer = key.get(&format!("/v1/metrics?group_by={by}")).await.ok();
+                assert_eq!(answer["metrics"]["trace_count"], 1_200);
+                let groups = answer["groups"].as_array().unwrap();
+                assert_eq!((groups.len(), &answer["groups_truncated"]), (100, &json!(true)), "{by}");
+                assert_eq!((&groups[0]["key"], &groups[0]["metrics"]["trace_count"]), (&json!("big"), &json!(300)));
+            }
+            // One among too many to be kept apart.
+            let answer = key.get("/v1/metrics?model=m2-399").await.ok();
+            assert_eq!((&answer["metrics"]["trace_count"], &answer["metrics"]["latency_p50"]), (&json!(1), &json!(99.0)));
+            assert_eq!(key.get("/v1/metrics?model=big").await.ok()["metrics"]["trace_count"], 300);
+            folding::round(&app.app, i64::MAX).await.unwrap();
+        }
+    }
+}
+
+fn at(micros: i64) -> String {
+    api::Timestamp::from_micros(micros).to_string()
+}

@@ -1,0 +1,135 @@
+//! How metrics are kept: at once, once, by any number of processes, from old rows too.
+
+use entities::{metric_delta, metric_node, trace};
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
+use serde_json::{Value, json};
+use server::metrics::folding;
+use tests::{Caller, app::START, on_both_databases};
+use tokio::task::JoinSet;
+
+on_both_databases! {
+    /// Every answer counts what was acknowledged before it was asked for, and nothing that was
+    /// not sent, while deltas are being folded by two processes.
+    async fn acknowledged_is_counted(app: TestApp) {
+        let beside = app.beside().await;
+        let key = app.full_key();
+        let mut folders = JoinSet::new();
+        let stop = tokio_util::sync::CancellationToken::new();
+        for app in [app.app.clone(), beside.app.clone()] {
+            let stop = stop.clone();
+            folders.spawn(async move {
+                while !stop.is_cancelled() {
+                    folding::round(&app, i64::MAX).await.unwrap();
+                }
+            });
+        }
+        for round in 1..=tests::rounds(30) {
+            let traces: Vec<Value> = (0..7).map(|_| json!({"latency_ms": 5, "cost": 0.25})).collect();
+            key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+            let metrics = &key.get("/v1/metrics").await.ok()["metrics"];
+            assert_eq!(metrics["trace_count"], 7 * round);
+            assert_eq!(metrics["total_cost"], 1.75 * round as f64);
+        }
+        stop.cancel();
+        while let Some(folder) = folders.join_next().await {
+            folder.unwrap();
+        }
+        folding::round(&app.app, i64::MAX).await.unwrap();
+        assert_eq!(metric_delta::Entity::find().count(&app.app.db.write).await.unwrap(), 0);
+        beside.stop().await;
+    }
+
+    async fn little_is_folded_later_and_much_at_once(app: TestApp) {
+        let key = app.full_key();
+        let old = || app.app.clock.now() - 15_000_000;
+        ingest(&key, 3).await;
+        folding::round(&app.app, old()).await.unwrap();
+        assert_eq!(metric_node::Entity::find().count(&app.app.db.write).await.unwrap(), 0);
+        app.advance(15);
+        folding::round(&app.app, old()).await.unwrap();
+        assert_eq!(metric_node::Entity::find().count(&app.app.db.write).await.unwrap(), 1);
+        ingest(&key, 32).await;
+        folding::round(&app.app, old()).await.unwrap();
+        assert_eq!(metric_delta::Entity::find().count(&app.app.db.write).await.unwrap(), 0);
+        assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 35);
+    }
+
+    /// Of traces that go, more than one fold takes, no node stays that would be in the way later.
+    async fn nothing_is_left_of_what_goes(app: TestApp) {
+        let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
+        let nodes = || metric_node::Entity::find().count(&app.app.db.write);
+        for round in 0..2 {
+            let item = |i: i64| {
+                let hour = i % 2 * 3_600_000_000;
+                json!({"started_at": api::Timestamp::from_micros(START - 8 * 3_600_000_000 + hour + i * 1_000_000)})
+            };
+            let traces: Vec<Value> = (0..300).map(item).collect();
+            let stored = key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+            folding::round(&app.app, i64::MAX).await.unwrap();
+            assert!(nodes().await.unwrap() > 3, "round {round}");
+            assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 300, "round {round}");
+            for result in stored["results"].as_array().unwrap() {
+                owner.delete(&format!("/v1/traces/{}", result["id"].as_str().unwrap())).await;
+            }
+            folding::round(&app.app, i64::MAX).await.unwrap();
+            assert_eq!(metric_delta::Entity::find().count(&app.app.db.write).await.unwrap(), 0, "round {round}");
+            assert_eq!(nodes().await.unwrap(), 0, "round {round}");
+        }
+    }
+
+    /// Traces from before there were metrics are counted when they are asked for, once.
+    async fn old_rows_are_counted_too(app: TestApp) {
+        let key = app.full_key();
+        ingest(&key, 40).await;
+        let db = &app.app.db.write;
+        // As an older program left them.
+        metric_delta::Entity::delete_many().filter(metric_delta::Column::TenantId.eq(app.tenant)).exec(db).await.unwrap();
+        trace::Entity::update_many()
+            .col_expr(trace::Column::Measured, Expr::value(false))
+            .filter(trace::Column::TenantId.eq(app.tenant))
+            .exec(db)
+            .await
+            .unwrap();
+        ingest(&key, 2).await;
+        assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 42);
+        // One goes, one is said something of.
+        let ids: Vec<Value> = key.get("/v1/traces?limit=200").await.ok()["traces"].as_array().unwrap().clone();
+        let old = |at: usize| ids[ids.len() - at]["id"].as_str().unwrap().to_owned();
+        app.session(api::Role::Owner).delete(&format!("/v1/traces/{}", old(1))).await;
+        key.post("/v1/feedback", &json!({"trace_id": old(2), "label": "good"})).await.ok();
+        for _ in 0..2 {
+            let metrics = &key.get("/v1/metrics").await.ok()["metrics"];
+            assert_eq!((&metrics["trace_count"], &metrics["feedback_good_rate"]), (&json!(41), &json!(1.0)));
+            server::housekeeping::round(&app.app).await.unwrap();
+            folding::round(&app.app, i64::MAX).await.unwrap();
+        }
+        let left = trace::Entity::find().filter(trace::Column::TenantId.eq(app.tenant));
+        assert_eq!(left.filter(trace::Column::Measured.eq(false)).count(db).await.unwrap(), 0);
+    }
+
+    /// Too many of them to be read on demand: the caller is asked to come back.
+    async fn very_many_old_rows_are_waited_for(app: TestApp) {
+        let row = |i: u128| trace::ActiveModel {
+            tenant_id: Set(app.tenant), id: Set(uuid::Uuid::from_u128(i)), project_id: Set(app.project),
+            failure_types: Set(0), started_at: Set(START), total_tokens: Set(0), token_class: Set(0), span_count: Set(0),
+            ready_at: Set(START), ready: Set(true), body_index: Set(0), created_at: Set(START), updated_at: Set(START),
+            ..Default::default()
+        };
+        for block in 0..51 {
+            let rows = (0..100).map(|it| row(block * 100 + it));
+            trace::Entity::insert_many(rows).exec_without_returning(&app.app.db.write).await.unwrap();
+        }
+        let key = app.full_key();
+        let reply = key.get("/v1/metrics").await;
+        reply.is(503, "overloaded");
+        assert_eq!(reply.headers["retry-after"], "1");
+        server::housekeeping::round(&app.app).await.unwrap();
+        assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 5_100);
+    }
+}
+
+async fn ingest(key: &Caller, requests: usize) {
+    for _ in 0..requests {
+        key.post("/v1/ingest", &json!({"latency_ms": 20, "name": "one"})).await.ok();
+    }
+}

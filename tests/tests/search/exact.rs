@@ -1,0 +1,107 @@
+//! What is found is what a plain comparison finds, and is shown whole.
+
+use std::collections::HashSet;
+
+use api::Plan;
+use serde_json::{Value, json};
+use tests::{On, TestApp, on_both_databases};
+
+use super::{distance, item, names, search, store, vector};
+
+const SPANS: usize = 150;
+
+async fn compare(app: &TestApp) {
+    let mut random = fastrand::Rng::with_seed(7);
+    let vectors: Vec<Vec<f32>> = (0..SPANS).map(|_| vector(&mut random)).collect();
+    let items: Vec<Value> = vectors.iter().enumerate().map(|(i, it)| item(&format!("t{i}"), it)).collect();
+    store(app, &items).await;
+    for _ in 0..5 {
+        let question = vector(&mut random);
+        let mut expected: Vec<(f64, String)> =
+            vectors.iter().enumerate().map(|(i, it)| (distance(&question, it), format!("t{i}"))).collect();
+        expected.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let page = search(app, &json!({"vector": question, "limit": 60})).await.ok();
+        let names = names(&page);
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), 60);
+        for (i, (result, (distance, _))) in
+            page["results"].as_array().unwrap().iter().zip(&expected).enumerate()
+        {
+            assert!((result["distance"].as_f64().unwrap() - distance).abs() < 3e-4, "{result}");
+            // Of two that are all but equally near, either may be first.
+            let own = expected.iter().find(|it| it.1 == names[i]).unwrap().0;
+            assert!((own - distance).abs() < 3e-4, "{result}");
+            let score = (1.0 - distance).clamp(0.0, 1.0);
+            assert!((result["score"].as_f64().unwrap() - score).abs() < 3e-4, "{result}");
+        }
+        assert_eq!((page["searched"].as_i64(), page["not_searched"].as_i64()), (Some(SPANS as i64), Some(0)));
+        assert_eq!(page["has_more"], true);
+    }
+}
+
+on_both_databases! {
+    async fn of_sparse_vectors_none_is_missed(app: TestApp) {
+        let mut random = fastrand::Rng::with_seed(8);
+        let mut sparse = || {
+            let mut numbers = vec![0.0; crate::DIMENSIONS];
+            for _ in 0..random.usize(1..6) {
+                numbers[[0, 1, 2, 3, 700, 1_535][random.usize(..6)]] = random.f32() + 0.01;
+            }
+            numbers
+        };
+        let vectors: Vec<Vec<f32>> = (0..400).map(|_| sparse()).collect();
+        let items: Vec<Value> = vectors.iter().enumerate().map(|(i, it)| item(&format!("t{i}"), it)).collect();
+        store(app, &items).await;
+        for _ in 0..20 {
+            let question = sparse();
+            let mut expected: Vec<f64> = vectors.iter().map(|it| distance(&question, it)).collect();
+            expected.sort_by(f64::total_cmp);
+            let page = search(app, &json!({"vector": question, "limit": 20})).await.ok();
+            for (result, distance) in page["results"].as_array().unwrap().iter().zip(&expected) {
+                assert!((result["distance"].as_f64().unwrap() - distance).abs() < 3e-4, "{result} {distance}");
+            }
+        }
+    }
+
+    async fn the_nearest_are_found_in_their_order(app: TestApp) {
+        compare(app).await;
+    }
+
+    async fn a_span_is_shown_as_its_trace_shows_it(app: TestApp) {
+        let mut random = fastrand::Rng::with_seed(1);
+        let one = vector(&mut random);
+        store(app, &[item("one", &one)]).await;
+        let longer: Vec<f32> = one.iter().map(|it| it * 1e20).collect();
+        let page = search(app, &json!({"vector": longer})).await.ok();
+        let found = &page["results"][0];
+        assert!(found["distance"].as_f64().unwrap() < 1e-5, "{found}");
+        assert!(found["score"].as_f64().unwrap() > 0.999_99, "{found}");
+        let trace = found["span"]["trace_id"].as_str().unwrap();
+        let detail = app.full_key().get(&format!("/v1/traces/{trace}")).await.ok();
+        assert_eq!(found["span"], detail["spans"][0]);
+        assert_eq!(found["span"]["input"], "in one");
+        assert_eq!((&page["has_more"], &page["next_cursor"]), (&json!(false), &Value::Null));
+    }
+
+    async fn opposite_and_unrelated_vectors_have_no_score(app: TestApp) {
+        let unit = |at: usize, by: f32| {
+            let mut numbers = vec![0.0; crate::DIMENSIONS];
+            numbers[at] = by;
+            numbers
+        };
+        store(app, &[item("same", &unit(0, 1e-30)), item("unrelated", &unit(1_535, 3e30)), item("opposite", &unit(0, -1.0))]).await;
+        let page = search(app, &json!({"vector": unit(0, 5.0)})).await.ok();
+        let told: Vec<(f64, f64)> = page["results"].as_array().unwrap().iter()
+            .map(|it| (it["distance"].as_f64().unwrap(), it["score"].as_f64().unwrap()))
+            .collect();
+        assert_eq!(names(&page), ["same", "unrelated", "opposite"]);
+        assert_eq!(told, [(0.0, 1.0), (1.0, 0.0), (2.0, 0.0)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_that_fits_into_no_memory_is_searched_all_the_same() {
+    let app = TestApp::with(On::Sqlite, Plan::Pro, &["--vector-cache-mib", "0"]).await;
+    compare(&app).await;
+    assert_eq!(app.app.search.bytes(), 0);
+    app.stop().await;
+}

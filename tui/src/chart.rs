@@ -1,0 +1,155 @@
+//! Charts made of characters: a line of small columns, and columns above an axis.
+//!
+//! Every chart begins at zero. A value that is missing is a blank cell, so it never reads as
+//! zero.
+
+use api::metrics::{Metric, MetricPoint};
+
+use crate::theme::Glyphs;
+
+/// How many points share a column when no more than `cols` columns are drawn.
+pub fn per_column(points: usize, cols: usize) -> usize {
+    points.div_ceil(cols.max(1)).max(1)
+}
+
+/// A metric over all of these points, as a chart shows them in one column.
+///
+/// Counts and costs are summed and the error rate is that of all the traces. Percentiles can't
+/// be put together, so the highest one stands for them; of the feedback it is the lowest rate.
+pub fn combined(metric: Metric, points: &[MetricPoint]) -> Option<f64> {
+    let values = || points.iter().filter_map(|point| point.values.get(metric));
+    match metric {
+        Metric::TotalCost | Metric::TraceCount => Some(values().sum()),
+        Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => values().reduce(f64::max),
+        Metric::FeedbackGoodRate => values().reduce(f64::min),
+        Metric::ErrorRate => {
+            let weighed = points.iter().filter_map(|point| {
+                #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 traces")]
+                let traces = point.values.trace_count as f64;
+                Some((point.values.error_rate? * traces, traces))
+            });
+            let (failed, all) =
+                weighed.fold((0.0, 0.0), |(failed, all), (some, traces)| (failed + some, all + traces));
+            (all > 0.0).then(|| failed / all)
+        }
+    }
+}
+
+/// What [`combined`] makes of several points, for people; nothing where it is exact.
+pub const fn how_combined(metric: Metric) -> Option<&'static str> {
+    match metric {
+        Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => Some("highest"),
+        Metric::FeedbackGoodRate => Some("lowest"),
+        Metric::ErrorRate | Metric::TotalCost | Metric::TraceCount => None,
+    }
+}
+
+/// A series of a metric in at most `cols` columns.
+pub fn series(metric: Metric, points: &[MetricPoint], cols: usize) -> Vec<Option<f64>> {
+    points.chunks(per_column(points.len(), cols)).map(|chunk| combined(metric, chunk)).collect()
+}
+
+/// A line of small columns, one for each value.
+pub fn spark(values: &[Option<f64>], glyphs: &Glyphs) -> String {
+    let top = highest(values);
+    values.iter().map(|value| value.map_or(" ", |value| glyphs.ramp[level(value, top, 1)])).collect()
+}
+
+/// Columns as rows of text, the topmost first; each row has one cell for each value. `top` is
+/// where the axis ends; what is above it is cut there.
+pub fn columns(values: &[Option<f64>], rows: usize, top: f64, glyphs: &Glyphs) -> Vec<String> {
+    let heights: Vec<Option<usize>> =
+        values.iter().map(|value| value.filter(|it| *it > 0.0).map(|it| level(it, top, rows) + 1)).collect();
+    let cell = |height: Option<usize>, row: usize| {
+        let within = height.unwrap_or(0).saturating_sub(8 * row).min(8);
+        match within {
+            0 => " ",
+            // Marks of different density would not line up to a column, so it is all or nothing.
+            _ if glyphs.ascii => {
+                if within >= 4 || row == 0 {
+                    glyphs.bar
+                } else {
+                    " "
+                }
+            }
+            _ => glyphs.ramp[within - 1],
+        }
+    };
+    (0..rows).rev().map(|row| heights.iter().map(|height| cell(*height, row)).collect()).collect()
+}
+
+/// A round number at or above a value, to end an axis with: 1, 2, 4, 6, 8 or 10 times a power of ten.
+pub fn axis_top(highest: f64) -> f64 {
+    if !highest.is_finite() || highest <= 0.0 {
+        return 1.0;
+    }
+    let power = 10_f64.powf(highest.log10().floor());
+    // The smallest step that still holds the value, in spite of rounding.
+    let steps = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0].map(|step| step * power);
+    steps.into_iter().find(|step| *step >= highest * 0.999_999).unwrap_or(power * 10.0)
+}
+
+/// The highest of the values, 0 if there is none.
+pub fn highest(values: &[Option<f64>]) -> f64 {
+    values.iter().flatten().copied().fold(0.0, f64::max)
+}
+
+/// Which eighth of `rows` cells a value reaches, from 0; a value above zero reaches the first.
+fn level(value: f64, top: f64, rows: usize) -> usize {
+    let steps = rows.saturating_mul(8).max(1);
+    let share = if top > 0.0 { (value / top).clamp(0.0, 1.0) } else { 0.0 };
+    ((share * steps as f64).round() as usize).clamp(1, steps) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{Timestamp, metrics::MetricValues};
+
+    use super::*;
+
+    fn point(traces: i64, errors: Option<f64>, p95: Option<f64>) -> MetricPoint {
+        let values = MetricValues {
+            trace_count: traces,
+            error_rate: errors,
+            latency_p95: p95,
+            ..MetricValues::default()
+        };
+        MetricPoint { start: Timestamp::from_micros(0), values }
+    }
+
+    #[test]
+    fn points_that_share_a_column_are_put_together_by_their_kind() {
+        let points = [point(10, Some(0.5), Some(7.0)), point(0, None, None), point(90, Some(0.0), Some(3.0))];
+        assert_eq!(combined(Metric::TraceCount, &points), Some(100.0));
+        assert_eq!(combined(Metric::ErrorRate, &points), Some(0.05));
+        assert_eq!(combined(Metric::LatencyP95, &points), Some(7.0));
+        assert_eq!(combined(Metric::LatencyP99, &points), None);
+        assert_eq!(series(Metric::TraceCount, &points, 2), [Some(10.0), Some(90.0)]);
+    }
+
+    #[test]
+    fn a_missing_value_is_no_zero() {
+        let values = [Some(0.0), None, Some(4.0), Some(8.0)];
+        assert_eq!(spark(&values, &Glyphs::UNICODE), "▁ ▄█");
+        assert_eq!(spark(&values, &Glyphs::ASCII), "_ =#");
+        assert_eq!(spark(&[Some(0.0), None], &Glyphs::UNICODE), "▁ ");
+    }
+
+    #[test]
+    fn columns_reach_as_far_as_their_values() {
+        let values = [Some(0.001), Some(6.0), None, Some(8.0), Some(90.0)];
+        assert_eq!(columns(&values, 2, 8.0, &Glyphs::UNICODE), [" ▄ ██", "▁█ ██"]);
+        assert_eq!(columns(&values, 2, 8.0, &Glyphs::ASCII), [" # ##", "## ##"]);
+        assert_eq!(columns(&[Some(0.0)], 1, 1.0, &Glyphs::UNICODE), [" "]);
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_number() {
+        for (highest, top) in
+            [(0.0, 1.0), (0.3, 0.4), (1.0, 1.0), (6_700.0, 8_000.0), (21.0, 40.0), (0.024, 0.04)]
+        {
+            assert!((axis_top(highest) - top).abs() < top * 1e-9, "{highest}");
+        }
+        assert_eq!(axis_top(f64::NAN), 1.0);
+    }
+}
