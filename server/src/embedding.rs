@@ -1,9 +1,9 @@
 //! What spans and questions mean, as vectors: whose key asks for them, and asking.
 //!
 //! Spans are embedded by jobs ([`spans`]), questions while somebody waits ([`Embedder::query`]).
-//! Who may be asked follows from plan and credentials ([`whose`]), which a process remembers, so
+//! Who may be asked follows from plan and credentials (`whose`), which a process remembers, so
 //! that ingest decides without a query whether a commit makes work. A provider that fails is left
-//! alone for a while ([`rest`]).
+//! alone for a while (`rest`).
 
 pub mod backfill;
 mod rest;

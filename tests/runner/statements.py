@@ -38,11 +38,14 @@ ARRANGED = {
     '"job"."last_error", "job"."created_at" FROM "job" ORDER BY "job"."id" ASC',
     'DELETE FROM "idempotency"',
     'DELETE FROM "project"',
+    'DELETE FROM "provider_credential"',
     'DELETE FROM "tenant"',
 }
 
 # The same, by how they end: no condition at all, which no statement of the server is without.
 ARRANGED_ENDS = (
+    'FROM "span_vector"',
+    'FROM "job" ORDER BY "job"."run_at" ASC',
     'FROM "idempotency" LIMIT $1',
     'FROM "idempotency") AS "sub_query"',
     'FROM "audit_record") AS "sub_query"',

@@ -1,7 +1,7 @@
 //! Finding spans by what they mean.
 //!
 //! PostgreSQL looks for the nearest vectors itself ([`crate::store::vectors`]); in front of SQLite
-//! the server does, with the vectors of the projects that are searched in memory ([`nearest`]).
+//! the server does, with the vectors of the projects that are searched in memory (`nearest`).
 
 mod block;
 pub mod coarse;

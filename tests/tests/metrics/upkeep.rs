@@ -4,8 +4,20 @@ use entities::{metric_delta, metric_node, trace};
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 use server::metrics::folding;
-use tests::{Caller, app::START, on_both_databases};
+use tests::{Caller, TestApp, app::START, on_both_databases};
 use tokio::task::JoinSet;
+
+/// How many deltas of the tenant wait to be folded.
+async fn deltas(app: &TestApp) -> u64 {
+    let own = metric_delta::Column::TenantId.eq(app.tenant);
+    metric_delta::Entity::find().filter(own).count(&app.app.db.write).await.unwrap()
+}
+
+/// How many nodes hold the tenant's metrics.
+async fn nodes(app: &TestApp) -> u64 {
+    let own = metric_node::Column::TenantId.eq(app.tenant);
+    metric_node::Entity::find().filter(own).count(&app.app.db.write).await.unwrap()
+}
 
 on_both_databases! {
     /// Every answer counts what was acknowledged before it was asked for, and nothing that was
@@ -35,7 +47,7 @@ on_both_databases! {
             folder.unwrap();
         }
         folding::round(&app.app, i64::MAX).await.unwrap();
-        assert_eq!(metric_delta::Entity::find().count(&app.app.db.write).await.unwrap(), 0);
+        assert_eq!(deltas(app).await, 0);
         beside.stop().await;
     }
 
@@ -44,20 +56,19 @@ on_both_databases! {
         let old = || app.app.clock.now() - 15_000_000;
         ingest(&key, 3).await;
         folding::round(&app.app, old()).await.unwrap();
-        assert_eq!(metric_node::Entity::find().count(&app.app.db.write).await.unwrap(), 0);
+        assert_eq!(nodes(app).await, 0);
         app.advance(15);
         folding::round(&app.app, old()).await.unwrap();
-        assert_eq!(metric_node::Entity::find().count(&app.app.db.write).await.unwrap(), 1);
+        assert_eq!(nodes(app).await, 1);
         ingest(&key, 32).await;
         folding::round(&app.app, old()).await.unwrap();
-        assert_eq!(metric_delta::Entity::find().count(&app.app.db.write).await.unwrap(), 0);
+        assert_eq!(deltas(app).await, 0);
         assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 35);
     }
 
     /// Of traces that go, more than one fold takes, no node stays that would be in the way later.
     async fn nothing_is_left_of_what_goes(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
-        let nodes = || metric_node::Entity::find().count(&app.app.db.write);
         for round in 0..2 {
             let item = |i: i64| {
                 let hour = i % 2 * 3_600_000_000;
@@ -66,14 +77,14 @@ on_both_databases! {
             let traces: Vec<Value> = (0..300).map(item).collect();
             let stored = key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
             folding::round(&app.app, i64::MAX).await.unwrap();
-            assert!(nodes().await.unwrap() > 3, "round {round}");
+            assert!(nodes(app).await > 3, "round {round}");
             assert_eq!(key.get("/v1/metrics").await.ok()["metrics"]["trace_count"], 300, "round {round}");
             for result in stored["results"].as_array().unwrap() {
                 owner.delete(&format!("/v1/traces/{}", result["id"].as_str().unwrap())).await;
             }
             folding::round(&app.app, i64::MAX).await.unwrap();
-            assert_eq!(metric_delta::Entity::find().count(&app.app.db.write).await.unwrap(), 0, "round {round}");
-            assert_eq!(nodes().await.unwrap(), 0, "round {round}");
+            assert_eq!(deltas(app).await, 0, "round {round}");
+            assert_eq!(nodes(app).await, 0, "round {round}");
         }
     }
 
