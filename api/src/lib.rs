@@ -11,6 +11,9 @@ pub mod client;
 pub mod credential;
 pub mod enums;
 pub mod error;
+pub mod eval;
+pub mod eval_rule;
+pub mod evaluator;
 pub mod feedback;
 #[cfg(feature = "client")]
 pub mod filter;
@@ -33,5 +36,6 @@ pub mod trace;
 
 pub use enums::{FailureType, Plan, Role, Scope, SpanType};
 pub use error::{ErrorBody, ErrorCode, FieldError};
+pub use eval::EvaluatorType;
 pub use page::PageInfo;
 pub use time::Timestamp;

@@ -9,6 +9,15 @@ use crate::{
     Timestamp,
     audit::AuditLog,
     credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
+    eval::{
+        Bulk, BulkStarted, Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType,
+        NewBulk, NewEvaluation,
+    },
+    eval_rule::{
+        EvalRule, EvalRuleChange, EvalRuleList, NewBackfill, NewEvalRule, NewRuleTest, RuleDecisionList,
+        RuleTest,
+    },
+    evaluator::{Evaluator, EvaluatorChange, EvaluatorList, NewEvaluator},
     feedback::{Feedback, FeedbackLabel, FeedbackList, NewFeedback},
     filter::Filter,
     ingest::{BatchResult, Ingested},
@@ -161,6 +170,131 @@ pub fn feedback(filter: &FeedbackFilter, page: &Page) -> Call<FeedbackList> {
 pub fn add_feedback(feedback: &NewFeedback) -> Call<Feedback> {
     let call = Call::post("/v1/feedback").json(given(feedback));
     if feedback.user_id.is_some() { call.repeatable() } else { call }
+}
+
+/// Which evaluations; each member that is absent leaves the choice open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvaluationFilter {
+    /// Of one project.
+    pub project_id: Option<Uuid>,
+    /// Of one trace.
+    pub trace_id: Option<Uuid>,
+    /// By one evaluator.
+    pub metric_name: Option<String>,
+    /// By judges, or by code.
+    pub evaluator_type: Option<EvaluatorType>,
+    /// That are this far.
+    pub status: Option<EvaluationStatus>,
+    /// With this label.
+    pub label: Option<String>,
+    /// Of traces as ingested, or of remediated outputs.
+    pub context: Option<EvaluationContext>,
+    /// That one rule asked for.
+    pub rule_id: Option<Uuid>,
+    /// Asked for at or after this time.
+    pub from: Option<Timestamp>,
+    /// Asked for at or before this time.
+    pub to: Option<Timestamp>,
+    /// With at least this score.
+    pub min_score: Option<f64>,
+    /// With at most this score.
+    pub max_score: Option<f64>,
+}
+
+/// A page of evaluations, newest first.
+pub fn evaluations(filter: &EvaluationFilter, page: &Page) -> Call<EvaluationList> {
+    let EvaluationFilter { project_id, trace_id, metric_name, evaluator_type, status, label, .. } = filter;
+    let EvaluationFilter { context, rule_id, from, to, min_score, max_score, .. } = filter;
+    let call = Call::get("/v1/eval").maybe("project_id", *project_id).maybe("trace_id", *trace_id);
+    let call = call.maybe("metric_name", metric_name.as_ref()).maybe("evaluator_type", *evaluator_type);
+    let call = call.maybe("status", *status).maybe("label", label.as_ref()).maybe("context", *context);
+    let call = call.maybe("rule_id", *rule_id).maybe("from", *from).maybe("to", *to);
+    paged(call.maybe("min_score", *min_score).maybe("max_score", *max_score), page)
+}
+
+/// An evaluation.
+pub fn evaluation(id: Uuid) -> Call<Evaluation> {
+    Call::get(format!("/v1/eval/{id}"))
+}
+
+/// Asks for an evaluation of a trace.
+pub fn evaluate(new: &NewEvaluation) -> Call<Evaluation> {
+    Call::post("/v1/eval").json(given(new))
+}
+
+/// Asks for evaluations of all traces that a filter selects.
+pub fn evaluate_all(new: &NewBulk) -> Call<BulkStarted> {
+    Call::post("/v1/eval/bulk").json(given(new))
+}
+
+/// Progress of many evaluations.
+pub fn bulk(id: Uuid) -> Call<Bulk> {
+    Call::get(format!("/v1/eval/bulk/{id}"))
+}
+
+/// A page of evaluators: the built-in ones first.
+pub fn evaluators(page: &Page) -> Call<EvaluatorList> {
+    paged(Call::get("/v1/evaluators"), page)
+}
+
+/// An evaluator.
+pub fn evaluator(name: &str) -> Call<Evaluator> {
+    Call::get(format!("/v1/evaluators/{}", segment(name)))
+}
+
+/// Makes an evaluator.
+pub fn create_evaluator(new: &NewEvaluator) -> Call<Evaluator> {
+    Call::post("/v1/evaluators").json(given(new))
+}
+
+/// Changes one of the tenant's own evaluators, which makes a new version of it.
+pub fn update_evaluator(name: &str, change: &EvaluatorChange) -> Call<Evaluator> {
+    Call::patch(format!("/v1/evaluators/{}", segment(name))).json(json!(change))
+}
+
+/// Deletes one of the tenant's own evaluators.
+pub fn delete_evaluator(name: &str) -> Call<()> {
+    Call::delete(format!("/v1/evaluators/{}", segment(name)))
+}
+
+/// A page of eval rules, newest first.
+pub fn eval_rules(project: Option<Uuid>, page: &Page) -> Call<EvalRuleList> {
+    paged(Call::get("/v1/eval-rules").maybe("project_id", project), page)
+}
+
+/// An eval rule.
+pub fn eval_rule(id: Uuid) -> Call<EvalRule> {
+    Call::get(format!("/v1/eval-rules/{id}"))
+}
+
+/// Makes an eval rule.
+pub fn create_eval_rule(new: &NewEvalRule) -> Call<EvalRule> {
+    Call::post("/v1/eval-rules").json(json!(new))
+}
+
+/// Changes an eval rule.
+pub fn update_eval_rule(id: Uuid, change: &EvalRuleChange) -> Call<EvalRule> {
+    Call::patch(format!("/v1/eval-rules/{id}")).json(json!(change))
+}
+
+/// Deletes an eval rule.
+pub fn delete_eval_rule(id: Uuid) -> Call<()> {
+    Call::delete(format!("/v1/eval-rules/{id}"))
+}
+
+/// What a rule did with traces, or with one.
+pub fn rule_decisions(id: Uuid, trace: Option<Uuid>, page: &Page) -> Call<RuleDecisionList> {
+    paged(Call::get(format!("/v1/eval-rules/{id}/decisions")).maybe("trace_id", trace), page)
+}
+
+/// What a rule says of a trace, without anything being stored.
+pub fn test_eval_rule(id: Uuid, test: &NewRuleTest) -> Call<RuleTest> {
+    Call::post(format!("/v1/eval-rules/{id}/test")).json(given(test))
+}
+
+/// Runs a rule over past traces.
+pub fn backfill_eval_rule(id: Uuid, backfill: &NewBackfill) -> Call<BulkStarted> {
+    Call::post(format!("/v1/eval-rules/{id}/backfill")).json(given(backfill))
 }
 
 /// Filters of a search of spans by a text.

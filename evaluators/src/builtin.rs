@@ -1,0 +1,13 @@
+//! The built-in evaluators, one file each (specification: Built-in evaluators).
+
+use crate::definition::Definition;
+
+mod latency_threshold;
+
+/// All of them, by name.
+pub static ALL: &[&Definition] = &[&latency_threshold::DEFINITION];
+
+/// The built-in of this name.
+pub fn find(name: &str) -> Option<&'static Definition> {
+    ALL.iter().copied().find(|it| it.name == name)
+}

@@ -1,0 +1,55 @@
+//! What a judge is told to look at.
+
+/// A judge's instructions, written for one question.
+pub struct Rubric {
+    /// The question, in one sentence.
+    pub question: &'static str,
+    /// How to come to an answer, in order.
+    pub steps: &'static [&'static str],
+    /// What counts against the text.
+    pub counts: &'static [&'static str],
+    /// What does not.
+    pub ignores: &'static [&'static str],
+    /// Anchors of the scale, best first.
+    pub levels: &'static [Level],
+    /// What a trace must have; without it the evaluation fails with a reason.
+    pub needs: &'static [Need],
+    /// What is shown as well when the trace has it.
+    pub uses: &'static [Need],
+    /// The provider whose models judge this best; when only the other is there, that one judges.
+    pub prefers: Prefers,
+}
+
+/// An anchor of the scale.
+pub struct Level {
+    /// From 0.0 to 1.0.
+    pub score: f64,
+    /// What a text at this level is like.
+    pub meaning: &'static str,
+}
+
+/// A part of a trace that a judge is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// What went in.
+    Input,
+    /// What came out.
+    Output,
+    /// What was retrieved.
+    Documents,
+    /// The tools that were offered.
+    Tools,
+    /// The tools that were called, with arguments and results.
+    Calls,
+    /// Earlier exchanges of the session, or of the conversation in the input.
+    Turns,
+}
+
+/// A judge provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefers {
+    /// Models of OpenAI.
+    OpenAi,
+    /// Models of Anthropic.
+    Anthropic,
+}
