@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod definition;
+mod described;
 pub mod judge;
 pub mod subject;
 pub mod verdict;

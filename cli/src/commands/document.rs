@@ -1,0 +1,110 @@
+//! What a flag names: JSON on the command line itself, in a file, or on stdin.
+
+use std::io::Read;
+
+use serde_json::{Map, Value};
+
+use crate::error::{CliError, Result};
+
+/// The most that is read; the server takes less.
+const LIMIT: u64 = 4 << 20;
+
+/// A JSON object: inline, in a file, or `-` for stdin.
+pub fn object(flag: &str, given: &str) -> Result<Map<String, Value>> {
+    match value(flag, given)? {
+        Value::Object(members) => Ok(members),
+        other => Err(CliError::usage(format!("{flag}: is {}, not a JSON object", kind(&other)))
+            .hint(format!("{flag} FILE, {flag} - for stdin, or {flag} '{{\"threshold\": 0.8}}'"))),
+    }
+}
+
+/// Any JSON: inline where it begins like an object or an array, else a file, or `-` for stdin.
+pub fn value(flag: &str, given: &str) -> Result<Value> {
+    let inline = given.trim_start().starts_with(['{', '[']);
+    let (place, text) = if inline { (flag, given.to_owned()) } else { (given, text(flag, given)?) };
+    serde_json::from_str(&text).map_err(|error| {
+        let place = if inline { flag.to_owned() } else { format!("{flag}: {}", name(place)) };
+        CliError::usage(format!("{place}: not JSON: {error}"))
+    })
+}
+
+/// The text of a file, or of stdin for `-`.
+pub fn text(flag: &str, file: &str) -> Result<String> {
+    let mut text = String::new();
+    let read = match file {
+        "-" => std::io::stdin().take(LIMIT + 1).read_to_string(&mut text),
+        path => std::fs::File::open(path).and_then(|it| it.take(LIMIT + 1).read_to_string(&mut text)),
+    };
+    let place = name(file);
+    if let Err(error) = read {
+        let failed = CliError::usage(format!("{flag}: {place}: {error}"));
+        let is_text = file.contains(char::is_whitespace);
+        let hint = format!("{flag} takes the name of a file, or - and the text on stdin");
+        return Err(if is_text { failed.hint(hint) } else { failed });
+    }
+    if text.len() as u64 > LIMIT {
+        return Err(CliError::usage(format!("{flag}: {place}: more than {} MiB", LIMIT >> 20)));
+    }
+    if text.trim().is_empty() {
+        let failed = CliError::usage(format!("{flag}: {place} is empty"));
+        return Err(if file == "-" { failed.hint("one flag only can be read from stdin") } else { failed });
+    }
+    Ok(text)
+}
+
+fn name(file: &str) -> &str {
+    if file == "-" { "stdin" } else { file }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_stands_on_the_command_line_or_in_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        std::fs::write(&path, " {\"threshold\": 0.9}\n").unwrap();
+        let path = path.to_str().unwrap();
+        let config = json!({"threshold": 0.9});
+        for given in [" {\"threshold\":0.9}", path] {
+            assert_eq!(Some(&object("--config", given).unwrap()), config.as_object(), "{given}");
+        }
+        assert_eq!(value("--checks", "[1]").unwrap(), json!([1]));
+    }
+
+    #[test]
+    fn what_is_wrong_names_the_flag_and_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |content: &str| {
+            let path = dir.path().join("f");
+            std::fs::write(&path, content).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        for (given, part) in [
+            (file("[1]"), "--config: is an array"),
+            (file(""), "is empty"),
+            (file("{"), "not JSON"),
+            ("{\"a\"".to_owned(), "--config: not JSON"),
+            ("/nowhere/at/all".to_owned(), "--config: /nowhere/at/all: "),
+        ] {
+            let error = object("--config", &given).unwrap_err();
+            assert!(error.message.contains(part), "{given}: {}", error.message);
+        }
+        let error = text("--rubric", "Is the answer polite?").unwrap_err();
+        assert!(error.hint.unwrap().contains("--rubric takes the name of a file"));
+    }
+}

@@ -1,0 +1,218 @@
+//! `loupe evals bulk` and `progress`: evaluations of all traces that a filter selects.
+
+use api::{
+    client::{Client, calls},
+    eval::NewBulk,
+};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use tui::format;
+use uuid::Uuid;
+
+use super::{
+    run::HowArgs,
+    view::word,
+    wait::{WaitArgs, first_pause, rest, shown_then},
+};
+use crate::{
+    commands::{document, traces::filter_args::FilterArgs},
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    output::{
+        Column, View,
+        cell::{self},
+    },
+    prompt,
+};
+
+/// Arguments of `evals bulk`; the project is the one of `--project`.
+#[derive(Debug, Args)]
+pub struct BulkArgs {
+    #[command(flatten)]
+    how: HowArgs,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Arguments of `evals progress`.
+#[derive(Debug, Args)]
+pub struct ProgressArgs {
+    /// Id of a bulk run or of a backfill
+    id: Uuid,
+    #[command(flatten)]
+    wait: WaitArgs,
+}
+
+/// How people read a bulk run.
+const VIEW: View = View {
+    plural: "bulks",
+    id: "bulk_id",
+    columns: &[
+        Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)),
+        Column::new("METRIC", "metric_name", |row, style| cell::text(row, "metric_name", style)).elastic(),
+        Column::new("MATCHED", "matched", |row, style| cell::count(row, "matched", style)).right(),
+        Column::new("QUEUED", "queued", |row, style| cell::count(row, "queued", style)).right(),
+        Column::new("PENDING", "pending", |row, style| cell::count(row, "pending", style)).right(),
+        Column::new("RUNNING", "running", |row, style| cell::count(row, "running", style)).right(),
+        Column::new("COMPLETE", "complete", |row, style| cell::count(row, "complete", style)).right(),
+        Column::new("FAILED", "failed", |row, style| cell::count(row, "failed", style)).right(),
+        Column::new("DETAIL", "detail", |row, style| cell::text(row, "detail", style)).elastic().wide(),
+        Column::new("RULE", "rule_id", |row, style| cell::short_id(row, "rule_id", style)).wide(),
+        Column::new("ID", "bulk_id", |row, style| cell::text(row, "bulk_id", style)),
+    ],
+    fields: &[
+        "bulk_id",
+        "metric_name",
+        "rule_id",
+        "status",
+        "matched",
+        "queued",
+        "pending",
+        "running",
+        "complete",
+        "failed",
+        "detail",
+        "created_at",
+    ],
+};
+
+/// How people read what was begun.
+const STARTED: View = View {
+    columns: &[
+        Column::new("MATCHED", "matched", |row, style| cell::count(row, "matched", style)).right(),
+        Column::new("QUEUED", "queued", |row, style| cell::count(row, "queued", style)).right(),
+        Column::new("ID", "bulk_id", |row, style| cell::text(row, "bulk_id", style)),
+    ],
+    ..VIEW
+};
+
+/// Asks for evaluations of many traces; with `--wait` shows how they ended.
+pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
+    let until = args.wait.until()?;
+    ctx.out.check(if until.is_some() { &VIEW } else { &STARTED })?;
+    let config = args.how.config.as_deref().map(|it| document::object("--config", it)).transpose()?;
+    let filter = args.filter.resolve(ctx)?;
+    if filter.is_empty() {
+        prompt::require_answer(ctx)?;
+    }
+    let (client, project) = ctx.client_and_project().await?;
+    if filter.is_empty() {
+        let place = project.map_or_else(|| "there is".to_owned(), |id| format!("of the project {id}"));
+        let what = format!("There is no filter: this asks for {} of every trace {place}.", args.how.metric);
+        prompt::confirm(ctx, &what, None).await?;
+    }
+    let mut selected: Map<String, Value> =
+        filter.params().iter().map(|(name, value)| ((*name).to_owned(), typed(name, value))).collect();
+    if let Some(project) = project {
+        selected.insert("project_id".into(), json!(project));
+    }
+    let new = NewBulk {
+        metric_name: args.how.metric,
+        evaluator_type: args.how.kind.map(|it| it.to_string()),
+        filter: Some(selected),
+        config,
+        model_tier: args.how.tier.map(|it| it.to_string()),
+    };
+    let Some(started) = ctx.write(&client, &calls::evaluate_all(&new)).await? else {
+        return Ok(());
+    };
+    follow(ctx, &client, &started, until).await
+}
+
+/// Shows what was begun, or with a limit waits for its end and shows that.
+pub async fn follow(ctx: &mut Ctx, client: &Client, started: &Value, until: Option<Instant>) -> Result {
+    let number = |name: &str| started.get(name).and_then(Value::as_i64).unwrap_or_default();
+    let id = word(started, "bulk_id");
+    ctx.out.note(&format!(
+        "{} traces, {} evaluations queued",
+        format::thousands(number("matched")),
+        format::thousands(number("queued"))
+    ));
+    let Some(until) = until else {
+        ctx.out.note(&format!("how far it is: loupe evals progress {id}"));
+        return ctx.out.item(&STARTED, started);
+    };
+    let id = id.parse().map_err(|_| CliError::new(Exit::Unexpected, "the answer has no bulk_id"))?;
+    wait(ctx, client, id, until).await
+}
+
+/// Shows how far a bulk run is.
+pub async fn progress(ctx: &mut Ctx, args: ProgressArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let client = ctx.client()?;
+    match args.wait.until()? {
+        Some(until) => wait(ctx, &client, args.id, until).await,
+        None => {
+            let bulk = client.value(&calls::bulk(args.id)).await?;
+            tell(ctx, &bulk);
+            ctx.out.item(&VIEW, &bulk)
+        }
+    }
+}
+
+async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Result {
+    let again = format!("it goes on; wait again: loupe evals progress {id} --wait");
+    let mut pause = first_pause();
+    let mut progress = ctx.out.waiting();
+    let bulk = loop {
+        let bulk = client.value(&calls::bulk(id)).await.map_err(|error| CliError::from(error).hint(&again))?;
+        if word(&bulk, "status") == "complete" || Instant::now() >= until {
+            break bulk;
+        }
+        progress.tell(|elapsed| {
+            let number = |name: &str| bulk.get(name).and_then(Value::as_i64).unwrap_or_default();
+            let (queued, failed) = (number("queued"), number("failed"));
+            let done = number("complete") + failed;
+            let percent = if queued > 0 { done * 100 / queued } else { 100 };
+            let failed = if failed > 0 { format!(", {} failed", format::thousands(failed)) } else { String::new() };
+            let elapsed = format::elapsed(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX));
+            format!("{percent} %: {} of {}{failed}, {elapsed}", format::thousands(done), format::thousands(queued))
+        });
+        pause = rest(pause, until).await;
+    };
+    drop(progress);
+    tell(ctx, &bulk);
+    shown_then(ctx.out.item(&VIEW, &bulk), judge(&bulk, again))
+}
+
+/// Why fewer were queued than matched.
+fn tell(ctx: &mut Ctx, bulk: &Value) {
+    let detail = word(bulk, "detail");
+    if !detail.is_empty() {
+        ctx.out.note(detail);
+    }
+}
+
+/// What was waited for must have ended, and with scores.
+fn judge(bulk: &Value, again: String) -> Result {
+    let number = |name: &str| bulk.get(name).and_then(Value::as_i64).unwrap_or_default();
+    if word(bulk, "status") != "complete" {
+        let left = number("pending") + number("running");
+        let message = format!("{} of {} evaluations are not done yet", left, number("queued"));
+        return Err(CliError::new(Exit::TimedOut, message).hint(again));
+    }
+    match number("failed") {
+        0 => Ok(()),
+        failed => {
+            let message = format!("{failed} of {} evaluations have no score", number("queued"));
+            let metric = word(bulk, "metric_name");
+            Err(CliError::new(Exit::Unjudged, message)
+                .hint(format!("each says why: loupe evals list --metric {metric} --status failed")))
+        }
+    }
+}
+
+/// A value of a query as the JSON that it stands for.
+fn typed(name: &str, value: &str) -> Value {
+    match name {
+        "error" => value.parse::<bool>().map_or_else(|_| json!(value), |it| json!(it)),
+        "latency_min" | "latency_max" | "token_count_min" | "token_count_max" => {
+            value.parse::<i64>().map_or_else(|_| json!(value), |it| json!(it))
+        }
+        _ => json!(value),
+    }
+}

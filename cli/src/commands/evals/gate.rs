@@ -1,0 +1,175 @@
+//! `--fail-under` and `--fail-on`: how a build is stopped by evaluations.
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::view::word;
+use crate::{
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// When finished evaluations end the program with another code than 0.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Gate")]
+pub struct GateArgs {
+    /// End with code 6 when a score is below this: 0.8 or 80%. Waits for the end
+    #[arg(long, value_name = "SCORE", value_parser = share)]
+    fail_under: Option<f64>,
+    /// End with code 6 at this label; `warn` means `fail` too. Waits for the end
+    #[arg(long, value_enum, value_name = "LABEL")]
+    fail_on: Option<FailOn>,
+}
+
+/// Values of `--fail-on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// The label `fail`.
+    Fail,
+    /// The labels `warn` and `fail`.
+    Warn,
+}
+
+/// A number from 0 to 1, also as a percentage.
+pub fn share(text: &str) -> std::result::Result<f64, String> {
+    let number = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|it| it / 100.0),
+        None => text.trim().parse::<f64>(),
+    };
+    match number {
+        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        Ok(_) => Err("lies between 0 and 1: write 0.8 or 80%".to_owned()),
+        Err(_) => Err("not a number; write 0.8 or 80%".to_owned()),
+    }
+}
+
+impl GateArgs {
+    /// Whether there is anything to judge by.
+    pub fn is_set(&self) -> bool {
+        self.fail_under.is_some() || self.fail_on.is_some()
+    }
+
+    /// Judges evaluations that were waited for. A bad verdict (code 6) goes before a missing one
+    /// (16), and that before one that is not there yet (7): the first is certain.
+    pub fn judge(&self, rows: &[Value]) -> Result {
+        let failed: Vec<&Value> = rows.iter().filter(|row| word(row, "status") == "failed").collect();
+        let open: Vec<&Value> =
+            rows.iter().filter(|row| !matches!(word(row, "status"), "failed" | "complete")).collect();
+        let mut bad = Vec::new();
+        for row in rows.iter().filter(|row| word(row, "status") == "complete") {
+            bad.extend(self.verdict(row)?);
+        }
+        if !bad.is_empty() {
+            return Err(told(Exit::Failed, "not good enough", bad, rows.len()));
+        }
+        if !failed.is_empty() {
+            let whys = failed.iter().map(|row| named(row, word(row, "error"))).collect();
+            return Err(told(Exit::Unjudged, "without a score", whys, rows.len()));
+        }
+        if !open.is_empty() {
+            let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
+            let states = open.iter().map(|row| named(row, &format!("still {}", word(row, "status")))).collect();
+            let hint = format!("they go on; wait again: loupe evals wait {}", ids.join(" "));
+            return Err(told(Exit::TimedOut, "not done yet", states, rows.len()).hint(hint));
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a complete evaluation.
+    fn verdict(&self, row: &Value) -> Result<Option<String>> {
+        let score = row.get("score").and_then(Value::as_f64);
+        if let Some(bound) = self.fail_under {
+            match score {
+                Some(score) if score < bound => {
+                    return Ok(Some(named(row, &format!("{score} is below {bound}"))));
+                }
+                Some(_) => {}
+                // What has only a label can't be held against a number, and must not pass by it.
+                None => return Ok(Some(named(row, &format!("no score to hold against {bound}")))),
+            }
+        }
+        match (self.fail_on, word(row, "label")) {
+            (None, _) | (Some(_), "pass") | (Some(FailOn::Fail), "warn") => Ok(None),
+            (Some(_), label @ ("warn" | "fail")) => Ok(Some(named(row, &format!("the label is {label}")))),
+            (Some(_), label) => {
+                Err(CliError::usage(named(row, &format!("--fail-on knows no label `{label}`")))
+                    .hint("labels of an evaluator's own are not ranked; use --fail-under SCORE"))
+            }
+        }
+    }
+}
+
+fn named(row: &Value, what: &str) -> String {
+    format!("{}: {what}", word(row, "metric_name"))
+}
+
+/// One finding is the message; several are counted, and stand below it.
+fn told(exit: Exit, what: &str, findings: Vec<String>, of: usize) -> CliError {
+    match findings.as_slice() {
+        [one] if of == 1 => CliError::new(exit, one.clone()),
+        several => {
+            let mut error = CliError::new(exit, format!("{} of {of} evaluations {what}", several.len()));
+            error.detail = findings;
+            error
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn done(score: f64, label: &str) -> Value {
+        json!({"id": "e", "metric_name": "m", "status": "complete", "score": score, "label": label})
+    }
+
+    fn ends(gate: &GateArgs, rows: &[Value]) -> u8 {
+        gate.judge(rows).err().map_or(0, |error| error.exit.code())
+    }
+
+    #[test]
+    fn shares_are_numbers_from_0_to_1() {
+        for (text, number) in [("0.8", 0.8), ("80%", 0.8), (" 1 ", 1.0), ("0", 0.0)] {
+            assert_eq!(share(text), Ok(number), "{text}");
+        }
+        for text in ["", "8", "-0.1", "NaN", "101%", "high"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_bound_itself_passes() {
+        let gate = GateArgs { fail_under: Some(0.8), fail_on: None };
+        assert_eq!(ends(&gate, &[done(0.8, "pass"), done(0.9, "pass")]), 0);
+        let error = gate.judge(&[done(0.799, "pass")]).unwrap_err();
+        assert_eq!((error.exit, error.message.as_str()), (Exit::Failed, "m: 0.799 is below 0.8"));
+        assert_eq!(ends(&gate, &[json!({"status": "complete", "score": null, "label": "pass"})]), 6);
+    }
+
+    #[test]
+    fn a_label_of_its_own_is_not_ranked() {
+        let (fail, warn) = (
+            GateArgs { fail_under: None, fail_on: Some(FailOn::Fail) },
+            GateArgs { fail_under: None, fail_on: Some(FailOn::Warn) },
+        );
+        for (label, on_fail, on_warn) in [("pass", 0, 0), ("warn", 0, 6), ("fail", 6, 6), ("good", 2, 2)] {
+            let row = [done(0.6, label)];
+            assert_eq!((ends(&fail, &row), ends(&warn, &row)), (on_fail, on_warn), "{label}");
+        }
+    }
+
+    #[test]
+    fn what_is_certain_goes_first() {
+        let gate = GateArgs { fail_under: Some(0.5), fail_on: None };
+        let failed = json!({"metric_name": "m", "status": "failed", "error": "no key"});
+        let open = json!({"id": "e9", "metric_name": "m", "status": "pending"});
+        let bad = done(0.1, "fail");
+        assert_eq!(ends(&gate, &[open.clone(), failed.clone(), bad]), 6);
+        assert_eq!(ends(&gate, &[open.clone(), failed.clone()]), 16);
+        assert_eq!(gate.judge(&[failed]).unwrap_err().message, "m: no key");
+        let error = GateArgs::default().judge(&[open]).unwrap_err();
+        assert_eq!((error.exit, error.hint.unwrap().ends_with("loupe evals wait e9")), (Exit::TimedOut, true));
+    }
+}

@@ -1,0 +1,98 @@
+//! `loupe evals list`.
+
+use api::{
+    client::calls::{self, EvaluationFilter},
+    eval::{EvaluationContext, EvaluationStatus, EvaluatorType},
+};
+use clap::Args;
+
+use super::view::VIEW;
+use crate::{
+    commands::{
+        between::Between,
+        evaluators::metric,
+        listing::{PageArgs, list},
+    },
+    ctx::Ctx,
+    error::{CliError, Result},
+    find,
+};
+
+/// Arguments of `evals list`; the project is the one of `--project`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Of one trace: id, the last characters of a recent id, or an OpenTelemetry trace id
+    #[arg(long, value_name = "ID")]
+    trace: Option<String>,
+    /// By one evaluator
+    #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
+    metric: Option<String>,
+    /// By judges or by code: llm, rule
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<EvaluatorType>,
+    /// That are this far: pending, running, complete, failed
+    #[arg(long)]
+    status: Option<EvaluationStatus>,
+    /// With this label: pass, warn, fail, or an evaluator's own
+    #[arg(long)]
+    label: Option<String>,
+    /// Of traces as ingested or of remediated outputs: fresh, remediation
+    #[arg(long, value_name = "CONTEXT")]
+    eval_context: Option<EvaluationContext>,
+    /// That one rule asked for: its id, the last characters of it, or its metric
+    #[arg(long, value_name = "RULE")]
+    rule: Option<String>,
+    /// With at least this score
+    #[arg(long, value_name = "SCORE", value_parser = number, allow_hyphen_values = true)]
+    min_score: Option<f64>,
+    /// With at most this score
+    #[arg(long, value_name = "SCORE", value_parser = number, allow_hyphen_values = true)]
+    max_score: Option<f64>,
+    #[command(flatten)]
+    between: Between,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// A score; those that clients sent may lie beyond 1.
+fn number(text: &str) -> std::result::Result<f64, String> {
+    text.parse().ok().filter(|it: &f64| it.is_finite()).ok_or_else(|| "must be a number".to_owned())
+}
+
+/// Lists evaluations.
+pub async fn run(ctx: &mut Ctx, args: ListArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let ListArgs { trace, metric, kind, status, label, eval_context, rule, .. } = args;
+    let (from, to) = args.between.resolve()?;
+    if let (Some(min), Some(max)) = (args.min_score, args.max_score)
+        && max < min
+    {
+        return Err(CliError::usage(format!("--max-score: {max} is below --min-score {min}")));
+    }
+    let client = ctx.client()?;
+    let trace_id = match &trace {
+        Some(wanted) => Some(find::trace(&client, &ctx.settings, wanted).await?),
+        None => None,
+    };
+    let rule_id = match &rule {
+        Some(wanted) => Some(find::eval_rule(&client, &ctx.settings, wanted).await?),
+        None => None,
+    };
+    let project_id = find::current_project(&client, &ctx.settings).await?;
+    let filter = EvaluationFilter {
+        project_id,
+        trace_id,
+        metric_name: metric,
+        evaluator_type: kind,
+        status,
+        label,
+        context: eval_context,
+        rule_id,
+        from,
+        to,
+        min_score: args.min_score,
+        max_score: args.max_score,
+    };
+    let empty = if filter == EvaluationFilter::default() { "no evaluations" } else { "nothing matches" };
+    list(ctx, &client, &VIEW, args.page, empty, |page| calls::evaluations(&filter, page)).await
+}

@@ -1,0 +1,90 @@
+//! `loupe evals`: judgements of traces, and asking for them.
+
+pub mod bulk;
+pub mod gate;
+pub mod list;
+pub mod run;
+pub mod view;
+pub mod wait;
+
+use api::client::calls;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::{ctx::Ctx, error::Result, find};
+use view::VIEW;
+
+/// What each exit of a gate means, below the help of the commands that have one.
+const CODES: &str = "Ends with 0 when all is well, 6 when a verdict is below the bound or has the label, 16 when\nan evaluation failed and has no score, 7 when --for ran out.\n";
+
+/// Verbs of `evals`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List evaluations, newest first
+    #[command(
+        before_help = "Examples:\n  loupe evals list --label fail --from -24h\n  loupe evals list --trace c07b44d1\n  loupe evals list --metric faithfulness --max-score 0.5 --all -o csv > low.csv\n  loupe evals list --status failed --json --jq '.evaluations[].error' --raw\n"
+    )]
+    List(list::ListArgs),
+    /// Show one evaluation
+    #[command(
+        before_help = "Examples:\n  loupe evals get 5e1f09aa\n  loupe evals get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json --fields score,label,reasoning\n"
+    )]
+    Get(EvaluationArgs),
+    /// Judge a trace
+    #[command(
+        before_help = "Examples:\n  loupe evals run c07b44d1 --metric faithfulness --wait\n  loupe evals run \"$TRACE\" --metric faithfulness --wait --for 3m --fail-under 0.8\n  loupe evals run c07b44d1 --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --fail-on fail\n  loupe evals run c07b44d1 --metric json_schema_conformance --config schema.json --span 9d2b3c1a --wait\n",
+        after_help = CODES
+    )]
+    Run(run::RunArgs),
+    /// Wait for evaluations that were asked for
+    #[command(
+        before_help = "Examples:\n  loupe evals wait 5e1f09aa\n  loupe evals wait \"$FIRST\" \"$SECOND\" --for 3m --fail-on warn\n",
+        after_help = CODES
+    )]
+    Wait(wait::WaitForArgs),
+    /// Judge every trace that a filter selects
+    #[command(
+        before_help = "Examples:\n  loupe evals bulk --metric toxicity --filter 'tag:env=prod from:-1d' --wait\n  loupe evals bulk --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --model gpt-4o --from -7d\n  id=$(loupe evals bulk --metric pii_leakage --from yesterday -o id)\n",
+        after_help = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out. Without a filter it asks first.\n"
+    )]
+    Bulk(bulk::BulkArgs),
+    /// Show how far a bulk run or a backfill is
+    #[command(
+        before_help = "Examples:\n  loupe evals progress 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n  loupe evals progress \"$id\" --wait --for 30m\n"
+    )]
+    Progress(bulk::ProgressArgs),
+}
+
+/// An evaluation.
+#[derive(Debug, Args)]
+pub struct EvaluationArgs {
+    /// Id, or the last characters of a recent id
+    id: String,
+}
+
+/// Runs a verb of `evals`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    match command {
+        Command::List(args) => list::run(ctx, args).await,
+        Command::Get(args) => {
+            ctx.out.check(&VIEW)?;
+            let client = ctx.client()?;
+            let id = find::evaluation(&client, &ctx.settings, &args.id).await?;
+            let evaluation = client.value(&calls::evaluation(id)).await?;
+            show(ctx, &evaluation)
+        }
+        Command::Run(args) => run::run(ctx, args).await,
+        Command::Wait(args) => wait::run(ctx, args).await,
+        Command::Bulk(args) => bulk::run(ctx, args).await,
+        Command::Progress(args) => bulk::progress(ctx, args).await,
+    }
+}
+
+/// Shows an evaluation: whole for a person, else as a row.
+pub fn show(ctx: &mut Ctx, evaluation: &Value) -> Result {
+    if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
+        let text = view::sheet(evaluation, &ctx.out.style, ctx.out.columns);
+        return ctx.out.show(&text);
+    }
+    ctx.out.item(&VIEW, evaluation)
+}

@@ -1,0 +1,96 @@
+//! `loupe evals run`: one evaluation of one trace.
+
+use api::{
+    client::calls,
+    eval::{EvaluatorType, ModelTier, NewEvaluation},
+};
+use clap::Args;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    gate::GateArgs,
+    show,
+    view::{VIEW, word},
+    wait::{WaitArgs, ended, shown_then},
+};
+use crate::{
+    commands::{document, evaluators::metric},
+    ctx::Ctx,
+    error::{CliError, Result},
+    find,
+};
+
+/// Arguments of `evals run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Id, the last characters of a recent id, or an OpenTelemetry trace id
+    trace: String,
+    #[command(flatten)]
+    how: HowArgs,
+    /// Judge this span instead of the whole trace: its id, or the last characters of it
+    #[arg(long, value_name = "ID")]
+    span: Option<String>,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    gate: GateArgs,
+}
+
+/// How to judge.
+#[derive(Clone, Debug, Args)]
+pub struct HowArgs {
+    /// The evaluator, see `loupe evaluators list`
+    #[arg(long, value_name = "NAME", value_parser = metric(), hide_possible_values = true)]
+    pub metric: String,
+    /// For evaluators that offer both: llm or rule
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<EvaluatorType>,
+    /// Options of the evaluator, see `loupe evaluators get NAME`: a JSON object, a file with
+    /// one, or - for stdin
+    #[arg(long, value_name = "JSON|FILE|-")]
+    pub config: Option<String>,
+    /// The judge model: cheap or premium
+    #[arg(long, value_name = "TIER")]
+    pub tier: Option<ModelTier>,
+}
+
+/// Asks for an evaluation; with `--wait` shows how it ended, and judges it.
+pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let RunArgs { trace, how, span, wait, gate } = args;
+    let mut until = wait.until()?;
+    if until.is_none() && gate.is_set() {
+        until = Some(wait.limit.until()?);
+    }
+    let config = how.config.as_deref().map(|it| document::object("--config", it)).transpose()?;
+    let client = ctx.client()?;
+    let trace_id = find::trace(&client, &ctx.settings, &trace).await?;
+    let span_id = match span {
+        Some(span) => Some(find::span_id(&client, trace_id, &span).await?),
+        None => None,
+    };
+    let new = NewEvaluation {
+        trace_id,
+        metric_name: how.metric,
+        evaluator_type: how.kind.map(|it| it.to_string()),
+        config,
+        model_tier: how.tier.map(|it| it.to_string()),
+        span_id,
+    };
+    let Some(asked) = ctx.write(&client, &calls::evaluate(&new)).await? else {
+        return Ok(());
+    };
+    let Some(until) = until else {
+        let id = word(&asked, "id");
+        ctx.out.note(&format!("asked for {}; its result: loupe evals wait {id}", new.metric_name));
+        return show(ctx, &asked);
+    };
+    let id: Uuid = word(&asked, "id")
+        .parse()
+        .map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the answer has no id"))?;
+    let rows = ended(ctx, &client, &[id], until).await?;
+    let judged = gate.judge(&rows);
+    let shown = show(ctx, rows.first().unwrap_or(&Value::Null));
+    shown_then(shown, judged)
+}

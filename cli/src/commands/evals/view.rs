@@ -1,0 +1,173 @@
+//! How people read evaluations: as rows of a table, and one by one.
+
+use serde_json::Value;
+use tui::format;
+
+use crate::output::{
+    Column, View,
+    cell::{self, Cell, Style, Tone},
+    sheet::Sheet,
+};
+
+/// A table of evaluations.
+pub const VIEW: View = View {
+    plural: "evaluations",
+    id: "id",
+    columns: &[
+        Column::new("TIME", "created_at", |row, style| cell::time(row, "created_at", style)),
+        Column::new("S", "status", mark),
+        Column::new("METRIC", "metric_name", |row, style| cell::text(row, "metric_name", style)).elastic(),
+        Column::new("SCORE", "score", score).right(),
+        Column::new("LABEL", "label", label),
+        Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)).wide(),
+        Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style))
+            .optional(),
+        Column::new("WHY", "reasoning", why).elastic(),
+        Column::new("ERROR", "error", |row, style| cell::text(row, "error", style)).elastic().wide(),
+        Column::new("VERSION", "evaluator_version", |row, style| cell::text(row, "evaluator_version", style))
+            .wide(),
+        Column::new("CONTEXT", "context", |row, style| cell::text(row, "context", style)).wide(),
+        Column::new("JUDGE", "judge_model", |row, style| cell::text(row, "judge_model", style))
+            .elastic()
+            .wide(),
+        Column::new("COST", "cost", |row, style| cell::money(row, "cost", style)).right().wide(),
+        Column::new("DONE", "completed_at", |row, style| cell::time(row, "completed_at", style)).wide(),
+        Column::new("RULE", "rule_id", |row, style| cell::short_id(row, "rule_id", style)).wide(),
+        Column::new("SPAN", "span_id", |row, style| cell::short_id(row, "span_id", style)).wide(),
+        Column::new("TRACE", "trace_id", |row, style| cell::short_id(row, "trace_id", style)),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
+    ],
+    fields: &[
+        "id",
+        "trace_id",
+        "project_id",
+        "span_id",
+        "metric_name",
+        "evaluator_type",
+        "evaluator_version",
+        "status",
+        "context",
+        "score",
+        "label",
+        "reasoning",
+        "error",
+        "rule_id",
+        "bulk_id",
+        "source_action_id",
+        "original_evaluation_id",
+        "model_tier",
+        "judge_model",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost",
+        "created_at",
+        "completed_at",
+    ],
+};
+
+/// The columns that a trace's own page shows of its evaluations.
+pub const OF_TRACE: View = View {
+    columns: &[
+        Column::new("S", "status", mark),
+        Column::new("EVALUATION", "metric_name", |row, style| cell::text(row, "metric_name", style))
+            .elastic(),
+        Column::new("SCORE", "score", score).right(),
+        Column::new("LABEL", "label", label),
+        Column::new("WHY", "reasoning", why).elastic(),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
+    ],
+    ..VIEW
+};
+
+/// Good, doubtful, bad, or not known yet: by the label where there is one.
+pub fn mark(row: &Value, style: &Style) -> Cell {
+    let glyphs = &style.glyphs;
+    match (word(row, "status"), word(row, "label")) {
+        ("failed", _) | (_, "fail") => Cell::toned(glyphs.failed, Tone::Red),
+        (_, "warn") => Cell::toned(glyphs.worse, Tone::Yellow),
+        ("complete", _) => Cell::toned(glyphs.ok, Tone::Green),
+        _ => Cell::toned(glyphs.dot, Tone::Dim),
+    }
+}
+
+/// A score with three digits, which tells one that just fails from one that just passes.
+pub fn score(row: &Value, style: &Style) -> Cell {
+    let score = row.get("score").and_then(Value::as_f64);
+    score.map_or_else(|| cell::none(style), |it| Cell::plain(format!("{it:.3}")))
+}
+
+/// The label; where there is none yet, how far the evaluation is.
+pub fn label(row: &Value, style: &Style) -> Cell {
+    let tone = match (word(row, "status"), word(row, "label")) {
+        ("failed", _) | (_, "fail") => Tone::Red,
+        (_, "warn") => Tone::Yellow,
+        (_, "pass") => Tone::Green,
+        _ => Tone::Plain,
+    };
+    let shown = if word(row, "status") == "complete" { "label" } else { "status" };
+    Cell { tone, ..cell::text(row, shown, style) }
+}
+
+/// The reasoning; where there is none, why there is no score.
+fn why(row: &Value, style: &Style) -> Cell {
+    let name = if word(row, "error").is_empty() { "reasoning" } else { "error" };
+    cell::text(row, name, style)
+}
+
+/// One evaluation, or the result of a rule's test: what came out, why, and what it took.
+pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
+    let name = match word(row, "metric_name") {
+        "" => word(row, "evaluator_version"),
+        name => name,
+    };
+    let verdict = [score(row, style).text, label(row, style).text].join(" ");
+    let context = word(row, "context");
+    let words = [name, &verdict, word(row, "evaluator_type"), if context == "fresh" { "" } else { context }];
+    Sheet::new(style, columns)
+        .head(&mark(row, style), &words)
+        .line("id", word(row, "id"))
+        .line("trace", word(row, "trace_id"))
+        .line("span", word(row, "span_id"))
+        .line("rule", word(row, "rule_id"))
+        .line("evaluator", word(row, "evaluator_version"))
+        .line("asked", cell::timestamp(row, "created_at").map_or_else(String::new, |_| cell::date(row, "created_at", style).text))
+        .line("done", done(row, style))
+        .line("judge", judge(row))
+        .line("compared to", word(row, "original_evaluation_id"))
+        .line("action", word(row, "source_action_id"))
+        .line("reasoning", word(row, "reasoning"))
+        .toned("error", word(row, "error"), Tone::Red)
+        .text()
+}
+
+fn done(row: &Value, style: &Style) -> String {
+    let Some(done) = cell::timestamp(row, "completed_at") else { return String::new() };
+    let took = cell::timestamp(row, "created_at").map(|it| (done.micros() - it.micros()) / 1_000);
+    let took = took.map(|ms| format!(" ({})", format::latency(ms.max(0)))).unwrap_or_default();
+    cell::date(row, "completed_at", style).text + &took
+}
+
+/// The model that judged, with what it read, wrote and cost.
+fn judge(row: &Value) -> String {
+    let model = word(row, "judge_model");
+    if model.is_empty() {
+        return String::new();
+    }
+    let number = |name: &str| row.get(name).and_then(Value::as_i64).map(format::thousands);
+    let tokens = match (number("prompt_tokens"), number("completion_tokens")) {
+        (Some(read), Some(written)) => format!("{read} + {written} tokens"),
+        _ => String::new(),
+    };
+    let cost = row.get("cost").and_then(Value::as_f64).map(format::money).unwrap_or_default();
+    let tier = match word(row, "model_tier") {
+        "" => String::new(),
+        tier => format!("({tier})"),
+    };
+    let parts = [format!("{model} {tier}").trim_end().to_owned(), tokens, cost];
+    parts.iter().filter(|it| !it.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// A member that is a text; empty where it is absent.
+pub fn word<'a>(row: &'a Value, name: &str) -> &'a str {
+    row.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,97 @@
+//! One thing for a person: a line that names it, and what else is known, a labelled line each.
+
+use tui::text::{cut, wrap};
+
+use super::cell::{Cell, Style, Tone};
+
+/// Columns that a label takes, with the blanks around it.
+const LABEL: usize = 14;
+/// The narrowest that texts are wrapped to.
+const NARROWEST: usize = 20;
+
+/// A text that is built line by line; nothing in it can act on the terminal.
+pub struct Sheet {
+    style: Style,
+    columns: Option<usize>,
+    text: String,
+}
+
+impl Sheet {
+    /// An empty sheet for a terminal of so many columns.
+    pub fn new(style: &Style, columns: Option<usize>) -> Self {
+        Self { style: style.clone(), columns, text: String::new() }
+    }
+
+    /// The first line: a mark, and words two blanks apart, cut to the terminal.
+    pub fn head(mut self, mark: &Cell, words: &[&str]) -> Self {
+        let words: Vec<&str> = words.iter().copied().filter(|it| !it.is_empty()).collect();
+        let line = Cell::plain(words.join("  ")).text;
+        let mark = if mark.text.is_empty() {
+            String::new()
+        } else {
+            format!("{} ", self.style.paint(&mark.text, mark.tone))
+        };
+        let line = cut(&line, self.room(2), &self.style.glyphs);
+        self.text.push_str(&format!("{mark}{}\n", self.style.paint(&line, Tone::Bold)));
+        self
+    }
+
+    /// A labelled text, wrapped and never cut; line ends in it are kept. Nothing where it is empty.
+    pub fn line(self, label: &str, value: impl AsRef<str>) -> Self {
+        self.toned(label, value, Tone::Plain)
+    }
+
+    /// The same in a colour.
+    pub fn toned(mut self, label: &str, value: impl AsRef<str>, tone: Tone) -> Self {
+        let value = value.as_ref().trim_end();
+        if value.is_empty() {
+            return self;
+        }
+        let room = self.room(LABEL).max(NARROWEST);
+        let mut label = Some(label);
+        for line in value.lines() {
+            for part in wrap(&Cell::plain(line).text, room) {
+                let label = label.take().unwrap_or_default();
+                let part = self.style.paint(part.trim_end(), tone);
+                self.text.push_str(format!("  {label:<11} {part}").trim_end());
+                self.text.push('\n');
+            }
+        }
+        self
+    }
+
+    /// The whole text.
+    pub fn text(self) -> String {
+        self.text
+    }
+
+    fn room(&self, taken: usize) -> usize {
+        self.columns.map_or(usize::MAX / 4, |columns| columns.saturating_sub(taken))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tui::{text::width, theme::Glyphs};
+
+    use super::*;
+
+    fn style() -> Style {
+        Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() }
+    }
+
+    #[test]
+    fn texts_are_wrapped_below_their_beginning_and_can_not_act() {
+        let sheet = Sheet::new(&style(), Some(40))
+            .head(&Cell::plain("!"), &["faithfulness@1", "", "0.62"])
+            .line("id", "x")
+            .line("rule", "")
+            .line("reasoning", "one two three four five six\nseven\u{1b}[2J");
+        let wanted = "! faithfulness@1  0.62\n  id          x\n  reasoning   one two three four five\n              six\n              seven⟦ESC⟧[2J\n";
+        assert_eq!(sheet.text(), wanted);
+        for columns in 20..60 {
+            let text = Sheet::new(&style(), Some(columns)).head(&Cell::plain("!"), &["a long name of it"]);
+            assert!(width(text.text().trim_end()) <= columns);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! How a built-in is shown on the wire.
+
+use api::evaluator::Evaluator;
+
+use crate::definition::Definition;
+
+impl Definition {
+    /// The built-in as `GET /v1/evaluators` and the command line's own list show it.
+    pub fn described(&self) -> Evaluator {
+        let types = self.types();
+        Evaluator {
+            name: self.name.to_owned(),
+            display_name: self.display_name.to_owned(),
+            tags: self.tags.iter().map(|it| (*it).to_owned()).collect(),
+            evaluator_type: types[0],
+            evaluator_types: types.to_vec(),
+            description: self.description.to_owned(),
+            version: self.version.into(),
+            config_schema: (self.config_schema)(),
+            builtin: true,
+            rubric: None,
+            scale: None,
+            checks: None,
+            combine: None,
+            created_at: None,
+            updated_at: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::EvaluatorType;
+
+    use crate::builtin::ALL;
+
+    #[test]
+    fn every_built_in_is_described_and_names_the_type_that_it_usually_is() {
+        for definition in ALL {
+            let shown = definition.described();
+            let both = shown.evaluator_types.len() == 2;
+            assert_eq!(definition.rule().is_some(), both || shown.evaluator_type == EvaluatorType::Rule);
+            assert_eq!(shown.evaluator_type, definition.chosen(&Default::default()), "{}", shown.name);
+            assert!(shown.config_schema["type"] == "object" && !shown.description.is_empty());
+        }
+    }
+}
