@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     commands::{
-        api, audit, auth, completion, config, console, context, credentials, doctor, feedback, help, keys,
-        man, members, metrics, projects, sessions, spans, traces,
+        api, audit, auth, completion, config, console, context, credentials, doctor, evals, evaluators,
+        feedback, help, keys, man, members, metrics, projects, rules, sessions, spans, traces,
     },
     config::{Sourced, env::Env},
     error::{CliError, Result},
@@ -72,6 +72,16 @@ pub enum Command {
     /// Metrics of traces and of projects: show, project
     #[command(subcommand, alias = "metric")]
     Metrics(metrics::Command),
+    /// Judgements of traces: list, get, run, wait, bulk, progress
+    #[command(subcommand, alias = "eval")]
+    Evals(evals::Command),
+    /// What judges: list, get, create, update, delete
+    #[command(subcommand, alias = "evaluator")]
+    Evaluators(evaluators::Command),
+    /// Evaluators that run on every matching trace: create, list, get, update, enable, disable,
+    /// delete, test, backfill, decisions
+    #[command(subcommand, alias = "rule")]
+    Rules(rules::Command),
     /// What users and reviewers say of traces: add, list
     #[command(subcommand)]
     Feedback(feedback::Command),

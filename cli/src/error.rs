@@ -150,6 +150,12 @@ fn hint_for(answer: &ApiError) -> String {
         (402, "ingest_quota_exceeded") => {
             "`loupe auth status` shows what the month allows; nothing more is stored until it ends".into()
         }
+        (402, "eval_quota_exceeded") => {
+            "`loupe auth status` shows what the month allows; evaluations of type rule are not counted".into()
+        }
+        (402, "eval_rules_quota_exceeded") => {
+            "delete one (loupe rules list, loupe rules delete RULE) or take a larger plan".into()
+        }
         (402, "seat_limit_exceeded") => {
             "free a seat (loupe members remove MEMBER, as owner) or take a larger plan".into()
         }
@@ -170,6 +176,9 @@ fn hint_for(answer: &ApiError) -> String {
         (409, "idempotency_in_flight") => "the same request is still at work; repeat it in a moment".into(),
         (409, _) => "look at the present state first, then repeat if it still makes sense".into(),
         (422, "idempotency_key_reused") => "give each request a key of its own".into(),
+        (422, "judge_not_configured") => {
+            "the operator gives the server a key for judges; evaluators of type rule need none".into()
+        }
         (422, "provider_credentials_missing") => "store one: loupe credentials set PROVIDER".into(),
         (429, _) => {
             "wait for the next window, or ask for fewer requests; `loupe doctor` shows the limit".into()

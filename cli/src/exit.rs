@@ -60,6 +60,8 @@ exits! {
     RateLimited = 14, "rate limited, and the tries are used up (429)";
     /// The server's fault.
     ServerFault = 15, "a fault of the server, and the tries are used up (5xx)";
+    /// An evaluator could not judge.
+    Unjudged = 16, "an evaluation ended `failed`: there is no score to go by";
     /// Ctrl-C.
     Interrupted = 130, "Ctrl-C; also the normal end of `traces tail`";
     /// SIGTERM.

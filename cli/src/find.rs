@@ -3,8 +3,9 @@
 use api::{
     client::{
         Call, Client, Error,
-        calls::{self, Page},
+        calls::{self, EvaluationFilter, Page},
     },
+    eval_rule::EvalRule,
     filter::Filter,
     key::ApiKey,
     member::Member,
@@ -21,8 +22,8 @@ use crate::{
     exit::Exit,
 };
 
-/// Pages of traces that are searched for the end of an id.
-const TRACE_PAGES: usize = 10;
+/// Pages of a list that are searched for the end of an id.
+const RECENT_PAGES: usize = 10;
 /// The shortest end of an id that is looked for.
 const SHORTEST: usize = 4;
 /// The shortest start of a key that names it: `lp_` and four characters.
@@ -124,32 +125,93 @@ pub async fn trace_id(client: &Client, settings: &Settings, wanted: &str) -> Res
     if digits || wanted.parse::<Uuid>().is_ok() {
         return Ok(wanted.to_owned());
     }
-    let plausible = |c: char| c.is_ascii_hexdigit() || c == '-';
-    if wanted.len() < SHORTEST || !wanted.chars().all(plausible) {
-        let message = format!("`{wanted}` is not a trace id, nor the last characters of one");
-        return Err(CliError::usage(message).hint("ids are in the last column of `loupe traces list`"));
+    let hint = "ids are in the last column of `loupe traces list`";
+    let project = recent_project(client, settings, "a trace", wanted, hint).await?;
+    let call = |page: &Page| calls::traces(&Filter::default(), project, page);
+    Ok(recent(client, "trace", "traces", wanted, call).await?.to_string())
+}
+
+/// The same as an id: the two forms are the same 128 bits.
+pub async fn trace(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
+    let id = trace_id(client, settings, wanted).await?;
+    id.parse().map_err(|_| CliError::usage(format!("`{id}` is not a trace id")))
+}
+
+/// An evaluation by id, or by the end of the id of a recent one.
+pub async fn evaluation(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    let hint = "ids are in the last column of `loupe evals list`";
+    let project_id = recent_project(client, settings, "an evaluation", wanted, hint).await?;
+    let filter = EvaluationFilter { project_id, ..EvaluationFilter::default() };
+    recent(client, "evaluation", "evaluations", wanted, |page| calls::evaluations(&filter, page)).await
+}
+
+/// An eval rule by id, by the end of its id, or by its metric where one rule only has it.
+pub async fn eval_rule(client: &Client, settings: &Settings, wanted: &str) -> Result<Uuid> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
     }
     let project = current_project(client, settings).await?;
-    let mut found: Vec<String> = Vec::new();
+    let mut rules: Vec<EvalRule> =
+        rows(client, "eval_rules", |page| calls::eval_rules(project, page)).await?;
+    rules.retain(|it| it.metric_name == wanted || ends_with(&it.id, wanted));
+    match rules.as_slice() {
+        [rule] => Ok(rule.id),
+        [] => Err(missing("eval rule", wanted, 0).hint("see `loupe rules list`")),
+        several => {
+            let ids: Vec<String> = several.iter().map(|it| it.id.to_string()).collect();
+            Err(missing("eval rule", wanted, ids.len()).hint(format!("one of {}", ids.join(", "))))
+        }
+    }
+}
+
+/// The project among whose recent things an end of an id is looked for; refuses what is no such end.
+async fn recent_project(
+    client: &Client,
+    settings: &Settings,
+    kind: &str,
+    wanted: &str,
+    hint: &str,
+) -> Result<Option<Uuid>> {
+    let plausible = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if wanted.len() < SHORTEST || !wanted.chars().all(plausible) {
+        let message = format!("`{wanted}` is not {kind} id, nor the last characters of one");
+        return Err(CliError::usage(message).hint(hint));
+    }
+    current_project(client, settings).await
+}
+
+/// The one recent thing of a list whose id ends so.
+async fn recent<T>(
+    client: &Client,
+    kind: &str,
+    plural: &str,
+    wanted: &str,
+    call: impl Fn(&Page) -> Call<T>,
+) -> Result<Uuid> {
+    let mut found: Vec<Uuid> = Vec::new();
     let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
-    for _ in 0..TRACE_PAGES {
-        let list = client.call(&calls::traces(&Filter::default(), project, &page)).await?;
-        found.extend(
-            list.traces.iter().filter(|trace| ends_with(&trace.id, wanted)).map(|trace| trace.id.to_string()),
-        );
-        page.cursor = list.next_cursor.filter(|_| list.has_more);
+    for _ in 0..RECENT_PAGES {
+        let document = client.value(&call(&page)).await?;
+        let rows = document[plural].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ids = rows.iter().filter_map(|row| row.get("id")?.as_str()?.parse().ok());
+        found.extend(ids.filter(|id| ends_with(id, wanted)));
+        page.cursor = next_cursor(&document);
         if page.cursor.is_none() {
             break;
         }
     }
-    // A trace that moved while the pages were read stands on two of them.
+    // What moved while the pages were read stands on two of them.
     found.sort();
     found.dedup();
     match found.as_slice() {
-        [id] => Ok(id.clone()),
-        [] => Err(missing("recent trace", wanted, 0).hint("older traces need their whole id")),
+        [id] => Ok(*id),
+        [] => Err(missing(&format!("recent {kind}"), wanted, 0).hint("older ones need their whole id")),
         several => {
-            Err(missing("trace", wanted, several.len()).hint(format!("one of {}", several.join(", "))))
+            let ids: Vec<String> = several.iter().map(Uuid::to_string).collect();
+            Err(missing(kind, wanted, ids.len()).hint(format!("one of {}", ids.join(", "))))
         }
     }
 }

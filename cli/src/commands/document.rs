@@ -90,7 +90,7 @@ mod tests {
     fn what_is_wrong_names_the_flag_and_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = |content: &str| {
-            let path = dir.path().join("f");
+            let path = dir.path().join(format!("of-{}", content.len()));
             std::fs::write(&path, content).unwrap();
             path.to_str().unwrap().to_owned()
         };

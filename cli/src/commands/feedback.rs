@@ -10,7 +10,6 @@ use api::{
 };
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use uuid::Uuid;
 
 use super::between::Between;
 use crate::{
@@ -139,7 +138,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
         Command::List(args) => {
             let (from, to) = args.between.resolve()?;
             let trace_id = match &args.trace {
-                Some(wanted) => Some(trace(ctx, &client, wanted).await?),
+                Some(wanted) => Some(find::trace(&client, &ctx.settings, wanted).await?),
                 None => None,
             };
             let project_id = find::current_project(&client, &ctx.settings).await?;
@@ -151,7 +150,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
 
 async fn add(ctx: &mut Ctx, client: &Client, args: AddArgs) -> Result {
     let AddArgs { trace: wanted, external, label, comment, user, source, span, metadata } = args;
-    let trace_id = if external { None } else { Some(trace(ctx, client, &wanted).await?) };
+    let trace_id = if external { None } else { Some(find::trace(client, &ctx.settings, &wanted).await?) };
     let span_id = match (span, trace_id) {
         (None, _) => None,
         (Some(span), Some(trace)) => Some(find::span_id(client, trace, &span).await?),
@@ -177,9 +176,4 @@ async fn add(ctx: &mut Ctx, client: &Client, args: AddArgs) -> Result {
     let verb = if again { "Replaced by" } else { "Noted" };
     ctx.out.note(&format!("{} {verb} {label} on {wanted}", ctx.out.style.glyphs.ok));
     ctx.out.item(&VIEW, &said)
-}
-
-async fn trace(ctx: &Ctx, client: &Client, wanted: &str) -> Result<Uuid> {
-    let id = find::trace_id(client, &ctx.settings, wanted).await?;
-    id.parse().map_err(|_| CliError::usage(format!("`{id}` is not a trace id")))
 }

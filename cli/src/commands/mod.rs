@@ -10,6 +10,9 @@ pub mod console;
 pub mod context;
 pub mod credentials;
 pub mod doctor;
+pub mod document;
+pub mod evals;
+pub mod evaluators;
 pub mod feedback;
 pub mod help;
 pub mod keys;
@@ -18,6 +21,7 @@ pub mod man;
 pub mod members;
 pub mod metrics;
 pub mod projects;
+pub mod rules;
 pub mod secret_file;
 pub mod sessions;
 pub mod spans;
@@ -44,6 +48,9 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
             spans::search(ctx, args).await
         }
         Command::Metrics(command) => metrics::run(ctx, command).await,
+        Command::Evals(command) => evals::run(ctx, command).await,
+        Command::Evaluators(command) => evaluators::run(ctx, command).await,
+        Command::Rules(command) => rules::run(ctx, command).await,
         Command::Feedback(command) => feedback::run(ctx, command).await,
         Command::Audit(command) => audit::run(ctx, command).await,
         Command::Api(args) => api::run(ctx, args).await,

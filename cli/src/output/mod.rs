@@ -11,6 +11,7 @@ pub mod json;
 pub mod pager;
 pub mod pick;
 pub mod progress;
+pub mod sheet;
 pub mod table;
 pub mod view;
 
@@ -244,6 +245,12 @@ impl Out {
     pub fn progress(&self, what: &'static str, on_stdout: bool) -> Progress {
         let hidden = on_stdout && self.escapes;
         Progress::new(what, if hidden { Place::Nowhere } else { self.progress })
+    }
+
+    /// Tells what is waited for: one line on a terminal, and nothing in a log.
+    pub fn waiting(&self) -> Progress {
+        let drawn = self.progress == Place::Terminal;
+        Progress::new("", if drawn { Place::Terminal } else { Place::Nowhere })
     }
 
     /// Writes text that is already safe to show.

@@ -47,6 +47,12 @@ impl Progress {
     pub fn add(&mut self, count: usize, bytes: usize) {
         self.count += count;
         self.bytes += bytes;
+        let (what, count, bytes) = (self.what, self.count, self.bytes);
+        self.tell(|elapsed| sentence(what, count, bytes, elapsed));
+    }
+
+    /// Says where things stand, if that is due; `sentence` gets the time since the beginning.
+    pub fn tell(&mut self, sentence: impl FnOnce(Duration) -> String) {
         let due = match self.place {
             Place::Terminal if self.drawn => FRAME,
             Place::Terminal => PATIENCE,
@@ -57,7 +63,7 @@ impl Progress {
             return;
         }
         self.told = Instant::now();
-        let text = sentence(self.what, self.count, self.bytes, self.start.elapsed());
+        let text = sentence(self.start.elapsed());
         // Where stderr is closed there is nobody to tell.
         _ = match self.place {
             Place::Terminal => {

@@ -35,7 +35,7 @@ fn every_command_helps_completes_and_has_a_page() {
         assert!(page.exists(), "{line}");
         assert!(completion.contains(&format!("loupe__subcmd__{}", words.join("__subcmd__"))), "{line}");
     }
-    for noun in ["members", "credentials", "sessions", "audit", "config"] {
+    for noun in ["evals", "evaluators", "rules", "members", "credentials", "sessions", "audit", "config"] {
         assert!(list.lines().any(|line| line.starts_with(noun)), "{noun}");
     }
     assert!(stub.requests().is_empty());

@@ -9,7 +9,9 @@
 mod administration;
 mod auth;
 mod changes;
+mod evaluators;
 mod exporting;
+mod judging;
 mod looks;
 mod measuring;
 mod reading;

@@ -159,7 +159,8 @@ async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Resul
     let mut pause = first_pause();
     let mut progress = ctx.out.waiting();
     let bulk = loop {
-        let bulk = client.value(&calls::bulk(id)).await.map_err(|error| CliError::from(error).hint(&again))?;
+        let bulk =
+            client.value(&calls::bulk(id)).await.map_err(|error| CliError::from(error).hint(&again))?;
         if word(&bulk, "status") == "complete" || Instant::now() >= until {
             break bulk;
         }
@@ -168,9 +169,14 @@ async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Resul
             let (queued, failed) = (number("queued"), number("failed"));
             let done = number("complete") + failed;
             let percent = if queued > 0 { done * 100 / queued } else { 100 };
-            let failed = if failed > 0 { format!(", {} failed", format::thousands(failed)) } else { String::new() };
+            let failed =
+                if failed > 0 { format!(", {} failed", format::thousands(failed)) } else { String::new() };
             let elapsed = format::elapsed(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX));
-            format!("{percent} %: {} of {}{failed}, {elapsed}", format::thousands(done), format::thousands(queued))
+            format!(
+                "{percent} %: {} of {}{failed}, {elapsed}",
+                format::thousands(done),
+                format::thousands(queued)
+            )
         });
         pause = rest(pause, until).await;
     };

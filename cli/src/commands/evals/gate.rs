@@ -68,7 +68,8 @@ impl GateArgs {
         }
         if !open.is_empty() {
             let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
-            let states = open.iter().map(|row| named(row, &format!("still {}", word(row, "status")))).collect();
+            let states =
+                open.iter().map(|row| named(row, &format!("still {}", word(row, "status")))).collect();
             let hint = format!("they go on; wait again: loupe evals wait {}", ids.join(" "));
             return Err(told(Exit::TimedOut, "not done yet", states, rows.len()).hint(hint));
         }
@@ -170,6 +171,9 @@ mod tests {
         assert_eq!(ends(&gate, &[open.clone(), failed.clone()]), 16);
         assert_eq!(gate.judge(&[failed]).unwrap_err().message, "m: no key");
         let error = GateArgs::default().judge(&[open]).unwrap_err();
-        assert_eq!((error.exit, error.hint.unwrap().ends_with("loupe evals wait e9")), (Exit::TimedOut, true));
+        assert_eq!(
+            (error.exit, error.hint.unwrap().ends_with("loupe evals wait e9")),
+            (Exit::TimedOut, true)
+        );
     }
 }

@@ -130,7 +130,11 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .line("span", word(row, "span_id"))
         .line("rule", word(row, "rule_id"))
         .line("evaluator", word(row, "evaluator_version"))
-        .line("asked", cell::timestamp(row, "created_at").map_or_else(String::new, |_| cell::date(row, "created_at", style).text))
+        .line(
+            "asked",
+            cell::timestamp(row, "created_at")
+                .map_or_else(String::new, |_| cell::date(row, "created_at", style).text),
+        )
         .line("done", done(row, style))
         .line("judge", judge(row))
         .line("compared to", word(row, "original_evaluation_id"))

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use api::client::{
-    Client,
-    calls::{self},
-};
+use api::client::{Client, calls};
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -36,6 +33,7 @@ pub struct WaitArgs {
     /// Wait until it has ended
     #[arg(long)]
     pub wait: bool,
+    /// When waiting ends without a result.
     #[command(flatten)]
     pub limit: LimitArgs,
 }
@@ -59,7 +57,8 @@ impl LimitArgs {
     /// The moment at which waiting ends.
     pub fn until(&self) -> Result<Instant> {
         let limit = self.limit.as_deref().unwrap_or("10m");
-        let limit = duration(limit).map_err(|error| CliError { message: format!("--for: {error}"), ..error })?;
+        let limit =
+            duration(limit).map_err(|error| CliError { message: format!("--for: {error}"), ..error })?;
         let now = Instant::now();
         Ok(now.checked_add(limit).unwrap_or(now))
     }

@@ -1,12 +1,18 @@
 //! `loupe traces get`.
 
-use api::client::calls::{self, Page};
+use api::{
+    client::{
+        Client,
+        calls::{self, EvaluationFilter, Page},
+    },
+    page::MAX_LIMIT,
+};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::{VIEW, failed, tree};
 use crate::{
-    commands::listing::next_cursor,
+    commands::{evals::view::OF_TRACE, listing::next_cursor},
     ctx::Ctx,
     error::Result,
     find,
@@ -25,6 +31,9 @@ pub struct GetArgs {
     /// How to show the spans
     #[arg(long, value_enum, default_value_t = Spans::Tree)]
     spans: Spans,
+    /// Show its evaluations too
+    #[arg(long)]
+    evals: bool,
     /// Columns to use, in place of the terminal's
     #[arg(long, value_name = "N")]
     width: Option<usize>,
@@ -64,6 +73,9 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
     let client = ctx.client()?;
     let id = find::trace_id(&client, &ctx.settings, &args.id).await?;
     let mut trace = client.value(&calls::trace(&id)).await?;
+    if args.evals {
+        trace["evaluations"] = evaluations(&client, &trace).await?;
+    }
     if !ctx.out.format.is_table() || !ctx.global.fields.is_empty() {
         return ctx.out.item(&VIEW, &trace);
     }
@@ -92,7 +104,31 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
         Spans::None => {}
     }
     text.push_str(&events(&trace, &style));
+    let judged = trace.get("evaluations").and_then(Value::as_array).map(Vec::as_slice);
+    match judged {
+        Some([]) => text.push_str("  no evaluations\n"),
+        Some(rows) => text.push_str(&table::render(&OF_TRACE.chosen(&[], false), rows, &style, width)),
+        None => {}
+    }
     ctx.out.show(&text)
+}
+
+/// Every evaluation of a trace, newest first.
+async fn evaluations(client: &Client, trace: &Value) -> Result<Value> {
+    let trace_id = trace.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let filter = EvaluationFilter { trace_id, ..EvaluationFilter::default() };
+    let mut rows = Vec::new();
+    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
+    loop {
+        let mut document = client.value(&calls::evaluations(&filter, &page)).await?;
+        if let Some(Value::Array(more)) = document.get_mut(OF_TRACE.plural).map(Value::take) {
+            rows.extend(more);
+        }
+        page.cursor = next_cursor(&document);
+        if page.cursor.is_none() {
+            return Ok(Value::Array(rows));
+        }
+    }
 }
 
 /// The first line and what a person asks next.

@@ -41,7 +41,7 @@ pub enum Command {
     List(list::ListArgs),
     /// Show one trace and its spans
     #[command(
-        before_help = "Examples:\n  loupe traces get c07b44d1\n  loupe traces get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json\n"
+        before_help = "Examples:\n  loupe traces get c07b44d1\n  loupe traces get c07b44d1 --evals\n  loupe traces get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json\n"
     )]
     Get(get::GetArgs),
     /// Follow traces as they arrive
@@ -123,6 +123,7 @@ pub const VIEW: View = View {
         "control_loop_depth",
         "spans",
         "events",
+        "evaluations",
     ],
 };
 

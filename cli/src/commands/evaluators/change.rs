@@ -1,0 +1,183 @@
+//! `loupe evaluators create`, `update` and `delete`: a tenant's own evaluators.
+
+use api::{
+    client::calls,
+    eval::EvaluatorType,
+    evaluator::{Combine, EvaluatorChange, NewEvaluator},
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{scale, show, view::VIEW};
+use crate::{
+    commands::{document, report},
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    prompt,
+};
+
+/// What an evaluator is made of, as flags.
+#[derive(Debug, Default, Args)]
+pub struct PartArgs {
+    /// For llm: the judge's instructions, a text over {{input}}, {{output}}, {{documents}},
+    /// {{tools}}, {{metadata.KEY}} and {{config.KEY}}; a file, or - for stdin
+    #[arg(long, value_name = "FILE|-", conflicts_with = "checks")]
+    rubric: Option<String>,
+    /// For llm: what the judge answers with: 1..5, or good=1,fair=0.5,bad=0, or JSON; 0..1 if
+    /// nothing is given
+    #[arg(long, value_name = "SCALE", conflicts_with = "checks")]
+    scale: Option<String>,
+    /// For rule: a JSON array of checks, each an object with a `kind`; a file, or - for stdin
+    #[arg(long, value_name = "JSON|FILE|-")]
+    checks: Option<String>,
+    /// For rule: all checks have to hold, or any: all, any
+    #[arg(long, conflicts_with = "rubric")]
+    combine: Option<Combine>,
+    /// What it checks, in a sentence
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// The name shown
+    #[arg(long, value_name = "TEXT")]
+    display_name: Option<String>,
+    /// Categories, such as quality or safety; repeated or separated by commas
+    #[arg(long, value_name = "TAG", value_delimiter = ',')]
+    tag: Vec<String>,
+    /// JSON Schema of its options; a JSON object, a file, or - for stdin
+    #[arg(long, value_name = "JSON|FILE|-")]
+    config_schema: Option<String>,
+}
+
+/// Arguments of `evaluators create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// a-z, 0-9, _ and -, beginning with a letter; evaluations carry it as their metric
+    name: String,
+    /// llm or rule; follows from --rubric and --checks
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<EvaluatorType>,
+    #[command(flatten)]
+    parts: PartArgs,
+}
+
+/// Arguments of `evaluators update`. What is not given stays as it is.
+#[derive(Debug, Args)]
+pub struct UpdateArgs {
+    /// Name of an evaluator of your own
+    name: String,
+    #[command(flatten)]
+    parts: PartArgs,
+}
+
+/// The parts as they are sent.
+struct Parts {
+    rubric: Option<String>,
+    scale: Option<Value>,
+    checks: Option<Vec<Value>>,
+    combine: Option<String>,
+    config_schema: Option<serde_json::Map<String, Value>>,
+    tags: Option<Vec<String>>,
+}
+
+impl PartArgs {
+    /// Reads the files, before any request.
+    fn read(&self) -> Result<Parts> {
+        Ok(Parts {
+            rubric: self.rubric.as_deref().map(|it| document::text("--rubric", it)).transpose()?,
+            scale: self.scale.as_deref().map(scale::read).transpose()?,
+            checks: self.checks.as_deref().map(checks).transpose()?,
+            combine: self.combine.map(|it| it.to_string()),
+            config_schema: self
+                .config_schema
+                .as_deref()
+                .map(|it| document::object("--config-schema", it))
+                .transpose()?,
+            tags: (!self.tag.is_empty()).then(|| self.tag.clone()),
+        })
+    }
+}
+
+/// Reads checks; a single one need not stand in an array.
+fn checks(given: &str) -> Result<Vec<Value>> {
+    match document::value("--checks", given)? {
+        Value::Array(checks) => Ok(checks),
+        check @ Value::Object(_) => Ok(vec![check]),
+        _ => Err(CliError::usage("--checks: must be a JSON array of objects")
+            .hint("--checks '[{\"kind\": \"contains\", \"text\": \"order number\"}]'")),
+    }
+}
+
+/// Makes an evaluator.
+pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let parts = &args.parts;
+    let (judged, ruled) = (parts.rubric.is_some(), parts.checks.is_some());
+    let kind = match (args.kind, judged, ruled) {
+        (Some(EvaluatorType::Llm) | None, true, _) => EvaluatorType::Llm,
+        (Some(EvaluatorType::Rule) | None, _, true) => EvaluatorType::Rule,
+        (kind, ..) => {
+            let message = match kind {
+                Some(EvaluatorType::Llm) => "an evaluator of type llm needs a --rubric",
+                Some(EvaluatorType::Rule) => "an evaluator of type rule needs --checks",
+                None => "an evaluator needs a --rubric for a judge, or --checks for code",
+            };
+            return Err(CliError::usage(message).hint("examples: loupe evaluators create --help"));
+        }
+    };
+    let Parts { rubric, scale, checks, combine, config_schema, tags } = parts.read()?;
+    let new = NewEvaluator {
+        name: args.name.clone(),
+        display_name: args.parts.display_name,
+        tags,
+        evaluator_type: kind.to_string(),
+        description: args.parts.description,
+        config_schema,
+        rubric,
+        scale,
+        checks,
+        combine,
+    };
+    let client = ctx.client()?;
+    let made =
+        ctx.write(&client, &calls::create_evaluator(&new)).await.map_err(|error| match error.exit {
+            Exit::Conflict => error.hint(format!("change it: loupe evaluators update {}", args.name)),
+            _ => error,
+        })?;
+    let Some(made) = made else { return Ok(()) };
+    let name = &args.name;
+    ctx.out.note(&format!("{} Created {name}", ctx.out.style.glyphs.ok));
+    show(ctx, &made)
+}
+
+/// Changes what is given of an evaluator.
+pub async fn update(ctx: &mut Ctx, args: UpdateArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let Parts { rubric, scale, checks, combine, config_schema, tags } = args.parts.read()?;
+    let PartArgs { display_name, description, .. } = args.parts;
+    let change =
+        EvaluatorChange { display_name, tags, description, config_schema, rubric, scale, checks, combine };
+    if json!(change).as_object().is_some_and(|it| it.is_empty()) {
+        return Err(CliError::usage("nothing to change")
+            .hint("give --rubric, --scale, --checks, --description or another part"));
+    }
+    let client = ctx.client()?;
+    let Some(changed) = ctx.write(&client, &calls::update_evaluator(&args.name, &change)).await? else {
+        return Ok(());
+    };
+    let version = changed.get("version").and_then(Value::as_i64).unwrap_or_default();
+    ctx.out.note(&format!("{} Changed {}, now version {version}", ctx.out.style.glyphs.ok, args.name));
+    show(ctx, &changed)
+}
+
+/// Deletes an evaluator.
+pub async fn delete(ctx: &mut Ctx, name: &str) -> Result {
+    prompt::require_answer(ctx)?;
+    let client = ctx.client()?;
+    let what = format!("This deletes the evaluator {name}. Its evaluations stay; rules that run it stop.");
+    let typed = ctx.settings.context.protected.then_some(name);
+    prompt::confirm(ctx, &what, typed).await?;
+    if ctx.write(&client, &calls::delete_evaluator(name)).await?.is_none() {
+        return Ok(());
+    }
+    report(ctx, &format!("deleted {name}"), name, json!({ "name": name, "deleted": true }))
+}

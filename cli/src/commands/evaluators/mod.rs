@@ -1,0 +1,207 @@
+//! `loupe evaluators`: the built-in evaluators and a tenant's own.
+
+mod builtin;
+mod change;
+mod scale;
+mod view;
+
+use api::{
+    client::calls::{self, Page},
+    eval::EvaluatorType,
+    page::MAX_LIMIT,
+};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::{
+    commands::listing::next_cursor,
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+};
+pub use builtin::metric;
+use view::VIEW;
+
+/// The kinds of checks, below the help of the commands that take some.
+const CHECKS: &str = "Kinds of checks: regex, contains, json_schema, json_valid, length, latency_ms, cost_usd,\ntoken_count, tool_called. docs/evaluators.md lists what each takes.\n";
+
+/// Verbs of `evaluators`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the evaluators: the built-in ones, then your own
+    #[command(
+        before_help = "Examples:\n  loupe evaluators list\n  loupe evaluators list --tag safety\n  loupe evaluators list --own --json --jq '.evaluators[].name' --raw\n  loupe evaluators list --offline -o wide\n"
+    )]
+    List(ListArgs),
+    /// Show one evaluator: what it checks, its options, how it is called
+    #[command(
+        before_help = "Examples:\n  loupe evaluators get faithfulness\n  loupe evaluators get latency_threshold --json --jq .config_schema\n"
+    )]
+    Get(GetArgs),
+    /// Make an evaluator of your own: a rubric for a judge, or checks for code
+    #[command(
+        before_help = "Examples:\n  loupe evaluators create polite --rubric rubric.txt --scale 1..5\n  echo 'Does {{output}} name the order that {{input}} asks about?' |\n    loupe evaluators create names_order --rubric - --scale yes=1,no=0\n  loupe evaluators create no_promises --checks '[{\"kind\": \"regex\", \"pattern\": \"(?i)guarantee\", \"negate\": true}]'\n  loupe evaluators create quick --checks checks.json --combine any --tag performance\n",
+        after_help = CHECKS
+    )]
+    Create(change::CreateArgs),
+    /// Change an evaluator of your own, which makes a new version of it
+    #[command(
+        before_help = "Examples:\n  loupe evaluators update polite --rubric rubric.txt\n  loupe evaluators update quick --checks checks.json --description 'Short and quick'\n",
+        after_help = CHECKS
+    )]
+    Update(change::UpdateArgs),
+    /// Delete an evaluator of your own
+    #[command(
+        before_help = "Examples:\n  loupe evaluators delete polite\n  loupe evaluators delete polite --yes\n"
+    )]
+    Delete(NameArgs),
+}
+
+/// Where evaluators are looked up.
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// Ask no server: the built-in ones as this program knows them
+    #[arg(long)]
+    offline: bool,
+}
+
+/// Arguments of `evaluators list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Of this category: quality, safety, retrieval, cost, tool-use, performance, or one of yours
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// That offer this type: llm, rule
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<EvaluatorType>,
+    /// Your own only
+    #[arg(long, conflicts_with_all = ["builtin", "offline"])]
+    own: bool,
+    /// The built-in ones only
+    #[arg(long)]
+    builtin: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Arguments of `evaluators get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Its name
+    #[arg(value_parser = metric(), hide_possible_values = true)]
+    name: String,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// An evaluator of the tenant's own.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Name of an evaluator of your own
+    name: String,
+}
+
+/// Runs a verb of `evaluators`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    match command {
+        // These two can do without a server.
+        Command::List(args) => list(ctx, args).await,
+        Command::Get(args) => get(ctx, args).await,
+        Command::Create(args) => change::create(ctx, args).await,
+        Command::Update(args) => change::update(ctx, args).await,
+        Command::Delete(args) => change::delete(ctx, &args.name).await,
+    }
+}
+
+async fn list(ctx: &mut Ctx, args: ListArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let asked = if args.source.offline { offline() } else { rows(ctx).await };
+    let mut document = match asked {
+        Err(error) if !args.own && is_no_server(&error) => {
+            let which = "these are the built-in ones as this program knows them";
+            ctx.out.note(&format!("{}; {which}", error.message));
+            offline()?
+        }
+        asked => asked?,
+    };
+    if let Some(rows) = document.get_mut(VIEW.plural).and_then(Value::as_array_mut) {
+        rows.retain(|row| {
+            let tagged = args.tag.as_deref().is_none_or(|tag| view::list(row, "tags").contains(&tag));
+            let offered =
+                args.kind.is_none_or(|it| view::list(row, "evaluator_types").contains(&it.as_str()));
+            let owned = if view::is_builtin(row) { !args.own } else { !args.builtin };
+            tagged && offered && owned
+        });
+        if rows.is_empty() {
+            let hint = "no evaluators of your own yet; loupe evaluators create --help";
+            ctx.out.note(if args.own { hint } else { "nothing matches" });
+        }
+    }
+    ctx.out.list(&VIEW, document)
+}
+
+async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
+    ctx.out.check(&VIEW)?;
+    let known =
+        builtin::all()?.into_iter().find(|it| it.get("name").and_then(Value::as_str) == Some(&args.name));
+    let missing = || {
+        CliError::new(Exit::NotFound, format!("there is no evaluator `{}`", args.name))
+            .hint("their names: loupe evaluators list -o id")
+    };
+    if args.source.offline {
+        return show(ctx, &known.ok_or_else(missing)?);
+    }
+    let asked = match ctx.client() {
+        Ok(client) => client.value(&calls::evaluator(&args.name)).await.map_err(CliError::from),
+        Err(error) => Err(error),
+    };
+    match (asked, known) {
+        (Ok(evaluator), _) => show(ctx, &evaluator),
+        (Err(error), Some(known)) if is_no_server(&error) => {
+            ctx.out.note(&format!("{}; this is the built-in as this program knows it", error.message));
+            show(ctx, &known)
+        }
+        (Err(error), None) if error.exit == Exit::NotFound => {
+            Err(CliError { answer: error.answer, ..missing() })
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// Every evaluator of the server, as one document in the shape of a page.
+async fn rows(ctx: &Ctx) -> Result<Value> {
+    let client = ctx.client()?;
+    let mut rows = Vec::new();
+    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
+    loop {
+        let mut document = client.value(&calls::evaluators(&page)).await?;
+        match document.get_mut(VIEW.plural).map(Value::take) {
+            Some(Value::Array(more)) => rows.extend(more),
+            // What the page is not, the shape below the view shows.
+            _ => return Ok(document),
+        }
+        page.cursor = next_cursor(&document);
+        if page.cursor.is_none() {
+            document[VIEW.plural] = Value::Array(rows);
+            return Ok(document);
+        }
+    }
+}
+
+fn offline() -> Result<Value> {
+    Ok(json!({ VIEW.plural: builtin::all()?, "has_more": false, "next_cursor": null }))
+}
+
+/// Whether nobody answered, or there is nothing to sign in with. An answer that refuses is told.
+fn is_no_server(error: &CliError) -> bool {
+    error.exit == Exit::Unreachable || (error.exit == Exit::Unauthenticated && error.answer.is_none())
+}
+
+/// Shows an evaluator: whole for a person, else as a row.
+fn show(ctx: &mut Ctx, evaluator: &Value) -> Result {
+    if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
+        let text = view::sheet(evaluator, &ctx.out.style, ctx.out.columns);
+        return ctx.out.show(&text);
+    }
+    ctx.out.item(&VIEW, evaluator)
+}

@@ -1,0 +1,204 @@
+//! `loupe rules`: evaluators that run by themselves on every matching trace.
+
+mod change;
+mod view;
+
+use api::{
+    client::{Client, calls},
+    eval_rule::{NewBackfill, NewRuleTest},
+};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::{
+    commands::{
+        between::Between,
+        evals::{
+            bulk::follow,
+            view::{sheet as verdict, word},
+            wait::{WaitArgs, shown_then},
+        },
+        listing::{PageArgs, list},
+    },
+    ctx::Ctx,
+    error::{CliError, Result},
+    exit::Exit,
+    find,
+    output::cell::Cell,
+};
+use view::{DECISIONS, TEST, VIEW};
+
+/// Verbs of `rules`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a rule: an evaluator, and the traces that it judges
+    #[command(
+        before_help = "Examples:\n  loupe rules create -p checkout-bot --metric toxicity --type llm --sample-rate 10%\n  loupe rules create -p checkout-bot --metric latency_threshold --type rule --config '{\"max_latency_ms\": 2000}'\n  loupe rules create -p checkout-bot --metric json_schema_conformance --type rule --config schema.json --filter-name plan_trip --span-type llm\n  loupe rules create -p checkout-bot --metric faithfulness --type llm --tier premium --min-score-drop 0.05 --disabled\n"
+    )]
+    Create(change::CreateArgs),
+    /// List the rules, newest first
+    #[command(
+        before_help = "Examples:\n  loupe rules list\n  loupe rules list -p checkout-bot -o wide\n  loupe rules list --json --jq '.eval_rules[] | select(.paused_reason)'\n"
+    )]
+    List,
+    /// Show one rule
+    #[command(
+        before_help = "Examples:\n  loupe rules get toxicity\n  loupe rules get 5e1f09aa --json --fields config,filter\n"
+    )]
+    Get(RuleArgs),
+    /// Change what is given of a rule
+    #[command(
+        before_help = "Examples:\n  loupe rules update toxicity --sample-rate 50%\n  loupe rules update 5e1f09aa --config config.json --min-score-drop none\n  loupe rules update 5e1f09aa --filter-tag env:prod --filter-model none\n  loupe rules update 5e1f09aa --no-filter\n"
+    )]
+    Update(change::UpdateArgs),
+    /// Let a rule fire on new traces; a paused one tries again
+    #[command(before_help = "Examples:\n  loupe rules enable toxicity\n")]
+    Enable(RuleArgs),
+    /// Let a rule fire no more, and keep it
+    #[command(before_help = "Examples:\n  loupe rules disable toxicity\n")]
+    Disable(RuleArgs),
+    /// Delete a rule
+    #[command(
+        before_help = "Examples:\n  loupe rules delete toxicity\n  loupe rules delete 5e1f09aa --yes\n"
+    )]
+    Delete(RuleArgs),
+    /// Judge a trace by a rule and store nothing
+    #[command(
+        before_help = "Examples:\n  loupe rules test toxicity c07b44d1\n  loupe rules test 5e1f09aa c07b44d1 --json --fields decision,score,error\n",
+        after_help = "Ends with 16 when the evaluator could not judge; the score decides nothing here.\n"
+    )]
+    Test(TestArgs),
+    /// Run a rule over past traces
+    #[command(
+        before_help = "Examples:\n  loupe rules backfill toxicity --from -7d --wait\n  loupe rules backfill 5e1f09aa --from 2026-11-01 --to 2026-11-08\n",
+        after_help = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out.\n"
+    )]
+    Backfill(BackfillArgs),
+    /// Show what a rule did with traces, and why
+    #[command(
+        before_help = "Examples:\n  loupe rules decisions toxicity\n  loupe rules decisions toxicity --trace c07b44d1\n  loupe rules decisions 5e1f09aa --all -o csv > decisions.csv\n"
+    )]
+    Decisions(DecisionsArgs),
+}
+
+/// A rule.
+#[derive(Debug, Args)]
+pub struct RuleArgs {
+    /// Id, the last characters of it, or the metric where one rule only has it
+    rule: String,
+}
+
+/// Arguments of `rules test`.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// Id, the last characters of it, or the metric where one rule only has it
+    rule: String,
+    /// Id, the last characters of a recent id, or an OpenTelemetry trace id
+    trace: String,
+}
+
+/// Arguments of `rules backfill`.
+#[derive(Debug, Args)]
+pub struct BackfillArgs {
+    /// Id, the last characters of it, or the metric where one rule only has it
+    rule: String,
+    #[command(flatten)]
+    between: Between,
+    #[command(flatten)]
+    wait: WaitArgs,
+}
+
+/// Arguments of `rules decisions`.
+#[derive(Debug, Args)]
+pub struct DecisionsArgs {
+    /// Id, the last characters of it, or the metric where one rule only has it
+    rule: String,
+    /// On one trace: id, the last characters of a recent id, or an OpenTelemetry trace id
+    #[arg(long, value_name = "ID")]
+    trace: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// Runs a verb of `rules`.
+pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
+    let client = ctx.client()?;
+    match command {
+        Command::Create(args) => change::create(ctx, args).await,
+        Command::List => {
+            ctx.out.check(&VIEW)?;
+            let project = find::current_project(&client, &ctx.settings).await?;
+            let empty = "no rules; loupe rules create --help";
+            list(ctx, &client, &VIEW, PageArgs::whole(), empty, |page| calls::eval_rules(project, page)).await
+        }
+        Command::Get(args) => {
+            ctx.out.check(&VIEW)?;
+            let id = find::eval_rule(&client, &ctx.settings, &args.rule).await?;
+            let rule = client.value(&calls::eval_rule(id)).await?;
+            show(ctx, &rule)
+        }
+        Command::Update(args) => change::update(ctx, &client, args).await,
+        Command::Enable(args) => change::switch(ctx, &client, &args.rule, true).await,
+        Command::Disable(args) => change::switch(ctx, &client, &args.rule, false).await,
+        Command::Delete(args) => change::delete(ctx, &client, &args.rule).await,
+        Command::Test(args) => test(ctx, &client, &args).await,
+        Command::Backfill(args) => backfill(ctx, &client, &args).await,
+        Command::Decisions(args) => decisions(ctx, &client, args).await,
+    }
+}
+
+/// Shows a rule: whole for a person, else as a row.
+fn show(ctx: &mut Ctx, rule: &Value) -> Result {
+    if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
+        let text = view::sheet(rule, &ctx.out.style, ctx.out.columns);
+        return ctx.out.show(&text);
+    }
+    ctx.out.item(&VIEW, rule)
+}
+
+async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
+    ctx.out.check(&TEST)?;
+    let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
+    let trace_id = find::trace(client, &ctx.settings, &args.trace).await?;
+    let Some(result) = ctx.write(client, &calls::test_eval_rule(id, &NewRuleTest { trace_id })).await? else {
+        return Ok(());
+    };
+    let shown = if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
+        let style = ctx.out.style.clone();
+        let would = format!("{}: {}", word(&result, "decision"), word(&result, "detail"));
+        let text = verdict(&result, &style, ctx.out.columns)
+            + &crate::output::sheet::Sheet::new(&style, ctx.out.columns)
+                .line("on ingest", Cell::plain(would).text)
+                .text();
+        ctx.out.show(&text)
+    } else {
+        ctx.out.item(&TEST, &result)
+    };
+    let judged = match word(&result, "error") {
+        "" => Ok(()),
+        why => Err(CliError::new(Exit::Unjudged, format!("no score: {why}"))),
+    };
+    shown_then(shown, judged)
+}
+
+async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result {
+    let (from, to) = args.between.resolve()?;
+    let until = args.wait.until()?;
+    let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
+    let Some(started) = ctx.write(client, &calls::backfill_eval_rule(id, &NewBackfill { from, to })).await?
+    else {
+        return Ok(());
+    };
+    follow(ctx, client, &started, until).await
+}
+
+async fn decisions(ctx: &mut Ctx, client: &Client, args: DecisionsArgs) -> Result {
+    ctx.out.check(&DECISIONS)?;
+    let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
+    let trace = match &args.trace {
+        Some(wanted) => Some(find::trace(client, &ctx.settings, wanted).await?),
+        None => None,
+    };
+    let empty = "no decisions yet";
+    list(ctx, client, &DECISIONS, args.page, empty, |page| calls::rule_decisions(id, trace, page)).await
+}

@@ -1,0 +1,187 @@
+//! How people read eval rules and what they did.
+
+use serde_json::Value;
+
+use crate::{
+    commands::evals::view::{label, mark, score, word},
+    output::{
+        Column, View,
+        cell::{self, Cell, Style, Tone},
+        sheet::Sheet,
+    },
+};
+
+/// A table of rules.
+pub const VIEW: View = View {
+    plural: "eval_rules",
+    id: "id",
+    columns: &[
+        Column::new("STATE", "enabled", state),
+        Column::new("METRIC", "metric_name", |row, style| cell::text(row, "metric_name", style)).elastic(),
+        Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style)),
+        Column::new("TIER", "model_tier", |row, style| cell::text(row, "model_tier", style)).optional(),
+        Column::new("SAMPLE", "sample_rate", sample).right(),
+        Column::new("DROP", "min_score_drop", |row, style| cell::text(row, "min_score_drop", style))
+            .right()
+            .optional(),
+        Column::new("FILTER", "filter", |row, _| Cell::plain(filter(row))).elastic(),
+        Column::new("CONFIG", "config", |row, style| cell::text(row, "config", style)).elastic().wide(),
+        Column::new("PAUSED", "paused_reason", |row, style| cell::text(row, "paused_reason", style))
+            .elastic()
+            .wide(),
+        Column::new("PROJECT", "project_id", |row, style| cell::short_id(row, "project_id", style)).wide(),
+        Column::new("CHANGED", "updated_at", |row, style| cell::date(row, "updated_at", style)).wide(),
+        Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
+    ],
+    fields: &[
+        "id",
+        "project_id",
+        "metric_name",
+        "evaluator_type",
+        "config",
+        "enabled",
+        "model_tier",
+        "min_score_drop",
+        "filter",
+        "sample_rate",
+        "paused_reason",
+        "created_at",
+        "updated_at",
+    ],
+};
+
+/// A table of what a rule did with traces.
+pub const DECISIONS: View = View {
+    plural: "decisions",
+    id: "trace_id",
+    columns: &[
+        Column::new("TIME", "decided_at", |row, style| cell::time(row, "decided_at", style)),
+        Column::new("DECISION", "decision", decision),
+        Column::new("DETAIL", "detail", |row, style| cell::text(row, "detail", style)).elastic(),
+        Column::new("TRACE", "trace_id", |row, style| cell::short_id(row, "trace_id", style)),
+        Column::new("EVALUATION", "evaluation_id", |row, style| cell::short_id(row, "evaluation_id", style)),
+        Column::new("RULE", "rule_id", |row, style| cell::short_id(row, "rule_id", style)).wide(),
+    ],
+    fields: &["rule_id", "trace_id", "decision", "detail", "evaluation_id", "decided_at"],
+};
+
+/// What a rule says of one trace.
+pub const TEST: View = View {
+    plural: "tests",
+    id: "trace_id",
+    columns: &[
+        Column::new("S", "status", mark),
+        Column::new("DECISION", "decision", decision),
+        Column::new("SCORE", "score", score).right(),
+        Column::new("LABEL", "label", label),
+        Column::new("EVALUATOR", "evaluator_version", |row, style| {
+            cell::text(row, "evaluator_version", style)
+        }),
+        Column::new("REASONING", "reasoning", |row, style| cell::text(row, "reasoning", style)).elastic(),
+        Column::new("ERROR", "error", |row, style| cell::text(row, "error", style)).elastic(),
+        Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)).wide(),
+        Column::new("TRACE", "trace_id", |row, style| cell::short_id(row, "trace_id", style)),
+    ],
+    fields: &[
+        "trace_id",
+        "decision",
+        "detail",
+        "status",
+        "score",
+        "label",
+        "reasoning",
+        "error",
+        "evaluator_version",
+        "judge_model",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost",
+    ],
+};
+
+/// Whether it fires: `on`, `off`, or `paused` though it is enabled.
+fn state(row: &Value, _: &Style) -> Cell {
+    let enabled = row.get("enabled").and_then(Value::as_bool).unwrap_or_default();
+    match (enabled, word(row, "paused_reason")) {
+        (false, _) => Cell::toned("off", Tone::Dim),
+        (true, "") => Cell::toned("on", Tone::Green),
+        (true, _) => Cell::toned("paused", Tone::Yellow),
+    }
+}
+
+fn sample(row: &Value, style: &Style) -> Cell {
+    let rate = row.get("sample_rate").and_then(Value::as_f64);
+    rate.map_or_else(|| cell::none(style), |it| Cell::plain(format!("{} %", tidy(it * 100.0))))
+}
+
+/// A number without the digits that come of binary fractions.
+fn tidy(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn decision(row: &Value, style: &Style) -> Cell {
+    let tone = match word(row, "decision") {
+        "queued" => Tone::Green,
+        "quota" | "paused" => Tone::Yellow,
+        _ => Tone::Plain,
+    };
+    Cell { tone, ..cell::text(row, "decision", style) }
+}
+
+/// The filter as terms; `all` where it leaves every choice open.
+pub fn filter(row: &Value) -> String {
+    let members = row.get("filter").and_then(Value::as_object);
+    let terms: Vec<String> = members
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| format!("{name}:{}", cell::raw(Some(value))))
+        .collect();
+    if terms.is_empty() { "all".to_owned() } else { terms.join(" ") }
+}
+
+/// One rule, whole.
+pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
+    let paused = word(row, "paused_reason");
+    let state = state(row, style);
+    let config = row.get("config").filter(|it| it.as_object().is_none_or(|it| !it.is_empty()));
+    let drop = match row.get("min_score_drop").and_then(Value::as_f64) {
+        Some(drop) if drop > 0.0 => format!("smaller than {drop} raises no alert"),
+        _ => "any raises an alert".to_owned(),
+    };
+    let judge = match word(row, "evaluator_type") {
+        "llm" => format!("{} tier", word(row, "model_tier")),
+        _ => String::new(),
+    };
+    Sheet::new(style, columns)
+        .head(&state, &[word(row, "metric_name"), word(row, "evaluator_type")])
+        .line("id", word(row, "id"))
+        .line("project", word(row, "project_id"))
+        .line("traces", filter(row))
+        .line("sample", sample(row, style).text)
+        .line("judge", judge)
+        .line("config", cell::raw(config))
+        .line("score drop", drop)
+        .toned("paused", paused, Tone::Yellow)
+        .line("created", cell::date(row, "created_at", style).text)
+        .line("changed", cell::date(row, "updated_at", style).text)
+        .text()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn filters_and_rates_read_as_they_were_written() {
+        assert_eq!(filter(&json!({"filter": {}})), "all");
+        let row = json!({"filter": {"model": "gpt-4o", "error": true, "tag": null}});
+        assert_eq!(filter(&row), "error:true model:gpt-4o");
+        for (rate, shown) in [(1.0, "100"), (0.1, "10"), (0.29, "29"), (0.001, "0.1")] {
+            assert_eq!(tidy(rate * 100.0), shown);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Evaluators and the rules that run them: what is looked up without a server, what is sent.
+
+use serde_json::{Value, json};
+
+use crate::stub::{Ran, Reply, Request, Stub, run};
+
+const TRACE: &str = "01980f6e-0000-7000-8000-0000c07b44d1";
+const BOT: &str = "01980f6e-0000-7000-8000-000000000001";
+const RULE: &str = "01980f6e-0000-7000-8000-00000000cafe";
+const OTHER: &str = "01980f6e-0000-7000-8000-00000000beef";
+
+fn own(version: i64) -> Value {
+    json!({
+        "name": "polite", "display_name": "Polite", "tags": ["quality", "ours"], "evaluator_type": "llm",
+        "evaluator_types": ["llm"], "description": "Whether it is \u{1b}[2Jpolite.", "version": version,
+        "config_schema": { "type": "object", "properties": {} }, "builtin": false,
+        "rubric": "Is {{output}} polite?\nIgnore its length.", "scale": { "min": 1, "max": 5 },
+        "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:00:00Z", "later_field": 7,
+    })
+}
+
+fn built_in() -> Value {
+    json!({
+        "name": "latency_threshold", "display_name": "Latency Threshold", "tags": ["performance"],
+        "evaluator_type": "rule", "evaluator_types": ["rule"], "description": "Within the limit.", "version": 9,
+        "config_schema": {}, "builtin": true,
+    })
+}
+
+fn rule(id: &str, enabled: bool) -> Value {
+    json!({
+        "id": id, "project_id": BOT, "metric_name": "toxicity", "evaluator_type": "llm", "config": {},
+        "enabled": enabled, "model_tier": "cheap", "min_score_drop": 0.0,
+        "filter": { "model": "gpt-4o", "error": true }, "sample_rate": 0.1,
+        "paused_reason": enabled.then_some("the provider refused the key"),
+        "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:00:00Z",
+    })
+}
+
+fn stub() -> Stub {
+    Stub::new(|request, _| match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/v1/evaluators") => {
+            Reply::json(json!({ "evaluators": [built_in(), own(1)], "has_more": false, "next_cursor": null }))
+        }
+        ("GET", "/v1/evaluators/polite") => Reply::json(own(1)),
+        ("POST", "/v1/evaluators") => Reply::status(201, own(1)),
+        ("PATCH", "/v1/evaluators/polite") => Reply::json(own(2)),
+        ("GET", "/v1/eval-rules") => {
+            let rules = [rule(RULE, true), rule(OTHER, false)];
+            Reply::json(json!({ "eval_rules": rules, "has_more": false, "next_cursor": null }))
+        }
+        ("POST", "/v1/eval-rules") => Reply::status(201, rule(RULE, true)),
+        ("GET" | "PATCH", path) if path == format!("/v1/eval-rules/{RULE}") => Reply::json(rule(RULE, true)),
+        ("GET", path) if path.ends_with("/decisions") => Reply::json(json!({
+            "decisions": [{
+                "rule_id": RULE, "trace_id": TRACE, "decision": "sampled_out",
+                "detail": "the sample of 10 % leaves it out", "evaluation_id": null, "decided_at": null,
+            }],
+            "has_more": false, "next_cursor": null,
+        })),
+        ("POST", path) if path.ends_with("/test") => Reply::json(json!({
+            "trace_id": TRACE, "decision": "filtered", "detail": "the model is not gpt-4o", "status": "failed",
+            "score": null, "label": null, "reasoning": null, "error": "the trace has no output",
+            "evaluator_version": "toxicity@1", "judge_model": null, "prompt_tokens": null,
+            "completion_tokens": null, "cost": null,
+        })),
+        ("POST", path) if path.ends_with("/backfill") => {
+            Reply::status(202, json!({ "matched": 12, "queued": 10, "bulk_id": OTHER }))
+        }
+        ("DELETE", _) => Reply::status(204, Value::Null),
+        _ => Reply::error(404, "not_found"),
+    })
+}
+
+fn shown(stub: &Stub, args: &[&str]) -> Ran {
+    run(stub.loupe(args))
+}
+
+fn last(stub: &Stub) -> Request {
+    stub.requests().pop().unwrap()
+}
+
+fn body(stub: &Stub) -> Value {
+    serde_json::from_str(&last(stub).body).unwrap()
+}
+
+fn names(ran: &Ran) -> Vec<&str> {
+    ran.stdout.lines().collect()
+}
+
+#[test]
+fn the_list_is_the_servers_and_is_narrowed_here() {
+    let stub = stub();
+    for (args, wanted) in [
+        (&[][..], &["latency_threshold", "polite"][..]),
+        (&["--own"], &["polite"]),
+        (&["--builtin"], &["latency_threshold"]),
+        (&["--tag", "ours"], &["polite"]),
+        (&["--type", "rule"], &["latency_threshold"]),
+        (&["--tag", "safety"], &[]),
+    ] {
+        let ran = shown(&stub, &[&["evaluators", "list", "-o", "id"], args].concat());
+        assert_eq!((ran.code, names(&ran).as_slice()), (0, wanted), "{args:?}: {}", ran.stderr);
+    }
+    let document: Value =
+        serde_json::from_str(&shown(&stub, &["evaluators", "list", "--json"]).stdout).unwrap();
+    assert_eq!(document["evaluators"], json!([built_in(), own(1)]));
+}
+
+#[test]
+fn the_built_in_ones_are_known_without_a_server() {
+    let stub = stub();
+    let ran = run(stub.bare(&["evaluators", "list", "--offline", "--json"]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let known = document["evaluators"].as_array().unwrap();
+    let whole = |it: &Value| it["builtin"] == true && it["config_schema"]["type"] == "object";
+    assert!(known.iter().all(whole) && document["has_more"] == false, "{document}");
+    assert!(stub.requests().is_empty());
+
+    // No credential, and a server that is not there.
+    let ran = run(stub.bare(&["evaluators", "get", "latency_threshold", "-o", "table"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("max_latency_ms: integer, required"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("as this program knows it"), "{}", ran.stderr);
+    let args = ["evaluators", "list", "--url", "http://127.0.0.1:9", "--retries", "1", "-o", "id"];
+    let ran = shown(&stub, &args);
+    assert_eq!((ran.code, names(&ran).len()), (0, known.len()), "{}", ran.stderr);
+    assert!(ran.stderr.contains("as this program knows them"), "{}", ran.stderr);
+    assert!(stub.requests().is_empty());
+
+    assert_eq!(shown(&stub, &[&args[..], &["--own"]].concat()).code, 5);
+    for name in ["no_such", "polite"] {
+        assert_eq!(run(stub.bare(&["evaluators", "get", name, "--offline"])).code, 11);
+    }
+}
+
+#[test]
+fn an_answer_that_refuses_is_told_and_not_replaced() {
+    let stub = Stub::new(|_, _| Reply::error(401, "unauthorized"));
+    for args in [&["evaluators", "list"][..], &["evaluators", "get", "latency_threshold"]] {
+        let ran = shown(&stub, args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""));
+    }
+}
+
+#[test]
+fn an_evaluator_is_shown_whole_and_can_not_act() {
+    let ran = shown(&stub(), &["evaluators", "get", "polite", "-o", "table"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for line in [
+        "polite@1  Polite  llm",
+        "  checks      Whether it is ⟦ESC⟧[2Jpolite.",
+        "  rubric      Is {{output}} polite?",
+        "              Ignore its length.",
+        "  scale       {\"max\":5,\"min\":1}",
+        "  try it      loupe evals run TRACE --metric polite --wait",
+    ] {
+        assert!(ran.stdout.lines().any(|it| it == line), "{line}\n{}", ran.stdout);
+    }
+}
+
+#[test]
+fn an_evaluator_is_made_of_a_rubric_or_of_checks() {
+    let stub = stub();
+    let mut command = stub.loupe(&[
+        "evaluators",
+        "create",
+        "polite",
+        "--rubric",
+        "-",
+        "--scale",
+        "good=1,bad=0",
+        "--tag",
+        "quality,ours",
+        "--description",
+        "Whether it is polite.",
+        "-o",
+        "id",
+    ]);
+    command.write_stdin("Is {{output}} polite?\n");
+    let ran = run(command);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "polite\n"), "{}", ran.stderr);
+    assert_eq!(
+        body(&stub),
+        json!({
+            "name": "polite", "evaluator_type": "llm", "rubric": "Is {{output}} polite?\n",
+            "scale": { "levels": [{ "label": "good", "score": 1 }, { "label": "bad", "score": 0 }] },
+            "tags": ["quality", "ours"], "description": "Whether it is polite.",
+        })
+    );
+
+    std::fs::write(stub.dir.path().join("checks.json"), "[{\"kind\": \"json_valid\"}]").unwrap();
+    let args = ["evaluators", "create", "polite", "--checks", "checks.json", "--combine", "any"];
+    assert_eq!(shown(&stub, &args).code, 0);
+    assert_eq!(
+        body(&stub),
+        json!({ "name": "polite", "evaluator_type": "rule", "checks": [{ "kind": "json_valid" }], "combine": "any" })
+    );
+
+    let before = stub.requests().len();
+    for (wrong, said) in [
+        (&[][..], "needs a --rubric for a judge, or --checks"),
+        (&["--type", "llm", "--checks", "[]"], "of type llm needs a --rubric"),
+        (&["--type", "rule", "--rubric", "checks.json"], "of type rule needs --checks"),
+        (&["--checks", "7"], "--checks: 7: "),
+        (&["--rubric", "checks.json", "--scale", "5..1"], "is not a scale"),
+        (&["--rubric", "no-such-file"], "--rubric: no-such-file: "),
+    ] {
+        let ran = shown(&stub, &[&["evaluators", "create", "polite"], wrong].concat());
+        assert_eq!(ran.code, 2, "{wrong:?}");
+        assert!(ran.stderr.contains(said), "{wrong:?}: {}", ran.stderr);
+    }
+    assert_eq!(stub.requests().len(), before);
+}
+
+#[test]
+fn an_evaluator_is_changed_in_what_is_given_and_deleted_by_who_says_so() {
+    let stub = stub();
+    let ran = shown(&stub, &["evaluators", "update", "polite", "--description", "Polite?"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("now version 2"), "{}", ran.stderr);
+    assert_eq!(body(&stub), json!({ "description": "Polite?" }));
+    assert_eq!(shown(&stub, &["evaluators", "update", "polite"]).code, 2);
+
+    let before = stub.requests().len();
+    let ran = shown(&stub, &["evaluators", "delete", "polite"]);
+    assert_eq!((ran.code, stub.requests().len()), (2, before));
+    let ran = shown(&stub, &["evaluators", "delete", "polite", "--yes", "--json"]);
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.stdout).unwrap(),
+        json!({ "name": "polite", "deleted": true })
+    );
+    let taken = Stub::new(|_, _| Reply::error(409, "conflict"));
+    let ran = shown(&taken, &["evaluators", "create", "polite", "--checks", "[{\"kind\": \"json_valid\"}]"]);
+    assert_eq!(ran.code, 12);
+    assert!(ran.stderr.contains("loupe evaluators update polite"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_rule_is_made_with_all_that_was_said() {
+    let stub = stub();
+    let args = [
+        "rules",
+        "create",
+        "-p",
+        BOT,
+        "--metric",
+        "toxicity",
+        "--type",
+        "llm",
+        "--config",
+        "{\"threshold\": 0.9}",
+        "--tier",
+        "premium",
+        "--min-score-drop",
+        "0.05",
+        "--sample-rate",
+        "10%",
+        "--filter-model",
+        "gpt-4o",
+        "--filter-tag",
+        "env:prod",
+        "--filter-name",
+        "plan",
+        "--no-error",
+        "--span-type",
+        "llm",
+        "--disabled",
+    ];
+    let ran = shown(&stub, &args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is paused: the provider refused the key"), "{}", ran.stderr);
+    let filter =
+        json!({ "model": "gpt-4o", "tag": "env:prod", "name": "plan", "error": false, "span_type": "llm" });
+    assert_eq!(
+        body(&stub),
+        json!({
+            "project_id": BOT, "metric_name": "toxicity", "evaluator_type": "llm", "config": { "threshold": 0.9 },
+            "enabled": false, "model_tier": "premium", "min_score_drop": 0.05, "filter": filter,
+            "sample_rate": 0.1,
+        })
+    );
+    let before = stub.requests().len();
+    let ran = shown(&stub, &["rules", "create", "--metric", "toxicity", "--type", "llm"]);
+    assert_eq!((ran.code, stub.requests().len()), (2, before));
+    assert!(ran.stderr.contains("a rule belongs to a project"), "{}", ran.stderr);
+    let ran = shown(&stub, &[&args[..], &["-n", "--json"]].concat());
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["path"], "/v1/eval-rules");
+    assert_eq!(stub.requests().len(), before);
+}
+
+#[test]
+fn null_and_nothing_are_not_the_same_drop() {
+    let stub = stub();
+    shown(&stub, &["rules", "create", "-p", BOT, "--metric", "m", "--type", "rule"]);
+    assert_eq!(body(&stub).get("min_score_drop"), None);
+    shown(&stub, &["rules", "update", RULE, "--min-score-drop", "none"]);
+    assert_eq!(body(&stub), json!({ "min_score_drop": null }));
+    // What is below 0 is the server's to refuse, with its own sentence.
+    shown(&stub, &["rules", "update", RULE, "--min-score-drop", "-0.5"]);
+    assert_eq!(body(&stub), json!({ "min_score_drop": -0.5 }));
+}
+
+#[test]
+fn a_filter_is_changed_in_what_is_given() {
+    let stub = stub();
+    let ran = shown(&stub, &["rules", "update", RULE, "--filter-tag", "env:prod", "--filter-model", "none"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(body(&stub), json!({ "filter": { "tag": "env:prod", "error": true } }));
+    shown(&stub, &["rules", "update", RULE, "--no-filter", "--span-type", "tool"]);
+    assert_eq!(body(&stub), json!({ "filter": { "span_type": "tool" } }));
+    shown(&stub, &["rules", "update", RULE, "--no-filter"]);
+    assert_eq!(body(&stub), json!({ "filter": {} }));
+    assert_eq!(shown(&stub, &["rules", "update", RULE]).code, 2);
+}
+
+#[test]
+fn a_rule_is_found_by_the_end_of_its_id_and_by_a_metric_that_only_it_has() {
+    let stub = stub();
+    assert_eq!(shown(&stub, &["rules", "get", "0000cafe", "-o", "id"]).stdout, format!("{RULE}\n"));
+    let ran = shown(&stub, &["rules", "get", "toxicity"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains(RULE) && ran.stderr.contains(OTHER), "{}", ran.stderr);
+    assert_eq!(shown(&stub, &["rules", "get", "bias"]).code, 11);
+
+    let ran = shown(&stub, &["rules", "get", RULE, "-o", "table"]);
+    for line in [
+        "paused toxicity  llm",
+        "  traces      error:true model:gpt-4o",
+        "  sample      10 %",
+        "  paused      the provider refused the key",
+    ] {
+        assert!(ran.stdout.lines().any(|it| it == line), "{line}\n{}", ran.stdout);
+    }
+    let ran = shown(&stub, &["rules", "list", "-o", "table"]);
+    assert!(ran.stdout.contains("paused") && ran.stdout.contains("off"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_rule_is_switched_tested_backfilled_and_explained() {
+    let stub = stub();
+    for (verb, enabled) in [("enable", true), ("disable", false)] {
+        assert_eq!(shown(&stub, &["rules", verb, RULE]).code, 0);
+        assert_eq!((last(&stub).method.as_str(), body(&stub)), ("PATCH", json!({ "enabled": enabled })));
+    }
+    let ran = shown(&stub, &["rules", "test", RULE, TRACE, "-o", "table"]);
+    assert_eq!((ran.code, body(&stub)), (16, json!({ "trace_id": TRACE })));
+    assert!(ran.stdout.contains("on ingest   filtered: the model is not gpt-4o"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("no score: the trace has no output"), "{}", ran.stderr);
+
+    let args = ["rules", "backfill", RULE, "--from", "2026-11-01T00:00:00Z", "--json"];
+    let ran = shown(&stub, &args);
+    assert_eq!((ran.code, body(&stub)), (0, json!({ "from": "2026-11-01T00:00:00.000000Z" })));
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["queued"], 10);
+    assert!(ran.stderr.contains(&format!("loupe evals progress {OTHER}")), "{}", ran.stderr);
+
+    let ran = shown(&stub, &["rules", "decisions", RULE, "--trace", TRACE, "-o", "csv"]);
+    assert!(ran.stdout.contains(",sampled_out,the sample of 10 % leaves it out,"), "{}", ran.stdout);
+    assert_eq!(last(&stub).query, format!("trace_id={TRACE}&limit=50"));
+    let ran = shown(&stub, &["rules", "delete", RULE, "--json"]);
+    assert_eq!((ran.code, stub.count("DELETE")), (2, 0));
+    assert_eq!(shown(&stub, &["rules", "delete", RULE, "-y"]).code, 0);
+    assert_eq!(stub.count("DELETE"), 1);
+}
+
+#[test]
+fn completions_offer_the_built_in_metrics() {
+    let stub = stub();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(run(stub.bare(&["completion", shell])).stdout.contains("latency_threshold"), "{shell}");
+    }
+    // Twenty-five names would bury the help.
+    assert!(!run(stub.bare(&["evals", "list", "--help"])).stdout.contains("possible values: "));
+}

@@ -1,0 +1,380 @@
+//! Evaluations: asked for, waited for, listed, and what ends with which code.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::stub::{Ran, Reply, Request, Stub, run};
+
+const TRACE: &str = "01980f6e-0000-7000-8000-0000c07b44d1";
+const SPAN: &str = "01980f6e-0000-7000-8000-0000000000aa";
+const BOT: &str = "01980f6e-0000-7000-8000-000000000001";
+const EVAL: &str = "01980f6e-0000-7000-8000-00005e1f09aa";
+const RULE: &str = "01980f6e-0000-7000-8000-00000000cafe";
+const BULK: &str = "01980f6e-0000-7000-8000-00000000b01c";
+
+fn evaluation(status: &str, score: Value, label: Value) -> Value {
+    let failed = status == "failed";
+    json!({
+        "id": EVAL, "trace_id": TRACE, "project_id": BOT, "span_id": null, "metric_name": "faithfulness",
+        "evaluator_type": "llm", "evaluator_version": "faithfulness@1", "status": status, "context": "fresh",
+        "score": score, "label": label, "reasoning": (status == "complete").then_some("it is \u{1b}[2Jin the documents"),
+        "error": failed.then_some("the trace has no documents: send a retrieval span"), "rule_id": null,
+        "bulk_id": null, "source_action_id": null, "original_evaluation_id": null, "model_tier": "cheap",
+        "judge_model": "gpt-4o-mini", "prompt_tokens": 1812, "completion_tokens": 64, "cost": 0.0003,
+        "created_at": "2026-11-21T14:00:00.000000Z",
+        "completed_at": matches!(status, "complete" | "failed").then_some("2026-11-21T14:00:02.100000Z"),
+        "later_field": 7,
+    })
+}
+
+fn page(rows: &[Value]) -> Value {
+    json!({ "evaluations": rows, "has_more": false, "next_cursor": null })
+}
+
+/// A server whose evaluation ends as it is told after two looks.
+fn stub(last: Value) -> Stub {
+    let looks = std::sync::atomic::AtomicUsize::new(0);
+    Stub::new(move |request, _| match (request.method.as_str(), request.path.as_str()) {
+        ("POST", "/v1/eval") => Reply::status(202, evaluation("pending", Value::Null, Value::Null)),
+        ("GET", "/v1/eval") => Reply::json(page(std::slice::from_ref(&last))),
+        ("GET", path) if path.starts_with("/v1/eval/bulk/") => {
+            let seen = looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Reply::json(bulk(
+                if seen < 2 { "running" } else { "complete" },
+                i64::from(last["status"] == "failed"),
+            ))
+        }
+        ("GET", path) if path.starts_with("/v1/eval/") => {
+            let seen = looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Reply::json(if seen < 2 { evaluation("running", Value::Null, Value::Null) } else { last.clone() })
+        }
+        ("POST", "/v1/eval/bulk") => {
+            Reply::status(202, json!({ "matched": 1200, "queued": 1100, "bulk_id": BULK }))
+        }
+        ("GET", path) if path == format!("/v1/traces/{TRACE}") => {
+            let mut trace = crate::stub::trace(1);
+            trace["id"] = json!(TRACE);
+            trace["spans"] = json!([{
+                "id": SPAN, "trace_id": TRACE, "tenant_id": BOT, "created_at": "2026-11-21T14:00:00Z",
+                "name": "decide", "type": "llm", "start_time": "2026-11-21T14:00:00Z",
+            }]);
+            Reply::json(trace)
+        }
+        _ => Reply::error(404, "not_found"),
+    })
+}
+
+fn bulk(status: &str, failed: i64) -> Value {
+    let left = if status == "running" { 100 } else { 0 };
+    json!({
+        "bulk_id": BULK, "metric_name": "toxicity", "rule_id": null, "status": status, "matched": 1200,
+        "queued": 1100, "pending": left, "running": 0, "complete": 1100 - left - failed, "failed": failed,
+        "detail": "100 traces have one already", "created_at": "2026-11-21T14:00:00Z",
+    })
+}
+
+fn shown(stub: &Stub, args: &[&str]) -> Ran {
+    run(stub.loupe(args))
+}
+
+fn last(stub: &Stub) -> Request {
+    stub.requests().pop().unwrap()
+}
+
+fn body(request: &Request) -> Value {
+    serde_json::from_str(&request.body).unwrap()
+}
+
+#[test]
+fn an_evaluation_is_asked_for_with_all_that_was_said() {
+    let stub = stub(Value::Null);
+    std::fs::write(stub.dir.path().join("config.json"), "{\"threshold\": 0.9}").unwrap();
+    let args = ["evals", "run", TRACE, "--metric", "faithfulness", "--type", "llm", "--tier", "premium"];
+    let ran =
+        shown(&stub, &[&args[..], &["--config", "config.json", "--span", "000000aa", "-o", "id"]].concat());
+    assert_eq!((ran.code, ran.stdout), (0, format!("{EVAL}\n")), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("loupe evals wait {EVAL}")), "{}", ran.stderr);
+    assert_eq!(
+        body(&last(&stub)),
+        json!({
+            "trace_id": TRACE, "metric_name": "faithfulness", "evaluator_type": "llm",
+            "config": { "threshold": 0.9 }, "model_tier": "premium", "span_id": SPAN,
+        })
+    );
+
+    let mut command = stub.loupe(&["evals", "run", TRACE, "--metric", "own", "--config", "-", "--json"]);
+    command.write_stdin("{\"a\": 1}");
+    let ran = run(command);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["later_field"], 7);
+    assert_eq!(body(&last(&stub)), json!({ "trace_id": TRACE, "metric_name": "own", "config": { "a": 1 } }));
+}
+
+#[test]
+fn a_gate_waits_and_ends_by_the_verdict() {
+    let gate = ["evals", "run", TRACE, "--metric", "faithfulness", "--wait", "--for", "10s"];
+    for (status, score, label, bound, code, said) in [
+        ("complete", json!(0.8), "pass", &["--fail-under", "0.8"][..], 0, ""),
+        ("complete", json!(0.62), "warn", &["--fail-under", "80%"], 6, "faithfulness: 0.62 is below 0.8"),
+        ("complete", json!(0.62), "warn", &["--fail-on", "fail"], 0, ""),
+        ("complete", json!(0.62), "warn", &["--fail-on", "warn"], 6, "faithfulness: the label is warn"),
+        ("complete", json!(0.1), "fail", &[], 0, ""),
+        ("failed", Value::Null, "", &[], 16, "faithfulness: the trace has no documents"),
+        ("complete", json!(1), "good", &["--fail-on", "fail"], 2, "knows no label `good`"),
+    ] {
+        let label = if label.is_empty() { Value::Null } else { json!(label) };
+        let stub = stub(evaluation(status, score.clone(), label));
+        let ran = shown(&stub, &[&gate[..], bound, &["--json"]].concat());
+        assert_eq!(ran.code, code, "{status} {score} {bound:?}: {}", ran.stderr);
+        // What came out is printed whatever comes of it.
+        assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["score"], score);
+        let message = match code {
+            0 => String::new(),
+            _ => {
+                let error: Value = serde_json::from_str(&ran.stderr).unwrap();
+                error["error"]["message"].as_str().unwrap().to_owned()
+            }
+        };
+        assert!(message.contains(said) && message.is_empty() == said.is_empty(), "{message}");
+        assert_eq!((stub.count("POST"), stub.count("GET")), (1, 3), "{status} {score} {bound:?}");
+    }
+}
+
+#[test]
+fn a_bound_is_asked_for_in_order_to_wait() {
+    let stub = stub(evaluation("complete", json!(0.5), json!("fail")));
+    let ran = shown(&stub, &["evals", "run", TRACE, "--metric", "faithfulness", "--fail-under", "0.8"]);
+    assert_eq!((ran.code, stub.count("GET")), (6, 3), "{}", ran.stderr);
+    let before = stub.requests().len();
+    for bound in ["8", "high", "-0.1"] {
+        let argument = format!("--fail-under={bound}");
+        assert_eq!(shown(&stub, &["evals", "run", TRACE, "--metric", "m", &argument]).code, 2, "{bound}");
+    }
+    assert_eq!(stub.requests().len(), before);
+}
+
+#[test]
+fn waiting_ends_with_its_own_code_and_names_what_goes_on() {
+    let stub = Stub::new(|request, _| match request.method.as_str() {
+        "POST" => Reply::status(202, evaluation("pending", Value::Null, Value::Null)),
+        _ => Reply::json(evaluation("running", Value::Null, Value::Null)),
+    });
+    let start = Instant::now();
+    let ran = shown(&stub, &["evals", "run", TRACE, "--metric", "faithfulness", "--for", "400ms"]);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(ran.code, 7, "{}", ran.stderr);
+    assert!(ran.stderr.contains("still running") && ran.stderr.contains(&format!("loupe evals wait {EVAL}")));
+    assert!(ran.stdout.contains("running"), "{}", ran.stdout);
+
+    let stub = Stub::new(|request, _| match request.method.as_str() {
+        "POST" => Reply::status(202, evaluation("pending", Value::Null, Value::Null)),
+        _ => Reply::error(500, "internal"),
+    });
+    let ran = shown(&stub, &["evals", "run", TRACE, "--metric", "m", "--wait", "--retries", "1"]);
+    assert_eq!(ran.code, 15);
+    assert!(ran.stderr.contains(&format!("loupe evals wait {EVAL}")), "{}", ran.stderr);
+}
+
+#[test]
+fn several_are_waited_for_and_counted() {
+    let stub = stub(evaluation("complete", json!(0.3), json!("fail")));
+    // Once by its id, once by the end of it: one evaluation.
+    let ran = shown(&stub, &["evals", "wait", EVAL, "5e1f09aa", "--fail-on", "fail", "--json"]);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (document["evaluations"].as_array().unwrap().len(), &document["has_more"]),
+        (1, &json!(false))
+    );
+
+    let other = EVAL.replace("09aa", "09ab");
+    let ran = shown(&stub, &["evals", "wait", EVAL, &other, "--fail-under", "0.9"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (6, 3));
+    assert!(ran.stderr.starts_with("error: 2 of 2 evaluations not good enough\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_person_sees_verdict_and_reason_and_no_escape() {
+    let stub = stub(evaluation("complete", json!(0.62), json!("warn")));
+    let ran = shown(&stub, &["evals", "run", TRACE, "--metric", "faithfulness", "--wait", "-o", "table"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "! faithfulness  0.620 warn  llm");
+    for line in [
+        "  done        2026-11-21 14:00 (2.10s)",
+        "  judge       gpt-4o-mini (cheap), 1,812 + 64 tokens, $0.0003",
+        "  reasoning   it is ⟦ESC⟧[2Jin the documents",
+    ] {
+        assert!(lines.contains(&line), "{line}\n{}", ran.stdout);
+    }
+    let ran = shown(&stub, &["evals", "list", "-o", "table"]);
+    assert!(ran.stdout.contains("5e1f09aa") && !ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+    let ran = shown(&stub, &["evals", "get", "5e1f09aa", "--fields", "label,score", "-o", "csv"]);
+    assert_eq!(ran.stdout, "label,score\r\nwarn,0.62\r\n");
+}
+
+#[test]
+fn a_list_asks_for_every_filter() {
+    let stub = stub(evaluation("complete", json!(0.62), json!("warn")));
+    let args = [
+        "evals",
+        "list",
+        "--trace",
+        TRACE,
+        "--metric",
+        "faithfulness",
+        "--type",
+        "llm",
+        "--status",
+        "complete",
+        "--label",
+        "warn",
+        "--eval-context",
+        "fresh",
+        "--rule",
+        RULE,
+        "--from",
+        "2026-11-21T00:00:00Z",
+        "--to",
+        "2026-11-22T00:00:00Z",
+        "--min-score",
+        "0.1",
+        "--max-score",
+        "0.9",
+        "-p",
+        BOT,
+        "-L",
+        "5",
+    ];
+    assert_eq!(shown(&stub, &args).code, 0);
+    let request = last(&stub);
+    let mut query: Vec<&str> = request.query.split('&').collect();
+    query.sort_unstable();
+    assert_eq!(
+        query,
+        [
+            "context=fresh",
+            "evaluator_type=llm",
+            "from=2026-11-21T00%3A00%3A00.000000Z",
+            "label=warn",
+            "limit=5",
+            "max_score=0.9",
+            "metric_name=faithfulness",
+            "min_score=0.1",
+            &format!("project_id={BOT}"),
+            &format!("rule_id={RULE}"),
+            "status=complete",
+            "to=2026-11-22T00%3A00%3A00.000000Z",
+            &format!("trace_id={TRACE}"),
+        ]
+    );
+    let before = stub.requests().len();
+    for wrong in [
+        &["--min-score", "0.9", "--max-score", "0.1"][..],
+        &["--status", "done"],
+        &["--eval-context", "old"],
+        &["--min-score", "NaN"],
+    ] {
+        assert_eq!(shown(&stub, &[&["evals", "list"], wrong].concat()).code, 2, "{wrong:?}");
+    }
+    assert_eq!(stub.requests().len(), before);
+}
+
+#[test]
+fn many_are_asked_for_by_a_filter_and_followed() {
+    let stub = stub(evaluation("complete", json!(1), json!("pass")));
+    let args = [
+        "evals",
+        "bulk",
+        "--metric",
+        "toxicity",
+        "--filter",
+        "error:false latency:>=2s tag:env=prod",
+        "-p",
+        BOT,
+        "--wait",
+        "--json",
+    ];
+    let ran = shown(&stub, &args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), bulk("complete", 0));
+    assert!(ran.stderr.contains("1,200 traces, 1,100 evaluations queued"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("100 traces have one already"), "{}", ran.stderr);
+    let asked = stub.requests().into_iter().find(|it| it.method == "POST").unwrap();
+    assert_eq!(
+        body(&asked),
+        json!({
+            "metric_name": "toxicity",
+            "filter": { "error": false, "latency_min": 2000, "tag_key": "env", "tag_value": "prod", "project_id": BOT },
+        })
+    );
+
+    let ran = shown(&stub, &["evals", "progress", BULK, "-o", "csv", "--fields", "status,complete"]);
+    assert_eq!(ran.stdout, "status,complete\r\ncomplete,1100\r\n");
+}
+
+#[test]
+fn many_without_a_score_are_not_all_well() {
+    let stub = stub(evaluation("failed", Value::Null, Value::Null));
+    let args = ["evals", "bulk", "--metric", "toxicity", "--from", "-1d", "--wait", "-o", "id"];
+    let ran = shown(&stub, &args);
+    assert_eq!((ran.code, ran.stdout), (16, format!("{BULK}\n")));
+    assert!(ran.stderr.contains("1 of 1100 evaluations have no score"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("loupe evals list --metric toxicity --status failed"), "{}", ran.stderr);
+
+    let stub = self::stub(Value::Null);
+    let ran = shown(&stub, &["evals", "progress", BULK, "--for", "0s"]);
+    assert_eq!(ran.code, 7, "{}", ran.stderr);
+    assert!(ran.stderr.contains("100 of 1100 evaluations are not done yet"), "{}", ran.stderr);
+}
+
+#[test]
+fn every_trace_is_only_judged_by_somebody_who_says_so() {
+    let stub = stub(Value::Null);
+    let ran = shown(&stub, &["evals", "bulk", "--metric", "toxicity"]);
+    assert_eq!((ran.code, stub.requests().len()), (2, 0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
+    let ran = shown(&stub, &["evals", "bulk", "--metric", "toxicity", "--yes", "--json"]);
+    assert_eq!((ran.code, body(&last(&stub))), (0, json!({ "metric_name": "toxicity", "filter": {} })));
+}
+
+#[test]
+fn a_dry_run_asks_for_nothing() {
+    let stub = stub(Value::Null);
+    for args in [
+        &["evals", "run", TRACE, "--metric", "m", "--config", "{\"a\":1}", "--wait", "--fail-under", "1"][..],
+        &["evals", "bulk", "--metric", "m"],
+    ] {
+        let ran = shown(&stub, &[args, &["-n", "--json"]].concat());
+        let request: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(
+            (ran.code, &request["method"], &request["body"]["metric_name"]),
+            (0, &json!("POST"), &json!("m"))
+        );
+    }
+    assert!(stub.requests().is_empty());
+}
+
+#[test]
+fn a_config_is_read_before_anything_is_asked_for() {
+    let stub = stub(Value::Null);
+    for config in ["[1]", "{", "no-such-file.json"] {
+        let ran = shown(&stub, &["evals", "run", TRACE, "--metric", "m", "--config", config]);
+        assert_eq!(ran.code, 2, "{config}");
+        assert!(ran.stderr.contains("--config: "), "{}", ran.stderr);
+    }
+    assert!(stub.requests().is_empty());
+}
+
+#[test]
+fn a_trace_shows_its_scores() {
+    let stub = stub(evaluation("complete", json!(0.62), json!("warn")));
+    let ran = shown(&stub, &["traces", "get", TRACE, "--evals", "-o", "table"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("!  faithfulness  0.620  warn"), "{}", ran.stdout);
+    assert_eq!(last(&stub).query, format!("trace_id={TRACE}&limit=200"));
+    let ran = shown(&stub, &["traces", "get", TRACE, "--evals", "--json", "--jq", ".evaluations[0].score"]);
+    assert_eq!(ran.stdout, "0.62\n");
+    let ran = shown(&stub, &["traces", "get", TRACE, "--json"]);
+    assert!(!ran.stdout.contains("evaluations"), "{}", ran.stdout);
+}
