@@ -5,6 +5,7 @@
 //! On every evaluator 1.0 is good.
 
 pub mod builtin;
+pub mod custom;
 pub mod definition;
 mod described;
 pub mod judge;

@@ -1,10 +1,27 @@
 //! What is judged: a trace, or one span of it, as evaluators see it.
+//!
+//! A [`Subject`] is what the database has; [`Reading`] is what can be told from it, whichever
+//! convention its spans were sent in.
 
 use std::collections::BTreeMap;
 
 use api::SpanType;
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+mod calls;
+mod documents;
+mod json;
+mod messages;
+mod python;
+mod reading;
+mod tools;
+
+pub use calls::Call;
+pub use documents::Document;
+pub use messages::Message;
+pub use reading::Reading;
+pub use tools::Tool;
 
 /// A trace as evaluators see it. When one span was asked for, `name`, `input`, `output`, `error`,
 /// `model`, `latency_ms`, `cost`, the tokens and `metadata` are that span's, and `steps` begins

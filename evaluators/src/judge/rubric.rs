@@ -1,6 +1,7 @@
 //! What a judge is told to look at.
 
 /// A judge's instructions, written for one question.
+#[derive(Debug)]
 pub struct Rubric {
     /// The question, in one sentence.
     pub question: &'static str,
@@ -21,6 +22,7 @@ pub struct Rubric {
 }
 
 /// An anchor of the scale.
+#[derive(Debug)]
 pub struct Level {
     /// From 0.0 to 1.0.
     pub score: f64,
@@ -43,6 +45,27 @@ pub enum Need {
     Calls,
     /// Earlier exchanges of the session, or of the conversation in the input.
     Turns,
+}
+
+impl Need {
+    /// The name of its section and of its placeholder.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Documents => "documents",
+            Self::Tools => "tools",
+            Self::Calls => "calls",
+            Self::Turns => "turns",
+        }
+    }
+
+    /// By the name of its placeholder.
+    pub fn of_word(word: &str) -> Option<Self> {
+        const ALL: [Need; 6] =
+            [Need::Input, Need::Output, Need::Documents, Need::Tools, Need::Calls, Need::Turns];
+        ALL.into_iter().find(|it| it.word() == word)
+    }
 }
 
 /// A judge provider.

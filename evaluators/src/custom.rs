@@ -1,0 +1,3 @@
+//! Evaluators that tenants declare.
+
+pub mod llm;

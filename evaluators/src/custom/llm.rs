@@ -1,0 +1,164 @@
+//! A tenant's own judge: a template of instructions and a scale.
+//!
+//! A placeholder such as `{{output}}` is where the instructions speak of a part of the trace. It
+//! becomes the name of that part's section, and the part itself is shown behind the fence:
+//! nothing of a trace is ever spliced into instructions.
+
+use serde_json::Value;
+
+use crate::{
+    definition::ConfigProblem,
+    judge::{Instructions, Need, Part, Scale},
+};
+
+/// Characters of a template.
+const LONGEST: usize = 20_000;
+/// Parts that one template speaks of.
+const MOST_PARTS: usize = 50;
+/// Characters of a key of metadata or config.
+const LONGEST_KEY: usize = 100;
+
+const KNOWN: &str = "{{input}}, {{output}}, {{documents}}, {{tools}}, {{calls}}, {{turns}}, {{metadata.key}} \
+                     and {{config.key}}";
+
+/// Reads a template and a scale (see [`Scale::parse`]; none is 0 to 1).
+///
+/// What the template names has to be in a trace that is judged, unless the placeholder ends in
+/// `?`, as `{{documents?}}`. A template that names neither `{{input}}` nor `{{output}}` is shown
+/// both, the output being what has to be there.
+///
+/// # Errors
+/// All problems of both, with paths that begin with `rubric` and `scale`.
+pub fn compile(rubric: &str, scale: Option<&Value>) -> Result<Instructions, Vec<ConfigProblem>> {
+    let mut problems = Vec::new();
+    let scale = match scale.filter(|it| !it.is_null()).map(Scale::parse) {
+        None => Scale::UNIT,
+        Some(Ok(scale)) => scale,
+        Some(Err(found)) => {
+            problems.extend(found);
+            Scale::UNIT
+        }
+    };
+    match template(rubric) {
+        Ok((text, needs, uses)) if problems.is_empty() => {
+            Ok(Instructions::of_template(text, scale, needs, uses))
+        }
+        Ok(_) => Err(problems),
+        Err(found) => {
+            problems.splice(..0, found);
+            Err(problems)
+        }
+    }
+}
+
+type Template = (String, Vec<Part>, Vec<Part>);
+
+fn template(rubric: &str) -> Result<Template, Vec<ConfigProblem>> {
+    let wrong = |message: String| ConfigProblem::new("rubric", message);
+    if rubric.trim().is_empty() {
+        let message = format!("is required: the judge's instructions, with placeholders such as {KNOWN}");
+        return Err(vec![wrong(message)]);
+    }
+    if rubric.chars().count() > LONGEST {
+        return Err(vec![wrong(format!("has to be at most {LONGEST} characters long"))]);
+    }
+    let (mut text, mut needs, mut uses, mut problems) = (String::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut rest = rubric.trim();
+    while let Some((before, after)) = rest.split_once("{{") {
+        text.push_str(before);
+        let Some((inside, behind)) = after.split_once("}}") else {
+            problems.push(wrong("has a `{{` without its `}}`".to_owned()));
+            rest = "";
+            break;
+        };
+        rest = behind;
+        let (word, optional) = match inside.trim().strip_suffix('?') {
+            Some(word) => (word.trim_end(), true),
+            None => (inside.trim(), false),
+        };
+        match part(word) {
+            Some(part) => {
+                text.push_str(&format!("[section {}]", part.name()));
+                let list = if optional { &mut uses } else { &mut needs };
+                if !list.contains(&part) {
+                    list.push(part);
+                }
+            }
+            None => {
+                let shown: String = word.chars().take(LONGEST_KEY).collect();
+                problems.push(wrong(format!("has the unknown placeholder {{{{{shown}}}}}: use {KNOWN}")));
+            }
+        }
+    }
+    text.push_str(rest);
+    if needs.len() + uses.len() > MOST_PARTS {
+        problems.push(wrong(format!("names more than {MOST_PARTS} different parts")));
+    }
+    if !problems.is_empty() {
+        problems.truncate(10);
+        return Err(problems);
+    }
+    uses.retain(|it| !needs.contains(it));
+    let names = |need| {
+        let part = Part::Trace(need);
+        needs.contains(&part) || uses.contains(&part)
+    };
+    if !names(Need::Input) && !names(Need::Output) {
+        needs.push(Part::Trace(Need::Output));
+        uses.push(Part::Trace(Need::Input));
+    }
+    Ok((text, needs, uses))
+}
+
+/// The part that a placeholder names.
+fn part(word: &str) -> Option<Part> {
+    let key = |key: &str| {
+        let fits = (1..=LONGEST_KEY).contains(&key.len())
+            && key.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.'));
+        fits.then(|| key.to_owned())
+    };
+    match word.split_once('.') {
+        Some(("metadata", rest)) => key(rest).map(Part::Metadata),
+        Some(("config", rest)) => key(rest).map(Part::Config),
+        _ => Need::of_word(word).map(Part::Trace),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn placeholders_become_names_of_sections() {
+        let rubric = "Is {{ output }} polite, given {{input?}} and {{metadata.user.tier}}? Also {{output}}.";
+        let instructions = compile(rubric, None).unwrap();
+        assert_eq!(instructions.needs(), [Part::Trace(Need::Output), Part::Metadata("user.tier".to_owned())]);
+        assert_eq!(instructions.uses(), [Part::Trace(Need::Input)]);
+        assert_eq!(*instructions.scale(), Scale::UNIT);
+        assert_eq!(instructions.prefers(), None);
+    }
+
+    #[test]
+    fn a_plain_question_is_about_the_answer() {
+        let instructions = compile("Is the answer polite?", Some(&json!({"min": 1, "max": 5}))).unwrap();
+        assert_eq!(instructions.needs(), [Part::Trace(Need::Output)]);
+        assert_eq!(instructions.uses(), [Part::Trace(Need::Input)]);
+    }
+
+    #[test]
+    fn mistakes_are_told_all_at_once() {
+        let fields = |rubric: &str, scale: Value| -> Vec<String> {
+            let problems = compile(rubric, Some(&scale)).unwrap_err();
+            problems.into_iter().map(|it| format!("{} {}", it.field, it.message)).collect()
+        };
+        let found = fields("{{outptu}} {{metadata.}} {{metadata.a b}} {{", json!({"min": 1}));
+        assert_eq!(found.len(), 5, "{found:?}");
+        assert!(found[0].starts_with("rubric has the unknown placeholder {{outptu}}: use {{input}}"));
+        assert!(found[3].contains("without its `}}`") && found[4].starts_with("scale "), "{found:?}");
+        assert_eq!(fields("  ", json!(null)).len(), 1);
+        assert_eq!(fields(&"x".repeat(LONGEST + 1), json!(null)).len(), 1);
+        assert_eq!(fields(&"{{".repeat(5_000), json!(null)).len(), 1);
+    }
+}

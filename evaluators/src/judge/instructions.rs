@@ -1,0 +1,101 @@
+//! What a judge is told to do: a built-in's rubric, or a tenant's template.
+
+use super::{
+    rubric::{Prefers, Rubric},
+    scale::Scale,
+    section::Part,
+};
+
+/// A judge's instructions with the scale of its answer.
+#[derive(Clone, Debug)]
+pub struct Instructions {
+    task: Task,
+    scale: Scale,
+    needs: Vec<Part>,
+    uses: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+enum Task {
+    Rubric(&'static Rubric),
+    Template(String),
+}
+
+impl From<&'static Rubric> for Instructions {
+    fn from(rubric: &'static Rubric) -> Self {
+        Self {
+            task: Task::Rubric(rubric),
+            scale: Scale::UNIT,
+            needs: rubric.needs.iter().copied().map(Part::Trace).collect(),
+            uses: rubric.uses.iter().copied().map(Part::Trace).collect(),
+        }
+    }
+}
+
+impl Instructions {
+    /// Of a template whose placeholders have become names of sections (see
+    /// [`crate::custom::llm`]).
+    pub(crate) fn of_template(text: String, scale: Scale, needs: Vec<Part>, uses: Vec<Part>) -> Self {
+        Self { task: Task::Template(text), scale, needs, uses }
+    }
+
+    /// What the answer is read by.
+    pub fn scale(&self) -> &Scale {
+        &self.scale
+    }
+
+    /// What has to be there.
+    pub fn needs(&self) -> &[Part] {
+        &self.needs
+    }
+
+    /// What is shown as well when it is there.
+    pub fn uses(&self) -> &[Part] {
+        &self.uses
+    }
+
+    /// The provider whose models judge this best; none for a tenant's own.
+    pub fn prefers(&self) -> Option<Prefers> {
+        match self.task {
+            Task::Rubric(rubric) => Some(rubric.prefers),
+            Task::Template(_) => None,
+        }
+    }
+
+    /// Whether `config.rubric` and `config.language` are options of ours; a tenant's own
+    /// evaluator has the options that it declares, and no others.
+    pub(super) fn takes_options(&self) -> bool {
+        matches!(self.task, Task::Rubric(_))
+    }
+
+    /// The part of the system message that is about this question.
+    pub(super) fn task(&self) -> String {
+        match &self.task {
+            Task::Rubric(rubric) => written(rubric),
+            Task::Template(text) => format!("# Your task\n{text}\n"),
+        }
+    }
+}
+
+fn written(rubric: &Rubric) -> String {
+    let mut text = format!("# The question\n{}\n\n# How to come to an answer\n", rubric.question);
+    for (at, step) in rubric.steps.iter().enumerate() {
+        text.push_str(&format!("{}. {step}\n", at + 1));
+    }
+    let mut list = |title: &str, items: &[&str]| {
+        if !items.is_empty() {
+            text.push_str(&format!("\n# {title}\n"));
+            for item in items {
+                text.push_str(&format!("- {item}\n"));
+            }
+        }
+    };
+    list("What counts against it", rubric.counts);
+    list("What does not", rubric.ignores);
+    text.push_str("\n# The scale\n");
+    for level in rubric.levels {
+        text.push_str(&format!("- {}: {}\n", level.score, level.meaning));
+    }
+    text.push_str("Take a number between two of these only where the text lies between them.\n");
+    text
+}

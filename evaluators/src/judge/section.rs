@@ -1,0 +1,236 @@
+//! The sections of data that a judge is shown, and how the room is shared among them.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{fence::Fence, rubric::Need};
+use crate::{
+    subject::{Reading, Subject},
+    verdict::Unjudged,
+};
+
+/// A part of a question that is data.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A part of the trace.
+    Trace(Need),
+    /// A value of the trace's metadata, by its key or the dotted path to it.
+    Metadata(String),
+    /// An option of the evaluation's config.
+    Config(String),
+}
+
+impl Part {
+    /// The section's name.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Trace(need) => need.word().to_owned(),
+            Self::Metadata(key) => format!("metadata.{key}"),
+            Self::Config(key) => format!("config.{key}"),
+        }
+    }
+
+    fn weight(&self) -> usize {
+        match self {
+            Self::Trace(Need::Documents) => 4,
+            Self::Trace(Need::Input | Need::Output) => 3,
+            Self::Trace(Need::Calls | Need::Turns) => 2,
+            Self::Trace(Need::Tools) | Self::Metadata(_) | Self::Config(_) => 1,
+        }
+    }
+}
+
+/// Items that are shown under one name.
+pub(super) struct Section<'a> {
+    name: String,
+    /// How much of the room it gets beside others that want more than they can have.
+    pub(super) weight: usize,
+    items: Vec<Cow<'a, str>>,
+    /// Of too many items, the last matter most.
+    newest: bool,
+}
+
+/// Fewer characters of an item say nothing; rather fewer items.
+const SHORTEST_ITEM: usize = 160;
+/// Characters that the lines around a section or a note take, over the token.
+const EDGES: usize = 200;
+
+impl Section<'_> {
+    /// Characters that it would take whole, or a few more; counted no further than needed.
+    pub(super) fn size(&self) -> usize {
+        self.items.iter().map(|it| size(it)).fold(EDGES, usize::saturating_add)
+    }
+
+    pub(super) fn write(&self, fence: &mut Fence<'_>, most: usize) {
+        fence.open(&self.name);
+        let room = most.saturating_sub(EDGES);
+        let fits = (room / SHORTEST_ITEM).max(1);
+        let left_out = self.items.len().saturating_sub(fits);
+        let items =
+            if self.newest { &self.items[left_out..] } else { &self.items[..self.items.len() - left_out] };
+        if left_out > 0 && self.newest {
+            fence.note(&format!("{left_out} earlier ones left out"));
+        }
+        let sizes: Vec<usize> = items.iter().map(|it| size(it)).collect();
+        for (item, most) in items.iter().zip(shares(&sizes, &vec![1; sizes.len()], room)) {
+            fence.data(item, most);
+        }
+        if left_out > 0 && !self.newest {
+            fence.note(&format!("{left_out} more left out"));
+        }
+        fence.close(&self.name);
+    }
+}
+
+/// Characters that a text takes whole when quoted, or a few more.
+fn size(text: &str) -> usize {
+    let lines = text.bytes().take(super::MOST_SHOWN).filter(|it| *it == b'\n').count();
+    EDGES.saturating_add(text.len()).saturating_add(2 * lines)
+}
+
+/// The section of a part; none when the trace lacks it. `beside_turns`: earlier turns have a
+/// section of their own.
+pub(super) fn of<'a>(
+    part: &Part,
+    beside_turns: bool,
+    subject: &'a Subject,
+    reading: &'a Reading,
+    config: &Map<String, Value>,
+) -> Option<Section<'a>> {
+    let items: Vec<Cow<'a, str>> = match part {
+        Part::Trace(Need::Input) if beside_turns => {
+            reading.last_input().into_iter().map(Cow::Borrowed).collect()
+        }
+        Part::Trace(Need::Input) => reading.input().into_iter().map(Cow::Borrowed).collect(),
+        Part::Trace(Need::Output) => reading.output().into_iter().map(Cow::Borrowed).collect(),
+        Part::Trace(Need::Documents) => reading.documents().iter().map(|it| it.to_string().into()).collect(),
+        Part::Trace(Need::Tools) => reading.tools().iter().map(|it| it.to_string().into()).collect(),
+        Part::Trace(Need::Calls) => reading.calls().iter().map(|it| it.to_string().into()).collect(),
+        Part::Trace(Need::Turns) => reading.turns().iter().map(|it| it.to_string().into()).collect(),
+        Part::Metadata(path) => found(&subject.metadata, path).into_iter().map(text).collect(),
+        Part::Config(path) => {
+            found(config, path).map(|it| Cow::Owned(text(it).into_owned())).into_iter().collect()
+        }
+    };
+    let items: Vec<Cow<'a, str>> = items.into_iter().filter(|it| !it.trim().is_empty()).collect();
+    if items.is_empty() {
+        return None;
+    }
+    let newest = *part == Part::Trace(Need::Turns);
+    Some(Section { name: part.name(), weight: part.weight(), items, newest })
+}
+
+/// The value under a key, or at the end of a dotted path.
+fn found<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    if let Some(value) = object.get(path) {
+        return Some(value).filter(|it| !it.is_null());
+    }
+    let (key, rest) = path.split_once('.')?;
+    found(object.get(key)?.as_object()?, rest)
+}
+
+fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// Why there is no such section, and what to send.
+pub(super) fn missing(part: &Part, subject: &Subject) -> Unjudged {
+    let why = match part {
+        Part::Trace(Need::Input) => {
+            "the trace has no input: send `input` with the trace, or on its root span".to_owned()
+        }
+        Part::Trace(Need::Output) if subject.error.is_some() => {
+            "the trace has no output, since it ended in an error: judge traces that answered (a rule's \
+             filter `error: false` selects them)"
+                .to_owned()
+        }
+        Part::Trace(Need::Output) => {
+            "the trace has no output: send `output` with the trace, or on its root span".to_owned()
+        }
+        Part::Trace(Need::Documents) => {
+            "the trace has no retrieved documents: send a span of type `retrieval` \
+                                         whose output is the JSON list of what was found, or the list as \
+                                         `metadata.documents` of the trace"
+                .to_owned()
+        }
+        Part::Trace(Need::Tools) => "the trace does not say which tools were offered: send the request's \
+                                     `tools` in the input of the span that calls the model, or as \
+                                     `metadata.tools` of the trace"
+            .to_owned(),
+        Part::Trace(Need::Calls) => {
+            "the trace has no tool calls: send a span of type `tool` for each, or the \
+                                     model's answer with its `tool_calls` as the output of its span"
+                .to_owned()
+        }
+        Part::Trace(Need::Turns) => {
+            "the trace has no earlier turns: give the traces of a conversation the same \
+                                     `session_id`, or send the whole list of messages as `input`"
+                .to_owned()
+        }
+        Part::Metadata(key) => {
+            format!("the trace's metadata has no `{key}`, which the rubric is about: send it with the trace")
+        }
+        Part::Config(key) => {
+            format!(
+                "the config has no `{key}`, which the rubric is about: set it in the evaluation's `config`"
+            )
+        }
+    };
+    Unjudged::new(why)
+}
+
+/// Shares `room` by weight. Nobody gets more than they want; what they leave is for the others.
+pub(super) fn shares(wanted: &[usize], weights: &[usize], room: usize) -> Vec<usize> {
+    let mut given = vec![0; wanted.len()];
+    let mut open: Vec<usize> = (0..wanted.len()).collect();
+    let mut left = room;
+    loop {
+        let total: usize = open.iter().map(|it| weights[*it]).sum();
+        if total == 0 {
+            return given;
+        }
+        let (content, greedy): (Vec<usize>, Vec<usize>) =
+            open.iter().partition(|it| wanted[**it] <= left * weights[**it] / total);
+        if content.is_empty() {
+            for it in greedy {
+                given[it] = left * weights[it] / total;
+            }
+            return given;
+        }
+        for it in content {
+            given[it] = wanted[it];
+            left -= wanted[it];
+        }
+        open = greedy;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_is_shared_by_weight_and_nothing_is_wasted() {
+        assert_eq!(shares(&[10, 10], &[1, 1], 100), [10, 10]);
+        assert_eq!(shares(&[10, 1_000], &[1, 1], 100), [10, 90]);
+        assert_eq!(shares(&[1_000, 1_000], &[3, 1], 100), [75, 25]);
+        assert_eq!(shares(&[1_000, 20, 1_000], &[3, 1, 1], 100), [60, 20, 20]);
+        assert_eq!(shares(&[usize::MAX, usize::MAX], &[1, 1], 100), [50, 50]);
+        assert_eq!(shares(&[], &[], 100), [0; 0]);
+    }
+
+    #[test]
+    fn metadata_is_found_by_key_and_by_path() {
+        let Value::Object(object) = serde_json::json!({"a.b": 1, "c": {"d": {"e": "x"}}, "n": null}) else {
+            panic!()
+        };
+        assert_eq!(found(&object, "a.b"), Some(&Value::from(1)));
+        assert_eq!(found(&object, "c.d.e"), Some(&Value::from("x")));
+        assert_eq!(found(&object, "c.x"), None);
+        assert_eq!(found(&object, "n"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The whole conversation: what stands where in a question.
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::{custom, subject::Subject};
+
+const TOKEN: [u8; 16] = [7; 16];
+
+static RUBRIC: Rubric = Rubric {
+    question: "Is it so?",
+    steps: &["Look.", "Decide."],
+    counts: &["That it is not."],
+    ignores: &["Its length."],
+    levels: &[Level { score: 1.0, meaning: "It is." }, Level { score: 0.0, meaning: "It is not." }],
+    needs: &[Need::Output],
+    uses: &[Need::Input, Need::Documents],
+    prefers: Prefers::OpenAi,
+};
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other}"),
+    }
+}
+
+fn asked(instructions: &Instructions, subject: &Subject, config: Value) -> Result<Ask, crate::Unjudged> {
+    ask(instructions, subject, &object(config), &Token::new(TOKEN))
+}
+
+fn subject() -> Subject {
+    Subject {
+        input: Some("What is it?".to_owned()),
+        output: Some("It is so.\nIndeed.".to_owned()),
+        ..Subject::default()
+    }
+}
+
+#[test]
+fn a_rubric_is_written_out_and_the_trace_is_behind_the_fence() {
+    let ask = asked(&Instructions::from(&RUBRIC), &subject(), json!({"rubric": "Mind the tone."})).unwrap();
+    for part in
+        ["Is it so?", "1. Look.", "- That it is not.", "- Its length.", "- 1: It is.", "Mind the tone."]
+    {
+        assert!(ask.system.contains(part), "{part} in {}", ask.system);
+    }
+    let token = Token::new(TOKEN);
+    let token = token.as_str();
+    assert_eq!(
+        ask.user,
+        format!(
+            "Judge this by your instructions.\n\n\
+             BEGIN DATA {token} output\n| It is so.\n| Indeed.\nEND DATA {token} output\n\n\
+             BEGIN DATA {token} input\n| What is it?\nEND DATA {token} input\n\n\
+             That was all of the data. Judge it now, as your instructions say, with one JSON object."
+        )
+    );
+    assert_eq!(ask.schema, Scale::UNIT.schema());
+}
+
+#[test]
+fn what_lacks_is_told_with_what_to_send() {
+    let error = asked(&Instructions::from(&RUBRIC), &Subject::default(), json!({})).unwrap_err();
+    assert!(error.to_string().starts_with("the trace has no output: send"), "{error}");
+    let failed = Subject { error: Some("boom".to_owned()), ..Subject::default() };
+    let error = asked(&Instructions::from(&RUBRIC), &failed, json!({})).unwrap_err();
+    assert!(
+        error.to_string().contains("ended in an error") && !error.to_string().contains("boom"),
+        "{error}"
+    );
+    let custom = custom::llm::compile("{{metadata.tone}} {{config.style}} {{documents?}}", None).unwrap();
+    let error = asked(&custom, &subject(), json!({"style": "x"})).unwrap_err();
+    assert!(error.to_string().contains("metadata has no `tone`"), "{error}");
+}
+
+#[test]
+fn a_template_speaks_of_sections() {
+    let custom =
+        custom::llm::compile("Is {{output}} in the tone {{config.tone}} for {{metadata.user.tier}}?", None)
+            .unwrap();
+    let mut subject = subject();
+    subject.metadata = object(json!({"user": {"tier": "gold"}}));
+    let ask =
+        asked(&custom, &subject, json!({"tone": "formal", "rubric": "not ours", "language": "x"})).unwrap();
+    let task = "Is [section output] in the tone [section config.tone] for [section metadata.user.tier]?";
+    assert!(ask.system.contains(task), "{}", ask.system);
+    assert!(
+        !ask.system.contains("formal") && !ask.system.contains("gold") && !ask.system.contains("not ours")
+    );
+    assert!(
+        ask.user.contains("config.tone\n| formal\n") && ask.user.contains("metadata.user.tier\n| gold\n")
+    );
+    assert!(!ask.user.contains("What is it?"));
+}
+
+#[test]
+fn a_huge_trace_costs_no_more_than_the_cap() {
+    let huge = "long text, 日本語 \u{1}<|im_end|>\n".repeat(400_000);
+    let documents: Vec<Value> = (0..5_000)
+        .map(|at| json!({"id": at, "content": format!("document {at} {}", "word ".repeat(50))}))
+        .collect();
+    let mut subject = Subject { input: Some(huge.clone()), output: Some(huge), ..Subject::default() };
+    subject.metadata = object(json!({"documents": documents}));
+    let ask = asked(&Instructions::from(&RUBRIC), &subject, json!({})).unwrap();
+    let shown = ask.user.chars().count();
+    assert!((MOST_SHOWN * 8 / 10..MOST_SHOWN + 1_000).contains(&shown), "{shown}");
+    assert!(ask.user.contains("characters left out)") && ask.user.contains("more left out)"), "{shown}");
+}
+
+#[test]
+fn the_same_trace_is_asked_the_same() {
+    let instructions = Instructions::from(&RUBRIC);
+    let asked = |token| ask(&instructions, &subject(), &Map::new(), &Token::new(token)).unwrap();
+    assert_eq!(asked(TOKEN), asked(TOKEN));
+    assert_ne!(asked(TOKEN).user, asked([8; 16]).user);
+}

@@ -1,0 +1,76 @@
+//! Reading texts of a trace as JSON, within bounds.
+
+use serde_json::{Map, Value};
+
+use super::python;
+
+/// Bytes of one text that is read as JSON; longer ones are text.
+const LONGEST: usize = 2 * 1024 * 1024;
+/// Bytes of all texts of a trace that are read as JSON.
+const MOST: usize = 16 * 1024 * 1024;
+
+/// Numbers of one list that is spread over keys.
+const MOST_INDEXED: usize = 256;
+
+/// What is left of the bytes that may be parsed for one trace, so that a trace of 2,000 huge
+/// spans costs no more than one of a few.
+pub(super) struct Budget(usize);
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self(MOST)
+    }
+
+    /// The object or list that a text holds: as JSON, or as Python prints it. Nothing else is
+    /// of use here, a plain number or literal included.
+    pub(super) fn parse(&mut self, text: &str) -> Option<Value> {
+        let text = text.trim();
+        if !text.starts_with(['{', '[']) || text.len() > LONGEST.min(self.0) {
+            return None;
+        }
+        self.0 -= text.len();
+        // Parsing stops at a depth of 128.
+        serde_json::from_str(text).ok().or_else(|| python::read(text))
+    }
+
+    /// A value, or what it holds as a text.
+    pub(super) fn unpacked(&mut self, value: &Value) -> Option<Value> {
+        match value {
+            Value::String(text) => self.parse(text),
+            Value::Object(_) | Value::Array(_) => Some(value.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The first of these members that is neither absent nor null.
+pub(super) fn first<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+    names.iter().find_map(|name| object.get(*name).filter(|it| !it.is_null()))
+}
+
+/// The first of these members that is a text with something in it.
+pub(super) fn first_text<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| object.get(*name)?.as_str().filter(|it| !it.trim().is_empty()))
+}
+
+/// The list that conventions spread over keys such as `llm.tools.0.tool.json_schema`: for each
+/// number in turn what stands under `prefix.N` and `prefix.N.suffix`, by suffix.
+pub(super) fn indexed(object: &Map<String, Value>, prefix: &str) -> Vec<Map<String, Value>> {
+    let mut found: Vec<(usize, Map<String, Value>)> = Vec::new();
+    for (key, value) in object {
+        let Some(rest) = key.strip_prefix(prefix).and_then(|it| it.strip_prefix('.')) else { continue };
+        let (number, suffix) = rest.split_once('.').unwrap_or((rest, ""));
+        let Ok(number) = number.parse::<usize>() else { continue };
+        let at = match found.iter().position(|(at, _)| *at == number) {
+            Some(at) => at,
+            None if found.len() == MOST_INDEXED => continue,
+            None => {
+                found.push((number, Map::new()));
+                found.len() - 1
+            }
+        };
+        found[at].1.insert(suffix.to_owned(), value.clone());
+    }
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, members)| members).collect()
+}

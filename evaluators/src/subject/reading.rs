@@ -1,0 +1,265 @@
+//! All that can be told of a trace beyond what its fields say.
+
+use api::SpanType;
+use serde_json::Value;
+
+use super::{
+    Call, Document, Message, Step, Subject, Tool, calls, documents,
+    json::{Budget, first_text},
+    messages, tools,
+};
+
+/// Calls kept of one trace.
+const MOST_CALLS: usize = 500;
+
+/// What evaluators work with: documents, tools, calls and turns, whichever convention they came
+/// in, and input and output as people read them.
+///
+/// Making one costs time by the size of the trace, up to a bound: texts beyond it are not
+/// looked into.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    input: Option<String>,
+    last_input: Option<String>,
+    output: Option<String>,
+    documents: Vec<Document>,
+    tools: Vec<Tool>,
+    calls: Vec<Call>,
+    turns: Vec<Message>,
+}
+
+impl Reading {
+    /// Reads a trace.
+    pub fn of(subject: &Subject) -> Self {
+        let mut budget = Budget::new();
+        let given = subject.input.as_deref().filter(|it| !it.trim().is_empty());
+        // Some roots say nothing; what the first model call was given and the last one
+        // answered says as much.
+        let asked = given.or_else(|| models(subject).find_map(|it| it.input.as_deref()));
+        let conversation = asked.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default();
+        let answered = subject.output.as_deref().filter(|it| !it.trim().is_empty());
+        let answered = answered.or_else(|| models(subject).filter_map(|it| it.output.as_deref()).last());
+        let answers = answered.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default();
+        let (earlier, last) = split(&conversation);
+        let mut turns = earlier.to_vec();
+        if turns.is_empty() {
+            turns = of_session(subject, &mut budget);
+        }
+        Self {
+            input: shown(asked, &conversation),
+            last_input: shown(asked, last),
+            output: answer(answered, &answers),
+            calls: calls_of(subject, &answers, &conversation, &mut budget),
+            documents: documents::of(subject, &mut budget),
+            tools: tools::of(subject, &mut budget),
+            turns,
+        }
+    }
+
+    /// What went in: a conversation as who says what, anything else as it was sent.
+    pub fn input(&self) -> Option<&str> {
+        self.input.as_deref()
+    }
+
+    /// What went in without the [turns](Self::turns) before it.
+    pub fn last_input(&self) -> Option<&str> {
+        self.last_input.as_deref()
+    }
+
+    /// What came out: the text of the last message, anything else as it was sent.
+    pub fn output(&self) -> Option<&str> {
+        self.output.as_deref()
+    }
+
+    /// What was retrieved, in the order found, each text once.
+    pub fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// The tools that were offered, each once.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The tool calls in their order, each once: as the model made them, with the results of
+    /// the spans that carried them out; spans of tools that no model asked for as well.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// Messages before the last one of the user: of the conversation in the input, else of the
+    /// session's earlier traces.
+    pub fn turns(&self) -> &[Message] {
+        &self.turns
+    }
+}
+
+fn models(subject: &Subject) -> impl Iterator<Item = &Step> {
+    subject.steps.iter().filter(|it| it.kind == SpanType::Llm)
+}
+
+/// The messages before the last exchange, and those that belong to it. Nothing is earlier as
+/// long as the assistant has said nothing.
+fn split(conversation: &[Message]) -> (&[Message], &[Message]) {
+    let last_user = conversation.iter().rposition(|it| it.role == "user" && !it.text.is_empty());
+    match last_user {
+        Some(at) if conversation[..at].iter().any(|it| it.role == "assistant" && !it.text.is_empty()) => {
+            conversation.split_at(at)
+        }
+        _ => (&[], conversation),
+    }
+}
+
+fn of_session(subject: &Subject, budget: &mut Budget) -> Vec<Message> {
+    let mut turns = Vec::new();
+    for turn in &subject.turns {
+        for (role, text) in [("user", &turn.input), ("assistant", &turn.output)] {
+            let Some(text) = text.as_deref().filter(|it| !it.trim().is_empty()) else { continue };
+            let read = budget.parse(text).and_then(|it| messages::read(&it)).unwrap_or_default();
+            let said = read.iter().rev().find(|it| it.role == role && !it.text.is_empty());
+            let text = said.map_or_else(|| text.to_owned(), |it| it.text.clone());
+            turns.push(Message { role: role.to_owned(), text, ..Message::default() });
+        }
+    }
+    turns
+}
+
+/// A conversation as who says what; the text alone when one user says one thing.
+fn shown(given: Option<&str>, conversation: &[Message]) -> Option<String> {
+    match conversation {
+        [] => given.map(str::to_owned),
+        [Message { role, text, calls, results }]
+            if role == "user" && calls.is_empty() && results.is_empty() && !text.is_empty() =>
+        {
+            Some(text.clone())
+        }
+        messages => {
+            let shown: Vec<String> =
+                messages.iter().map(Message::to_string).filter(|it| !it.is_empty()).collect();
+            if shown.is_empty() { given.map(str::to_owned) } else { Some(shown.join("\n\n")) }
+        }
+    }
+}
+
+fn answer(given: Option<&str>, answers: &[Message]) -> Option<String> {
+    let said = answers.iter().rev().find(|it| it.role == "assistant" && !it.text.is_empty());
+    match (said, answers.iter().rev().find(|it| !it.calls.is_empty())) {
+        (Some(said), _) => Some(said.text.clone()),
+        (None, Some(calling)) => Some(calling.to_string()),
+        (None, None) => given.map(str::to_owned),
+    }
+}
+
+fn calls_of(
+    subject: &Subject,
+    answers: &[Message],
+    conversation: &[Message],
+    budget: &mut Budget,
+) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    // Results that later requests bring back to the model.
+    let mut results = Vec::new();
+    for step in models(subject) {
+        let output = step.output.as_deref().and_then(|it| budget.parse(it));
+        calls.extend(output.iter().flat_map(said));
+        if let Some(list) = step.metadata.get("ai.response.toolCalls").and_then(|it| budget.unpacked(it)) {
+            add(&mut calls, calls::list(&list).unwrap_or_default());
+        }
+    }
+    let last_request = models(subject).filter_map(|it| it.input.as_deref()).last();
+    let history = last_request.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default();
+    let (_, current) = split(&history);
+    for message in current {
+        results.extend(message.results.iter().cloned());
+    }
+    // Where the models' own spans say nothing of calls, others may.
+    if calls.is_empty() {
+        let told: Vec<Call> = current.iter().flat_map(|it| it.calls.clone()).collect();
+        add(&mut calls, told);
+        add(&mut calls, answers.iter().flat_map(|it| it.calls.clone()).collect());
+        if calls.is_empty() {
+            let output = subject.output.as_deref().and_then(|it| budget.parse(it));
+            add(&mut calls, output.iter().flat_map(said).collect());
+        }
+        if calls.is_empty()
+            && let Some(list) = subject.metadata.get("tool_calls").and_then(|it| budget.unpacked(it))
+        {
+            add(&mut calls, calls::list(&list).unwrap_or_default());
+        }
+        if calls.is_empty() && subject.steps.is_empty() {
+            let (_, current) = split(conversation);
+            add(&mut calls, current.iter().flat_map(|it| it.calls.clone()).collect());
+            results.extend(current.iter().flat_map(|it| it.results.iter().cloned()));
+        }
+    }
+    carried_out(subject, &mut calls, budget);
+    for result in results {
+        let call = calls.iter_mut().find(|it| {
+            it.result.is_none()
+                && match (&result.id, &it.id) {
+                    (Some(result), Some(call)) => result == call,
+                    _ => result.name.as_ref() == Some(&it.name),
+                }
+        });
+        if let Some(call) = call {
+            call.result = Some(result.text);
+        }
+    }
+    calls.truncate(MOST_CALLS);
+    calls
+}
+
+/// The calls that an answer makes.
+fn said(output: &Value) -> Vec<Call> {
+    match messages::read(output) {
+        Some(messages) => messages.into_iter().flat_map(|it| it.calls).collect(),
+        None => calls::list(output).unwrap_or_default(),
+    }
+}
+
+/// Adds calls that are not there yet by their id.
+fn add(calls: &mut Vec<Call>, more: Vec<Call>) {
+    for call in more {
+        if call.id.is_none() || !calls.iter().any(|it| it.id == call.id) {
+            calls.push(call);
+        }
+    }
+}
+
+/// Joins the spans of tools to the calls that they carried out.
+fn carried_out(subject: &Subject, calls: &mut Vec<Call>, budget: &mut Budget) {
+    let asked_for = calls.len();
+    let mut taken = vec![false; asked_for];
+    for step in subject.steps.iter().filter(|it| it.kind == SpanType::Tool) {
+        let tool = step.metadata.get("tool").and_then(Value::as_object);
+        let name = tool.and_then(|it| first_text(it, &["name"])).unwrap_or(&step.name);
+        let id = tool.and_then(|it| first_text(it, &["call_id"]));
+        let input =
+            step.input.as_deref().map(|it| budget.parse(it).unwrap_or_else(|| Value::String(it.to_owned())));
+        let arguments = input.map(|it| calls::arguments_of_span(&it, name));
+        let span = Call::new(name, arguments.as_ref(), id);
+        let fits = |at: &usize, how: &dyn Fn(&Call) -> bool| {
+            !taken[*at] && calls[*at].name == span.name && how(&calls[*at])
+        };
+        let at = (0..asked_for)
+            .find(|at| fits(at, &|it| it.id.is_some() && it.id == span.id))
+            .or_else(|| (0..asked_for).find(|at| fits(at, &|it| it.arguments == span.arguments)))
+            .or_else(|| (0..asked_for).find(|at| fits(at, &|_| true)));
+        let call = match at {
+            Some(at) => {
+                taken[at] = true;
+                &mut calls[at]
+            }
+            None => {
+                calls.push(span);
+                let Some(last) = calls.last_mut() else { continue };
+                last
+            }
+        };
+        call.result = step.output.clone().or(call.result.take());
+        call.error = step.error.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use serde_json::json;
+
+use super::*;
+
+fn step(kind: SpanType, input: Value, output: Value) -> Step {
+    let text = |value: Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    };
+    Step { kind, input: text(input), output: text(output), ..Step::default() }
+}
+
+fn tool(name: &str, id: Option<&str>, input: Value, output: &str) -> Step {
+    let mut step = step(SpanType::Tool, input, json!(output));
+    step.metadata.insert("tool".to_owned(), json!({"name": name, "call_id": id}));
+    step
+}
+
+#[test]
+fn a_call_and_the_span_that_carries_it_out_are_one() {
+    let said = json!([{"role": "assistant", "tool_calls": [
+        {"id": "a", "function": {"name": "f", "arguments": "{\"x\": 1}"}},
+        {"id": "b", "function": {"name": "f", "arguments": "{\"x\": 2}"}},
+        {"id": "c", "function": {"name": "g", "arguments": "{}"}},
+    ]}]);
+    let later = json!([
+        {"role": "user", "content": "Hi"},
+        {"role": "tool", "tool_call_id": "c", "content": "from the history"},
+    ]);
+    let subject = Subject {
+        steps: vec![
+            step(SpanType::Llm, json!("Hi"), said),
+            // Not in the order asked for, and without ids.
+            tool("f", None, json!({"x": 2}), "two"),
+            tool("f", None, json!({"x": 1}), "one"),
+            tool("h", Some("z"), json!({}), "by itself"),
+            step(SpanType::Llm, later, json!("Done")),
+        ],
+        ..Subject::default()
+    };
+    let reading = Reading::of(&subject);
+    let calls: Vec<(&str, Option<&str>)> =
+        reading.calls().iter().map(|it| (it.name.as_str(), it.result.as_deref())).collect();
+    assert_eq!(
+        calls,
+        [("f", Some("one")), ("f", Some("two")), ("g", Some("from the history")), ("h", Some("by itself"))]
+    );
+    assert_eq!(reading.output(), Some("Done"));
+    assert_eq!(reading.input(), Some("Hi"));
+}
+
+#[test]
+fn calls_are_found_without_spans() {
+    let calls =
+        json!([{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]);
+    for subject in [
+        Subject {
+            output: Some(json!({"role": "assistant", "content": null, "tool_calls": calls}).to_string()),
+            ..Subject::default()
+        },
+        Subject { output: Some(calls.to_string()), ..Subject::default() },
+        Subject {
+            output: Some("Done".to_owned()),
+            metadata: [("tool_calls".to_owned(), calls.clone())].into_iter().collect(),
+            ..Subject::default()
+        },
+        Subject {
+            input: Some(
+                json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": null, "tool_calls": calls}])
+                    .to_string(),
+            ),
+            output: Some("Done".to_owned()),
+            ..Subject::default()
+        },
+    ] {
+        let reading = Reading::of(&subject);
+        assert_eq!(reading.calls().len(), 1, "{subject:?}");
+        assert_eq!(reading.calls()[0].arguments, json!({"x": 1}));
+    }
+}
+
+#[test]
+fn turns_come_from_the_conversation_or_the_session() {
+    let conversation = json!([
+        {"role": "system", "content": "Be terse"},
+        {"role": "user", "content": "One?"},
+        {"role": "assistant", "content": "1"},
+        {"role": "user", "content": "Two?"},
+    ]);
+    let turn = super::super::Turn {
+        input: Some("Zero?".to_owned()),
+        output: Some(json!([{"role": "assistant", "content": "0"}]).to_string()),
+    };
+    let mut subject = Subject {
+        input: Some(conversation.to_string()),
+        output: Some("2".to_owned()),
+        turns: vec![turn],
+        ..Subject::default()
+    };
+    let turns = |subject: &Subject| -> Vec<String> {
+        Reading::of(subject).turns().iter().map(Message::to_string).collect()
+    };
+    assert_eq!(turns(&subject), ["system: Be terse", "user: One?", "assistant: 1"]);
+    let reading = Reading::of(&subject);
+    assert_eq!(reading.last_input(), Some("Two?"));
+    assert_eq!(reading.input(), Some("system: Be terse\n\nuser: One?\n\nassistant: 1\n\nuser: Two?"));
+    subject.input = Some("Two?".to_owned());
+    assert_eq!(turns(&subject), ["user: Zero?", "assistant: 0"]);
+    subject.turns.clear();
+    assert_eq!(turns(&subject), [""; 0]);
+}
+
+#[test]
+fn huge_and_deep_texts_are_text() {
+    let deep = "[".repeat(100_000);
+    let huge = format!("[{}\"x\"]", "\"x\",".repeat(3_000_000));
+    for text in [deep, huge] {
+        let subject = Subject {
+            input: Some(text.clone()),
+            output: Some(text.clone()),
+            steps: (0..2_000).map(|_| step(SpanType::Llm, json!("Hi"), json!("x"))).collect(),
+            ..Subject::default()
+        };
+        let reading = Reading::of(&subject);
+        assert_eq!(reading.output().map(str::len), Some(text.len()));
+    }
+}
