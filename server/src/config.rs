@@ -2,6 +2,7 @@
 
 mod egress;
 mod embedding;
+mod judge;
 mod oidc;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
@@ -10,7 +11,9 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use semantics::prices::PriceTable;
 
-pub use self::{egress::EgressSettings, embedding::EmbeddingSettings, oidc::OidcSettings};
+pub use self::{
+    egress::EgressSettings, embedding::EmbeddingSettings, judge::JudgeSettings, oidc::OidcSettings,
+};
 use crate::{
     http::{address::TrustedProxies, cors::Origins},
     store::sqlite_url,
@@ -144,6 +147,10 @@ pub struct Config {
     #[command(flatten)]
     pub embedding: EmbeddingSettings,
 
+    /// The platform's judge providers.
+    #[command(flatten)]
+    pub judge: JudgeSettings,
+
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `info,sqlx=debug`.
     #[arg(long, env = "LOUPE_LOG", default_value = "info", value_name = "FILTER", global = true)]
     pub log: String,
@@ -174,6 +181,7 @@ impl Config {
         }
         self.egress.drop_empty();
         self.embedding.drop_empty();
+        self.judge.drop_empty();
         self.oidc.drop_empty();
     }
 
@@ -199,6 +207,7 @@ impl Config {
         }
         self.egress.openings()?;
         self.embedding.check()?;
+        self.judge.check()?;
         Ok(())
     }
 

@@ -27,7 +27,7 @@ pub use self::people::Cast;
 use crate::{
     app::App,
     clock::new_id,
-    config::{self, Config, EmbeddingSettings, OidcSettings},
+    config::{self, Config, EmbeddingSettings, JudgeSettings, OidcSettings},
 };
 
 /// Name of the context in the profile of the command line.
@@ -39,7 +39,7 @@ pub struct Stage(PathBuf);
 
 impl Stage {
     /// Makes the folder and turns the settings to it: nothing of the database, the keys, the
-    /// identity provider and the embedding provider that may be configured is used.
+    /// identity provider, the embedding provider and the judges that may be configured is used.
     ///
     /// # Errors
     /// When the folder can't be made.
@@ -56,6 +56,7 @@ impl Stage {
         config.session_secret = None;
         config.oidc = OidcSettings::default();
         config.embedding = EmbeddingSettings::default();
+        config.judge = JudgeSettings::default();
         config.bootstrap_api_key = None;
         config.no_workers = false;
         Ok(Self(folder))

@@ -3,14 +3,12 @@
 //! Spans are embedded by jobs ([`spans`]), questions while somebody waits ([`Embedder::query`]).
 //! Who may be asked follows from plan and credentials (`whose`), which a process remembers, so
 //! that ingest decides without a query whether a commit makes work. A provider that fails is left
-//! alone for a while (`rest`).
+//! alone for a while ([`Rests`]).
 
 pub mod backfill;
-mod rest;
 pub mod spans;
 mod text;
 mod turn;
-mod turns;
 mod whose;
 
 use std::{sync::Arc, time::Duration};
@@ -20,12 +18,7 @@ use entities::provider_credential;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-pub use self::rest::Who;
-use self::{
-    rest::Rests,
-    turns::Turns,
-    whose::{Whose, whose},
-};
+use self::whose::{Whose, whose};
 use crate::{
     access::seal::Sealer,
     clock::Clock,
@@ -35,6 +28,8 @@ use crate::{
     providers::{
         Egress,
         embedding::{EmbeddingClient, Endpoint, Failure},
+        rest::Rests,
+        turns::Turns,
     },
     search::UnitVector,
     store::sealed::PROVIDER_KEY,
@@ -52,8 +47,17 @@ pub struct Embedder {
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests,
-    turns: Turns,
+    rests: Rests<Who>,
+    turns: Turns<Uuid>,
+}
+
+/// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// The operator's.
+    Platform,
+    /// The tenant, and when its credential last changed, microseconds: a changed one is another one.
+    Tenant(Uuid, i64),
 }
 
 /// Who embeds for a tenant.
@@ -102,7 +106,7 @@ impl Embedder {
             sealer,
             clock,
             telemetry,
-            rests: Rests::default(),
+            rests: Rests::new(0),
             turns: Turns::default(),
         })
     }

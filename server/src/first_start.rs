@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use api::{Plan, Role, credential::Provider};
+use api::{Plan, Role, credential::Provider, eval::ModelTier};
 use entities::{api_key, project, provider_credential, tenant};
 use uuid::Uuid;
 
@@ -14,7 +14,8 @@ use crate::{
         session::{Claims, Sessions},
     },
     clock::new_id,
-    config::{self, EmbeddingSettings},
+    config::{self, EmbeddingSettings, JudgeSettings},
+    providers::OPENAI,
     store::{self, Connection, Db, DbError, credentials::last4, sealed::PROVIDER_KEY},
 };
 
@@ -34,8 +35,8 @@ pub struct NewTenant {
 const DONE: &str = "first_start";
 
 /// Makes the tenant `default` if this is the first start on an empty database, with `key` as
-/// its key if one is given; none if it is not the first. The operator's embedding provider becomes
-/// the tenant's own, because nothing is sent to the platform's for a tenant on this plan.
+/// its key if one is given; none if it is not the first. The operator's providers for embedding and
+/// judging become the tenant's own, because nothing is sent to the platform's for a tenant on this plan.
 ///
 /// # Errors
 /// When the database fails, or there is no randomness.
@@ -43,6 +44,7 @@ pub async fn run(
     db: &Db,
     key: Option<ApiKey>,
     embedding: &EmbeddingSettings,
+    judge: &JudgeSettings,
     sealer: &Sealer,
     now: i64,
 ) -> anyhow::Result<Option<NewTenant>> {
@@ -57,40 +59,67 @@ pub async fn run(
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
     let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
-    if let Some(row) = credential(made.tenant_id, embedding, sealer, now)? {
+    for row in credentials(made.tenant_id, embedding, judge, sealer, now)? {
         store::credentials::set(&txn, row).await?;
     }
     txn.commit().await?;
     Ok(Some(made))
 }
 
-/// The operator's embedding provider as a credential of this tenant, if there is one.
-fn credential(
+/// The operator's providers as credentials of this tenant, one a provider.
+fn credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
+    judge: &JudgeSettings,
     sealer: &Sealer,
     now: i64,
-) -> anyhow::Result<Option<provider_credential::Model>> {
-    if !embedding.is_set() {
-        return Ok(None);
-    }
-    let provider = match embedding.base_url() {
-        Some(_) => Provider::OpenAiCompatible,
-        None => Provider::OpenAi,
+) -> anyhow::Result<Vec<provider_credential::Model>> {
+    let row = |provider: Provider, key: Option<&str>, base_url: Option<&str>| {
+        let key = key.unwrap_or_default();
+        anyhow::Ok(provider_credential::Model {
+            tenant_id,
+            provider: provider.as_str().to_owned(),
+            sealed_key: sealer.seal(PROVIDER_KEY.place(tenant_id, provider.as_str()), key)?,
+            hint: last4(key),
+            base_url: base_url.map(str::to_owned),
+            judge_model_cheap: None,
+            judge_model_premium: None,
+            embedding_model: None,
+            created_at: now,
+            updated_at: now,
+        })
     };
-    let key = embedding.embedding_api_key.as_deref().unwrap_or_default();
-    Ok(Some(provider_credential::Model {
-        tenant_id,
-        provider: provider.as_str().to_owned(),
-        sealed_key: sealer.seal(PROVIDER_KEY.place(tenant_id, provider.as_str()), key)?,
-        hint: last4(key),
-        base_url: embedding.base_url().map(str::to_owned),
-        judge_model_cheap: None,
-        judge_model_premium: None,
-        embedding_model: Some(embedding.model().to_owned()),
-        created_at: now,
-        updated_at: now,
-    }))
+    let mut rows = Vec::new();
+    for provider in [Provider::OpenAi, Provider::Anthropic].into_iter().filter(|it| judge.is_set(*it)) {
+        let model = |tier| judge.model_set(provider, tier).map(str::to_owned);
+        rows.push(provider_credential::Model {
+            judge_model_cheap: model(ModelTier::Cheap),
+            judge_model_premium: model(ModelTier::Premium),
+            ..row(provider, judge.key(provider), judge.base_url(provider))?
+        });
+    }
+    if embedding.is_set() {
+        let (key, base_url) = (embedding.embedding_api_key.as_deref(), embedding.base_url());
+        let model = Some(embedding.model().to_owned());
+        let judges = judge.is_set(Provider::OpenAi);
+        let is_same = (key, base_url) == (judge.key(Provider::OpenAi), judge.base_url(Provider::OpenAi));
+        match rows.first_mut() {
+            Some(shared) if judges && is_same => shared.embedding_model = model,
+            // Another key has that place already; whoever speaks the same protocol has one more.
+            _ => {
+                let (provider, base_url) = match base_url {
+                    None if judges => (Provider::OpenAiCompatible, Some(OPENAI)),
+                    None => (Provider::OpenAi, None),
+                    Some(_) => (Provider::OpenAiCompatible, base_url),
+                };
+                rows.push(provider_credential::Model {
+                    embedding_model: model,
+                    ..row(provider, key, base_url)?
+                });
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// Makes a tenant with the project `default` and a full-access key in the role of an owner.

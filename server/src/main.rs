@@ -143,9 +143,12 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     db.migrate().await.context("can't bring the schema up to date")?;
     let made = match play {
         Play::Demo { .. } => None,
-        _ => first_start::run(&db, bootstrap.clone(), &config.embedding, &Sealer::new(&master), clock.now())
-            .await
-            .context("the first start failed")?,
+        _ => {
+            let (embedding, judge, sealer) = (&config.embedding, &config.judge, Sealer::new(&master));
+            first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
+                .await
+                .context("the first start failed")?
+        }
     };
 
     let listener = match with_http {

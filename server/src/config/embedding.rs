@@ -1,8 +1,9 @@
 //! Settings of the platform's embedding provider.
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
-use url::Url;
+
+use super::judge::check_address;
 
 /// Who embeds for tenants that have no credential of their own and whose plan allows that.
 #[derive(Args, Clone, Default)]
@@ -44,16 +45,7 @@ impl EmbeddingSettings {
             ensure!(visible, "LOUPE_EMBEDDING_API_KEY must have visible ASCII characters only");
         }
         if let Some(address) = &self.embedding_base_url {
-            let url = Url::parse(address).context("LOUPE_EMBEDDING_BASE_URL")?;
-            let plain = matches!(url.scheme(), "http" | "https")
-                && url.query().is_none()
-                && url.fragment().is_none()
-                && url.username().is_empty()
-                && url.password().is_none();
-            ensure!(
-                plain,
-                "LOUPE_EMBEDDING_BASE_URL must begin with http:// or https:// and have no user, query or fragment"
-            );
+            check_address("LOUPE_EMBEDDING_BASE_URL", address)?;
         }
         ensure!(
             self.embedding_model.is_none() || self.is_set(),

@@ -47,6 +47,8 @@ const SECOND: i64 = 1_000_000;
 pub const ENOUGH: usize = 256;
 /// Jobs that are taken in at once.
 const TAKEN_IN: u64 = 256;
+/// Workers of a process that embed for one tenant at the same time.
+const TURNS: usize = 2;
 /// How long a request may take: a model that runs on a processor may be slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -92,15 +94,15 @@ async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Outcome> {
     let plan = known.plan.parse().map_err(anyhow::Error::from)?;
     // The plan may be lower by now, or the credential gone.
     let Some(chosen) = embedder.chosen(tenant, plan).await? else { return Ok(Outcome::Done) };
-    let Some(_turn) = embedder.turns.take(tenant) else {
+    let Some(_turn) = embedder.turns.take(&tenant, TURNS) else {
         return Ok(Outcome::Snooze { until: app.clock.now() + SECOND });
     };
     let job = with_others(app, row, job).await?;
-    if let Err(until) = embedder.rests.admit(chosen.who, app.clock.now(), PATIENCE) {
-        return Ok(Outcome::Snooze { until });
+    if let Err(resting) = embedder.rests.admit(&chosen.who, app.clock.now(), PATIENCE) {
+        return Ok(Outcome::Snooze { until: resting.until });
     }
     let (ended, works) = Turn::of(app, tenant, &chosen).run(job).await?;
-    if works && !matches!(ended, Ended::Failed(_)) && embedder.rests.recovered(chosen.who) {
+    if works && !matches!(ended, Ended::Failed(_)) && embedder.rests.recovered(&chosen.who) {
         tracing::info!(%tenant, "the embedding provider works again");
     }
     let failure = match ended {
@@ -114,9 +116,12 @@ async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Outcome> {
         Ended::Stopping => return Ok(Outcome::Snooze { until: app.clock.now() }),
         Ended::Failed(failure) => failure,
     };
-    let (until, is_first) = embedder.rests.failed(chosen.who, &failure, app.clock.now());
+    let (now, why) = (app.clock.now(), failure.to_string());
+    // It bears nothing, so there is always a pause.
+    let rest = embedder.rests.failed(chosen.who, failure.pause(), &why, now);
+    let (until, is_first) = rest.unwrap_or((now + SECOND, false));
     if is_first {
-        tracing::warn!(%tenant, model = chosen.endpoint.model, why = %failure, "the embedding provider fails; spans wait for it");
+        tracing::warn!(%tenant, model = chosen.endpoint.model, why, "the embedding provider fails; spans wait for it");
     }
     Ok(Outcome::Snooze { until })
 }

@@ -1,32 +1,20 @@
 //! Vectors of texts, from a provider that speaks OpenAI's protocol.
-//!
-//! The platform's provider is the operator's own choice and is asked like any other service of
-//! theirs. A tenant's is reached through [`Egress`]. Whatever either answers costs a bounded time
-//! and a bounded number of bytes.
 
 mod failure;
 mod wire;
 
 use std::{fmt, time::Duration};
 
-use anyhow::Context;
-use hyper::{
-    HeaderMap, Method, StatusCode,
-    body::Bytes,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT},
-};
+use hyper::{HeaderMap, StatusCode, header::AUTHORIZATION};
 use url::Url;
 
 pub use failure::Failure;
 
-use super::{Egress, Outbound, SendError};
+use super::{
+    Egress, OPENAI, SendError,
+    exchange::{Exchange, Post, Reply, key_header},
+};
 use crate::search::UnitVector;
-
-/// Where OpenAI answers.
-const OPENAI: &str = "https://api.openai.com/v1";
-
-/// Who asks.
-const AGENT: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
 
 /// Bytes of an answer that are read for each text: 1,536 numbers in decimals are some 35 KiB.
 const BYTES_A_TEXT: usize = 128 * 1024;
@@ -60,18 +48,7 @@ impl fmt::Debug for Endpoint {
 }
 
 /// Asks providers for vectors.
-pub struct EmbeddingClient {
-    egress: Egress,
-    http: reqwest::Client,
-}
-
-/// What came back, by whichever way.
-struct Reply {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Bytes,
-    truncated: bool,
-}
+pub struct EmbeddingClient(Exchange);
 
 impl EmbeddingClient {
     /// A client that reaches tenants' addresses through `egress`.
@@ -79,13 +56,7 @@ impl EmbeddingClient {
     /// # Errors
     /// When there are no authorities for TLS.
     pub fn new(egress: Egress) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder()
-            // A key goes where it was meant to go, and nowhere else.
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(5))
-            .build()
-            .context("can't make a client for the embedding provider")?;
-        Ok(Self { egress, http })
+        Ok(Self(Exchange::new(egress)?))
     }
 
     /// The vectors of these texts in their order, within `timeout`. `now` is in microseconds.
@@ -120,43 +91,17 @@ impl EmbeddingClient {
         let address = format!("{}/embeddings", endpoint.base_url.as_deref().unwrap_or(OPENAI));
         let url: Url =
             address.parse().map_err(|_| Failure::Denied("its address can't be read".to_owned()))?;
-        let headers = headers(&endpoint.key)?;
-        if endpoint.guarded {
-            let body = body.into();
-            let sent = Outbound { method: Method::POST, url, headers, body, timeout, max_body };
-            let answer = self.egress.send(sent).await.map_err(|it| unreached(&it))?;
-            let super::Answer { status, headers, body, truncated, took: _ } = answer;
-            return Ok(Reply { status, headers, body, truncated });
-        }
-        let sent = self.http.post(url).headers(headers).body(body).timeout(timeout).send().await;
-        read(sent.map_err(failed)?, max_body).await
+        let (guarded, headers) = (endpoint.guarded, headers(&endpoint.key)?);
+        let post = Post { url, guarded, headers, body, timeout, max_body };
+        self.0.post(post).await.map_err(|it| unreached(&it))
     }
-}
-
-/// Reads an answer of the operator's provider up to `most` bytes.
-async fn read(mut answer: reqwest::Response, most: usize) -> Result<Reply, Failure> {
-    let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
-    let mut body = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(failed)? {
-        let room = most - body.len();
-        body.extend_from_slice(&piece[..piece.len().min(room)]);
-        if piece.len() > room {
-            return Ok(Reply { status, headers, body: body.into(), truncated: true });
-        }
-    }
-    Ok(Reply { status, headers, body: body.into(), truncated: false })
 }
 
 fn headers(key: &str) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
-    let json = HeaderValue::from_static("application/json");
-    headers.insert(CONTENT_TYPE, json.clone());
-    headers.insert(ACCEPT, json);
-    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     if !key.is_empty() {
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-            .map_err(|_| Failure::Denied("its key can't be sent".to_owned()))?;
-        value.set_sensitive(true);
+        let value = key_header(&format!("Bearer {key}"))
+            .ok_or_else(|| Failure::Denied("its key can't be sent".to_owned()))?;
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)
@@ -167,11 +112,4 @@ fn unreached(error: &SendError) -> Failure {
         SendError::Refused(_) => Failure::Denied(error.to_string()),
         _ => Failure::passing(error.to_string()),
     }
-}
-
-fn failed(error: reqwest::Error) -> Failure {
-    if error.is_timeout() {
-        return Failure::passing(SendError::Timeout.to_string());
-    }
-    Failure::passing(super::root_cause(&error.without_url()))
 }

@@ -7,6 +7,7 @@
 mod embedding;
 pub mod http;
 pub mod ingest;
+mod judge;
 pub mod process;
 mod work;
 
@@ -25,6 +26,8 @@ pub struct Telemetry {
     pub ingest: ingest::Ingest,
     /// What is embedded.
     pub embedding: embedding::Embedding,
+    /// What judges are asked.
+    pub judge: judge::Judge,
     /// Jobs that ended, the queue, and the connections to the database.
     pub work: work::Work,
     registry: Registry,
@@ -41,6 +44,7 @@ impl Telemetry {
             http: http::Http::new(&mut registry, endpoints),
             ingest: ingest::Ingest::new(&mut registry),
             embedding: embedding::Embedding::new(&mut registry),
+            judge: judge::Judge::new(&mut registry),
             work: work::Work::new(&mut registry),
             registry,
         }

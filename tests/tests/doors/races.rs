@@ -10,7 +10,11 @@ use futures::future::join_all;
 use reqwest::Method;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, Set};
 use serde_json::json;
-use server::{access::api_key::ApiKey, config::EmbeddingSettings, first_start};
+use server::{
+    access::api_key::ApiKey,
+    config::{EmbeddingSettings, JudgeSettings},
+    first_start,
+};
 use tests::{On, TestApp, app::START, on_both_databases};
 
 /// Long enough that a request waits for the transaction of the test.
@@ -103,8 +107,9 @@ async fn two_first_starts_with_one_key() {
     entities::project::Entity::delete_many().exec(&db.write).await.unwrap();
     entities::tenant::Entity::delete_many().exec(&db.write).await.unwrap();
     let key = ApiKey::generate().unwrap();
-    let (embedding, sealer) = (EmbeddingSettings::default(), &app.app.sealer);
-    let starts = (0..4).map(|_| first_start::run(db, Some(key.clone()), &embedding, sealer, START));
+    let (embedding, judge, sealer) =
+        (EmbeddingSettings::default(), JudgeSettings::default(), &app.app.sealer);
+    let starts = (0..4).map(|_| first_start::run(db, Some(key.clone()), &embedding, &judge, sealer, START));
     let made: Vec<_> = join_all(starts).await.into_iter().map(|it| it.unwrap()).collect();
     assert_eq!(made.iter().flatten().count(), 1);
     assert_eq!(server::store::tenants::all(&db.write).await.unwrap().len(), 1);

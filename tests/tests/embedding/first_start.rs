@@ -1,6 +1,9 @@
 //! What the operator configures works: the first tenant gets it as its own.
 
-use server::{config::EmbeddingSettings, first_start};
+use server::{
+    config::{EmbeddingSettings, JudgeSettings},
+    first_start,
+};
 
 use super::*;
 
@@ -21,7 +24,10 @@ async fn first_start(app: &TestApp, settings: &EmbeddingSettings) -> (TestAppTen
     entities::provider_credential::Entity::delete_many().exec(&db.write).await.unwrap();
     entities::tenant::Entity::delete_many().exec(&db.write).await.unwrap();
     entities::setting::Entity::delete_many().exec(&db.write).await.unwrap();
-    let made = first_start::run(db, None, settings, &app.app.sealer, now).await.unwrap().unwrap();
+    let made = first_start::run(db, None, settings, &JudgeSettings::default(), &app.app.sealer, now)
+        .await
+        .unwrap()
+        .unwrap();
     let owner = app.session_of(made.tenant_id, Role::Owner);
     let list = owner.get("/v1/provider-credentials").await.ok()["provider_credentials"].clone();
     (TestAppTenant { key: app.bearer(made.secret.reveal()), owner }, list)

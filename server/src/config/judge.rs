@@ -1,0 +1,202 @@
+//! Settings of the platform's judge providers.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use api::{credential::Provider, eval::ModelTier};
+use clap::Args;
+use url::Url;
+
+/// Who judges for tenants below Team, and the models of whoever names none.
+#[derive(Args, Clone, Default)]
+pub struct JudgeSettings {
+    /// Key of OpenAI for judging. The first start stores it, with address and models, as a
+    /// credential of its tenant [default: none].
+    #[arg(long, env = "LOUPE_JUDGE_OPENAI_API_KEY", value_name = "KEY", hide_env_values = true)]
+    pub judge_openai_api_key: Option<String>,
+
+    /// Address of OpenAI, or of a server that speaks its protocol, up to the part before
+    /// `/chat/completions`. It may be a private one, and one without a key [default: OpenAI's].
+    #[arg(long, env = "LOUPE_JUDGE_OPENAI_BASE_URL", value_name = "URL")]
+    pub judge_openai_base_url: Option<String>,
+
+    /// Judge of the tier `cheap` at OpenAI, also for tenants whose credential names none
+    /// [default: gpt-6-luna].
+    #[arg(long, env = "LOUPE_JUDGE_OPENAI_CHEAP_MODEL", value_name = "MODEL")]
+    pub judge_openai_cheap_model: Option<String>,
+
+    /// Judge of the tier `premium` at OpenAI [default: gpt-6.1-sol].
+    #[arg(long, env = "LOUPE_JUDGE_OPENAI_PREMIUM_MODEL", value_name = "MODEL")]
+    pub judge_openai_premium_model: Option<String>,
+
+    /// Key of Anthropic for judging; the first start does the same with it [default: none].
+    #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_API_KEY", value_name = "KEY", hide_env_values = true)]
+    pub judge_anthropic_api_key: Option<String>,
+
+    /// Address of Anthropic, up to the part before `/v1/messages` [default: Anthropic's].
+    #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_BASE_URL", value_name = "URL")]
+    pub judge_anthropic_base_url: Option<String>,
+
+    /// Judge of the tier `cheap` at Anthropic [default: claude-haiku-5-5].
+    #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_CHEAP_MODEL", value_name = "MODEL")]
+    pub judge_anthropic_cheap_model: Option<String>,
+
+    /// Judge of the tier `premium` at Anthropic [default: claude-sonnet-5-5].
+    #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_PREMIUM_MODEL", value_name = "MODEL")]
+    pub judge_anthropic_premium_model: Option<String>,
+
+    /// Seconds that a judge may take to answer; a model that runs on a processor may be slow
+    /// [default: 60].
+    #[arg(long, env = "LOUPE_JUDGE_TIMEOUT", value_name = "SECONDS")]
+    pub judge_timeout: Option<u64>,
+}
+
+/// Seconds that a judge may take unless the settings say otherwise, and the longest they may say.
+const TIMEOUT: u64 = 60;
+const LONGEST_TIMEOUT: u64 = 600;
+
+impl JudgeSettings {
+    /// Takes empty settings as unset.
+    pub fn drop_empty(&mut self) {
+        for setting in [
+            &mut self.judge_openai_api_key,
+            &mut self.judge_openai_base_url,
+            &mut self.judge_openai_cheap_model,
+            &mut self.judge_openai_premium_model,
+            &mut self.judge_anthropic_api_key,
+            &mut self.judge_anthropic_base_url,
+            &mut self.judge_anthropic_cheap_model,
+            &mut self.judge_anthropic_premium_model,
+        ] {
+            *setting = setting.take().filter(|it| !it.is_empty());
+        }
+    }
+
+    /// Checks what clap can't.
+    ///
+    /// # Errors
+    /// When a setting can't be used.
+    pub fn check(&self) -> anyhow::Result<()> {
+        for (name, key) in [
+            ("LOUPE_JUDGE_OPENAI_API_KEY", &self.judge_openai_api_key),
+            ("LOUPE_JUDGE_ANTHROPIC_API_KEY", &self.judge_anthropic_api_key),
+        ] {
+            let visible = key.iter().all(|it| it.bytes().all(|it| it.is_ascii_graphic()));
+            ensure!(visible, "{name} must have visible ASCII characters only");
+        }
+        for (name, address) in [
+            ("LOUPE_JUDGE_OPENAI_BASE_URL", &self.judge_openai_base_url),
+            ("LOUPE_JUDGE_ANTHROPIC_BASE_URL", &self.judge_anthropic_base_url),
+        ] {
+            if let Some(address) = address {
+                check_address(name, address)?;
+            }
+        }
+        ensure!(
+            (1..=LONGEST_TIMEOUT).contains(&self.judge_timeout.unwrap_or(TIMEOUT)),
+            "LOUPE_JUDGE_TIMEOUT must be 1 to {LONGEST_TIMEOUT} seconds"
+        );
+        Ok(())
+    }
+
+    /// Whether there is such a provider. One without a key has an address of its own.
+    pub fn is_set(&self, provider: Provider) -> bool {
+        self.key(provider).is_some() || self.base_url(provider).is_some()
+    }
+
+    /// The key.
+    pub fn key(&self, provider: Provider) -> Option<&str> {
+        match provider {
+            Provider::OpenAi => self.judge_openai_api_key.as_deref(),
+            Provider::Anthropic => self.judge_anthropic_api_key.as_deref(),
+            Provider::OpenAiCompatible => None,
+        }
+    }
+
+    /// The address without a slash at its end; none is the provider's own.
+    pub fn base_url(&self, provider: Provider) -> Option<&str> {
+        let set = match provider {
+            Provider::OpenAi => &self.judge_openai_base_url,
+            Provider::Anthropic => &self.judge_anthropic_base_url,
+            Provider::OpenAiCompatible => &None,
+        };
+        set.as_deref().map(|it| it.trim_end_matches('/'))
+    }
+
+    /// The model that is set, if one is.
+    pub fn model_set(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
+        match (provider, tier) {
+            (Provider::OpenAi, ModelTier::Cheap) => self.judge_openai_cheap_model.as_deref(),
+            (Provider::OpenAi, ModelTier::Premium) => self.judge_openai_premium_model.as_deref(),
+            (Provider::Anthropic, ModelTier::Cheap) => self.judge_anthropic_cheap_model.as_deref(),
+            (Provider::Anthropic, ModelTier::Premium) => self.judge_anthropic_premium_model.as_deref(),
+            (Provider::OpenAiCompatible, _) => None,
+        }
+    }
+
+    /// The model that judges where no credential names one; none where nobody can know it.
+    pub fn model(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
+        let usual = match (provider, tier) {
+            (Provider::OpenAi, ModelTier::Cheap) => "gpt-6-luna",
+            (Provider::OpenAi, ModelTier::Premium) => "gpt-6.1-sol",
+            (Provider::Anthropic, ModelTier::Cheap) => "claude-haiku-5-5",
+            (Provider::Anthropic, ModelTier::Premium) => "claude-sonnet-5-5",
+            (Provider::OpenAiCompatible, _) => return None,
+        };
+        Some(self.model_set(provider, tier).unwrap_or(usual))
+    }
+
+    /// How long a judge may take to answer.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.judge_timeout.unwrap_or(TIMEOUT))
+    }
+}
+
+/// Checks an address that the operator sets; it may be a private one.
+///
+/// # Errors
+/// When it is no plain `http` or `https` URL.
+pub fn check_address(name: &str, address: &str) -> anyhow::Result<()> {
+    let url = Url::parse(address).with_context(|| name.to_owned())?;
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    ensure!(plain, "{name} must begin with http:// or https:// and have no user, query or fragment");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use semantics::prices::{Overrides, PriceTable};
+
+    use super::*;
+
+    #[test]
+    fn the_usual_models_have_a_price() {
+        let settings = JudgeSettings::default();
+        for provider in [Provider::OpenAi, Provider::Anthropic] {
+            for tier in [ModelTier::Cheap, ModelTier::Premium] {
+                let model = settings.model(provider, tier).unwrap();
+                assert!(PriceTable::builtin().rate(model, &Overrides::default()).is_some(), "{model}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_used_is_said() {
+        let key = JudgeSettings { judge_openai_api_key: Some("a b".to_owned()), ..Default::default() };
+        let address =
+            JudgeSettings { judge_anthropic_base_url: Some("ftp://x".to_owned()), ..Default::default() };
+        let timeout = JudgeSettings { judge_timeout: Some(0), ..Default::default() };
+        for (settings, says) in [
+            (key, "LOUPE_JUDGE_OPENAI_API_KEY"),
+            (address, "LOUPE_JUDGE_ANTHROPIC_BASE_URL"),
+            (timeout, "LOUPE_JUDGE_TIMEOUT"),
+        ] {
+            assert!(settings.check().unwrap_err().to_string().contains(says));
+        }
+        assert!(JudgeSettings::default().check().is_ok());
+    }
+}

@@ -1,0 +1,150 @@
+//! `POST /v1/messages` of Anthropic's protocol: what is sent and how the answer is read. Pure.
+
+use hyper::{
+    HeaderMap,
+    header::{HeaderName, HeaderValue},
+};
+use semantics::usage::Usage;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, DESCRIPTION, Endpoint, Question, Rung, Spoilt, VERDICT, Way, count, without_bounds};
+use crate::providers::exchange::key_header;
+
+/// The version of the protocol.
+const VERSION: &str = "2023-06-01";
+
+/// The headers that say who asks; none if the key can't be sent.
+pub fn headers(key: &str) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
+    if !key.is_empty() {
+        headers.insert(HeaderName::from_static("x-api-key"), key_header(key)?);
+    }
+    Some(headers)
+}
+
+/// The body.
+pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value {
+    let role = |index: usize| if index.is_multiple_of(2) { "user" } else { "assistant" };
+    let turns = question.turns.iter().enumerate();
+    let messages: Vec<Value> = turns.map(|(at, text)| json!({"role": role(at), "content": text})).collect();
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(endpoint.model));
+    body.insert("max_tokens".to_owned(), json!(question.max_tokens));
+    body.insert("system".to_owned(), json!(question.system));
+    body.insert("messages".to_owned(), Value::Array(messages));
+    if way.temperature {
+        body.insert("temperature".to_owned(), json!(0));
+    }
+    match way.rung {
+        Rung::Schema => {
+            let format = json!({"type": "json_schema", "schema": without_bounds(question.schema)});
+            body.insert("output_config".to_owned(), json!({"format": format}));
+        }
+        Rung::Tool => {
+            let tool = json!({"name": VERDICT, "description": DESCRIPTION, "input_schema": question.schema});
+            body.insert("tools".to_owned(), json!([tool]));
+            body.insert("tool_choice".to_owned(), json!({"type": "tool", "name": VERDICT}));
+        }
+        Rung::Json | Rung::Text => {}
+    }
+    Value::Object(body)
+}
+
+/// The answer.
+///
+/// # Errors
+/// When there is none in it.
+pub fn answer(body: &Value) -> Result<Answer, Spoilt> {
+    let Some(blocks) = body.get("content").and_then(Value::as_array) else {
+        return Err(match body.get("error").filter(|it| !it.is_null()) {
+            Some(_) => Spoilt::Failed(body.clone()),
+            None => Spoilt::Foreign("its answer holds no content: does it speak Anthropic's protocol?"),
+        });
+    };
+    let call = blocks.iter().find(|it| it["type"] == "tool_use").and_then(|it| it.get("input"));
+    let text = match call {
+        Some(input) => input.to_string(),
+        // Thinking has blocks of another kind.
+        None => {
+            blocks.iter().filter(|it| it["type"] == "text").filter_map(|it| it["text"].as_str()).collect()
+        }
+    };
+    let reason = body.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
+    let declined = (reason == "refusal").then(|| "the model declined to answer".to_owned());
+    let is_cut = matches!(reason, "max_tokens" | "model_context_window_exceeded");
+    Ok(Answer { text, is_cut, declined, usage: usage(&body["usage"]) })
+}
+
+fn usage(usage: &Value) -> Usage {
+    Usage {
+        prompt: count(usage, "/input_tokens"),
+        completion: count(usage, "/output_tokens"),
+        cached: count(usage, "/cache_read_input_tokens"),
+        cache_write: count(usage, "/cache_creation_input_tokens"),
+        reasoning: None,
+        cached_in_prompt: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::credential::Provider;
+
+    use super::*;
+
+    fn sent(rung: Rung) -> Value {
+        let endpoint = Endpoint {
+            provider: Provider::Anthropic,
+            base_url: None,
+            key: String::new(),
+            model: "m".to_owned(),
+            guarded: false,
+        };
+        let turns = ["one", "two", "three"].map(str::to_owned);
+        let schema = json!({"properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}}});
+        let question = Question { system: "s", turns: &turns, schema: &schema, max_tokens: 9 };
+        request(&endpoint, &question, Way { rung, ..Way::first(Provider::Anthropic) })
+    }
+
+    #[test]
+    fn each_rung_has_its_form() {
+        let body = sent(Rung::Schema);
+        let score = &body["output_config"]["format"]["schema"]["properties"]["score"];
+        assert_eq!(score, &json!({"type": "number"}), "bounds are refused there");
+        assert_eq!(
+            (&body["max_tokens"], &body["system"], &body["temperature"]),
+            (&json!(9), &json!("s"), &json!(0))
+        );
+        assert_eq!(body["messages"][1], json!({"role": "assistant", "content": "two"}));
+        let body = sent(Rung::Tool);
+        assert_eq!(body["tool_choice"], json!({"type": "tool", "name": VERDICT}));
+        assert_eq!(body["tools"][0]["input_schema"]["properties"]["score"]["maximum"], 1);
+        assert_eq!(sent(Rung::Text).get("tools"), None);
+    }
+
+    #[test]
+    fn answers_are_read_wherever_they_stand() {
+        let text = |content: Value| answer(&json!({"content": content})).unwrap().text;
+        let thinking = json!({"type": "thinking", "thinking": "hm", "text": "hm"});
+        assert_eq!(text(json!([thinking, {"type": "text", "text": "a"}])), "a");
+        let call = json!({"type": "tool_use", "name": "verdict", "input": {"score": 1}});
+        assert_eq!(text(json!([{"type": "text", "text": "a"}, call])), r#"{"score":1}"#);
+        assert_eq!(text(json!([])), "");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_apart() {
+        let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}});
+        assert!(matches!(answer(&error), Err(Spoilt::Failed(_))));
+        for body in [json!({}), json!([]), json!({"content": "a"}), json!(1)] {
+            assert!(matches!(answer(&body), Err(Spoilt::Foreign(_))), "{body}");
+        }
+        let usage = json!({"input_tokens": 3, "output_tokens": -1, "cache_read_input_tokens": 2});
+        let cut = answer(&json!({"content": [], "stop_reason": "max_tokens", "usage": usage})).unwrap();
+        assert_eq!((cut.is_cut, cut.usage.prompt, cut.usage.completion), (true, Some(3), None));
+        assert_eq!(cut.usage.cached, Some(2));
+        let refused = answer(&json!({"content": [], "stop_reason": "refusal"})).unwrap();
+        assert!(refused.declined.is_some());
+    }
+}

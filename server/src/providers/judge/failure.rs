@@ -1,0 +1,363 @@
+//! Why a judge did not answer, sorted by what helps. Pure.
+//!
+//! Statuses say little: an unknown model is 404 here and 400 there, an empty account 402, 429 or 400.
+//! What providers say beside them decides, by words that they are known to use.
+
+use std::time::Duration;
+
+use hyper::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use super::Part;
+use crate::providers::{
+    SendError,
+    said::{Said, pause, reason, without},
+};
+
+/// Why there is no answer. The texts are fit for whoever set the provider up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Nothing helps but another key, an account in order, another address or another model.
+    #[error("{why}")]
+    Denied {
+        /// What happened.
+        why: String,
+        /// Another model of the same provider may be there.
+        only_model: bool,
+    },
+    /// Later it may work.
+    #[error("{why}")]
+    Passing {
+        /// What happened.
+        why: String,
+        /// How long the provider asks to be left alone.
+        after: Option<Duration>,
+        /// It may work at once: something broke that is whole again the next moment.
+        at_once: bool,
+    },
+    /// The provider does not let this text be judged: it is too long, or not to its liking.
+    #[error("{0}")]
+    Refused(String),
+    /// The form of the request is refused; another may not be.
+    #[error("{why}")]
+    Form {
+        /// What happened.
+        why: String,
+        /// What is refused.
+        part: Part,
+    },
+    /// There was an answer, and it is none in this protocol.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// What is wrong with an answer of status 200.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spoilt {
+    /// It tells of a failure, in the form that failures have.
+    Failed(Value),
+    /// It is another protocol's, or none's.
+    Foreign(&'static str),
+}
+
+/// Words for an account that has nothing left.
+const UNPAID: [&str; 8] = [
+    "insufficient_quota",
+    "exceeded your current quota",
+    "credit balance",
+    "insufficient balance",
+    "insufficient credit",
+    "insufficient_balance",
+    "billing",
+    "payment required",
+];
+/// Words for a key that is none.
+const UNKNOWN_KEY: [&str; 6] = [
+    "invalid_api_key",
+    "invalid api key",
+    "incorrect api key",
+    "authentication",
+    "unauthorized",
+    "permission_error",
+];
+/// Words for a model that is not there, beside `model`.
+const GONE: [&str; 9] = [
+    "not found",
+    "not_found",
+    "does not exist",
+    "invalid model",
+    "invalid_model",
+    "unknown model",
+    "decommissioned",
+    "deprecated and",
+    "no longer",
+];
+/// Words for a text that a provider does not want.
+const UNWANTED: [&str; 9] = [
+    "content_filter",
+    "content filter",
+    "content_policy",
+    "content management policy",
+    "content policy",
+    "moderation",
+    "flagged",
+    "safety",
+    "usage policy",
+];
+/// Words for a text that is too long.
+const TOO_LONG: [&str; 10] = [
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "too long",
+    "too large",
+    "maximum context",
+    "string_above_max_length",
+    "request_too_large",
+    "exceeds the available context",
+];
+/// Words for a limit under the wrong name, or too high.
+const LIMIT: [&str; 4] = ["max_tokens", "max_completion_tokens", "max tokens", "max_new_tokens"];
+/// Words for instructions that are no message of their own.
+const SYSTEM: [&str; 4] = ["system role", "system message", "role 'system'", "user and assistant roles"];
+/// Words for the ways to make an answer's form sure.
+const RUNG: [&str; 11] = [
+    "response_format",
+    "response format",
+    "json_schema",
+    "json schema",
+    "json_object",
+    "structured output",
+    "output_config",
+    "grammar",
+    "schema",
+    "tool",
+    "function",
+];
+
+impl Failure {
+    /// Nothing helps but a change of the credential.
+    pub fn denied(why: impl Into<String>) -> Self {
+        Self::Denied { why: why.into(), only_model: false }
+    }
+
+    /// Nothing came back.
+    pub fn unreached(error: &SendError) -> Self {
+        let at_once = matches!(error, SendError::Connect(_) | SendError::Broken(_));
+        match error {
+            SendError::Refused(_) => Self::denied(error.to_string()),
+            _ => Self::Passing { why: error.to_string(), after: None, at_once },
+        }
+    }
+
+    /// An answer that is no success, at `now` in microseconds. `secret` is left out of what is
+    /// told: some providers repeat the key.
+    pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], secret: &str, now: i64) -> Self {
+        let said = reason(body).unwrap_or_default();
+        let status = status.as_u16();
+        Self::sorted(
+            status,
+            &said,
+            told(&format!("it answered {status}"), &said, secret),
+            pause(headers, now),
+        )
+    }
+
+    /// A failure that is told where an answer should be, with the status 200.
+    pub fn in_answer(error: &Value, secret: &str) -> Self {
+        let said = reason(error.to_string().as_bytes()).unwrap_or_default();
+        let why = told("it answered 200 with an error", &said, secret);
+        let words = words(&said);
+        match said.status.filter(|it| (400..600).contains(it)) {
+            Some(status) => Self::sorted(status, &said, why, None),
+            None if any(&words, &UNPAID) || any(&words, &UNKNOWN_KEY) => Self::denied(why),
+            None if any(&words, &UNWANTED) => Self::Refused(why),
+            None => Self::Passing { why, after: None, at_once: true },
+        }
+    }
+
+    fn sorted(status: u16, said: &Said, why: String, after: Option<Duration>) -> Self {
+        let words = words(said);
+        let is = |some: &[&str]| any(&words, some);
+        let is_gone = words.contains("model") && is(&GONE);
+        match status {
+            401 | 402 => Self::denied(why),
+            403 if is(&UNWANTED) => Self::Refused(why),
+            403 => Self::Denied { why, only_model: is_gone },
+            429 if is(&UNPAID) => Self::denied(why),
+            408 | 409 | 425 | 429 => Self::Passing { why, after, at_once: false },
+            // Some fall over a schema that they can't hold an answer to.
+            500..=599 => match part(&words) {
+                Some(part @ (Part::Rung | Part::System)) => Self::Form { why, part },
+                _ => Self::Passing { why, at_once: after.is_none() && status != 504, after },
+            },
+            404 if !is_gone && is(&RUNG) => Self::Form { why, part: Part::Rung },
+            404 | 410 => Self::Denied { why, only_model: is_gone },
+            400 | 413 | 415 | 422 => Self::of_request(status, &words, why),
+            // Redirects are not followed: they are an address that has to be set anew.
+            _ => Self::denied(why),
+        }
+    }
+
+    /// A request that is the caller's fault.
+    fn of_request(status: u16, words: &str, why: String) -> Self {
+        let is = |some: &[&str]| any(words, some);
+        if is(&UNPAID) {
+            return Self::denied(why);
+        }
+        if is(&UNWANTED) {
+            return Self::Refused(why);
+        }
+        if is(&TOO_LONG) {
+            // Perhaps only together with the answer that is allowed.
+            return Self::Form { why, part: Part::Length };
+        }
+        if let Some(part) = part(words) {
+            return Self::Form { why, part };
+        }
+        if words.contains("model") && is(&GONE) {
+            return Self::Denied { why, only_model: true };
+        }
+        match status {
+            413 => Self::Refused(why),
+            _ => Self::Form { why, part: Part::Unknown },
+        }
+    }
+
+    /// The word in the figures.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Denied { .. } => "denied",
+            Self::Passing { .. } => "failed",
+            Self::Refused(_) => "refused",
+            Self::Form { .. } => "form",
+            Self::Unusable(_) => "unusable",
+        }
+    }
+}
+
+/// The part of the form that these words blame.
+fn part(words: &str) -> Option<Part> {
+    if words.contains("temperature") {
+        return Some(Part::Temperature);
+    }
+    let of = |some: &[&str], part| any(words, some).then_some(part);
+    of(&LIMIT, Part::Limit).or_else(|| of(&SYSTEM, Part::System)).or_else(|| of(&RUNG, Part::Rung))
+}
+
+fn words(said: &Said) -> String {
+    format!("{} {}", said.message, said.codes).to_lowercase()
+}
+
+fn any(words: &str, some: &[&str]) -> bool {
+    some.iter().any(|it| words.contains(it))
+}
+
+fn told(what: &str, said: &Said, secret: &str) -> String {
+    let words = without(if said.message.is_empty() { &said.codes } else { &said.message }, secret);
+    if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::RETRY_AFTER;
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(status: u16, message: &str, code: &str) -> Failure {
+        let body = json!({"error": {"message": message, "code": code}}).to_string();
+        let headers = [(RETRY_AFTER, "7".parse().unwrap())].into_iter().filter(|_| status == 429).collect();
+        Failure::of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), "sk-1", 0)
+    }
+
+    #[test]
+    fn statuses_and_words_are_sorted_by_what_helps() {
+        for (status, message, code, expected) in [
+            (401, "Incorrect API key provided: sk-1", "invalid_api_key", "denied"),
+            (402, "Insufficient Balance", "", "denied"),
+            (403, "Country, region, or territory not supported", "", "denied"),
+            (403, "Your chosen model requires moderation and your input was flagged", "", "refused"),
+            (429, "You exceeded your current quota, please check your plan", "insufficient_quota", "denied"),
+            (429, "Rate limit reached for requests", "rate_limit_exceeded", "failed"),
+            (400, "Your credit balance is too low to access the API", "invalid_request_error", "denied"),
+            (
+                404,
+                "The model `x` does not exist or you do not have access to it",
+                "model_not_found",
+                "denied",
+            ),
+            (404, "model \"x\" not found, try pulling it first", "", "denied"),
+            (404, "No endpoints found that support tool use", "", "form"),
+            (404, "", "", "denied"),
+            (400, "Invalid model: x", "invalid_model", "denied"),
+            (
+                400,
+                "The response was filtered due to the content management policy",
+                "content_filter",
+                "refused",
+            ),
+            (413, "", "", "refused"),
+            (307, "", "", "denied"),
+            (405, "", "", "denied"),
+            (500, "The server had an error", "", "failed"),
+            (529, "Overloaded", "overloaded_error", "failed"),
+            (408, "", "", "failed"),
+        ] {
+            assert_eq!(of(status, message, code).word(), expected, "{status} {message} {code}");
+        }
+    }
+
+    #[test]
+    fn the_part_that_is_refused_is_found() {
+        for (status, message, expected) in [
+            (400, "Unsupported value: 'temperature' does not support 0 with this model.", Part::Temperature),
+            (400, "`temperature` is deprecated for this model.", Part::Temperature),
+            (
+                400,
+                "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+                Part::Limit,
+            ),
+            (
+                400,
+                "This model's maximum context length is 4096 tokens. However, you requested 5000",
+                Part::Length,
+            ),
+            (400, "prompt is too long: 210000 tokens > 200000 maximum", Part::Length),
+            (400, "This response_format type is unavailable now", Part::Rung),
+            (400, "output_config: Extra inputs are not permitted", Part::Rung),
+            (400, "For 'number' type, property 'minimum' is not supported in the schema", Part::Rung),
+            (422, "tool_choice is not supported by this model", Part::Rung),
+            (500, "failed to parse grammar", Part::Rung),
+            (400, "System role not supported", Part::System),
+            (400, "Invalid request data", Part::Unknown),
+            (422, "", Part::Unknown),
+        ] {
+            let failure = of(status, message, "");
+            assert!(
+                matches!(failure, Failure::Form { part, .. } if part == expected),
+                "{message}: {failure:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_with_the_status_200_is_one() {
+        let of = |error: Value| Failure::in_answer(&json!({"error": error}), "sk-1").word();
+        assert_eq!(of(json!({"message": "upstream went away"})), "failed");
+        assert_eq!(of(json!("busy")), "failed");
+        assert_eq!(of(json!({"message": "slow down", "code": 429})), "failed");
+        assert_eq!(of(json!({"message": "no credits", "code": 402})), "denied");
+        assert_eq!(of(json!({"message": "invalid api key"})), "denied");
+    }
+
+    #[test]
+    fn a_pause_is_told_and_the_key_is_not() {
+        let Failure::Passing { after, at_once, .. } = of(429, "wait", "") else { panic!() };
+        assert_eq!((after, at_once), (Some(Duration::from_secs(7)), false));
+        let said = of(401, "Incorrect key sk-1\nprovided", "").to_string();
+        assert_eq!(said, "it answered 401: Incorrect key … provided");
+        assert_eq!(of(500, "", "").to_string(), "it answered 500");
+    }
+}

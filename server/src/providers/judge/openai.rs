@@ -1,0 +1,205 @@
+//! `POST /chat/completions` of OpenAI's protocol: what is sent and how the answer is read. Pure.
+
+use hyper::{HeaderMap, header::AUTHORIZATION};
+use semantics::usage::Usage;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, DESCRIPTION, Endpoint, Limit, Question, Rung, Spoilt, VERDICT, Way, count};
+use crate::providers::exchange::key_header;
+
+/// The headers that say who asks; none if the key can't be sent.
+pub fn headers(key: &str) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    if !key.is_empty() {
+        headers.insert(AUTHORIZATION, key_header(&format!("Bearer {key}"))?);
+    }
+    Some(headers)
+}
+
+/// The body.
+pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(endpoint.model));
+    body.insert("messages".to_owned(), messages(question, way));
+    if way.temperature {
+        body.insert("temperature".to_owned(), json!(0));
+    }
+    if let Some(limit) = way.limit {
+        let name = match limit {
+            Limit::CompletionTokens => "max_completion_tokens",
+            Limit::Tokens => "max_tokens",
+        };
+        body.insert(name.to_owned(), json!(question.max_tokens));
+    }
+    match way.rung {
+        Rung::Schema => {
+            let schema = json!({"name": VERDICT, "strict": true, "schema": question.schema});
+            let format = json!({"type": "json_schema", "json_schema": schema});
+            body.insert("response_format".to_owned(), format);
+        }
+        Rung::Tool => {
+            let function =
+                json!({"name": VERDICT, "description": DESCRIPTION, "parameters": question.schema});
+            body.insert("tools".to_owned(), json!([{"type": "function", "function": function}]));
+            let choice = json!({"type": "function", "function": {"name": VERDICT}});
+            body.insert("tool_choice".to_owned(), choice);
+        }
+        Rung::Json => {
+            body.insert("response_format".to_owned(), json!({"type": "json_object"}));
+        }
+        Rung::Text => {}
+    }
+    Value::Object(body)
+}
+
+fn messages(question: &Question<'_>, way: Way) -> Value {
+    let mut messages = Vec::with_capacity(question.turns.len() + 1);
+    if way.system {
+        messages.push(json!({"role": "system", "content": question.system}));
+    }
+    for (index, text) in question.turns.iter().enumerate() {
+        let role = if index % 2 == 0 { "user" } else { "assistant" };
+        let content = match index {
+            0 if !way.system => format!("{}\n\n{text}", question.system),
+            _ => text.clone(),
+        };
+        messages.push(json!({"role": role, "content": content}));
+    }
+    Value::Array(messages)
+}
+
+/// The answer.
+///
+/// # Errors
+/// When there is none in it.
+pub fn answer(body: &Value) -> Result<Answer, Spoilt> {
+    let Some(choice) = body.pointer("/choices/0") else {
+        return Err(match body.get("error").filter(|it| !it.is_null()) {
+            Some(_) => Spoilt::Failed(body.clone()),
+            None => Spoilt::Foreign("its answer holds no choices: does it speak OpenAI's protocol?"),
+        });
+    };
+    // Some routers pass on a failure in the place of the answer.
+    if let Some(error) = choice.get("error").filter(|it| !it.is_null()) {
+        return Err(Spoilt::Failed(json!({"error": error})));
+    }
+    let Some(message) = choice.get("message") else {
+        return Err(Spoilt::Foreign("its answer holds no message: does it speak OpenAI's protocol?"));
+    };
+    let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
+    let refusal = message.get("refusal").and_then(Value::as_str).filter(|it| !it.is_empty());
+    let declined = match (refusal, reason) {
+        (Some(refusal), _) => Some(refusal.to_owned()),
+        (None, "content_filter") => Some("its content filter stopped the answer".to_owned()),
+        _ => None,
+    };
+    let text = call(message).or_else(|| content(message)).unwrap_or_default();
+    Ok(Answer { text, is_cut: reason == "length", declined, usage: usage(&body["usage"]) })
+}
+
+/// The arguments of the call that was asked for, else of the first.
+fn call(message: &Value) -> Option<String> {
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    let functions = calls.into_iter().flatten().filter_map(|it| it.get("function"));
+    let functions: Vec<&Value> = functions.chain(message.get("function_call")).collect();
+    let named = functions.iter().find(|it| it["name"] == VERDICT);
+    let arguments = named.or(functions.first())?.get("arguments")?;
+    match arguments {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()).filter(|it| !it.trim().is_empty()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// The text, in one piece or in several.
+fn content(message: &Value) -> Option<String> {
+    match message.get("content")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => Some(parts.iter().filter_map(|it| it["text"].as_str()).collect()),
+        // A few servers take "JSON" to the letter.
+        object @ Value::Object(_) => Some(object.to_string()),
+        _ => None,
+    }
+}
+
+fn usage(usage: &Value) -> Usage {
+    Usage {
+        prompt: count(usage, "/prompt_tokens"),
+        completion: count(usage, "/completion_tokens"),
+        cached: count(usage, "/prompt_tokens_details/cached_tokens"),
+        cache_write: None,
+        reasoning: count(usage, "/completion_tokens_details/reasoning_tokens"),
+        cached_in_prompt: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::credential::Provider;
+
+    use super::*;
+
+    fn sent(way: Way) -> Value {
+        let endpoint = Endpoint {
+            provider: Provider::OpenAi,
+            base_url: None,
+            key: String::new(),
+            model: "m".to_owned(),
+            guarded: false,
+        };
+        let turns = ["one", "two", "three"].map(str::to_owned);
+        let schema = json!({"type": "object"});
+        request(&endpoint, &Question { system: "s", turns: &turns, schema: &schema, max_tokens: 9 }, way)
+    }
+
+    #[test]
+    fn each_rung_has_its_form() {
+        let first = Way::first(Provider::OpenAi);
+        let body = sent(first);
+        assert_eq!(body["response_format"]["json_schema"]["strict"], true);
+        assert_eq!((&body["temperature"], &body["max_completion_tokens"]), (&json!(0), &json!(9)));
+        let roles: Vec<&str> =
+            body["messages"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "user"]);
+        let body = sent(Way { rung: Rung::Tool, limit: Some(Limit::Tokens), ..first });
+        assert_eq!(body["tool_choice"]["function"]["name"], VERDICT);
+        assert_eq!((&body["response_format"], &body["max_tokens"]), (&Value::Null, &json!(9)));
+        assert_eq!(sent(Way { rung: Rung::Json, ..first })["response_format"]["type"], "json_object");
+        let bare = sent(Way { rung: Rung::Text, temperature: false, limit: None, system: false });
+        let members: Vec<&String> = bare.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["messages", "model"]);
+        assert_eq!(bare["messages"][0], json!({"role": "user", "content": "s\n\none"}));
+    }
+
+    #[test]
+    fn answers_are_read_wherever_they_stand() {
+        let text = |message: Value| answer(&json!({"choices": [{"message": message}]})).unwrap().text;
+        assert_eq!(text(json!({"content": "a"})), "a");
+        assert_eq!(text(json!({"content": [{"type": "text", "text": "a"}, {"text": "b"}]})), "ab");
+        assert_eq!(text(json!({"content": {"a": 1}})), r#"{"a":1}"#);
+        assert_eq!(text(json!({"content": null})), "");
+        let call = |arguments: Value| json!({"function": {"name": "verdict", "arguments": arguments}});
+        let other = json!({"function": {"name": "x", "arguments": "y"}});
+        assert_eq!(text(json!({"content": "", "tool_calls": [other, call(json!("z"))]})), "z");
+        assert_eq!(text(json!({"tool_calls": [call(json!({"a": 1}))]})), r#"{"a":1}"#);
+        assert_eq!(text(json!({"content": "a", "tool_calls": [call(json!(""))]})), "a");
+        assert_eq!(text(json!({"function_call": {"arguments": "z"}})), "z");
+        assert_eq!(text(json!({"content": "a", "tool_calls": "none"})), "a");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_apart() {
+        assert!(matches!(answer(&json!({"error": {"message": "x"}})), Err(Spoilt::Failed(_))));
+        assert!(matches!(answer(&json!({"choices": [{"error": {"code": 502}}]})), Err(Spoilt::Failed(_))));
+        for body in [json!({}), json!([]), json!({"choices": []}), json!({"choices": [{}]}), json!("x")] {
+            assert!(matches!(answer(&body), Err(Spoilt::Foreign(_))), "{body}");
+        }
+        let choice = |choice: Value| answer(&json!({"choices": [choice], "usage": {"prompt_tokens": 3}}));
+        let cut = choice(json!({"message": {"content": "{"}, "finish_reason": "length"})).unwrap();
+        assert!(cut.is_cut && cut.usage.prompt == Some(3));
+        let refused = choice(json!({"message": {"refusal": "no"}})).unwrap();
+        assert_eq!(refused.declined.as_deref(), Some("no"));
+        let filtered = choice(json!({"message": {"content": ""}, "finish_reason": "content_filter"}));
+        assert!(filtered.unwrap().declined.is_some());
+    }
+}

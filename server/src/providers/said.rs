@@ -1,0 +1,142 @@
+//! What a provider of models says of a failure, and for how long it wants to be left alone. Pure.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use hyper::{HeaderMap, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Characters of a provider's own words that are passed on.
+pub const WORDS: usize = 200;
+
+/// Longest pause that a provider's `Retry-After` makes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// What is told of a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The sentence.
+    pub message: String,
+    /// The words for programs: `code`, `type` and `param`, as far as there are any, with spaces.
+    pub codes: String,
+    /// A `code` that is a number: some repeat the status there, or give one where the status is 200.
+    pub status: Option<u16>,
+}
+
+/// What a provider says of a failure, as far as it says it in the usual form: an object `error`
+/// with a `message`, or a text; at the top, where some put it, `message` or `detail`.
+pub fn reason(body: &[u8]) -> Option<Said> {
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+        #[serde(borrow)]
+        detail: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Told<'a> {
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+        #[serde(borrow, rename = "type")]
+        kind: Option<&'a RawValue>,
+        #[serde(borrow)]
+        code: Option<&'a RawValue>,
+        #[serde(borrow)]
+        param: Option<&'a RawValue>,
+    }
+    let text = |it: &RawValue| serde_json::from_str::<String>(it.get()).ok();
+    let body: Body<'_> = serde_json::from_slice(body).ok()?;
+    let at_top = || {
+        let message = [body.message, body.detail].into_iter().flatten().find_map(text)?;
+        Some(Said { message, ..Said::default() })
+    };
+    let Some(error) = body.error else { return at_top() };
+    if let Some(message) = text(error) {
+        return Some(Said { message, ..Said::default() });
+    }
+    let told: Told<'_> = serde_json::from_str(error.get()).ok()?;
+    let codes: Vec<String> =
+        [told.code, told.kind, told.param].into_iter().flatten().filter_map(text).collect();
+    let status = told.code.and_then(|it| it.get().trim_matches('"').parse().ok());
+    let message = told.message.and_then(text).unwrap_or_default();
+    Some(Said { message, codes: codes.join(" "), status })
+}
+
+/// One line of a provider's words, without the key, which some repeat.
+pub fn without(words: &str, secret: &str) -> String {
+    let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "…") };
+    let line: String = words.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    match line.char_indices().nth(WORDS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// What `Retry-After` asks for at `now`, microseconds: seconds, or a date (RFC 9110, section 10.2.3).
+pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    let pause = match text.parse::<f64>() {
+        // Some answer with fractions, which the standard does not know.
+        Ok(seconds) if seconds >= 0.0 => {
+            Duration::try_from_secs_f64(seconds.min(LONGEST_PAUSE.as_secs_f64())).ok()?
+        }
+        Ok(_) => return None,
+        Err(_) => {
+            let at = DateTime::parse_from_rfc2822(text).ok()?.timestamp_micros();
+            Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or_default())
+        }
+    };
+    Some(pause.min(LONGEST_PAUSE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(body: &str) -> Option<Said> {
+        reason(body.as_bytes())
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        for (text, seconds) in [
+            ("7", Some(7.0)),
+            ("0.5", Some(0.5)),
+            ("Thu, 01 Jan 1970 00:00:31 GMT", Some(30.0)),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0.0)),
+            ("999999999999", Some(3_600.0)),
+            ("inf", Some(3_600.0)),
+            ("NaN", None),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            let headers = [(header::RETRY_AFTER, text.parse().unwrap())].into_iter().collect();
+            assert_eq!(pause(&headers, 1_000_000), seconds.map(Duration::from_secs_f64), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_usual_forms_are_understood() {
+        let full = r#"{"error":{"message":"no","type":"x","code":"y","param":null}}"#;
+        let expected = Said { message: "no".to_owned(), codes: "y x".to_owned(), status: None };
+        assert_eq!(said(full), Some(expected));
+        for body in [r#"{"error":"no"}"#, r#"{"message":"no"}"#, r#"{"detail":"no"}"#] {
+            assert_eq!(said(body).unwrap().message, "no", "{body}");
+        }
+        assert_eq!(said(r#"{"error":{"code":429,"message":"slow"}}"#).unwrap().status, Some(429));
+        assert_eq!(said(r#"{"error":{"code":"429"}}"#).unwrap().status, Some(429));
+        assert_eq!(said(r#"{"error":{"message":{"deep":1}}}"#).unwrap().message, "");
+        for body in ["<html>", r#"{"ok":1}"#, "[]", "", r#"{"error":[1]}"#] {
+            assert_eq!(said(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn no_key_and_no_flood_is_told() {
+        assert_eq!(without("Incorrect key sk-1\nprovided", "sk-1"), "Incorrect key … provided");
+        assert_eq!(without(&"é".repeat(9_000), "").chars().count(), WORDS + 1);
+    }
+}

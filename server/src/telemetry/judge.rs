@@ -1,0 +1,72 @@
+//! Figures of what judges are asked.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// Upper bounds of the durations that are told apart, seconds.
+const SECONDS: [f64; 7] = [0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Direction {
+    direction: &'static str,
+}
+
+/// Figures of what judges are asked.
+#[derive(Debug)]
+pub struct Judge {
+    /// Answers that could not be read and were asked for again.
+    pub repairs: Counter,
+    asked: Family<Outcome, Counter>,
+    requests: Family<Outcome, Counter>,
+    tokens: Family<Direction, Counter>,
+    seconds: Histogram,
+}
+
+impl Judge {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let judge = Self {
+            repairs: Counter::default(),
+            asked: Family::default(),
+            requests: Family::default(),
+            tokens: Family::default(),
+            seconds: Histogram::new(SECONDS),
+        };
+        let text = "Verdicts that judges were asked for, by what came of it";
+        registry.register("loupe_judge_verdicts", text, judge.asked.clone());
+        let text = "Requests to judge providers";
+        registry.register("loupe_judge_requests", text, judge.requests.clone());
+        let text = "Answers of judges that could not be read and were asked for once more";
+        registry.register("loupe_judge_repairs", text, judge.repairs.clone());
+        let text = "Tokens that judges were shown (input) and answered (output)";
+        registry.register("loupe_judge_tokens", text, judge.tokens.clone());
+        let text = "Time that judge providers took to answer";
+        let seconds = judge.seconds.clone();
+        registry.register_with_unit("loupe_judge_request_duration", text, Unit::Seconds, seconds);
+        judge
+    }
+
+    /// Counts a request, how it ended and how long it took.
+    pub fn requested(&self, outcome: &'static str, took: Duration) {
+        self.requests.get_or_create_owned(&Outcome { outcome }).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts a verdict that was asked for, and what it used.
+    pub fn asked(&self, outcome: &'static str, prompt: Option<i64>, completion: Option<i64>) {
+        self.asked.get_or_create_owned(&Outcome { outcome }).inc();
+        for (direction, tokens) in [("input", prompt), ("output", completion)] {
+            let tokens = tokens.and_then(|it| u64::try_from(it).ok()).unwrap_or_default();
+            self.tokens.get_or_create_owned(&Direction { direction }).inc_by(tokens);
+        }
+    }
+}
