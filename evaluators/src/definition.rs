@@ -1,10 +1,11 @@
 //! What an evaluator is: its names, what its config may hold, and how it judges.
 
 use api::EvaluatorType;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     judge::Rubric,
+    schema,
     subject::Subject,
     verdict::{Unjudged, Verdict},
 };
@@ -72,7 +73,58 @@ impl ConfigProblem {
     }
 }
 
+/// The schema of a config with `threshold` among its properties.
+pub(crate) fn with_threshold(mut schema: Value) -> Value {
+    if let Value::Object(schema) = &mut schema {
+        schema.entry("type").or_insert_with(|| "object".into());
+        let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(properties) = properties {
+            properties.entry("threshold").or_insert_with(|| {
+                json!({
+                    "type": "number", "minimum": 0, "maximum": 1, "default": 0.7,
+                    "description": "From this score up the label is `pass`, within 0.2 below it `warn`, else `fail`."
+                })
+            });
+        }
+    }
+    schema
+}
+
 impl Definition {
+    /// JSON Schema (2020-12) of its config, complete: `threshold`, which all have, is in it, and what
+    /// it does not name is refused.
+    pub fn options(&self) -> Value {
+        let mut schema = with_threshold((self.config_schema)());
+        if let Value::Object(schema) = &mut schema {
+            schema.entry("additionalProperties").or_insert(Value::Bool(false));
+        }
+        schema
+    }
+
+    /// Whether this config can be used, by code or by a judge as it chooses.
+    ///
+    /// # Errors
+    /// With what is wrong and where.
+    pub fn check(&self, config: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> {
+        self.check_as(self.chosen(config), config)
+    }
+
+    /// Whether this config can be used by this type of evaluation.
+    ///
+    /// # Errors
+    /// With what is wrong and where. Whether the type is offered is the caller's question.
+    pub fn check_as(
+        &self,
+        kind: EvaluatorType,
+        config: &Map<String, Value>,
+    ) -> Result<(), Vec<ConfigProblem>> {
+        schema::check_config(&self.options(), config)?;
+        match self.rule() {
+            Some(compile) if kind == EvaluatorType::Rule => compile(config).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// The types offered, the usual one first.
     pub fn types(&self) -> &'static [EvaluatorType] {
         match self.method {

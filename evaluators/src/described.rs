@@ -16,7 +16,7 @@ impl Definition {
             evaluator_types: types.to_vec(),
             description: self.description.to_owned(),
             version: self.version.into(),
-            config_schema: (self.config_schema)(),
+            config_schema: self.options(),
             builtin: true,
             rubric: None,
             scale: None,

@@ -8,8 +8,12 @@ pub mod builtin;
 pub mod custom;
 pub mod definition;
 mod described;
+mod form;
 pub mod judge;
+mod schema;
+mod sentence;
 pub mod subject;
+pub mod target;
 pub mod verdict;
 
 pub use definition::{ConfigProblem, Definition, Rule};

@@ -44,15 +44,58 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
 
 impl Rule for Limit {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
-        let Some(latency) = subject.latency_ms else {
-            return Err(Unjudged::new(
-                "the trace has no latency: send latency_ms, or the times of its spans",
-            ));
-        };
+        let latency = known(subject)?;
         Ok(if latency <= self.0 {
             Verdict::good(format!("{latency} ms is within the limit of {} ms", self.0))
         } else {
             Verdict::bad(format!("{latency} ms is over the limit of {} ms", self.0))
         })
+    }
+}
+
+/// Wall-clock milliseconds of what is judged.
+///
+/// # Errors
+/// When they are not known.
+pub(crate) fn known(subject: &Subject) -> Result<i64, Unjudged> {
+    subject.latency_ms.ok_or_else(|| {
+        Unjudged::new(
+            "the latency is not known: send `latency_ms`, or the times at which spans start and end",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(limit: i64, latency_ms: Option<i64>) -> Result<Verdict, Unjudged> {
+        let config = json!({"max_latency_ms": limit});
+        DEFINITION.check(config.as_object().unwrap()).unwrap();
+        compile(config.as_object().unwrap()).unwrap().judge(&Subject { latency_ms, ..Subject::default() })
+    }
+
+    #[test]
+    fn up_to_the_limit_is_good() {
+        assert_eq!(
+            judge(1_000, Some(1_000)).unwrap(),
+            Verdict::good("1000 ms is within the limit of 1000 ms")
+        );
+        assert_eq!(judge(1_000, Some(1_001)).unwrap(), Verdict::bad("1001 ms is over the limit of 1000 ms"));
+        assert_eq!(judge(0, Some(0)).unwrap().score, 1.0);
+    }
+
+    #[test]
+    fn an_unknown_latency_is_not_judged() {
+        assert!(judge(1, None).unwrap_err().0.contains("send `latency_ms`"));
+    }
+
+    #[test]
+    fn wrong_configs_say_where() {
+        for config in [json!({}), json!({"max_latency_ms": -1}), json!({"max_latency_ms": 1.5})] {
+            let problems = DEFINITION.check(config.as_object().unwrap()).unwrap_err();
+            assert_eq!(problems[0].field, "max_latency_ms", "{problems:?}");
+            assert!(compile(config.as_object().unwrap()).is_err());
+        }
     }
 }

@@ -1,0 +1,101 @@
+//! Worked examples.
+
+use serde_json::json;
+
+use super::*;
+
+fn rule(config: Value) -> Box<dyn Rule> {
+    DEFINITION.check(config.as_object().unwrap()).unwrap();
+    compile(config.as_object().unwrap()).unwrap()
+}
+
+fn judge(config: Value, output: &str) -> Result<Verdict, Unjudged> {
+    rule(config).judge(&Subject { output: Some(output.into()), ..Subject::default() })
+}
+
+fn person() -> Value {
+    json!({"schema": {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["name"]}})
+}
+
+#[test]
+fn conforming_json_is_good_and_other_text_is_bad() {
+    let check = |output: &str, score: f64, part: &str| {
+        let verdict = judge(person(), output).unwrap();
+        assert_eq!(verdict.score, score, "{output}");
+        assert!(verdict.reasoning.contains(part), "{}", verdict.reasoning);
+    };
+    check(r#" {"name": "Ada", "age": 36} "#, 1.0, "conforms");
+    check(r#"{"age": "36"}"#, 0.0, "/age is not of type integer");
+    check(r#"{"age": 36}"#, 0.0, "it lacks \"name\"");
+    check(r#"{"name": "Ada""#, 0.0, "is not JSON: EOF");
+    check("Sure! {\"name\": \"Ada\"}", 0.0, "is not JSON");
+    check("", 0.0, "is not JSON");
+    check("```json\n{\"name\": \"Ada\"}\n```", 0.0, "is not JSON");
+}
+
+#[test]
+fn one_fenced_block_is_read_when_asked_for() {
+    let config = || json!({"schema": {"type": "object"}, "extract": true});
+    assert_eq!(judge(config(), "Here:\n```json\n{}\n```\nBye").unwrap().score, 1.0);
+    assert_eq!(judge(config(), "{}").unwrap().score, 1.0);
+    let two = judge(config(), "```json\n{}\n```\n```json\n{}\n```").unwrap();
+    assert_eq!((two.score, two.reasoning.contains("more than one")), (0.0, true));
+    assert!(judge(config(), "```json\n{\n```").unwrap().reasoning.contains("the fenced block is not JSON"));
+    assert!(judge(config(), "nothing").unwrap().reasoning.contains("the text is not JSON"));
+}
+
+#[test]
+fn what_cant_be_compared_is_not_judged() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for output in [deep.as_str(), "1e999999", "\"\\udc00\""] {
+        let why = judge(json!({"schema": true}), output).unwrap_err();
+        assert!(why.0.contains("is JSON, but"), "{why}");
+    }
+    let none = rule(json!({"schema": true})).judge(&Subject::default()).unwrap_err();
+    assert!(none.0.contains("has no output"), "{none}");
+}
+
+#[test]
+fn the_draft_is_chosen_by_the_schema_then_by_the_option() {
+    // In draft 4 exclusiveMinimum is a boolean beside minimum.
+    let four = json!({"minimum": 1, "exclusiveMinimum": true});
+    assert_eq!(judge(json!({"schema": four, "draft": "draft4"}), "1").unwrap().score, 0.0);
+    let named =
+        json!({"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": true});
+    assert_eq!(judge(json!({"schema": named, "draft": "2020-12"}), "1").unwrap().score, 0.0);
+    let problems = DEFINITION.check(json!({"schema": four}).as_object().unwrap()).unwrap_err();
+    assert_eq!(problems[0].field, "schema.exclusiveMinimum");
+}
+
+#[test]
+fn formats_are_checked_when_asked_for() {
+    let schema = json!({"format": "email"});
+    assert_eq!(judge(json!({"schema": schema}), "\"x\"").unwrap().score, 1.0);
+    assert_eq!(judge(json!({"schema": schema, "formats": true}), "\"x\"").unwrap().score, 0.0);
+    let named = json!({"$schema": "http://json-schema.org/draft-07/schema#", "format": "email"});
+    assert_eq!(judge(json!({"schema": named}), "\"x\"").unwrap().score, 1.0);
+}
+
+#[test]
+fn wrong_configs_say_where() {
+    let check = |config: Value, field: &str, part: &str| {
+        let problems = DEFINITION.check(config.as_object().unwrap()).unwrap_err();
+        assert_eq!(problems[0].field, field, "{problems:?}");
+        assert!(problems[0].message.contains(part), "{problems:?}");
+    };
+    check(json!({}), "schema", "is required");
+    check(json!({"schema": 1}), "schema", "is of none of the types");
+    check(json!({"schema": true, "threshold": 2}), "threshold", "is above 1");
+    check(json!({"schema": true, "shema": true}), "shema", "is not an option; options are");
+    check(json!({"schema": true, "draft": "draft3"}), "draft", "is not one of");
+    check(json!({"schema": true, "target": "prompt"}), "target", "is not one of");
+    check(json!({"schema": {"type": 3}}), "schema.type", "fits none of the alternatives");
+}
+
+#[test]
+fn ten_megabytes_are_judged() {
+    let output = format!("[{}1]", "1,".repeat(5_000_000));
+    assert_eq!(judge(json!({"schema": {"type": "array"}}), &output).unwrap().score, 1.0);
+    assert_eq!(judge(json!({"schema": {"type": "object"}}), &output).unwrap().score, 0.0);
+    assert_eq!(judge(json!({"schema": true}), &"x".repeat(10_000_000)).unwrap().score, 0.0);
+}

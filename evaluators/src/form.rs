@@ -1,0 +1,6 @@
+//! Forms that a text can have, each as its standard says and nothing more lenient.
+//!
+//! **Invariant.** A text of any length and nesting is read in time linear in it and memory
+//! proportional to its nesting, without recursion.
+
+pub(crate) mod json;

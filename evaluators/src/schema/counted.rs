@@ -1,0 +1,247 @@
+//! JSON whose every look costs a step, so that a check ends.
+//!
+//! A schema of a few lines can make a validator work exponentially long (alternatives that lead to
+//! alternatives, once for each level of what is checked), or recurse as deep as its references are
+//! long. The validator can't be told to stop, but it reads what it checks through [`Node`]; so this
+//! representation counts, and leaves by unwinding when its steps or its share of the stack are
+//! used up. [`within`] catches that; no panic is reported, none is meant.
+
+use std::{
+    any::Any,
+    borrow::Cow,
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    ptr,
+};
+
+use jsonschema::{
+    JsonType,
+    json::{Array, Json, Node, NodeIdentity, Object, cmp, unique},
+};
+use serde_json::{Map, Number, Value};
+
+/// Bytes of stack that a check may use; threads of the server have 2 MiB.
+const STACK: usize = 768 * 1024;
+/// Bytes of a text that are read for one step.
+const TEXT: usize = 8;
+/// Steps for an error that is reported, which takes memory.
+const REPORT: u64 = 100;
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+    static BOTTOM: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A check took more steps, or more of the stack, than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exhausted;
+
+/// Does `work` in at most `steps` looks at counted JSON.
+pub(super) fn within<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
+    let before = (LEFT.replace(steps), BOTTOM.replace(here()));
+    // What is abandoned half-way is dropped by unwinding; a validator is not changed by checking.
+    let done = catch_unwind(AssertUnwindSafe(work));
+    LEFT.set(before.0);
+    BOTTOM.set(before.1);
+    done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<Exhausted>() {
+        Ok(exhausted) => *exhausted,
+        Err(other) => resume_unwind(other),
+    })
+}
+
+/// Roughly where the stack ends now.
+#[inline(never)]
+fn here() -> usize {
+    let mark = 0_u8;
+    ptr::from_ref(&mark).addr()
+}
+
+/// Whether there is stack left.
+fn stand() {
+    if BOTTOM.get().abs_diff(here()) > STACK {
+        resume_unwind(Box::new(Exhausted));
+    }
+}
+
+#[inline]
+fn spend(steps: u64) {
+    match LEFT.get().checked_sub(steps) {
+        Some(left) => LEFT.set(left),
+        None => resume_unwind(Box::new(Exhausted)),
+    }
+}
+
+fn spend_text(text: &str) {
+    spend(1 + (text.len() / TEXT) as u64);
+}
+
+/// The representation.
+pub(super) struct Counted;
+
+/// A value of it.
+#[derive(Clone, Copy)]
+pub(super) struct Counting<'a>(pub &'a Value);
+
+impl Json for Counted {
+    type Node<'a> = Counting<'a>;
+    type PreparedKey = String;
+    type StringBuffer = Value;
+
+    const KEYS_PER_LOOKUP: usize = 2;
+
+    fn prepare_key(key: &str) -> String {
+        key.to_owned()
+    }
+
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Counting<'_>) -> T) -> T {
+        *buffer = Value::String(string.to_owned());
+        f(Counting(buffer))
+    }
+}
+
+impl<'a> Node<'a, Counted> for Counting<'a> {
+    type Object = Members<'a>;
+    type Array = Elements<'a>;
+    type Number = &'a Number;
+
+    fn as_object(&self) -> Option<Members<'a>> {
+        stand();
+        spend(1);
+        self.0.as_object().map(Members)
+    }
+
+    fn as_array(&self) -> Option<Elements<'a>> {
+        stand();
+        spend(1);
+        self.0.as_array().map(|it| Elements(it))
+    }
+
+    fn as_string(&self) -> Option<Cow<'a, str>> {
+        spend(1);
+        let text = self.0.as_str()?;
+        spend_text(text);
+        Some(Cow::Borrowed(text))
+    }
+
+    fn as_number(&self) -> Option<&'a Number> {
+        spend(1);
+        match self.0 {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn as_boolean(&self) -> Option<bool> {
+        spend(1);
+        self.0.as_bool()
+    }
+
+    fn is_null(&self) -> bool {
+        spend(1);
+        self.0.is_null()
+    }
+
+    fn json_type(&self) -> JsonType {
+        spend(1);
+        match self.0 {
+            Value::Null => JsonType::Null,
+            Value::Bool(_) => JsonType::Boolean,
+            Value::Number(_) => JsonType::Number,
+            Value::String(_) => JsonType::String,
+            Value::Array(_) => JsonType::Array,
+            Value::Object(_) => JsonType::Object,
+        }
+    }
+
+    fn string_length(&self) -> Option<u64> {
+        spend(1);
+        let text = self.0.as_str()?;
+        spend_text(text);
+        Some(text.chars().count() as u64)
+    }
+
+    fn equals_value(&self, expected: &Value) -> bool {
+        spend(1);
+        cmp::equal(self.0, expected)
+    }
+
+    fn to_value(&self) -> Cow<'a, Value> {
+        spend(REPORT);
+        Cow::Borrowed(self.0)
+    }
+
+    fn identity(&self) -> Option<NodeIdentity> {
+        // Asked for where a reference is followed, which is where recursion comes from.
+        stand();
+        spend(1);
+        Some(NodeIdentity::new(ptr::from_ref::<Value>(self.0).addr()))
+    }
+}
+
+/// An object of it.
+pub(super) struct Members<'a>(&'a Map<String, Value>);
+
+impl<'a> Object<'a, Counted> for Members<'a> {
+    type Node = Counting<'a>;
+    type MemberName = &'a str;
+    type MembersIter = MembersIter<'a>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, key: &String) -> Option<Counting<'a>> {
+        spend(1);
+        self.0.get(key.as_str()).map(Counting)
+    }
+
+    fn members(&self) -> MembersIter<'a> {
+        MembersIter(self.0.iter())
+    }
+}
+
+/// The members of an object, in order.
+pub(super) struct MembersIter<'a>(serde_json::map::Iter<'a>);
+
+impl<'a> Iterator for MembersIter<'a> {
+    type Item = (&'a str, Counting<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, value) = self.0.next()?;
+        spend_text(name);
+        Some((name.as_str(), Counting(value)))
+    }
+}
+
+/// An array of it.
+pub(super) struct Elements<'a>(&'a [Value]);
+
+impl<'a> Array<'a, Counted> for Elements<'a> {
+    type Node = Counting<'a>;
+    type ElementsIter = ElementsIter<'a>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn elements(&self) -> ElementsIter<'a> {
+        ElementsIter(self.0.iter())
+    }
+
+    fn is_unique(&self) -> bool {
+        spend(1 + self.0.len() as u64);
+        unique::is_unique(self.0)
+    }
+}
+
+/// The elements of an array, in order.
+pub(super) struct ElementsIter<'a>(std::slice::Iter<'a, Value>);
+
+impl<'a> Iterator for ElementsIter<'a> {
+    type Item = Counting<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        spend(1);
+        self.0.next().map(Counting)
+    }
+}

@@ -1,0 +1,149 @@
+//! What is wrong with JSON, or with a schema, in words; never with a value of what was judged.
+
+use jsonschema::{
+    ValidationError,
+    error::{TypeKind, ValidationErrorKind as Kind},
+};
+
+use super::TOLD;
+use crate::{definition::ConfigProblem, sentence::cut};
+
+/// Characters of a name that are repeated.
+const NAME: usize = 60;
+/// Characters of a path that are repeated.
+const PATH: usize = 200;
+/// Names that are repeated.
+const NAMES: usize = 3;
+
+/// A place that fails, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// JSON Pointer; empty for the whole.
+    pub path: String,
+    /// What it should be, continuing a sentence that names the place.
+    pub why: String,
+}
+
+impl Failure {
+    pub(super) fn of(error: &ValidationError) -> Self {
+        let path: String = error.instance_path().as_str().split('/').map(shown).collect::<Vec<_>>().join("/");
+        Self { path: cut(&path, PATH).into_owned(), why: why(error.kind()) }
+    }
+
+    /// A sentence without its full stop.
+    pub(crate) fn sentence(&self) -> String {
+        match self.path.as_str() {
+            "" => format!("it {}", self.why),
+            path => format!("{path} {}", self.why),
+        }
+    }
+}
+
+/// A name of the judged JSON. Names are structure, and needed to find the place; but where an
+/// object is used as a table its names are data, and data is not repeated.
+fn shown(name: &str) -> &str {
+    let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '$' | '~');
+    let digits = name.chars().filter(char::is_ascii_digit).count();
+    if name.len() <= NAME && digits <= 7 && name.chars().all(plain) { name } else { "…" }
+}
+
+fn names(all: &[String]) -> String {
+    let mut told: Vec<&str> = all.iter().map(|it| shown(it)).filter(|it| *it != "…").take(NAMES).collect();
+    if told.len() < all.len() {
+        told.push("…");
+    }
+    told.join(", ")
+}
+
+fn why(kind: &Kind) -> String {
+    match kind {
+        Kind::AdditionalItems { limit } => format!("has more than {limit} items"),
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            format!("has members that the schema does not allow ({})", names(unexpected))
+        }
+        Kind::UnevaluatedItems { unexpected } => {
+            format!("has {} items that the schema does not allow", unexpected.len())
+        }
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => "fits none of the alternatives".into(),
+        Kind::OneOfMultipleValid { .. } => "fits more than one of the alternatives of oneOf".into(),
+        Kind::Constant { expected_value } => format!("is not {}", cut(&expected_value.to_string(), PATH)),
+        Kind::Enum { options } => format!("is not one of {}", cut(&options.to_string(), PATH)),
+        Kind::Contains => "contains too few or too many items of the kind asked for".into(),
+        Kind::ContentEncoding { content_encoding } => format!("is not encoded as {content_encoding}"),
+        Kind::ContentMediaType { content_media_type } => format!("is not {content_media_type}"),
+        Kind::FromUtf8 { .. } => "does not decode to text".into(),
+        Kind::ExclusiveMaximum { limit } => format!("is not below {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("is not above {limit}"),
+        Kind::Maximum { limit } => format!("is above {limit}"),
+        Kind::Minimum { limit } => format!("is below {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("is not a multiple of {multiple_of}"),
+        Kind::MaxItems { limit } => format!("has more than {limit} items"),
+        Kind::MinItems { limit } => format!("has fewer than {limit} items"),
+        Kind::MaxLength { limit } => format!("is longer than {limit} characters"),
+        Kind::MinLength { limit } => format!("is shorter than {limit} characters"),
+        Kind::MaxProperties { limit } => format!("has more than {limit} members"),
+        Kind::MinProperties { limit } => format!("has fewer than {limit} members"),
+        Kind::FalseSchema => "is not allowed".into(),
+        Kind::Format { format } => format!("is not in the format {format}"),
+        Kind::Not { .. } => "fits a schema that it must not fit".into(),
+        Kind::Pattern { pattern } => format!("does not match {}", cut(pattern, PATH)),
+        Kind::PropertyNames { error } => format!("has a member whose name {}", why(error.kind())),
+        Kind::Required { property } => format!("lacks {property}"),
+        Kind::Type { kind: TypeKind::Single(expected) } => format!("is not of type {expected}"),
+        Kind::Type { kind: TypeKind::Multiple(expected) } => {
+            let all: Vec<String> = expected.iter().map(|it| it.to_string()).collect();
+            format!("is of none of the types {}", all.join(", "))
+        }
+        Kind::UniqueItems => "has equal items".into(),
+        Kind::BacktrackLimitExceeded { .. }
+        | Kind::RegexEngineFailure { .. }
+        | Kind::Custom { .. }
+        | Kind::Referencing(_) => format!("fails {}", kind.keyword()),
+    }
+}
+
+/// What is wrong with a config. It is the caller's own, so names and values in it may be repeated.
+pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigProblem> {
+    let field = dotted("", error.instance_path().as_str());
+    let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
+    match error.kind() {
+        Kind::Required { property } => {
+            vec![ConfigProblem::new(below(property.as_str().unwrap_or_default()), "is required")]
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let options = match (field.as_str(), known) {
+                ("", [_, ..]) => format!("; options are {}", known.join(", ")),
+                _ => String::new(),
+            };
+            let problem = |name: &String| {
+                ConfigProblem::new(cut(&below(name), PATH), format!("is not an option{options}"))
+            };
+            unexpected.iter().take(TOLD).map(problem).collect()
+        }
+        kind => vec![ConfigProblem::new(cut(&field, PATH), why(kind))],
+    }
+}
+
+/// A JSON Pointer as a path of a config.
+fn dotted(before: &str, pointer: &str) -> String {
+    let names = pointer.split('/').skip(1).map(|it| it.replace("~1", "/").replace("~0", "~"));
+    let before = Some(before.to_owned()).filter(|it| !it.is_empty());
+    before.into_iter().chain(names).collect::<Vec<_>>().join(".")
+}
+
+/// Why a schema does not compile.
+pub(super) fn uncompiled(error: &ValidationError, field: &str) -> ConfigProblem {
+    let path = dotted(field, error.instance_path().as_str());
+    let message = match error.kind() {
+        Kind::Referencing(why) => format!(
+            "refers to what is not in the schema ({why}); nothing is fetched: put it under `$defs` and refer to it there"
+        ),
+        Kind::Format { format } if format == "regex" => {
+            "is not a regular expression that runs in linear time: look-around and back references are not \
+             supported, and it must not grow too large"
+                .into()
+        }
+        kind => format!("{}, so the schema is none", why(kind)),
+    };
+    ConfigProblem::new(cut(&path, PATH), cut(&message, 2 * PATH))
+}

@@ -1,0 +1,51 @@
+//! Which text of a trace is judged.
+
+use serde_json::{Map, Value, json};
+
+use crate::{definition::ConfigProblem, subject::Subject, verdict::Unjudged};
+
+/// A text of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// What came out.
+    #[default]
+    Output,
+    /// What went in.
+    Input,
+}
+
+impl Target {
+    /// Reads the option `target`.
+    ///
+    /// # Errors
+    /// When it is another word.
+    pub fn of(config: &Map<String, Value>) -> Result<Self, ConfigProblem> {
+        match config.get("target").map(Value::as_str) {
+            None | Some(Some("output")) => Ok(Self::Output),
+            Some(Some("input")) => Ok(Self::Input),
+            Some(_) => Err(ConfigProblem::new("target", "must be output or input")),
+        }
+    }
+
+    /// The option's part of a config's schema.
+    pub fn schema() -> Value {
+        json!({
+            "enum": ["output", "input"], "default": "output",
+            "description": "Which text of the trace is judged."
+        })
+    }
+
+    /// The text.
+    ///
+    /// # Errors
+    /// When the trace has none.
+    pub fn text(self, subject: &Subject) -> Result<&str, Unjudged> {
+        let (text, name) = match self {
+            Self::Output => (&subject.output, "output"),
+            Self::Input => (&subject.input, "input"),
+        };
+        text.as_deref().ok_or_else(|| {
+            Unjudged::new(format!("the trace has no {name}: send `{name}`, or judge a span that has one"))
+        })
+    }
+}
