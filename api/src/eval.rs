@@ -51,7 +51,7 @@ words! {
 }
 
 /// Body of `POST /v1/eval`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewEvaluation {
     /// What is judged.

@@ -74,7 +74,7 @@ pub struct EvalRule {
 }
 
 /// Body of `POST /v1/eval-rules`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewEvalRule {
     /// The project it applies to.

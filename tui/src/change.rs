@@ -4,13 +4,15 @@
 //! whether it happened; nothing here is ever sent twice.
 
 use api::{
+    eval::{Evaluation, NewEvaluation},
+    eval_rule::{EvalRule, NewEvalRule},
     key::ApiKey,
     project::{Project, ProjectStatus},
 };
 use uuid::Uuid;
 
 /// One request that changes something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Make an API key.
     CreateKey {
@@ -51,6 +53,65 @@ pub enum Change {
         /// What it is to be.
         on: bool,
     },
+    /// Run an evaluation.
+    Evaluate(Box<NewEvaluation>),
+    /// Make a rule.
+    CreateRule(Box<NewEvalRule>),
+    /// Enable or disable a rule.
+    SetEnabled {
+        /// Which one.
+        id: Uuid,
+        /// Its metric.
+        name: String,
+        /// What it is to be.
+        on: bool,
+        /// It is enabled but paused, and is to try again.
+        paused: bool,
+    },
+    /// Delete a rule.
+    DeleteRule {
+        /// Which one.
+        id: Uuid,
+        /// Its metric.
+        name: String,
+    },
+    /// Try a rule on a trace. Nothing is stored, but a judge costs as ever.
+    TestRule {
+        /// Which one.
+        id: Uuid,
+        /// Its metric.
+        name: String,
+        /// The trace.
+        trace: Uuid,
+    },
+}
+
+/// The list that a change shows in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touches {
+    /// API keys.
+    Keys,
+    /// Projects.
+    Projects,
+    /// Rules.
+    Rules,
+    /// Evaluations.
+    Evaluations,
+    /// None: it leaves nothing behind.
+    Nothing,
+}
+
+/// Fresh lists, to see in them what happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists<'a> {
+    /// API keys.
+    pub keys: &'a [ApiKey],
+    /// Projects.
+    pub projects: &'a [Project],
+    /// Rules.
+    pub rules: &'a [EvalRule],
+    /// Evaluations of the trace and the metric, asked for since the change was sent.
+    pub evaluations: &'a [Evaluation],
 }
 
 impl Change {
@@ -63,6 +124,13 @@ impl Change {
             Self::SetStatus { status: ProjectStatus::Archived, .. } => "Archive a project",
             Self::SetStatus { status: ProjectStatus::Active, .. } => "Unarchive a project",
             Self::SetAutoship { .. } => "Autoship",
+            Self::Evaluate(_) => "Run an evaluation",
+            Self::CreateRule(_) => "New rule",
+            Self::SetEnabled { paused: true, .. } => "Resume a rule",
+            Self::SetEnabled { on: true, .. } => "Enable a rule",
+            Self::SetEnabled { on: false, .. } => "Disable a rule",
+            Self::DeleteRule { .. } => "Delete a rule",
+            Self::TestRule { .. } => "Test a rule",
         }
     }
 
@@ -75,6 +143,13 @@ impl Change {
             Self::SetStatus { status: ProjectStatus::Active, .. } => "Unarchive",
             Self::SetAutoship { on: true, .. } => "Turn on",
             Self::SetAutoship { on: false, .. } => "Turn off",
+            Self::Evaluate(_) => "Run",
+            Self::CreateRule(_) => "Add",
+            Self::SetEnabled { paused: true, .. } => "Resume",
+            Self::SetEnabled { on: true, .. } => "Enable",
+            Self::SetEnabled { on: false, .. } => "Disable",
+            Self::DeleteRule { .. } => "Delete",
+            Self::TestRule { .. } => "Test",
         }
     }
 
@@ -97,7 +172,23 @@ impl Change {
             Self::SetAutoship { on: false, .. } => {
                 "Prompt deployments of this project wait for approval, also when they passed their test."
             }
-            Self::CreateKey { .. } | Self::CreateProject { .. } => "",
+            Self::SetEnabled { paused: true, .. } => {
+                "The rule tries again with the next trace. If its judge still can't work, it pauses again."
+            }
+            Self::SetEnabled { on: true, .. } => {
+                "New traces that its filter and sample select are judged. Traces of before are not."
+            }
+            Self::SetEnabled { on: false, .. } => {
+                "New traces are no longer judged by it. Its evaluations and its settings are kept."
+            }
+            Self::DeleteRule { .. } => {
+                "It stops at once and can't be brought back. Its evaluations are kept."
+            }
+            Self::CreateKey { .. }
+            | Self::CreateProject { .. }
+            | Self::Evaluate(_)
+            | Self::CreateRule(_)
+            | Self::TestRule { .. } => "",
         }
     }
 
@@ -108,23 +199,41 @@ impl Change {
             | Self::RevokeKey { name, .. }
             | Self::CreateProject { name }
             | Self::SetStatus { name, .. }
-            | Self::SetAutoship { name, .. } => name,
+            | Self::SetAutoship { name, .. }
+            | Self::SetEnabled { name, .. }
+            | Self::DeleteRule { name, .. }
+            | Self::TestRule { name, .. } => name,
+            Self::Evaluate(new) => &new.metric_name,
+            Self::CreateRule(new) => &new.metric_name,
         }
     }
 
     /// The record that it is done to, where there is one already.
     pub const fn id(&self) -> Option<Uuid> {
         match self {
-            Self::CreateKey { .. } | Self::CreateProject { .. } => None,
-            Self::RevokeKey { id, .. } | Self::SetStatus { id, .. } | Self::SetAutoship { id, .. } => {
-                Some(*id)
+            Self::CreateKey { .. } | Self::CreateProject { .. } | Self::Evaluate(_) | Self::CreateRule(_) => {
+                None
             }
+            Self::RevokeKey { id, .. }
+            | Self::SetStatus { id, .. }
+            | Self::SetAutoship { id, .. }
+            | Self::SetEnabled { id, .. }
+            | Self::DeleteRule { id, .. }
+            | Self::TestRule { id, .. } => Some(*id),
         }
     }
 
-    /// Whether it is about keys; if not, it is about projects.
-    pub const fn of_keys(&self) -> bool {
-        matches!(self, Self::CreateKey { .. } | Self::RevokeKey { .. })
+    /// The list that it shows in.
+    pub const fn touches(&self) -> Touches {
+        match self {
+            Self::CreateKey { .. } | Self::RevokeKey { .. } => Touches::Keys,
+            Self::CreateProject { .. } | Self::SetStatus { .. } | Self::SetAutoship { .. } => {
+                Touches::Projects
+            }
+            Self::CreateRule(_) | Self::SetEnabled { .. } | Self::DeleteRule { .. } => Touches::Rules,
+            Self::Evaluate(_) => Touches::Evaluations,
+            Self::TestRule { .. } => Touches::Nothing,
+        }
     }
 
     /// What to tell once it happened.
@@ -138,13 +247,33 @@ impl Change {
             Self::SetStatus { status: ProjectStatus::Active, .. } => format!("project {name} is active"),
             Self::SetAutoship { on: true, .. } => format!("autoship of {name} is on"),
             Self::SetAutoship { on: false, .. } => format!("autoship of {name} is off"),
+            Self::Evaluate(_) => format!("{name} was asked for"),
+            Self::CreateRule(_) => format!("the rule of {name} was made"),
+            Self::SetEnabled { on: true, .. } => format!("the rule of {name} is enabled"),
+            Self::SetEnabled { on: false, .. } => format!("the rule of {name} is disabled"),
+            Self::DeleteRule { .. } => format!("the rule of {name} is deleted"),
+            Self::TestRule { .. } => format!("the rule of {name} was tried"),
         }
     }
 
     /// Whether a fresh list shows that it happened. `before` are the ids of the list as it was.
-    pub fn landed(&self, before: &[Uuid], keys: &[ApiKey], projects: &[Project]) -> bool {
+    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> bool {
+        let Lists { keys, projects, rules, evaluations } = lists;
         let project = |id: &Uuid| projects.iter().find(|project| project.id == *id);
         match self {
+            Self::Evaluate(_) => evaluations
+                .iter()
+                .any(|it| it.rule_id.is_none() && it.bulk_id.is_none() && !before.contains(&it.id)),
+            Self::CreateRule(new) => rules.iter().any(|rule| {
+                let same = rule.metric_name == new.metric_name && rule.project_id == new.project_id;
+                same && !before.contains(&rule.id)
+            }),
+            Self::SetEnabled { id, on, paused, .. } => {
+                let rule = rules.iter().find(|rule| rule.id == *id);
+                rule.is_some_and(|it| it.enabled == *on && !(*paused && it.paused_reason.is_some()))
+            }
+            Self::DeleteRule { id, .. } => !rules.iter().any(|rule| rule.id == *id),
+            Self::TestRule { .. } => false,
             Self::CreateKey { name, .. } => {
                 keys.iter().any(|key| key.name == *name && !before.contains(&key.id))
             }

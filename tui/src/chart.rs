@@ -51,7 +51,11 @@ pub fn series(metric: Metric, points: &[MetricPoint], cols: usize) -> Vec<Option
 
 /// A line of small columns, one for each value.
 pub fn spark(values: &[Option<f64>], glyphs: &Glyphs) -> String {
-    let top = highest(values);
+    spark_to(values, highest(values), glyphs)
+}
+
+/// [`spark`] with an end of its own, for values that have one, such as shares.
+pub fn spark_to(values: &[Option<f64>], top: f64, glyphs: &Glyphs) -> String {
     values.iter().map(|value| value.map_or(" ", |value| glyphs.ramp[level(value, top, 1)])).collect()
 }
 

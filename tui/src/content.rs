@@ -1,5 +1,7 @@
 //! What the panes of the detail hold: a span's input, output, error, facts and record as lines.
 
+pub mod scores;
+
 use api::{
     Timestamp,
     trace::{Event, Span, Trace},
@@ -25,6 +27,8 @@ pub enum Tab {
     Output,
     /// What went wrong.
     Error,
+    /// How it was judged.
+    Evals,
     /// Facts, free data and events.
     Meta,
     /// The record as the server sent it.
@@ -33,7 +37,7 @@ pub enum Tab {
 
 impl Tab {
     /// Every tab, from left to right.
-    pub const ALL: [Self; 5] = [Self::Input, Self::Output, Self::Error, Self::Meta, Self::Json];
+    pub const ALL: [Self; 6] = [Self::Input, Self::Output, Self::Error, Self::Evals, Self::Meta, Self::Json];
 
     /// Its title.
     pub const fn title(self) -> &'static str {
@@ -41,6 +45,7 @@ impl Tab {
             Self::Input => "Input",
             Self::Output => "Output",
             Self::Error => "Error",
+            Self::Evals => "Evals",
             Self::Meta => "Meta",
             Self::Json => "JSON",
         }
@@ -140,6 +145,8 @@ pub fn tab_lines(subject: Subject<'_>, tab: Tab, events: &[Event], setting: &Set
         Tab::Input => value(subject.input(), setting),
         Tab::Output => value(subject.output(), setting),
         Tab::Error => failure(subject, events, setting),
+        // They are no part of the record; the detail lays them out with what it knows of them.
+        Tab::Evals => Vec::new(),
         Tab::Meta => facts(subject, events, setting),
         Tab::Json => value(Some(&subject.record()), setting),
     }

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use api::trace::{Event, Span, SpanList, Trace};
+use api::{
+    Timestamp,
+    eval::{Evaluation, EvaluationList},
+    trace::{Event, Span, SpanList, Trace},
+};
 use uuid::Uuid;
 
 use crate::{
-    content::{Reader, Setting, Subject, TEXT_STEP, Tab, result_lines, tab_lines},
+    content::{Reader, Setting, Subject, TEXT_STEP, Tab, result_lines, scores, tab_lines},
+    evals::{Standing, standing},
     layout::{self, GUTTER, Shown},
     msg::NetError,
     tree::Tree,
@@ -20,6 +25,31 @@ pub struct Pane {
     pub lines: Vec<Line>,
     /// The line under the cursor.
     pub cursor: usize,
+}
+
+/// How the trace was judged.
+#[derive(Debug, Default)]
+pub struct Scores {
+    /// The evaluations, newest first; nothing before they were asked for.
+    pub list: Option<EvaluationList>,
+    /// Why the last request failed, if it did.
+    pub error: Option<NetError>,
+    /// When to ask again, as long as one of them is not finished.
+    pub next: Option<Timestamp>,
+}
+
+impl Scores {
+    /// The loaded evaluations.
+    pub fn rows(&self) -> &[Evaluation] {
+        self.list.as_ref().map(|list| list.evaluations.as_slice()).unwrap_or_default()
+    }
+
+    /// How one of them stands. A baseline is of the same trace, so it is among them.
+    pub fn standing(&self, it: &Evaluation) -> Standing {
+        let baseline = it.original_evaluation_id;
+        let baseline = self.rows().iter().find(|row| Some(row.id) == baseline).and_then(|row| row.score);
+        standing(it, baseline)
+    }
 }
 
 /// Where keys go.
@@ -47,6 +77,8 @@ pub struct Detail {
     pub events: Vec<Event>,
     /// The spans as a tree.
     pub tree: Tree,
+    /// How it was judged.
+    pub scores: Scores,
     /// The row under the cursor.
     pub selected: usize,
     /// The cursor was moved by hand.
@@ -92,6 +124,7 @@ impl Detail {
             spans: Vec::new(),
             events: Vec::new(),
             tree: Tree::default(),
+            scores: Scores::default(),
             selected: 0,
             moved: false,
             wanted: None,
@@ -144,7 +177,11 @@ impl Detail {
         let current = wanted.or(current);
         let kept = current.filter(|_| self.moved).and_then(|id| self.tree.position(&self.spans, id));
         self.selected = kept.or_else(|| self.tree.first_failure(&self.spans)).unwrap_or(0);
-        if !self.moved && self.current().is_some_and(|span| span.error.is_some() && span.input.is_none()) {
+        let read = self.tab != Tab::Evals;
+        if read
+            && !self.moved
+            && self.current().is_some_and(|span| span.error.is_some() && span.input.is_none())
+        {
             self.tab = Tab::Error;
         }
         self.stale = true;
@@ -268,7 +305,7 @@ impl Detail {
 
     /// Goes to another tab by so many steps; in the split the first three are one.
     pub fn turn(&mut self, split: bool, forward: bool) {
-        let tabs: &[Tab] = if split { &[Tab::Input, Tab::Meta, Tab::Json] } else { &Tab::ALL };
+        let tabs: &[Tab] = if split { &[Tab::Input, Tab::Evals, Tab::Meta, Tab::Json] } else { &Tab::ALL };
         let at = tabs.iter().position(|tab| *tab == self.tab).unwrap_or(0);
         let next = if forward { at + 1 } else { at + tabs.len() - 1 } % tabs.len();
         self.tab = tabs[next];
@@ -307,7 +344,6 @@ impl Detail {
     }
 
     fn lay(&self, left: u16, right: Option<u16>, reader: Reader) -> (Vec<Line>, Vec<Line>) {
-        let Some(subject) = self.subject() else { return (Vec::new(), Vec::new()) };
         let setting = |width: u16| Setting {
             cols: usize::from(width.saturating_sub(GUTTER + 1)),
             limit: self.limit,
@@ -315,6 +351,11 @@ impl Detail {
             toggled: &self.toggled,
             reader,
         };
+        if self.tab == Tab::Evals {
+            let lines = scores::lines(&self.scores, self.current(), &self.spans, &setting(left));
+            return (lines, Vec::new());
+        }
+        let Some(subject) = self.subject() else { return (Vec::new(), Vec::new()) };
         match right {
             Some(right) => (
                 tab_lines(subject, Tab::Input, &self.events, &setting(left)),

@@ -2,10 +2,14 @@
 //!
 //! Its keys are fixed, like those of the line editor. Performing them is `update::dialog`.
 
+mod form;
+
 use std::fmt;
 
 use api::Timestamp;
 use uuid::Uuid;
+
+pub use form::{Choice, Field, Form, Kind, Name, Value};
 
 use crate::{
     change::Change,
@@ -25,6 +29,8 @@ pub struct Dialog {
     pub body: Body,
     /// When it opened, or last asked anew.
     pub opened: Timestamp,
+    /// When its request was sent, if it was.
+    pub sent: Timestamp,
     /// How far it is.
     pub phase: Phase,
     /// Where the keys go.
@@ -59,6 +65,8 @@ pub enum Body {
         /// Its name.
         name: Input,
     },
+    /// Several lines to fill in.
+    Form(Form),
     /// A key that was made.
     Secret {
         /// Its name.
@@ -85,7 +93,7 @@ impl fmt::Debug for Secret {
 }
 
 /// How far a dialog is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// It waits for the reader.
     Asking,
@@ -118,6 +126,8 @@ pub enum Stop {
     Access,
     /// Where the key's traces go.
     Project,
+    /// A line of a form, by its number.
+    Field(usize),
     /// The box to tick.
     Tick,
     /// The button that leaves everything as it is.
@@ -145,6 +155,12 @@ impl Dialog {
         Self::new(Body::NewProject { name: Input::new(Purpose::Dialog, "") }, Stop::Text, now)
     }
 
+    /// A dialog with lines to fill in.
+    pub fn form(form: Form, now: Timestamp) -> Self {
+        let first = form.first();
+        Self::new(Body::Form(form), Stop::Field(first), now)
+    }
+
     /// A dialog that shows the secret of a new key.
     pub fn secret(name: String, access: &'static str, secret: String, now: Timestamp) -> Self {
         let secret = Secret(secret);
@@ -152,16 +168,30 @@ impl Dialog {
     }
 
     fn new(body: Body, focus: Stop, now: Timestamp) -> Self {
-        Self { body, opened: now, phase: Phase::Asking, focus, complaint: None, interrupted: false }
+        Self {
+            body,
+            opened: now,
+            sent: now,
+            phase: Phase::Asking,
+            focus,
+            complaint: None,
+            interrupted: false,
+        }
     }
 
     /// The places that the keys can go to, in turn.
-    pub const fn stops(&self) -> &'static [Stop] {
-        match self.body {
-            Body::Confirm { .. } => &[Stop::Cancel, Stop::Act],
-            Body::NewKey { .. } => &[Stop::Text, Stop::Access, Stop::Project, Stop::Cancel, Stop::Act],
-            Body::NewProject { .. } => &[Stop::Text, Stop::Cancel, Stop::Act],
-            Body::Secret { .. } => &[Stop::Tick, Stop::Act],
+    pub fn stops(&self) -> Vec<Stop> {
+        match &self.body {
+            Body::Confirm { .. } => vec![Stop::Cancel, Stop::Act],
+            Body::NewKey { .. } => {
+                vec![Stop::Text, Stop::Access, Stop::Project, Stop::Cancel, Stop::Act]
+            }
+            Body::NewProject { .. } => vec![Stop::Text, Stop::Cancel, Stop::Act],
+            Body::Form(form) => {
+                let fields = (0..form.fields.len()).map(Stop::Field);
+                fields.chain([Stop::Cancel, Stop::Act]).collect()
+            }
+            Body::Secret { .. } => vec![Stop::Tick, Stop::Act],
         }
     }
 
@@ -180,22 +210,40 @@ impl Dialog {
                 typed.as_ref().is_none_or(|(wanted, given)| given.text().eq_ignore_ascii_case(wanted))
             }
             Body::NewKey { name, .. } | Body::NewProject { name } => !name.text().trim().is_empty(),
+            // What is wrong with a form is told when it is to be sent.
+            Body::Form(_) => true,
             Body::Secret { stored, .. } => *stored,
         }
     }
 
-    /// The line of text, if the dialog has one.
+    /// Whether the keys are letters of a text.
+    pub fn types(&self) -> bool {
+        match (&self.body, self.focus) {
+            (_, Stop::Text) => true,
+            (Body::Form(form), Stop::Field(at)) => form.fields.get(at).is_some_and(Field::types),
+            _ => false,
+        }
+    }
+
+    /// The line of text with the focus; the only one, where there is no other.
     pub fn text_mut(&mut self) -> Option<&mut Input> {
+        let focus = self.focus;
         match &mut self.body {
+            Body::Form(form) => match focus {
+                Stop::Field(at) => form.fields.get_mut(at)?.text_mut(),
+                _ => None,
+            },
             Body::Confirm { typed, .. } => typed.as_mut().map(|(_, given)| given),
             Body::NewKey { name, .. } | Body::NewProject { name } => Some(name),
             Body::Secret { .. } => None,
         }
     }
 
-    /// What the button that goes on does; nothing on the dialog of a secret.
+    /// What the button that goes on does; nothing on the dialog of a secret. A form is read with
+    /// [`Form::change`].
     pub fn change(&self) -> Option<Change> {
         match &self.body {
+            Body::Form(_) => None,
             Body::Confirm { change, .. } => Some(change.clone()),
             Body::NewKey { name, query, project } => {
                 let name = name.text().trim().to_owned();
@@ -206,11 +254,21 @@ impl Dialog {
         }
     }
 
+    /// What stands above it.
+    pub fn title(&self) -> &'static str {
+        match &self.body {
+            Body::Confirm { change, .. } => change.title(),
+            Body::NewKey { .. } | Body::Secret { .. } => "New API key",
+            Body::NewProject { .. } => "New project",
+            Body::Form(form) => form.kind.title(),
+        }
+    }
+
     /// Asks anew, with what went wrong.
     pub fn ask_again(&mut self, complaint: String, now: Timestamp) {
         self.phase = Phase::Asking;
         self.complaint = Some(complaint);
         self.opened = now;
-        self.focus = self.stops()[0];
+        self.focus = self.stops().first().copied().unwrap_or(Stop::Cancel);
     }
 }

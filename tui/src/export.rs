@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    evals::Part,
     manage::Tab,
-    state::{MANAGE, METRICS, SEARCH, State},
+    state::{EVALS, MANAGE, METRICS, SEARCH, State},
     text::clean,
 };
 
@@ -14,6 +15,8 @@ pub fn suggested(state: &State) -> Option<String> {
     match (&state.detail, state.screen, state.manage.tab) {
         (Some(open), 1, _) => Some(format!("trace-{}.json", crate::format::short_id(open.id))),
         (None, 1, _) => Some("traces.ndjson".to_owned()),
+        (_, EVALS, _) if state.evals.part == Part::Rules => Some("rules.ndjson".to_owned()),
+        (_, EVALS, _) if !state.evals.rows.is_empty() => Some("evaluations.ndjson".to_owned()),
         (_, METRICS, _) if !state.metrics.points().is_empty() => {
             Some(format!("metrics-{}.csv", state.metrics.stretch.label()))
         }
@@ -32,6 +35,8 @@ pub fn content(state: &State, path: &str) -> Option<(usize, String)> {
         (None, 1, _) => {
             values((0..state.list.len()).filter_map(|at| state.list.get(at)).map(|row| row.as_ref()))
         }
+        (_, EVALS, _) if state.evals.part == Part::Rules => values(&state.evals.rules.list.items),
+        (_, EVALS, _) => values(&state.evals.rows),
         (_, METRICS, _) => values(state.metrics.points()),
         (_, SEARCH, _) => values(state.search.rows.iter().map(|row| &row.result)),
         (_, MANAGE, Tab::Keys) => values(&state.manage.keys.items),

@@ -2,6 +2,7 @@
 
 use api::{
     SpanType, Timestamp,
+    eval::{Evaluation, EvaluationContext, EvaluationStatus, EvaluatorType, ModelTier},
     trace::{Span, Trace},
 };
 use uuid::Uuid;
@@ -71,5 +72,46 @@ pub fn span(n: u128, parent: Option<u128>) -> Span {
         end_time: Some(Timestamp::from_micros(start + 100_000)),
         otel_trace_id: None,
         otel_span_id: None,
+    }
+}
+
+/// An evaluation asked for so many seconds after [`BASE`]: complete with a score, else pending.
+pub fn evaluation(n: u128, metric: &str, score: Option<f64>) -> Evaluation {
+    let second = i64::try_from(n).unwrap_or_default();
+    let at = |second: i64| Timestamp::from_micros(BASE + second * 1_000_000);
+    let label = score.map(|score| {
+        if score >= 0.7 {
+            "pass"
+        } else if score >= 0.5 {
+            "warn"
+        } else {
+            "fail"
+        }
+    });
+    Evaluation {
+        id: id(n),
+        trace_id: id(500 + n),
+        project_id: id(0),
+        span_id: None,
+        metric_name: metric.into(),
+        evaluator_type: EvaluatorType::Llm,
+        evaluator_version: format!("{metric}@1"),
+        status: if score.is_some() { EvaluationStatus::Complete } else { EvaluationStatus::Pending },
+        context: EvaluationContext::Fresh,
+        score,
+        label: label.map(str::to_owned),
+        reasoning: score.map(|_| "The answer follows from the documents.".to_owned()),
+        error: None,
+        rule_id: None,
+        bulk_id: None,
+        source_action_id: None,
+        original_evaluation_id: None,
+        model_tier: Some(ModelTier::Cheap),
+        judge_model: score.map(|_| "gpt-4o-mini".to_owned()),
+        prompt_tokens: score.map(|_| 1_204),
+        completion_tokens: score.map(|_| 96),
+        cost: score.map(|_| 0.0004),
+        created_at: at(second),
+        completed_at: score.map(|_| at(second + 3)),
     }
 }

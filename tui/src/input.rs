@@ -5,12 +5,18 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest text that is taken, in bytes; a pasted page is not a filter.
 const LIMIT: usize = 1_000;
+/// The same for a line of a dialog, which may hold a schema.
+const DIALOG_LIMIT: usize = 16 * 1_024;
 
 /// What a line of text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The server filter.
     Filter,
+    /// The filter of evaluations.
+    EvalFilter,
+    /// The trace that a rule is asked about.
+    Why,
     /// What to search for.
     Search,
     /// Find in what is loaded.
@@ -74,7 +80,8 @@ impl Input {
 
     /// Inserts text at the cursor; line breaks become blanks.
     pub fn insert(&mut self, text: &str) {
-        let room = LIMIT.saturating_sub(self.text.len());
+        let limit = if self.purpose == Purpose::Dialog { DIALOG_LIMIT } else { LIMIT };
+        let room = limit.saturating_sub(self.text.len());
         let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let flat = &flat[..flat.floor_char_boundary(room)];
         self.text.insert_str(self.cursor, flat);

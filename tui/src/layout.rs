@@ -5,7 +5,7 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::manage::Tab;
+use crate::{evals::Part, manage::Tab};
 
 /// Below this many columns or rows only one line is shown.
 pub const MIN_COLS: u16 = 40;
@@ -171,6 +171,56 @@ pub fn search(size: (u16, u16)) -> Search {
     let parts = [Constraint::Min(0), Constraint::Length(span), Constraint::Length(recent)];
     let [list, span, recent] = Layout::vertical(parts).areas(body);
     Search { list, span, recent }
+}
+
+/// Rows of the rules below the evaluations: the rule above them, heads, and some of them.
+const RULE_ROWS: u16 = 9;
+
+/// The parts of Evals. Parts without room have no height.
+#[derive(Clone, Copy, Debug)]
+pub struct Evals {
+    /// Column heads and evaluations.
+    pub list: Rect,
+    /// The selected evaluation or rule with the rule above it.
+    pub pane: Rect,
+    /// The rules; below the pane with a rule above them.
+    pub rules: Rect,
+}
+
+impl Evals {
+    /// Evaluations that are visible at once.
+    pub fn rows(&self) -> usize {
+        usize::from(self.list.height.saturating_sub(1))
+    }
+
+    /// Rules that are visible at once.
+    pub fn rule_rows(&self) -> usize {
+        // Below the pane there is a rule above them.
+        usize::from(self.rules.height.saturating_sub(if self.list.height > 0 { 2 } else { 1 }))
+    }
+}
+
+/// The parts of Evals for a terminal of this size.
+pub fn evals(size: (u16, u16), part: Part) -> Evals {
+    let body = frame(size).body;
+    let pane = match body.height {
+        ALL_SECTIONS.. => 9,
+        18.. => 8,
+        TWO_SECTIONS.. => 7,
+        9.. => 4,
+        _ => 0,
+    };
+    let [list, rules] = match part {
+        _ if body.height >= ALL_SECTIONS => [body.height - pane - RULE_ROWS, RULE_ROWS],
+        Part::List => [body.height - pane, 0],
+        Part::Rules => [0, body.height - pane],
+    };
+    let at = |y: u16, height: u16| Rect { y: body.y + y, height, ..body };
+    if list == 0 {
+        // Without the evaluations, the rules stand above their pane.
+        return Evals { list: at(0, 0), rules: at(0, rules), pane: at(rules, pane) };
+    }
+    Evals { list: at(0, list), pane: at(list, pane), rules: at(list + pane, rules) }
 }
 
 /// What of the detail is shown.

@@ -14,6 +14,7 @@ mod content;
 mod detail;
 mod dialog;
 mod driver;
+mod evals;
 mod export;
 #[cfg(test)]
 mod fixture;

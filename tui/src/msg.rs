@@ -6,7 +6,10 @@
 
 use api::{
     Timestamp,
-    client::calls::{FeedbackFilter, MetricQuery},
+    client::calls::{EvaluationFilter, FeedbackFilter, MetricQuery},
+    eval::{Evaluation, EvaluationList},
+    eval_rule::{EvalRule, RuleDecisionList, RuleTest},
+    evaluator::Evaluator,
     feedback::FeedbackList,
     filter::Filter,
     key::ApiKey,
@@ -79,6 +82,18 @@ pub enum Reply {
     ProjectMetric(i64),
     /// A page of feedback.
     Feedback(FeedbackList),
+    /// A page of evaluations.
+    Evaluations(EvaluationList),
+    /// One evaluation: asked for, or just begun.
+    Evaluation(Box<Evaluation>),
+    /// The rules.
+    Rules(Vec<EvalRule>),
+    /// What a rule says of a trace.
+    Tested(Box<RuleTest>),
+    /// What a rule decided.
+    Decisions(RuleDecisionList),
+    /// The evaluators.
+    Evaluators(Vec<Evaluator>),
     /// A page of spans that were searched for.
     Found(SearchResults),
 }
@@ -135,7 +150,7 @@ impl NetError {
 }
 
 /// Something the driver is to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Ask who the credential belongs to.
     LoadMe {
@@ -154,6 +169,8 @@ pub enum Effect {
         request: RequestId,
         /// What to change.
         change: Change,
+        /// With the session, else the key; otherwise the other way round.
+        session: bool,
     },
     /// Leave this server and everything that is under way there for the context of this number.
     Connect(usize),
@@ -212,6 +229,42 @@ pub enum Effect {
         /// Which.
         filter: FeedbackFilter,
     },
+    /// Ask for a page of evaluations.
+    LoadEvaluations {
+        /// The request.
+        request: RequestId,
+        /// Which.
+        filter: EvaluationFilter,
+        /// Most rows of the page.
+        limit: u32,
+        /// Where to read on.
+        cursor: Option<String>,
+    },
+    /// Ask for one evaluation.
+    LoadEvaluation {
+        /// The request.
+        request: RequestId,
+        /// Which one.
+        id: Uuid,
+    },
+    /// Ask for the rules.
+    LoadRules {
+        /// The request.
+        request: RequestId,
+        /// Of one project.
+        project: Option<Uuid>,
+    },
+    /// Ask what a rule decided.
+    LoadDecisions {
+        /// The request.
+        request: RequestId,
+        /// Which rule.
+        rule: Uuid,
+        /// Of one trace; nothing means the newest ones.
+        trace: Option<Uuid>,
+    },
+    /// Ask for the evaluators, a tenant's own too.
+    LoadEvaluators(RequestId),
     /// Ask for a page of spans by meaning.
     Search {
         /// The request.

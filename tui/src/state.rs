@@ -18,6 +18,7 @@ use crate::{
     content::Reader,
     detail::Detail,
     dialog::Dialog,
+    evals::{Evals, Part},
     format::Zone,
     input::Input,
     keymap::{Keymap, Scope},
@@ -32,6 +33,8 @@ use crate::{
 
 /// Problems that the log keeps.
 const PROBLEMS: usize = 50;
+/// The digit of Evals.
+pub const EVALS: u8 = 2;
 /// The digit of Metrics.
 pub const METRICS: u8 = 3;
 /// The digit of Search.
@@ -70,6 +73,8 @@ pub struct State {
     pub detail: Option<Detail>,
     /// The place before this one.
     pub last_place: Option<Place>,
+    /// What screen 2 knows.
+    pub evals: Evals,
     /// What screen 3 knows.
     pub metrics: Metrics,
     /// What screen 8 knows.
@@ -132,6 +137,7 @@ impl State {
             list: List::new(),
             detail: None,
             last_place: None,
+            evals: Evals::default(),
             metrics: Metrics::default(),
             search: Search::default(),
             manage: Manage::default(),
@@ -168,6 +174,7 @@ impl State {
         fresh.problems = std::mem::take(&mut self.problems);
         fresh.filter.history = std::mem::take(&mut self.filter.history);
         fresh.search.history = std::mem::take(&mut self.search.history);
+        fresh.evals.history = std::mem::take(&mut self.evals.history);
         fresh.metrics.stretch = self.metrics.stretch;
         fresh.screen = self.screen;
         fresh.last_request = self.last_request;
@@ -205,6 +212,11 @@ impl State {
                     | Purpose::Before
                     | Purpose::RetryCap
                     | Purpose::Feedback
+                    | Purpose::EvalsPoll
+                    | Purpose::EvalsSeen
+                    | Purpose::Baseline(_)
+                    | Purpose::RuleSample(_)
+                    | Purpose::Evaluators
             )
         };
         let shown = |purpose: &Purpose| !silent(purpose);
@@ -265,6 +277,8 @@ impl State {
             (Some(detail), 1) if detail.pane().is_some() => Scope::Pane,
             (Some(_), 1) => Scope::Tree,
             (None, 1) => Scope::List,
+            (_, EVALS) if self.evals.part == Part::Rules => Scope::Rules,
+            (_, EVALS) => Scope::Evals,
             (_, METRICS) => Scope::Metrics,
             (_, SEARCH) => Scope::Search,
             (_, MANAGE) => self.manage.tab.scope(),

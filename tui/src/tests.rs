@@ -3,8 +3,10 @@
 
 mod dialogs;
 mod effects;
+mod evals;
 mod manage;
 mod metrics;
+mod rules;
 mod screens;
 mod search;
 
@@ -130,6 +132,11 @@ fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>)
         | Effect::LoadMetrics { request, .. }
         | Effect::LoadRetryCap { request, .. }
         | Effect::LoadFeedback { request, .. }
+        | Effect::LoadEvaluations { request, .. }
+        | Effect::LoadEvaluation { request, .. }
+        | Effect::LoadRules { request, .. }
+        | Effect::LoadDecisions { request, .. }
+        | Effect::LoadEvaluators(request)
         | Effect::Search { request, .. }
         | Effect::LoadSpans { request, .. } => Some(*request),
         _ => None,

@@ -5,12 +5,15 @@ mod context;
 mod copy;
 mod detail;
 mod dialog;
+mod evals;
 mod list;
 mod manage;
 mod metrics;
 mod network;
+mod outcome;
 mod palette;
 mod picker;
+mod rules;
 mod search;
 mod travel;
 mod trouble;
@@ -23,7 +26,7 @@ use crate::{
     keymap::{Action, Binding, Lookup, Scope, key_name},
     layout,
     msg::{Effect, Msg},
-    state::{MANAGE, METRICS, Overlay, Place, SEARCH, State},
+    state::{EVALS, MANAGE, METRICS, Overlay, Place, SEARCH, State},
 };
 
 pub use network::start;
@@ -58,6 +61,8 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             }
             let mut effects = network::tick(state);
             effects.extend(metrics::tick(state));
+            effects.extend(evals::tick(state));
+            effects.extend(detail::tick(state));
             effects
         }
         Msg::Reply(request, result) => network::reply(state, request, result),
@@ -167,6 +172,16 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             state.overlay = Some(Overlay::Bookmarks { selected: 0 });
             return Vec::new();
         }
+        Action::TraceEvals if state.overlay.is_none() => {
+            return match evals::at_hand(state) {
+                Some(trace) => evals::of(state, "trace", trace),
+                None => {
+                    state.tell("no trace is selected");
+                    Vec::new()
+                }
+            };
+        }
+        Action::Evaluate if state.overlay.is_none() => return evals::ask(state),
         Action::Export => {
             match crate::export::suggested(state) {
                 Some(name) => state.input = Some(Input::new(Line::Export, &name)),
@@ -187,6 +202,8 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Scope::Picker => picker::act(state, action),
         Scope::Contexts => context::act(state, action),
         Scope::Bookmarks => bookmarks::act(state, action),
+        Scope::Evals => evals::act(state, action),
+        Scope::Rules => rules::act(state, action),
         Scope::Metrics => metrics::act(state, action),
         Scope::Search => search::act(state, action),
         Scope::Keys | Scope::Projects | Scope::Plan => manage::act(state, action),
@@ -222,6 +239,7 @@ fn go(state: &mut State, place: Place) -> Vec<Effect> {
 /// Asks for what the screen shows beyond what is always kept.
 fn enter(state: &mut State) -> Vec<Effect> {
     match state.screen {
+        EVALS => evals::enter(state),
         METRICS => metrics::load(state),
         SEARCH => search::enter(state),
         MANAGE => manage::load(state),

@@ -8,8 +8,8 @@ use crate::{
     format::{capital, elapsed},
     input::{Input, Purpose},
     layout,
-    screens::{detail, dialog, help, manage, metrics, palette, picker, placeholder, search, traces},
-    state::{Link, MANAGE, METRICS, Overlay, SEARCH, State},
+    screens::{detail, dialog, evals, help, manage, metrics, palette, picker, placeholder, search, traces},
+    state::{EVALS, Link, MANAGE, METRICS, Overlay, SEARCH, State},
     text::{clean, width},
     theme::Tone,
     widgets::table::{Pieces, put},
@@ -45,6 +45,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
         (Some(_), ..) => help::draw(state, buffer, parts.body),
         (None, Some(open), 1) => detail::draw(state, open, buffer, parts.body),
         (None, None, 1) => traces::draw(state, buffer, parts.body),
+        (None, _, EVALS) => evals::draw(state, buffer, parts.body),
         (None, _, METRICS) => metrics::draw(state, buffer, parts.body),
         (None, _, SEARCH) => search::draw(state, buffer, parts.body),
         (None, _, MANAGE) => manage::draw(state, buffer, parts.body),
@@ -154,7 +155,8 @@ fn middle(state: &State, cols: usize) -> Pieces {
     let archived = state.project.as_ref().and_then(|project| project.archived_at);
     if let Some(input) = &state.input {
         let hint = match input.purpose {
-            Purpose::Filter | Purpose::Search => "tab completes",
+            Purpose::Filter | Purpose::EvalFilter | Purpose::Search => "tab completes",
+            Purpose::Why => "id of a trace, or none",
             Purpose::Find => "find in what is loaded",
             Purpose::Help => "narrow down",
             Purpose::Palette => "actions, screens, projects",
@@ -170,6 +172,7 @@ fn middle(state: &State, cols: usize) -> Pieces {
         (Some(Overlay::Projects { .. }), ..) => Pieces::new().add(Tone::Dim, " Projects"),
         (Some(Overlay::Contexts { .. }), ..) => Pieces::new().add(Tone::Dim, " Contexts"),
         (Some(Overlay::Bookmarks { .. }), ..) => Pieces::new().add(Tone::Dim, " Marked traces"),
+        (None, _, EVALS) => evals::line(state, cols),
         (None, _, METRICS) => metrics::line(state, cols),
         (None, _, SEARCH) => search::line(state, cols),
         (None, _, MANAGE) => manage::tabs(state, cols),
@@ -196,8 +199,10 @@ fn middle(state: &State, cols: usize) -> Pieces {
     }
 }
 
-const PROMPTS: [(Purpose, &str); 6] = [
+const PROMPTS: [(Purpose, &str); 8] = [
     (Purpose::Filter, " / "),
+    (Purpose::EvalFilter, " / "),
+    (Purpose::Why, " why "),
     (Purpose::Search, " ? "),
     (Purpose::Find, " find "),
     (Purpose::Help, " keys "),
@@ -205,10 +210,13 @@ const PROMPTS: [(Purpose, &str); 6] = [
     (Purpose::Export, " write to "),
 ];
 
+fn prompt(input: &Input) -> &'static str {
+    PROMPTS.iter().find(|(purpose, _)| *purpose == input.purpose).map_or("", |(_, prompt)| prompt)
+}
+
 /// The visible part of the line being edited, and the cursor's column in it.
 fn visible(input: &Input, cols: usize) -> (String, usize) {
-    let prompt =
-        PROMPTS.iter().find(|(purpose, _)| *purpose == input.purpose).map_or("", |(_, prompt)| prompt);
+    let prompt = prompt(input);
     let (before, after) = input.around();
     let (before, after) = (clean(before), clean(after));
     let room = cols.saturating_sub(width(prompt) + 26).max(10);
@@ -226,7 +234,7 @@ fn status(state: &State, cols: usize) -> Pieces {
     let theme = &state.theme;
     let line = Pieces::new();
     if let (Some((at, message)), Some(input)) = (&state.filter.error, &state.input) {
-        let prompt = 3;
+        let prompt = prompt(input).len();
         let before: String = input.text().chars().take(*at).collect();
         let column = prompt + width(&clean(&before));
         // The caret stands under the wrong character; the sentence goes where there is room.
@@ -256,6 +264,7 @@ fn status(state: &State, cols: usize) -> Pieces {
     let text = match (&state.overlay, &state.detail, state.screen) {
         (None, Some(open), 1) => detail::status(state, open),
         (None, None, 1) => traces::status(state),
+        (None, _, EVALS) => evals::status(state),
         (None, _, METRICS) => metrics::status(state),
         (None, _, SEARCH) => search::status(state),
         (None, _, MANAGE) => manage::status(state),

@@ -66,6 +66,12 @@ impl Client {
         Ok(Self { http, base, options: Arc::new(options) })
     }
 
+    /// The same server, with another longest time for one request.
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        let options = Options { timeout, ..Options::clone(&self.options) };
+        Self { options: Arc::new(options), ..self.clone() }
+    }
+
     /// Base address, with a slash at its end.
     pub fn url(&self) -> &Url {
         &self.base

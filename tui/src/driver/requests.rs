@@ -5,6 +5,8 @@ use std::time::Duration;
 use api::{
     Timestamp,
     client::{self, Auth, Call, Client, Retry, StreamEvent as Wire, calls},
+    eval_rule::{EvalRule, EvalRuleChange, NewRuleTest},
+    evaluator::Evaluator,
     key::{ApiKey, NewApiKey},
     metrics::{ProjectMetric, ProjectWindow},
     page::MAX_LIMIT,
@@ -27,6 +29,10 @@ use crate::{
 
 /// Traces asked for at once.
 const PAGE: u32 = 100;
+/// Longest time for a request.
+const LIMIT: Duration = Duration::from_secs(20);
+/// The same for the test of a rule, which waits for a judge.
+const TEST: Duration = Duration::from_secs(180);
 /// Pages of a list that is shown as a whole; beyond them it is cut.
 const PAGES: usize = 10;
 
@@ -38,7 +44,7 @@ pub fn connect(connection: &Connection) -> Result<Client, client::Error> {
     let mut options = client::Options::new(&connection.url);
     options.api_key.clone_from(&connection.api_key);
     options.session_token.clone_from(&connection.session_token);
-    options.timeout = Duration::from_secs(20);
+    options.timeout = LIMIT;
     // The console shows the wait and repeats by itself; what changes something it never repeats.
     options.retry = Retry::NEVER;
     Client::new(options)
@@ -107,10 +113,28 @@ impl Requests {
                 let page = calls::Page { limit: Some(MAX_LIMIT), cursor: None };
                 self.ask(request, calls::feedback(&filter, &page), Reply::Feedback);
             }
+            Effect::LoadEvaluations { request, filter, limit, cursor } => {
+                let page = calls::Page { limit: Some(limit), cursor };
+                self.ask(request, calls::evaluations(&filter, &page), Reply::Evaluations);
+            }
+            Effect::LoadEvaluation { request, id } => {
+                self.ask(request, calls::evaluation(id), |it| Reply::Evaluation(Box::new(it)));
+            }
+            Effect::LoadRules { request, project } => {
+                self.ask_all(request, move |page| calls::eval_rules(project, page), Reply::Rules);
+            }
+            Effect::LoadDecisions { request, rule, trace } => {
+                self.ask(
+                    request,
+                    calls::rule_decisions(rule, trace, &calls::Page::default()),
+                    Reply::Decisions,
+                );
+            }
+            Effect::LoadEvaluators(request) => self.ask_all(request, calls::evaluators, Reply::Evaluators),
             Effect::Search { request, wanted, cursor } => {
                 self.ask(request, wanted.call(cursor), Reply::Found);
             }
-            Effect::Send { request, change } => self.send(request, change),
+            Effect::Send { request, change, session } => self.send(request, change, session),
             Effect::Write { path, text, told } => self.write(path, text, told),
             Effect::Connect(_)
             | Effect::KeepBookmarks(_)
@@ -121,7 +145,8 @@ impl Requests {
         }
     }
 
-    fn send(&mut self, request: RequestId, change: Change) {
+    fn send(&mut self, request: RequestId, change: Change, session: bool) {
+        let auth = if session { Auth::Session } else { Auth::Key };
         let key = |key: ApiKey| Reply::Key(Box::new(key));
         // The lists are read again after each change, so the answer only says that it happened.
         let project = |_: Project| Reply::Done;
@@ -147,6 +172,24 @@ impl Requests {
             Change::SetAutoship { id, on, .. } => {
                 let change = ProjectChange { prompt_autoship_enabled: Some(on), ..ProjectChange::default() };
                 self.ask(request, calls::change_project(id, &change), project);
+            }
+            Change::Evaluate(new) => {
+                let call = calls::evaluate(&new).with(auth);
+                self.ask(request, call, |it| Reply::Evaluation(Box::new(it)));
+            }
+            Change::CreateRule(new) => {
+                self.ask(request, calls::create_eval_rule(&new).with(auth), |_| Reply::Done);
+            }
+            Change::SetEnabled { id, on, .. } => {
+                let change = EvalRuleChange { enabled: Some(on), ..EvalRuleChange::default() };
+                self.ask(request, calls::update_eval_rule(id, &change).with(auth), |_| Reply::Done);
+            }
+            Change::DeleteRule { id, .. } => {
+                self.ask(request, calls::delete_eval_rule(id).with(auth), |()| Reply::Done);
+            }
+            Change::TestRule { id, trace, .. } => {
+                let call = calls::test_eval_rule(id, &NewRuleTest { trace_id: trace }).with(auth);
+                self.ask_within(request, call, TEST, |it| Reply::Tested(Box::new(it)));
             }
         }
     }
@@ -189,7 +232,17 @@ impl Requests {
         T: DeserializeOwned + Send + Sync + 'static,
         F: FnOnce(T) -> Reply + Send + 'static,
     {
+        self.ask_within(request, call, LIMIT, read);
+    }
+
+    /// The same with another longest time.
+    fn ask_within<T, F>(&mut self, request: RequestId, call: Call<T>, limit: Duration, read: F)
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+        F: FnOnce(T) -> Reply + Send + 'static,
+    {
         let Some(client) = self.client(request) else { return };
+        let client = client.with_timeout(limit);
         let sender = self.sender.clone();
         self.spawn(async move {
             let result = answer(&client, &call, &sender).await;
@@ -230,6 +283,22 @@ impl List for api::project::ProjectList {
 
     fn into_rows(self) -> (Vec<Project>, Option<String>) {
         (self.projects, self.next_cursor)
+    }
+}
+
+impl List for api::eval_rule::EvalRuleList {
+    type Item = EvalRule;
+
+    fn into_rows(self) -> (Vec<EvalRule>, Option<String>) {
+        (self.eval_rules, self.next_cursor)
+    }
+}
+
+impl List for api::evaluator::EvaluatorList {
+    type Item = Evaluator;
+
+    fn into_rows(self) -> (Vec<Evaluator>, Option<String>) {
+        (self.evaluators, self.next_cursor)
     }
 }
 

@@ -42,6 +42,15 @@ pub enum Action {
     Numbers,
     Auto,
     EditSearch,
+    Evaluate,
+    Rules,
+    OpenTrace,
+    TraceEvals,
+    NewRule,
+    Enable,
+    DeleteRule,
+    TestRule,
+    Why,
     Neighbours,
     NextTrace,
     PreviousTrace,
@@ -74,6 +83,10 @@ pub enum Scope {
     Tree,
     /// A pane of the detail.
     Pane,
+    /// The evaluations.
+    Evals,
+    /// The rules that ask for evaluations.
+    Rules,
     /// The metrics.
     Metrics,
     /// The spans that were searched for.
@@ -102,6 +115,8 @@ impl Scope {
         Self::List,
         Self::Tree,
         Self::Pane,
+        Self::Evals,
+        Self::Rules,
         Self::Metrics,
         Self::Search,
         Self::Keys,
@@ -120,6 +135,8 @@ impl Scope {
             Self::List => "Traces",
             Self::Tree => "Trace detail: spans",
             Self::Pane => "Trace detail: pane",
+            Self::Evals => "Evals: evaluations",
+            Self::Rules => "Evals: rules",
             Self::Metrics => "Metrics",
             Self::Search => "Search",
             Self::Keys => "Keys & Projects: keys",
@@ -158,18 +175,41 @@ const DETAIL: &[Scope] = &[Scope::Tree, Scope::Pane];
 const KEYS: &[Scope] = &[Scope::Keys];
 const PROJECTS: &[Scope] = &[Scope::Projects];
 const MANAGE: &[Scope] = &[Scope::Keys, Scope::Projects, Scope::Plan];
+const EVALS: &[Scope] = &[Scope::Evals];
+const RULES: &[Scope] = &[Scope::Rules];
+const OF_EVALS: &[Scope] = &[Scope::Evals, Scope::Rules];
+const OF_TRACES: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
 const METRICS: &[Scope] = &[Scope::Metrics];
 const SEARCH: &[Scope] = &[Scope::Search];
 const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
-const READ: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search];
-const COPIED: &[Scope] =
-    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search, Scope::Keys, Scope::Projects];
-const WRITTEN: &[Scope] =
-    &[Scope::List, Scope::Tree, Scope::Pane, Scope::Metrics, Scope::Search, Scope::Keys, Scope::Projects];
+const READ: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals, Scope::Search];
+const COPIED: &[Scope] = &[
+    Scope::List,
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
+    Scope::Search,
+    Scope::Keys,
+    Scope::Projects,
+];
+const WRITTEN: &[Scope] = &[
+    Scope::List,
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
+    Scope::Metrics,
+    Scope::Search,
+    Scope::Keys,
+    Scope::Projects,
+];
 const FRESH: &[Scope] = &[
     Scope::List,
     Scope::Tree,
     Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
     Scope::Metrics,
     Scope::Search,
     Scope::Keys,
@@ -181,6 +221,8 @@ const SCREENS: &[Scope] = &[
     Scope::List,
     Scope::Tree,
     Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
     Scope::Metrics,
     Scope::Search,
     Scope::Keys,
@@ -192,6 +234,8 @@ const OPENABLE: &[Scope] = &[
     Scope::List,
     Scope::Tree,
     Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
     Scope::Metrics,
     Scope::Search,
     Scope::Projects,
@@ -199,11 +243,22 @@ const OPENABLE: &[Scope] = &[
     Scope::Contexts,
     Scope::Bookmarks,
 ];
-const TABBED: &[Scope] =
-    &[Scope::List, Scope::Metrics, Scope::Search, Scope::Keys, Scope::Projects, Scope::Plan, Scope::Panel];
+const TABBED: &[Scope] = &[
+    Scope::List,
+    Scope::Evals,
+    Scope::Rules,
+    Scope::Metrics,
+    Scope::Search,
+    Scope::Keys,
+    Scope::Projects,
+    Scope::Plan,
+    Scope::Panel,
+];
 const TEXTS: &[Scope] = &[
     Scope::Tree,
     Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
     Scope::Metrics,
     Scope::Search,
     Scope::Keys,
@@ -215,7 +270,16 @@ const TEXTS: &[Scope] = &[
     Scope::Contexts,
     Scope::Bookmarks,
 ];
-const CURL: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Metrics, Scope::Search, Scope::Panel];
+const CURL: &[Scope] = &[
+    Scope::List,
+    Scope::Tree,
+    Scope::Pane,
+    Scope::Evals,
+    Scope::Rules,
+    Scope::Metrics,
+    Scope::Search,
+    Scope::Panel,
+];
 const MARKED: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Search, Scope::Bookmarks];
 const ARCHIVED: &[Scope] = &[Scope::Projects, Scope::Picker];
 
@@ -244,6 +308,16 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Unarchive, "projects.unarchive", ["U"], PROJECTS, "let the selected project take traces again", "restore" => Role::Owner;
     Action::Autoship, "projects.autoship", ["P"], PROJECTS, "ship prompts that passed their test without approval, or not", "autoship" => Role::Owner;
     Action::ShowArchived, "projects.archived", ["h"], ARCHIVED, "show archived projects too, or not", "archived";
+    Action::Evaluate, "evals.run", ["c"], EVALS, "run an evaluation, on the trace of this row or another", "run" => Role::Member;
+    Action::EditFilter, "evals.filter", ["/"], EVALS, "edit the filter; tab completes, up recalls", "filter";
+    Action::Rules, "evals.rules", ["r"], OF_EVALS, "the rules that run evaluations, or the evaluations", "rules";
+    Action::OpenTrace, "evals.trace", ["t", "g t"], EVALS, "go to the trace that was judged", "trace";
+    Action::WidenTime, "evals.widen", ["w"], EVALS, "drop the filter's time bounds";
+    Action::NewRule, "rules.create", ["a", "c"], RULES, "add a rule that judges new traces", "add" => Role::Member;
+    Action::Enable, "rules.enable", ["E"], RULES, "enable, disable, or let a paused rule try again", "on/off" => Role::Member;
+    Action::DeleteRule, "rules.delete", ["d"], RULES, "delete the selected rule, after a question", "delete" => Role::Member;
+    Action::TestRule, "rules.test", ["t"], RULES, "try the rule on a trace; nothing is stored", "test" => Role::Member;
+    Action::Why, "rules.why", ["w"], RULES, "why the rule ran on a trace, or did not", "why";
     Action::EditSearch, "search.edit", ["/", "i"], SEARCH, "type what to look for; tab completes, up recalls", "search";
     Action::Neighbours, "search.near", ["x"], SEARCH, "spans like the selected one, by its own vector", "like";
     Action::EditFilter, "list.filter", ["/"], LIST, "edit the server filter; tab completes, up recalls", "filter";
@@ -270,6 +344,8 @@ pub const BINDINGS: &[Binding] = table! {
     Action::CopyUrl, "copy.url", ["y u"], READ, "copy the address of the trace";
     Action::CopyJson, "copy.json", ["y j"], COPIED, "copy the record as JSON";
     Action::CopyCurl, "copy.curl", ["y c"], CURL, "copy a curl command, without the credential";
+    Action::Evaluate, "trace.evaluate", ["c"], OF_TRACES, "run an evaluation of this trace" => Role::Member;
+    Action::TraceEvals, "trace.evals", ["g e"], OF_TRACES, "the evaluations of this trace, on screen 2";
     Action::NextTrace, "detail.next-trace", ["J"], DETAIL, "next trace of the list";
     Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL, "previous trace of the list";
     Action::Split, "detail.split", ["\\"], DETAIL, "one pane or two, where the width allows two";

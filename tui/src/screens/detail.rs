@@ -174,8 +174,13 @@ fn rule(detail: &Detail, split: bool, cols: u16, theme: &Theme) -> Pieces {
     let mut line =
         Pieces::new().add(Tone::Dim, glyphs.rule.repeat(2)).plain(format!(" {name} {} ", glyphs.dot));
     let titles: Vec<(bool, &str)> = if split || (detail.split && cols >= usize::from(layout::SPLIT_COLS)) {
-        let io = !matches!(detail.tab, Tab::Meta | Tab::Json);
-        vec![(io, "I/O"), (detail.tab == Tab::Meta, "Meta"), (detail.tab == Tab::Json, "JSON")]
+        let io = !matches!(detail.tab, Tab::Evals | Tab::Meta | Tab::Json);
+        vec![
+            (io, "I/O"),
+            (detail.tab == Tab::Evals, "Evals"),
+            (detail.tab == Tab::Meta, "Meta"),
+            (detail.tab == Tab::Json, "JSON"),
+        ]
     } else {
         Tab::ALL.iter().map(|tab| (*tab == detail.tab, tab.title())).collect()
     };

@@ -1,5 +1,7 @@
 //! Dialogs: what they say, and which keys they offer.
 
+mod form;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
@@ -19,8 +21,7 @@ use crate::{
 /// Draws a dialog over an area.
 pub fn draw(state: &State, dialog: &Dialog, buffer: &mut Buffer, area: Rect) {
     let cols = inner_cols(area.width);
-    let change = dialog.change();
-    let title = change.as_ref().map_or("New API key", Change::title);
+    let title = dialog.title();
     let foot = match (&dialog.body, &dialog.phase) {
         (_, Phase::Sending { .. }) | (_, Phase::Checking { stuck: None, .. }) => "please wait",
         (Body::Secret { stored: false, .. }, _) => "esc asks again",
@@ -71,6 +72,7 @@ pub fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
             &[("tab", "next"), ("left", "change"), ("enter", "press"), ("esc", "cancel")]
         }
         (_, Body::NewProject { .. }) => &[("tab", "next"), ("enter", "press"), ("esc", "cancel")],
+        (_, Body::Form(_)) => &[("tab", "next"), ("left", "change"), ("enter", "press"), ("esc", "cancel")],
         (_, Body::Secret { .. }) => {
             &[("v", "reveal"), ("y", "copy"), ("space", "tick"), ("tab", "next"), ("enter", "press")]
         }
@@ -99,7 +101,7 @@ fn asking(state: &State, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
                 |id| state.manage.named(id).map_or_else(|| short_id(id), |it| it.name.clone()),
             );
             let mut lines = vec![
-                field(state, dialog, Stop::Text, "Name", entry(state, dialog, name, cols)),
+                field(state, dialog, Stop::Text, "Name", entry(state, dialog, Stop::Text, name, cols)),
                 field(state, dialog, Stop::Access, "Access", choice(dialog, Stop::Access, access)),
             ];
             let project = cut(&project, cols.saturating_sub(16), &state.theme.glyphs);
@@ -115,10 +117,11 @@ fn asking(state: &State, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
             lines
         }
         Body::NewProject { name } => vec![
-            field(state, dialog, Stop::Text, "Name", entry(state, dialog, name, cols)),
+            field(state, dialog, Stop::Text, "Name", entry(state, dialog, Stop::Text, name, cols)),
             Pieces::new(),
             buttons(dialog, &["Cancel", "Create"]),
         ],
+        Body::Form(form) => form::lines(state, dialog, form, cols),
         Body::Secret { name, access, secret, shown, stored } => {
             let mut lines = text(Tone::Plain, &format!("Key {name} created ({access})."), cols);
             lines.push(Pieces::new());
@@ -165,7 +168,7 @@ fn field(state: &State, dialog: &Dialog, stop: Stop, name: &str, value: Pieces) 
 }
 
 /// The end of a line of text that is being typed, with a mark for the cursor.
-fn entry(state: &State, dialog: &Dialog, input: &Input, cols: usize) -> Pieces {
+fn entry(state: &State, dialog: &Dialog, stop: Stop, input: &Input, cols: usize) -> Pieces {
     let room = cols.saturating_sub(14);
     let (before, after) = input.around();
     let (before, after) = (clean(before), clean(after));
@@ -177,7 +180,7 @@ fn entry(state: &State, dialog: &Dialog, input: &Input, cols: usize) -> Pieces {
     let rest = crate::text::take(&after, room.saturating_sub(width(shown)));
     let cut_off = if start > 0 { state.theme.glyphs.ellipsis } else { "" };
     let line = Pieces::new().plain(format!("{cut_off}{shown}"));
-    if dialog.focus == Stop::Text { line.add(Tone::Selected, " ").plain(rest) } else { line.plain(rest) }
+    if dialog.focus == stop { line.add(Tone::Selected, " ").plain(rest) } else { line.plain(rest) }
 }
 
 /// A value that left and right change.

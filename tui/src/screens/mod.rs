@@ -2,6 +2,7 @@
 
 pub mod detail;
 pub mod dialog;
+pub mod evals;
 pub mod help;
 pub mod manage;
 pub mod metrics;

@@ -17,12 +17,7 @@ pub struct Screen {
 /// The screens in the order of their digits.
 pub const SCREENS: [Screen; 8] = [
     Screen { title: "Traces", short: "Traces", what: "", today: "" },
-    Screen {
-        title: "Evals",
-        short: "Evals",
-        what: "Evaluations of traces: scores by metric and evaluator, runs and their rules.",
-        today: "Scores that your code sends as gen_ai.evaluation.* stay on the trace: open one on screen 1.",
-    },
+    Screen { title: "Evals", short: "Evals", what: "", today: "" },
     Screen { title: "Metrics", short: "Metrics", what: "", today: "" },
     Screen {
         title: "Failures",

@@ -62,6 +62,26 @@ pub enum Purpose {
     RetryCap,
     /// The feedback of the time shown.
     Feedback,
+    /// The first page of evaluations.
+    Evals,
+    /// An older page of them.
+    EvalsMore,
+    /// The newest page of them again.
+    EvalsPoll,
+    /// Those in sight again, further down.
+    EvalsSeen,
+    /// The evaluation that one in sight is compared with.
+    Baseline(Uuid),
+    /// The evaluations of the opened trace.
+    TraceEvals(Uuid),
+    /// The rules.
+    Rules,
+    /// How a rule's evaluations fared of late.
+    RuleSample(Uuid),
+    /// What a rule decided.
+    Decisions(Uuid),
+    /// The evaluators.
+    Evaluators,
     /// Spans by meaning.
     Search,
     /// More of them.

@@ -1,15 +1,19 @@
 //! What `y` puts on the clipboard. Never a credential.
 
-use api::client::{Body, calls};
+use api::client::{
+    Body,
+    calls::{self, Page},
+};
 
 use crate::{
     content::Subject,
     detail::Focus,
+    evals::Part,
     keymap::Action,
     manage::Tab,
     msg::Effect,
     screens::notice::first_steps,
-    state::{MANAGE, METRICS, SEARCH, State},
+    state::{EVALS, MANAGE, METRICS, SEARCH, State},
 };
 
 /// Bytes that a terminal can be expected to take as one escape sequence.
@@ -59,6 +63,40 @@ fn measured(state: &State, action: Action) -> Option<(&'static str, String)> {
     (action == Action::CopyCurl).then(|| ("the curl command", curl(state, &url)))
 }
 
+/// The evaluation or the rule under the cursor of Evals, or the request for them.
+fn judged(state: &State, action: Action) -> Option<(&'static str, String)> {
+    let project = state.project.as_ref().map(|project| project.id);
+    let address = |target: String| curl(state, &format!("{}{target}", state.target.url));
+    if state.evals.part == Part::Rules {
+        if action == Action::CopyCurl {
+            let call = calls::eval_rules(project, &Page::default());
+            return Some(("the curl command", address(call.target())));
+        }
+        let rule = state.evals.rules.current()?;
+        return match action {
+            Action::CopyId => Some(("the rule's id", rule.id.to_string())),
+            Action::CopyJson => Some(("the rule", serde_json::to_string_pretty(rule).ok()?)),
+            _ => None,
+        };
+    }
+    if action == Action::CopyCurl {
+        let call = calls::evaluations(&super::evals::filter(state), &Page::default());
+        return Some(("the curl command", address(call.target())));
+    }
+    let it = state.evals.current()?;
+    match action {
+        Action::CopyId => Some(("the evaluation's id", it.id.to_string())),
+        Action::CopyUrl => Some(("the address", format!("{}/v1/traces/{}", state.target.url, it.trace_id))),
+        Action::CopyJson => Some(("the evaluation", serde_json::to_string_pretty(it).ok()?)),
+        Action::CopyText => {
+            let texts = [it.reasoning.as_deref(), it.error.as_deref()];
+            let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+            Some(("the reasoning", text)).filter(|(_, text)| !text.is_empty())
+        }
+        _ => None,
+    }
+}
+
 /// The span under the cursor of Search, or the request that found it.
 fn found(state: &State, action: Action) -> Option<(&'static str, String)> {
     if action == Action::CopyCurl {
@@ -96,6 +134,7 @@ fn texts(subject: Subject<'_>) -> String {
 fn chosen(state: &State, action: Action) -> Option<(&'static str, String)> {
     match state.screen {
         MANAGE => return managed(state, action),
+        EVALS => return judged(state, action),
         METRICS => return measured(state, action),
         SEARCH => return found(state, action),
         _ => {}

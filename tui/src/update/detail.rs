@@ -1,17 +1,19 @@
 //! Keys of an opened trace.
 
+use api::{client::calls::EvaluationFilter, eval::EvaluationList};
 use uuid::Uuid;
 
 use crate::{
     content::Tab,
     detail::{Detail, Focus},
+    evals::unfinished,
     keymap::Action,
     layout,
-    msg::Effect,
+    msg::{Effect, NetError},
     state::{Place, Purpose, State},
 };
 
-use super::go;
+use super::{evals, go, network};
 
 /// Opens a trace; what the list knows of it is shown until the answer comes.
 pub(super) fn open(state: &mut State, id: Uuid) -> Vec<Effect> {
@@ -22,9 +24,50 @@ pub(super) fn open(state: &mut State, id: Uuid) -> Vec<Effect> {
         detail.zoomed = before.zoomed;
         detail.from = before.from;
         detail.find.clone_from(&before.find);
+        // From trace to trace, the scores stay in sight.
+        if before.tab == Tab::Evals {
+            detail.tab = Tab::Evals;
+        }
     }
+    let judged = detail.tab == Tab::Evals;
     state.detail = Some(detail);
-    load(state, id)
+    let mut effects = load(state, id);
+    if judged {
+        effects.extend(load_evals(state));
+    }
+    effects
+}
+
+/// Asks how the opened trace was judged.
+pub(super) fn load_evals(state: &mut State) -> Vec<Effect> {
+    let Some(open) = &mut state.detail else { return Vec::new() };
+    open.scores.next = None;
+    let id = open.id;
+    let filter = EvaluationFilter { trace_id: Some(id), ..EvaluationFilter::default() };
+    let request = state.request(Purpose::TraceEvals(id));
+    vec![Effect::LoadEvaluations { request, filter, limit: evals::WIDE, cursor: None }]
+}
+
+/// How the opened trace was judged is here, or why it is not.
+pub(super) fn fill_evals(state: &mut State, id: Uuid, result: Result<EvaluationList, NetError>) {
+    let again = network::after(state, evals::LOOK);
+    let Some(open) = state.detail.as_mut().filter(|open| open.id == id) else { return };
+    match result {
+        Ok(list) => {
+            open.scores.next = again.filter(|_| list.evaluations.iter().any(unfinished));
+            open.scores.list = Some(list);
+            open.scores.error = None;
+        }
+        Err(error) => open.scores.error = Some(error),
+    }
+    open.touch();
+}
+
+/// The clock moved on: evaluations in sight that are not finished are asked for again.
+pub(super) fn tick(state: &mut State) -> Vec<Effect> {
+    let seen = state.screen == 1 && state.overlay.is_none();
+    let due = state.detail.as_ref().filter(|open| open.tab == Tab::Evals).and_then(|open| open.scores.next);
+    if seen && due.is_some_and(|at| at <= state.now) { load_evals(state) } else { Vec::new() }
 }
 
 fn load(state: &mut State, id: Uuid) -> Vec<Effect> {
@@ -48,7 +91,13 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
         Action::NextTrace => return neighbour(state, true),
         Action::PreviousTrace => return neighbour(state, false),
-        Action::Refresh => return reload(state),
+        Action::Refresh => {
+            let mut effects = reload(state);
+            if state.detail.as_ref().is_some_and(|open| open.tab == Tab::Evals) {
+                effects.extend(load_evals(state));
+            }
+            return effects;
+        }
         Action::FindNext | Action::FindPrevious => {
             find(state, action == Action::FindNext);
             return Vec::new();
@@ -80,6 +129,9 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
                 detail.focus = Focus::Right;
             } else {
                 detail.turn(split, forward);
+            }
+            if detail.tab == Tab::Evals && detail.scores.list.is_none() {
+                return load_evals(state);
             }
         }
         Action::TextMode => {

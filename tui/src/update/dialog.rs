@@ -1,4 +1,4 @@
-//! Keys of a dialog, and what becomes of its one request.
+//! Keys of a dialog. What becomes of its one request is in [`super::outcome`].
 
 use api::project::ProjectStatus;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -7,12 +7,11 @@ use uuid::Uuid;
 use crate::{
     dialog::{Body, DEAF, Dialog, Phase, Stop},
     layout,
-    msg::{Effect, NetError, Reply},
-    screens::{manage::access, notice::describe},
-    state::{Purpose, State},
+    msg::Effect,
+    state::State,
 };
 
-use super::manage;
+use super::outcome::{check, send};
 
 /// Performs a key.
 pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
@@ -23,7 +22,9 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         return interrupt(state);
     }
     dialog.interrupted = false;
-    let typing = dialog.focus == Stop::Text && dialog.phase == Phase::Asking;
+    // The lines of a form decide nothing; only its buttons do.
+    let line = dialog.types() || matches!(dialog.focus, Stop::Field(_));
+    let typing = line && dialog.phase == Phase::Asking;
     // Keys that repeat, that were meant for what was there before, or that can't be seen to
     // do anything must not decide.
     let early = !typing && now.micros() - dialog.opened.micros() < DEAF;
@@ -66,7 +67,7 @@ fn asking(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 /// Takes in pasted text, where a name is asked for; a confirmation has to be typed.
 pub(super) fn paste(state: &mut State, text: &str) {
     let Some(dialog) = &mut state.dialog else { return };
-    let asks = dialog.focus == Stop::Text && dialog.phase == Phase::Asking;
+    let asks = dialog.types() && dialog.phase == Phase::Asking;
     if let Some(name) = dialog.text_mut().filter(|_| asks) {
         name.insert(text.trim());
         dialog.complaint = None;
@@ -86,7 +87,7 @@ fn enter(state: &mut State) -> Vec<Effect> {
         }
         Stop::Act => return send(state),
         Stop::Tick => dialog.complaint = Some("the space key ticks the box".to_owned()),
-        Stop::Text | Stop::Access | Stop::Project => dialog.step(true),
+        Stop::Text | Stop::Access | Stop::Project | Stop::Field(_) => dialog.step(true),
     }
     Vec::new()
 }
@@ -104,6 +105,7 @@ fn sideways(state: &mut State, key: KeyEvent) {
         .collect();
     let Some(dialog) = &mut state.dialog else { return };
     match (dialog.focus, &mut dialog.body) {
+        (Stop::Field(at), Body::Form(form)) => form.key(at, key, &state.evals.evaluators.items),
         (Stop::Text, _) => {
             if let Some(text) = dialog.text_mut() {
                 text.key(key, &[]);
@@ -138,6 +140,10 @@ fn other(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             given.key(key, &[]);
             dialog.complaint = None;
             dialog.focus = if dialog.armed() { Stop::Act } else { Stop::Cancel };
+        }
+        (Body::Form(form), Stop::Field(at), _) => {
+            form.key(at, key, &state.evals.evaluators.items);
+            dialog.complaint = None;
         }
         (Body::NewKey { name, .. } | Body::NewProject { name }, Stop::Text, _) => {
             name.key(key, &[]);
@@ -176,133 +182,5 @@ fn interrupt(state: &mut State) -> Vec<Effect> {
 
 fn close(state: &mut State) -> Vec<Effect> {
     state.dialog = None;
-    Vec::new()
-}
-
-/// Sends the one request.
-fn send(state: &mut State) -> Vec<Effect> {
-    let Some(dialog) = &mut state.dialog else { return Vec::new() };
-    if !dialog.armed() {
-        dialog.complaint = Some(match dialog.body {
-            Body::Confirm { .. } => "type the characters first".to_owned(),
-            _ => "a name is needed".to_owned(),
-        });
-        return Vec::new();
-    }
-    let Some(change) = dialog.change() else { return Vec::new() };
-    let before = if change.of_keys() {
-        state.manage.keys.items.iter().map(|key| key.id).collect()
-    } else {
-        state.manage.projects.items.iter().map(|project| project.id).collect()
-    };
-    dialog.complaint = None;
-    dialog.phase = Phase::Sending { change: change.clone(), before };
-    let request = state.request(Purpose::Change);
-    vec![Effect::Send { request, change }]
-}
-
-/// The request came to its end.
-pub(super) fn sent(state: &mut State, result: Result<Reply, NetError>) -> Vec<Effect> {
-    let now = state.now;
-    let Some(dialog) = &mut state.dialog else { return Vec::new() };
-    let Phase::Sending { change, before } = &dialog.phase else { return Vec::new() };
-    let (change, before) = (change.clone(), before.clone());
-    match result {
-        Ok(Reply::Key(key)) => {
-            let (name, access) = (key.name.clone(), access(&key));
-            let secret = state.manage.add_key(*key);
-            match secret {
-                Some(secret) => state.dialog = Some(Dialog::secret(name, access, secret, now)),
-                None => {
-                    state.dialog = None;
-                    state.complain(format!("{}, but the answer holds no secret", change.done()));
-                }
-            }
-            manage::load(state)
-        }
-        Ok(_) => {
-            state.dialog = None;
-            state.tell(change.done());
-            manage::load(state)
-        }
-        // No answer, or one that leaves open what happened: the lists tell.
-        Err(error) if matches!(error.status, None | Some(200..=299 | 500..=599)) => {
-            dialog.phase = Phase::Checking { change, before, why: describe(&error), stuck: None };
-            check(state)
-        }
-        Err(error) => {
-            refused(state, &error);
-            manage::load(state)
-        }
-    }
-}
-
-/// The server answered that it did nothing.
-fn refused(state: &mut State, error: &NetError) {
-    let now = state.now;
-    let Some(dialog) = &mut state.dialog else { return };
-    match &dialog.body {
-        // What was typed can be mended.
-        Body::NewKey { .. } | Body::NewProject { .. } if !error.unauthorized() => {
-            dialog.ask_again(describe(error), now);
-        }
-        Body::Confirm { change, .. } if error.status == Some(404) => {
-            let name = change.name().to_owned();
-            state.dialog = None;
-            state.complain(format!("{name} is gone: someone else was first"));
-        }
-        _ => {
-            state.dialog = None;
-            state.complain(describe(error));
-        }
-    }
-}
-
-/// Reads the list that tells whether the change happened.
-fn check(state: &mut State) -> Vec<Effect> {
-    let Some(Dialog { phase: Phase::Checking { change, stuck, .. }, .. }) = &mut state.dialog else {
-        return Vec::new();
-    };
-    *stuck = None;
-    let of_keys = change.of_keys();
-    let request = state.request(Purpose::Check);
-    vec![if of_keys { Effect::LoadKeys(request) } else { Effect::LoadProjects(request) }]
-}
-
-/// The list is here that tells whether the change happened, or can't be had either.
-pub(super) fn checked(state: &mut State, result: Result<Reply, NetError>) -> Vec<Effect> {
-    match result {
-        Ok(reply) => manage::fill(state, reply),
-        Err(error) => {
-            if let Some(Dialog { phase: Phase::Checking { stuck, .. }, .. }) = &mut state.dialog {
-                *stuck = Some(describe(&error));
-            }
-            return Vec::new();
-        }
-    }
-    let now = state.now;
-    let Some(dialog) = &mut state.dialog else { return Vec::new() };
-    let Phase::Checking { change, before, why, .. } = &dialog.phase else { return Vec::new() };
-    let happened = change.landed(before, &state.manage.keys.items, &state.manage.projects.items);
-    let of_new_key = change.of_keys() && change.id().is_none();
-    match (happened, of_new_key) {
-        (true, true) => {
-            let text = format!(
-                "{}, but its secret was lost with the answer; revoke it and make another",
-                change.done()
-            );
-            state.dialog = None;
-            state.complain(text);
-        }
-        (true, false) => {
-            let text = format!("{}; its answer was lost", change.done());
-            state.dialog = None;
-            state.tell(text);
-        }
-        (false, _) => {
-            let complaint = format!("it did not happen: {why}");
-            dialog.ask_again(complaint, now);
-        }
-    }
     Vec::new()
 }

@@ -4,7 +4,7 @@ use api::project::{Project, ProjectStatus};
 
 use crate::{
     change::Change,
-    dialog::Dialog,
+    dialog::{Body, Dialog},
     keymap::{Action, Binding, Scope},
     layout,
     manage::Tab,
@@ -12,7 +12,7 @@ use crate::{
     state::{Link, Place, Purpose, State},
 };
 
-use super::{go, network, travel};
+use super::{go, network, rules, travel};
 
 /// Asks for everything that the screen shows.
 pub(super) fn load(state: &mut State) -> Vec<Effect> {
@@ -31,7 +31,13 @@ pub(super) fn load(state: &mut State) -> Vec<Effect> {
 pub(super) fn fill(state: &mut State, reply: Reply) {
     match reply {
         Reply::Keys(keys) => state.manage.fill_keys(keys),
-        Reply::Projects(projects) => state.manage.fill_projects(projects),
+        Reply::Projects(projects) => {
+            state.manage.fill_projects(projects);
+            let active = rules::active(state);
+            if let Some(Dialog { body: Body::Form(form), .. }) = &mut state.dialog {
+                form.fill_projects(active);
+            }
+        }
         _ => {}
     }
     // What the header says of the project shown may have changed.
@@ -53,7 +59,14 @@ pub(super) fn refusal(state: &State, binding: &Binding) -> Option<String> {
     if binding.scopes.contains(&Scope::Keys) && !state.has_session() {
         return Some("keys are managed with a session token, and there is none".to_owned());
     }
-    let role = state.me.as_ref().map(|me| me.role)?;
+    let me = state.me.as_ref()?;
+    // A session goes first where there is one; the key counts only without.
+    if me.subject.is_none() && me.api_key.as_ref().is_some_and(|key| !key.scopes.is_empty()) {
+        return Some(
+            "this API key may only read; a session or a key with full access changes things".to_owned(),
+        );
+    }
+    let role = me.role;
     (role < needed).then(|| format!("that takes the role {needed}; yours is {role}"))
 }
 

@@ -14,10 +14,10 @@ use crate::{
     Options,
     msg::{Effect, NetError, Reply, RequestId, StreamEvent},
     screens::placeholder::SCREENS,
-    state::{Link, MANAGE, METRICS, Purpose, State},
+    state::{EVALS, Link, MANAGE, METRICS, Purpose, State},
 };
 
-use super::{detail, dialog, enter, manage, metrics, search, trouble};
+use super::{detail, enter, evals, manage, metrics, outcome, search, trouble};
 
 /// Microseconds between two polls.
 const POLL: i64 = 2_000_000;
@@ -87,6 +87,7 @@ pub(super) fn set_project(state: &mut State, project: Option<Project>) -> Vec<Ef
     state.target.project = None;
     state.project = project;
     let mut effects = metrics::reload(state);
+    effects.extend(evals::reload(state));
     effects.extend(search::reload(state));
     effects.extend(reload(state));
     effects
@@ -176,10 +177,10 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
     match (purpose, result) {
         (Purpose::Change, result) => {
             let mut effects = trouble::refused_session(state, result.as_ref().err());
-            effects.extend(dialog::sent(state, result));
+            effects.extend(outcome::sent(state, result));
             effects
         }
-        (Purpose::Check, result) => dialog::checked(state, result),
+        (Purpose::Check, result) => outcome::checked(state, result),
         (purpose, Err(error)) => trouble::failed(state, &purpose, error),
         (_, Ok(Reply::Me(me))) => {
             state.me = Some(*me);
@@ -202,6 +203,16 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
             state.search.extend(page);
             Vec::new()
         }
+        (
+            purpose,
+            Ok(
+                reply @ (Reply::Evaluations(_)
+                | Reply::Evaluation(_)
+                | Reply::Rules(_)
+                | Reply::Decisions(_)
+                | Reply::Evaluators(_)),
+            ),
+        ) => evals::fill(state, &purpose, reply),
         (purpose, Ok(reply @ (Reply::Metrics(_) | Reply::ProjectMetric(_) | Reply::Feedback(_)))) => {
             metrics::fill(state, &purpose, reply)
         }
@@ -303,6 +314,9 @@ fn pick(state: &mut State) -> Vec<Effect> {
     let mut effects = ask(state);
     if state.screen == METRICS {
         effects.extend(metrics::load(state));
+    }
+    if state.screen == EVALS {
+        effects.extend(evals::enter(state));
     }
     effects
 }

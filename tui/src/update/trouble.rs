@@ -71,6 +71,16 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         Purpose::Before => state.metrics.before = None,
         Purpose::RetryCap => state.metrics.retry_cap = None,
         Purpose::Feedback => state.metrics.verdicts = None,
+        Purpose::Evals
+        | Purpose::EvalsMore
+        | Purpose::EvalsPoll
+        | Purpose::EvalsSeen
+        | Purpose::Baseline(_)
+        | Purpose::TraceEvals(_)
+        | Purpose::Rules
+        | Purpose::RuleSample(_)
+        | Purpose::Decisions(_)
+        | Purpose::Evaluators => return super::evals::failed(state, purpose, error),
         Purpose::Search | Purpose::SearchMore => {
             state.complain(describe(&error));
             let changed = error.status == Some(402);

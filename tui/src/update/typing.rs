@@ -7,12 +7,13 @@ use api::{
 use crossterm::event::KeyEvent;
 
 use crate::{
+    evals::Evals,
     input::{Edit, Input, Purpose},
     msg::Effect,
     state::{Overlay, State},
 };
 
-use super::{network, search};
+use super::{evals, network, rules, search};
 
 /// Filters that are remembered.
 const HISTORY: usize = 100;
@@ -45,6 +46,7 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     let history = match input.purpose {
         Purpose::Filter => state.filter.history.as_slice(),
         Purpose::Search => state.search.history.as_slice(),
+        Purpose::EvalFilter => state.evals.history.as_slice(),
         _ => &[],
     };
     match input.key(key, history) {
@@ -53,6 +55,7 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             let note = match input.purpose {
                 Purpose::Filter => complete(input, &filter_words(&state.saved)),
                 Purpose::Search => complete(input, &search_words(state.manage.projects.items.as_slice())),
+                Purpose::EvalFilter => complete(input, &eval_words(&state.evals)),
                 _ => None,
             };
             changed(state);
@@ -71,7 +74,7 @@ fn changed(state: &mut State) {
     let Some(input) = &state.input else { return };
     match input.purpose {
         // The complaint comes with Enter; while the text is being mended it would be wrong.
-        Purpose::Filter | Purpose::Search => state.filter.error = None,
+        Purpose::Filter | Purpose::Search | Purpose::EvalFilter | Purpose::Why => state.filter.error = None,
         Purpose::Find => {
             let words = Some(input.text().trim().to_lowercase()).filter(|words| !words.is_empty());
             match &mut state.detail {
@@ -120,6 +123,28 @@ fn accept(state: &mut State) -> Vec<Effect> {
                 None => state.list.find().is_none() || state.list.hit(state.list.selected()),
             };
             if first { Vec::new() } else { super::act(state, crate::keymap::Action::FindNext) }
+        }
+        Purpose::EvalFilter => {
+            let text = input.text().trim().to_owned();
+            match evals::run(state, &text) {
+                Err(error) => {
+                    state.filter.error = Some(error);
+                    state.input = Some(input);
+                    Vec::new()
+                }
+                Ok(effects) => {
+                    remember(&mut state.evals.history, &text);
+                    effects
+                }
+            }
+        }
+        Purpose::Why => {
+            let text = input.text().trim().to_owned();
+            rules::why(state, &text).unwrap_or_else(|error| {
+                state.filter.error = Some(error);
+                state.input = Some(input);
+                Vec::new()
+            })
         }
         Purpose::Search => {
             let text = input.text().trim().to_owned();
@@ -200,6 +225,20 @@ fn search_words(projects: &[Project]) -> Vec<Word> {
         let named: Vec<&str> =
             if field.name == "project" { values.chain(names()).collect() } else { values.collect() };
         field_words(field.name, named, field.help)
+    });
+    fields.collect()
+}
+
+/// What the filter of evaluations is made of: fields, their values and the evaluators.
+fn eval_words(evals: &Evals) -> Vec<Word> {
+    let loaded = evals.rows.iter().map(|row| row.metric_name.as_str());
+    let mut metrics: Vec<&str> =
+        evals.evaluators.items.iter().map(|it| it.name.as_str()).chain(loaded).collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    let fields = crate::evals::FIELDS.iter().flat_map(|field| {
+        let values: Vec<&str> = if field.name == "metric" { metrics.clone() } else { field.values.to_vec() };
+        field_words(field.name, values, field.help)
     });
     fields.collect()
 }

@@ -3,7 +3,7 @@
 use crate::{
     keymap::{Action, Row, Scope, key_label},
     screens::dialog,
-    state::State,
+    state::{EVALS, State},
     text::width,
     theme::Tone,
     widgets::table::Pieces,
@@ -41,11 +41,17 @@ pub fn keys(state: &State, cols: usize) -> Pieces {
     line(&offers).cut(cols, &state.theme)
 }
 
+/// Whether one evaluation fills the screen.
+fn zoomed(state: &State) -> bool {
+    state.screen == EVALS && state.scope() == Scope::Evals && state.evals.zoom.is_some()
+}
+
 fn offer(state: &State, row: &Row) -> Option<Offer> {
     let (binding, glyphs) = (row.binding, &state.theme.glyphs);
     let word = match (binding.action, state.list.paused) {
         (Action::Pause, true) => "resume",
         (Action::Open, _) if state.overlay.is_some() => "choose",
+        (Action::Open, _) if zoomed(state) => "list",
         (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",
         _ => binding.footer?,
     };

@@ -1,0 +1,126 @@
+//! The evaluations of an opened trace as lines: those of the span under the cursor first.
+
+use api::{
+    eval::{Evaluation, EvaluationContext, EvaluationStatus},
+    trace::Span,
+};
+use uuid::Uuid;
+
+use super::{Setting, plain};
+use crate::{
+    detail::Scores,
+    format::{clock, money},
+    screens::{evals::look, notice::describe},
+    text::{clean, cut, fit, width},
+    theme::Tone,
+    widgets::json::{Line, Piece},
+};
+
+/// Columns before the texts of an evaluation.
+const INDENT: usize = 2;
+
+/// What stands around an evaluation.
+struct Around<'a> {
+    scores: &'a Scores,
+    current: Option<Uuid>,
+    spans: &'a [Span],
+}
+
+/// The lines of the tab: evaluations of this span, of the whole trace, and of other spans.
+pub fn lines(scores: &Scores, span: Option<&Span>, spans: &[Span], setting: &Setting<'_>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if let Some(error) = &scores.error {
+        lines.extend(plain(&describe(error), Tone::Bad, setting.cols));
+        lines.push(Line::of(Tone::Plain, "R tries again, ! shows the log."));
+    }
+    let Some(list) = &scores.list else {
+        if scores.error.is_none() {
+            lines.push(Line::of(Tone::Dim, format!("loading{}", setting.reader.glyphs.ellipsis)));
+        }
+        return lines;
+    };
+    if list.evaluations.is_empty() {
+        lines.push(Line::of(Tone::Plain, "No evaluation of this trace yet."));
+        lines.push(Line::of(Tone::Dim, "c runs one; on screen 2, r then w tells why a rule ran none."));
+        return lines;
+    }
+    let current = span.map(|span| span.id);
+    let own = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id == current);
+    let whole = list.evaluations.iter().filter(|it| it.span_id.is_none());
+    let others = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id != current);
+    let around = Around { scores, current, spans };
+    let mut section = |title, rows: &mut dyn Iterator<Item = &Evaluation>| {
+        section(&mut lines, title, rows, &around, setting);
+    };
+    section("this span", &mut { own });
+    section("the whole trace", &mut { whole });
+    section("other spans", &mut { others });
+    if list.has_more {
+        let text = format!("The newest {} are shown; g e lists all of them.", list.evaluations.len());
+        lines.push(Line::of(Tone::Dim, text));
+    }
+    lines
+}
+
+fn section(
+    lines: &mut Vec<Line>,
+    title: &str,
+    rows: &mut dyn Iterator<Item = &Evaluation>,
+    around: &Around<'_>,
+    setting: &Setting<'_>,
+) {
+    let before = lines.len();
+    for it in rows {
+        if lines.len() == before {
+            if before > 0 {
+                lines.push(Line::default());
+            }
+            lines.push(Line::of(Tone::Dim, format!("evaluations of {title}")));
+        }
+        one(lines, it, around, setting);
+    }
+}
+
+fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
+    let Around { scores, current, spans } = *around;
+    let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
+    let look = look(scores.standing(it), glyphs);
+    let score = it.score.map_or_else(|| format!("{:>4}", glyphs.none), |score| format!("{score:>4.2}"));
+    let label = it.label.clone().unwrap_or_else(|| match it.status {
+        EvaluationStatus::Complete => glyphs.none.to_owned(),
+        status => status.to_string(),
+    });
+    let span = it.span_id.filter(|id| Some(*id) != current).map(|id| {
+        let name = spans.iter().find(|span| span.id == id).map(|span| span.name.as_str());
+        name.map_or_else(|| crate::format::short_id(id), str::to_owned)
+    });
+    let remediation = (it.context == EvaluationContext::Remediation).then(|| "remediation".to_owned());
+    let by = it.judge_model.clone();
+    let cost = it.cost.map(money);
+    let at = Some(clock(reader.zone, it.created_at, reader.now));
+    let facts: Vec<String> = [span, remediation, by, cost, at].into_iter().flatten().collect();
+    let mut pieces = vec![
+        Piece { tone: look.1, text: fit(look.0, glyphs.mark_width(), glyphs) + " " },
+        Piece { tone: Tone::Strong, text: fit(&it.metric_name, metric_cols(setting.cols), glyphs) },
+        Piece { tone: Tone::Dim, text: format!(" {:<4} ", it.evaluator_type.as_str()) },
+        Piece { tone: Tone::Number, text: score },
+        Piece { tone: look.1, text: format!(" {}", fit(&label, 8, glyphs)) },
+    ];
+    let used: usize = pieces.iter().map(|piece| width(&piece.text)).sum();
+    let rest = cut(&clean(&facts.join("  ")), setting.cols.saturating_sub(used + 1), glyphs);
+    pieces.push(Piece { tone: Tone::Dim, text: format!(" {rest}") });
+    lines.push(Line { pieces, ..Line::default() });
+    let texts = [(Tone::Plain, &it.reasoning), (Tone::Bad, &it.error)];
+    for (tone, text) in texts.into_iter().filter_map(|(tone, text)| Some((tone, text.as_deref()?))) {
+        let text = &text[..text.floor_char_boundary(setting.limit)];
+        for mut line in plain(text, tone, setting.cols.saturating_sub(INDENT)) {
+            line.pieces.insert(0, Piece { tone: Tone::Plain, text: " ".repeat(INDENT) });
+            lines.push(line);
+        }
+    }
+}
+
+/// Columns of an evaluator's name: the longest built-in one, where there is room for it.
+const fn metric_cols(cols: usize) -> usize {
+    if cols >= 80 { 26 } else { 18 }
+}

@@ -1,0 +1,272 @@
+//! What screen 2 knows: the loaded evaluations, which is selected, and the rules that ask for them.
+//!
+//! Rows are newest first, as the server answers them. Asking it is not done here.
+
+mod line;
+mod rules;
+
+use std::collections::HashMap;
+
+use api::{
+    Timestamp,
+    eval::{Evaluation, EvaluationContext, EvaluationList, EvaluationStatus},
+    evaluator::Evaluator,
+};
+use uuid::Uuid;
+
+pub use line::{FIELDS, Line};
+pub use rules::{HOURS, Rules, Sample, Side};
+
+use crate::{manage::Rows, msg::NetError};
+
+/// Most evaluations kept; further pages are not asked for.
+pub const CAPACITY: usize = 2_000;
+/// How much a score has to lie below its baseline to be a drop; less is rounding.
+const TOLERANCE: f64 = 1e-9;
+
+/// The part of the screen that has the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// The evaluations.
+    #[default]
+    List,
+    /// The rules.
+    Rules,
+}
+
+/// How an evaluation stands, in the one mark of its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits, or a worker is at it.
+    Unfinished,
+    /// It has no score.
+    Failed,
+    /// The score of a remediated output lies below that of the output before.
+    Below,
+    /// The label is `pass`.
+    Pass,
+    /// The label is `warn`.
+    Warn,
+    /// The label is `fail`.
+    Fail,
+    /// A label of the evaluator's own, or none.
+    Scored,
+}
+
+/// What the loaded evaluations come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Those that wait or are being worked on.
+    pub unfinished: usize,
+    /// Those that ended without a score.
+    pub failed: usize,
+    /// Those with a label `pass`, `warn` or `fail`.
+    pub labelled: usize,
+    /// Those with the label `pass`.
+    pub passed: usize,
+    /// Those below their baseline.
+    pub below: usize,
+}
+
+/// The screen.
+#[derive(Debug, Default)]
+pub struct Evals {
+    /// The filter line in force.
+    pub text: String,
+    /// Lines used before, oldest first.
+    pub history: Vec<String>,
+    /// The evaluations, newest first.
+    pub rows: Vec<Evaluation>,
+    /// The row under the cursor.
+    pub selected: usize,
+    /// The row that the cursor goes to as soon as it is here.
+    pub wanted: Option<Uuid>,
+    /// Where the server's older rows begin.
+    pub next_cursor: Option<String>,
+    /// The first page has arrived.
+    pub loaded: bool,
+    /// More new rows came than one page holds, while the reader was further down.
+    pub newer: bool,
+    /// Why the last request failed, if it did.
+    pub error: Option<NetError>,
+    /// Requests that failed one after the other.
+    pub failures: u32,
+    /// When to ask again.
+    pub next: Option<Timestamp>,
+    /// The part with the keys.
+    pub part: Part,
+    /// The selected evaluation fills the screen, from this line on.
+    pub zoom: Option<usize>,
+    /// Scores of baselines that are not among the rows; nothing where there is none to be had.
+    pub baselines: HashMap<Uuid, Option<f64>>,
+    /// The rules.
+    pub rules: Rules,
+    /// The evaluators that can be run.
+    pub evaluators: Rows<Evaluator>,
+}
+
+impl Evals {
+    /// The evaluation under the cursor.
+    pub fn current(&self) -> Option<&Evaluation> {
+        self.rows.get(self.selected)
+    }
+
+    /// Forgets the rows, because others are asked for.
+    pub fn forget(&mut self) {
+        self.rows.clear();
+        self.selected = 0;
+        self.wanted = None;
+        self.next_cursor = None;
+        self.loaded = false;
+        self.newer = false;
+        self.error = None;
+        self.next = None;
+        self.zoom = None;
+    }
+
+    /// Takes in the first page, or an older one.
+    pub fn extend(&mut self, page: EvaluationList) {
+        let fresh = page.evaluations.into_iter().filter(|it| !self.rows.iter().any(|row| row.id == it.id));
+        let fresh: Vec<_> = fresh.collect();
+        self.rows.extend(fresh);
+        self.rows.truncate(CAPACITY);
+        self.next_cursor = page.next_cursor.filter(|_| page.has_more && self.rows.len() < CAPACITY);
+        self.settle(None);
+    }
+
+    /// Takes in the newest page: it says all there is from its first row to its last one, so
+    /// known rows between them that are not in it no longer fit the filter.
+    pub fn refresh(&mut self, page: EvaluationList) {
+        let more = page.has_more && page.next_cursor.is_some();
+        let known = |it: &Evaluation| self.rows.iter().any(|row| row.id == it.id);
+        let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
+        if !met && self.selected > 0 {
+            // Nothing moves under the reader's eyes; going to the top shows what is new.
+            self.newer = true;
+            self.settle(None);
+            return;
+        }
+        let following = self.selected == 0 && self.zoom.is_none();
+        let current = self.current().map(|row| row.id).filter(|_| !following);
+        let end = page.evaluations.last().map(order);
+        let older = |row: &Evaluation| met && more && end.is_some_and(|end| order(row) < end);
+        let mut rows = page.evaluations;
+        let kept: Vec<_> = self.rows.drain(..).filter(older).collect();
+        if kept.is_empty() {
+            self.next_cursor = page.next_cursor.filter(|_| page.has_more);
+        }
+        rows.extend(kept);
+        rows.truncate(CAPACITY);
+        self.rows = rows;
+        self.newer = false;
+        self.settle(current);
+    }
+
+    /// Takes in news of rows that are known; others are left out.
+    pub fn revise(&mut self, news: Vec<Evaluation>) {
+        for one in news {
+            if let Some(row) = self.rows.iter_mut().find(|row| row.id == one.id) {
+                *row = one;
+            }
+        }
+    }
+
+    /// Puts the cursor right after the rows changed: on the wanted row, else on this one, else
+    /// where it was.
+    fn settle(&mut self, current: Option<Uuid>) {
+        self.loaded = true;
+        self.error = None;
+        self.failures = 0;
+        let position = |id: Uuid| self.rows.iter().position(|row| row.id == id);
+        if let Some(at) = self.wanted.and_then(position) {
+            self.wanted = None;
+            self.selected = at;
+        } else if let Some(at) = current.and_then(position) {
+            self.selected = at;
+        }
+        self.selected = self.selected.min(self.rows.len().saturating_sub(1));
+        if self.rows.is_empty() {
+            self.zoom = None;
+        }
+    }
+
+    /// The baseline of a remediated output's evaluation, and how far this one lies below it.
+    pub fn below(&self, it: &Evaluation) -> Option<(f64, f64)> {
+        let baseline = self.baseline(it)?;
+        Some((baseline, drop(it, baseline)?))
+    }
+
+    /// The score of an evaluation's baseline, as far as it is known.
+    pub fn baseline(&self, it: &Evaluation) -> Option<f64> {
+        let id = it.original_evaluation_id.filter(|_| it.context == EvaluationContext::Remediation)?;
+        match self.rows.iter().find(|row| row.id == id) {
+            Some(row) => row.score,
+            None => self.baselines.get(&id).copied().flatten(),
+        }
+    }
+
+    /// A baseline that some of these rows need and that was not asked for yet.
+    pub fn missing_baseline(&self, rows: &[Evaluation]) -> Option<Uuid> {
+        let ids = rows.iter().filter(|row| row.score.is_some()).filter_map(|row| row.original_evaluation_id);
+        let mut ids = ids.filter(|id| !self.baselines.contains_key(id));
+        ids.find(|id| !self.rows.iter().any(|row| row.id == *id))
+    }
+
+    /// How an evaluation stands.
+    pub fn standing(&self, it: &Evaluation) -> Standing {
+        standing(it, self.baseline(it))
+    }
+
+    /// What the loaded rows come to.
+    pub fn summary(&self) -> Summary {
+        let mut sum = Summary::default();
+        for row in &self.rows {
+            match self.standing(row) {
+                Standing::Unfinished => sum.unfinished += 1,
+                Standing::Failed => sum.failed += 1,
+                Standing::Below => sum.below += 1,
+                _ => {}
+            }
+            if let (EvaluationStatus::Complete, Some(label)) = (row.status, row.label.as_deref()) {
+                sum.labelled += usize::from(matches!(label, "pass" | "warn" | "fail"));
+                sum.passed += usize::from(label == "pass");
+            }
+        }
+        sum
+    }
+}
+
+/// How far an evaluation lies below its baseline, if it does.
+fn drop(it: &Evaluation, baseline: f64) -> Option<f64> {
+    it.score.map(|score| baseline - score).filter(|drop| *drop > TOLERANCE)
+}
+
+/// How an evaluation stands beside its baseline's score.
+pub fn standing(it: &Evaluation, baseline: Option<f64>) -> Standing {
+    match it.status {
+        EvaluationStatus::Pending | EvaluationStatus::Running => Standing::Unfinished,
+        EvaluationStatus::Failed => Standing::Failed,
+        EvaluationStatus::Complete if baseline.is_some_and(|baseline| drop(it, baseline).is_some()) => {
+            Standing::Below
+        }
+        EvaluationStatus::Complete => match it.label.as_deref() {
+            Some("pass") => Standing::Pass,
+            Some("warn") => Standing::Warn,
+            Some("fail") => Standing::Fail,
+            _ => Standing::Scored,
+        },
+    }
+}
+
+/// Whether an evaluation has not come to its end.
+pub const fn unfinished(it: &Evaluation) -> bool {
+    matches!(it.status, EvaluationStatus::Pending | EvaluationStatus::Running)
+}
+
+/// What the server sorts by, the largest first.
+fn order(it: &Evaluation) -> (i64, Uuid) {
+    (it.created_at.micros(), it.id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! Evals: the evaluations, the selected one, the rules, and what stands in place of them.
+
+mod pane;
+mod rules;
+
+use api::eval::{Evaluation, EvaluationContext};
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::notice::{self, describe};
+use crate::{
+    evals::{CAPACITY, Part, Standing},
+    format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
+    keymap::{Action, Scope, key_label},
+    layout,
+    state::{Link, State},
+    text::{clean, fit, width},
+    theme::{Glyphs, Theme, Tone},
+    widgets::table::{Pieces, first_visible, put, put_panel},
+};
+
+pub use pane::len as pane_len;
+pub use rules::len as rule_len;
+
+/// Columns of `llm` and `rule`.
+const KIND: usize = 4;
+/// Columns of a score; another scale is cut.
+const SCORE: usize = 5;
+/// Columns of `pass`, `warn` and `fail`.
+const LABEL: usize = 5;
+/// Columns of `remediation`.
+const CONTEXT: usize = 11;
+/// Columns of the end of a trace's id.
+const ID: usize = 8;
+
+/// The mark of an evaluation and its tone.
+pub fn look(standing: Standing, glyphs: &Glyphs) -> (&'static str, Tone) {
+    match standing {
+        Standing::Unfinished => (glyphs.unfinished, Tone::Dim),
+        Standing::Failed => (glyphs.failed, Tone::Bad),
+        Standing::Below => (glyphs.fall, Tone::Bad),
+        Standing::Pass => (glyphs.ok, Tone::Good),
+        Standing::Warn => (glyphs.worse, Tone::Warn),
+        Standing::Fail => (glyphs.bad, Tone::Bad),
+        Standing::Scored => (glyphs.leaf, Tone::Plain),
+    }
+}
+
+/// Draws the screen.
+pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
+    if let Link::Refused(_) = state.link {
+        return notice::draw(state, buffer, area);
+    }
+    let evals = &state.evals;
+    if evals.zoom.is_some() && evals.part == Part::List {
+        return pane::zoomed(state, buffer, area);
+    }
+    let parts = layout::evals(state.size, evals.part);
+    if parts.list.height > 0 {
+        if evals.rows.is_empty() {
+            put_panel(buffer, parts.list, &state.theme, &instead(state));
+        } else {
+            list(state, buffer, parts.list);
+        }
+    }
+    if parts.pane.height > 0 {
+        match evals.part {
+            Part::List => pane::draw(state, buffer, parts.pane),
+            Part::Rules => rules::pane(state, buffer, parts.pane),
+        }
+    }
+    if parts.rules.height > 0 {
+        rules::draw(state, buffer, parts.rules, parts.list.height > 0);
+    }
+}
+
+/// Widths of the columns; 0 leaves a column out.
+struct Columns {
+    time: usize,
+    mark: usize,
+    metric: usize,
+    label: usize,
+    context: usize,
+    id: usize,
+    reasoning: usize,
+}
+
+impl Columns {
+    fn of(cols: usize, dated: bool, theme: &Theme) -> Self {
+        let (metric, label, context, id) = match cols {
+            110.. => (24, LABEL + 3, CONTEXT, ID),
+            76.. => (20, LABEL, 0, ID),
+            60.. => (20, LABEL, 0, 0),
+            _ => (14, 0, 0, 0),
+        };
+        let mut it = Self {
+            time: if dated { CLOCK_DATED } else { CLOCK_TODAY },
+            mark: theme.glyphs.mark_width(),
+            metric,
+            label,
+            context,
+            id,
+            reasoning: 0,
+        };
+        let all = [it.time, it.mark, it.metric, KIND, SCORE, it.label, it.context, it.id];
+        let used: usize = all.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
+        it.reasoning = cols.saturating_sub(2 + used).max(4);
+        it
+    }
+
+    fn line(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
+        let glyphs = &theme.glyphs;
+        let mut line = Pieces::new()
+            .add(Tone::Dim, format!("{} ", fit(&cells.time, self.time, glyphs)))
+            .add(cells.tone, format!("{} ", fit(cells.mark, self.mark, glyphs)))
+            .add(cells.title, format!("{} ", fit(cells.metric, self.metric, glyphs)))
+            .add(Tone::Dim, format!("{} ", fit(cells.kind, KIND, glyphs)))
+            .add(cells.tone, format!("{} ", crate::text::fit_right(&cells.score, SCORE, glyphs)));
+        let rest = [
+            (self.label, cells.label, cells.tone),
+            (self.context, cells.context, Tone::Dim),
+            (self.id, &cells.id, Tone::Dim),
+        ];
+        for (width, text, tone) in rest {
+            if width > 0 {
+                line = line.add(tone, format!("{} ", fit(text, width, glyphs)));
+            }
+        }
+        line.add(cells.side, fit(&cells.reasoning, self.reasoning, glyphs))
+    }
+}
+
+/// One row's texts, before they are fitted.
+struct Cells<'a> {
+    time: String,
+    mark: &'a str,
+    metric: &'a str,
+    kind: &'a str,
+    score: String,
+    label: &'a str,
+    context: &'a str,
+    id: String,
+    reasoning: String,
+    /// Tone of the mark, the score and the label.
+    tone: Tone,
+    /// Tone of the metric.
+    title: Tone,
+    /// Tone of the reasoning.
+    side: Tone,
+}
+
+fn list(state: &State, buffer: &mut Buffer, area: Rect) {
+    let (theme, evals) = (&state.theme, &state.evals);
+    let rows = usize::from(area.height.saturating_sub(1));
+    let top = first_visible(evals.selected, evals.rows.len(), rows);
+    let visible = || evals.rows.iter().enumerate().skip(top).take(rows);
+    let dated = visible().any(|(_, row)| !same_day(state.zone, row.created_at, state.now));
+    let columns = Columns::of(usize::from(area.width), dated, theme);
+    let head = Cells {
+        time: "TIME".to_owned(),
+        mark: "",
+        metric: "METRIC",
+        kind: "KIND",
+        score: "SCORE".to_owned(),
+        label: "LABEL",
+        context: "CONTEXT",
+        id: "TRACE".to_owned(),
+        reasoning: "REASONING".to_owned(),
+        tone: Tone::Dim,
+        title: Tone::Dim,
+        side: Tone::Dim,
+    };
+    put(buffer, area, 0, &Pieces::new().plain("  ").join(columns.line(&head, theme)).line(theme, false));
+    let faded = evals.error.is_some() || matches!(state.link, Link::Away { .. });
+    for (at, row) in visible() {
+        let selected = at == evals.selected;
+        let here = selected && evals.part == Part::List;
+        let cursor = if selected { theme.glyphs.cursor } else { " " };
+        let line = columns.line(&cells(state, row), theme);
+        let line = if faded { line.all(Tone::Dim) } else { line };
+        let line = Pieces::new().plain(format!("{cursor} ")).join(line);
+        put(buffer, area, 1 + at - top, &line.line(theme, here));
+    }
+}
+
+fn cells<'a>(state: &'a State, row: &'a Evaluation) -> Cells<'a> {
+    let glyphs = &state.theme.glyphs;
+    let (mark, tone) = look(state.evals.standing(row), glyphs);
+    let below = state.evals.below(row).map(|(baseline, drop)| {
+        let score = row.score.unwrap_or_default();
+        format!("baseline {baseline:.2} {} {score:.2}, drop {drop:.2}", glyphs.arrow)
+    });
+    let failed = row.error.as_deref().map(|error| format!("failed: {error}"));
+    let words = row.reasoning.clone().or(failed);
+    Cells {
+        time: clock(state.zone, row.created_at, state.now),
+        mark,
+        metric: &row.metric_name,
+        kind: row.evaluator_type.as_str(),
+        score: row.score.map_or_else(|| glyphs.none.to_owned(), score),
+        label: row.label.as_deref().unwrap_or(glyphs.none),
+        context: row.context.as_str(),
+        id: short_id(row.trace_id),
+        reasoning: below.or(words).unwrap_or_else(|| row.status.to_string()),
+        tone,
+        title: Tone::Plain,
+        side: if row.error.is_some() { Tone::Bad } else { Tone::Plain },
+    }
+}
+
+/// A score in the columns of a table.
+pub fn score(score: f64) -> String {
+    // Only clients send other scales.
+    if score.abs() < 100.0 { format!("{score:.2}") } else { format!("{score:.0}") }
+}
+
+/// A rule with a title at its left and a note at its right.
+fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
+    let glyphs = &theme.glyphs;
+    let note = if note.is_empty() { String::new() } else { format!(" {note} {}", glyphs.rule.repeat(2)) };
+    let room = cols.saturating_sub(4 + width(&note));
+    let title = format!("{} {} ", glyphs.rule.repeat(2), crate::text::cut(title, room, glyphs));
+    let gap = cols.saturating_sub(width(&title) + width(&note));
+    Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
+}
+
+fn key(state: &State, scope: Scope, action: Action) -> String {
+    let glyphs = &state.theme.glyphs;
+    key_label(state.keymap.key_of(scope, action).unwrap_or(glyphs.none), glyphs)
+}
+
+/// Line 3: the filter, or whose rules are shown.
+pub fn line(state: &State, cols: usize) -> Pieces {
+    let evals = &state.evals;
+    if evals.part == Part::Rules && layout::evals(state.size, Part::Rules).list.height == 0 {
+        let place = clean(state.project_name().unwrap_or("all projects")).into_owned();
+        let line = Pieces::new().add(Tone::Dim, " Rules of ").plain(place);
+        let back = format!("{} back to the evaluations", key(state, Scope::Rules, Action::Rules));
+        return line.with_end(Pieces::new().add(Tone::Dim, back), cols, &state.theme);
+    }
+    let line = Pieces::new().add(Tone::Dim, " / ");
+    let line = if evals.text.is_empty() {
+        line.add(Tone::Dim, "no filter")
+    } else {
+        line.plain(clean(&evals.text).into_owned())
+    };
+    let more = if evals.next_cursor.is_some() { "server filter, more below" } else { "server filter" };
+    let end = if evals.text.is_empty() { "" } else { more };
+    line.with_end(Pieces::new().add(Tone::Dim, end), cols, &state.theme)
+}
+
+/// The status line.
+pub fn status(state: &State) -> String {
+    let evals = &state.evals;
+    let glyphs = &state.theme.glyphs;
+    if evals.part == Part::Rules {
+        return rules::status(state);
+    }
+    if !evals.loaded {
+        return if state.busy() { format!("loading{}", glyphs.ellipsis) } else { String::new() };
+    }
+    let number = |n: usize| thousands(i64::try_from(n).unwrap_or(i64::MAX));
+    let more = match (&evals.next_cursor, evals.rows.len()) {
+        (Some(_), _) => ", more below",
+        (None, CAPACITY..) => ", the most that is kept",
+        (None, _) => "",
+    };
+    let sum = evals.summary();
+    let mut parts = vec![format!("{} loaded{more}", number(evals.rows.len()))];
+    if evals.newer {
+        parts.insert(0, format!("new ones came {} g g shows them", glyphs.dot));
+    }
+    if sum.unfinished > 0 {
+        parts.push(format!("{} not finished", number(sum.unfinished)));
+    }
+    if sum.labelled > 0 {
+        parts.push(format!("pass {} of {}", number(sum.passed), number(sum.labelled)));
+    }
+    if sum.below > 0 {
+        parts.push(format!("regressions {}", number(sum.below)));
+    }
+    if sum.failed > 0 {
+        parts.push(format!("failed {}", number(sum.failed)));
+    }
+    parts.join(&format!(" {} ", glyphs.dot))
+}
+
+/// What stands in place of the evaluations.
+fn instead(state: &State) -> Vec<(Tone, String)> {
+    let evals = &state.evals;
+    if let Some(error) = &evals.error {
+        let wait = evals.next.map(|at| format!("; asked again in {}s", state.seconds_until(at)));
+        let wait = wait.unwrap_or_default();
+        return vec![
+            (Tone::Bad, describe(error)),
+            (Tone::Plain, format!("R tries again{wait}, / changes the filter, ! shows the log.")),
+        ];
+    }
+    if !evals.loaded {
+        return vec![(Tone::Dim, format!("loading{}", state.theme.glyphs.ellipsis))];
+    }
+    if !evals.text.is_empty() {
+        return vec![
+            (Tone::Strong, format!("Nothing matches  {}", evals.text)),
+            (Tone::Plain, String::new()),
+            (Tone::Plain, format!("{}  drop the time bounds", key(state, Scope::Evals, Action::WidenTime))),
+            (Tone::Plain, "esc  clear the filter".to_owned()),
+            (Tone::Plain, format!("{}  change it", key(state, Scope::Evals, Action::EditFilter))),
+        ];
+    }
+    let place = state.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
+    let mut lines = vec![
+        (Tone::Strong, format!("No evaluations{place} yet.")),
+        (Tone::Plain, "The list is live: the first one appears here by itself.".to_owned()),
+        (Tone::Plain, String::new()),
+    ];
+    if !state.target.read_only {
+        let (run, rules) =
+            (key(state, Scope::Evals, Action::Evaluate), key(state, Scope::Evals, Action::Rules));
+        let add = key(state, Scope::Rules, Action::NewRule);
+        lines.extend([
+            (Tone::Plain, format!("{run}  runs one on a trace")),
+            (Tone::Plain, format!("{rules} then {add}  adds a rule that judges each new trace")),
+            (Tone::Plain, String::new()),
+        ]);
+    }
+    lines.push((Tone::Field, "loupe evals run TRACE --metric answer_relevance --wait".to_owned()));
+    lines
+}
+
+/// Whether it judges the output of a control action.
+fn remediated(it: &Evaluation) -> bool {
+    it.context == EvaluationContext::Remediation
+}

@@ -1,0 +1,585 @@
+//! Evals: what it asks for, where it leads, and what it shows.
+
+use api::{
+    client::calls::EvaluationFilter,
+    eval::{Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType},
+    evaluator::Evaluator,
+};
+
+use super::{
+    manage::{self, wait},
+    rules::rules,
+    screens::{SIZES, screen, snap},
+    *,
+};
+use crate::{change::Change, fixture::evaluation, state::EVALS};
+
+pub fn list(evaluations: Vec<Evaluation>, more: bool) -> EvaluationList {
+    EvaluationList { evaluations, has_more: more, next_cursor: more.then(|| "older".to_owned()) }
+}
+
+/// Evaluations of every standing, newest first.
+pub fn judged() -> Vec<Evaluation> {
+    let mut rows: Vec<Evaluation> = [
+        ("faithfulness", Some(0.12)),
+        ("pii_leakage", Some(1.0)),
+        ("latency_threshold", Some(0.0)),
+        ("answer_relevance", Some(0.94)),
+        ("json_schema_conformance", Some(1.0)),
+        ("faithfulness", Some(0.61)),
+        ("hallucination", None),
+        ("toxicity", None),
+        ("answer_relevance", Some(0.91)),
+        ("groundedness", None),
+        ("tone_of_voice", Some(0.66)),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(at, (metric, score))| evaluation(40 - at as u128, metric, score))
+    .collect();
+    rows[0].reasoning = Some(
+        "The answer says that a refund was issued, but no tool call did so.\nThe document speaks of 14 days; \
+         the answer speaks of 30 days. \u{1b}[31m返金は確認されていません。"
+            .into(),
+    );
+    rows[0].rule_id = Some(id(701));
+    rows[0].span_id = Some(id(107));
+    for (at, version) in [(1, "pii_leakage@1"), (2, "latency_threshold@1"), (4, "json_schema_conformance@2")]
+    {
+        rows[at].evaluator_type = EvaluatorType::Rule;
+        rows[at].evaluator_version = version.into();
+        rows[at].model_tier = None;
+        rows[at].judge_model = None;
+        rows[at].prompt_tokens = None;
+        rows[at].completion_tokens = None;
+        rows[at].cost = None;
+    }
+    rows[2].reasoning = Some("30000 ms is more than 5000 ms.".into());
+    rows[5].context = EvaluationContext::Remediation;
+    rows[5].original_evaluation_id = Some(id(9));
+    rows[5].source_action_id = Some(id(77));
+    rows[5].rule_id = Some(id(701));
+    rows[6].status = EvaluationStatus::Running;
+    rows[9].status = EvaluationStatus::Failed;
+    rows[9].error = Some(
+        "The judge gpt-4o-mini answered 529 four times. Wait, or name another provider: loupe credentials set."
+            .into(),
+    );
+    rows[10].label = Some("friendly".into());
+    rows
+}
+
+pub fn evaluators() -> Vec<Evaluator> {
+    let one = |name: &str, kinds: &[EvaluatorType], schema: serde_json::Value| Evaluator {
+        name: name.into(),
+        display_name: name.into(),
+        tags: vec!["quality".into()],
+        evaluator_type: kinds[0],
+        evaluator_types: kinds.to_vec(),
+        description: format!("Whether {name} is as it should be. Needs the output; 1.0 is good."),
+        version: 1,
+        config_schema: schema,
+        builtin: true,
+        rubric: None,
+        scale: None,
+        checks: None,
+        combine: None,
+        created_at: None,
+        updated_at: None,
+    };
+    let (llm, rule) = (EvaluatorType::Llm, EvaluatorType::Rule);
+    vec![
+        one("answer_relevance", &[llm], serde_json::json!({"properties": {"threshold": {}}})),
+        one("faithfulness", &[llm], serde_json::json!({"properties": {"threshold": {}}})),
+        one(
+            "latency_threshold",
+            &[rule],
+            serde_json::json!({"properties": {"max_ms": {}, "threshold": {}}, "required": ["max_ms"]}),
+        ),
+        one("sentiment_match", &[llm, rule], serde_json::json!({"properties": {"expected": {}}})),
+    ]
+}
+
+/// A console on screen 2, everything loaded.
+pub fn judging(size: (u16, u16), theme: Theme) -> State {
+    let mut state = filled(size, theme);
+    let effects = press(&mut state, "2");
+    answer_all(&mut state, effects);
+    state
+}
+
+/// Answers every request, and those that follow from the answers.
+pub fn answer_all(state: &mut State, effects: Vec<Effect>) {
+    let mut open = effects;
+    while let Some(effect) = open.pop() {
+        let (request, reply) = match effect {
+            Effect::LoadEvaluations { request, filter, cursor: None, .. } if filter.rule_id.is_some() => {
+                let mut rows = judged();
+                rows.retain(|row| row.status == EvaluationStatus::Complete);
+                (request, Reply::Evaluations(list(rows, true)))
+            }
+            Effect::LoadEvaluations { request, .. } => (request, Reply::Evaluations(list(judged(), true))),
+            Effect::LoadEvaluation { request, id } => {
+                let mut found = evaluation(9, "faithfulness", Some(0.88));
+                found.id = id;
+                (request, Reply::Evaluation(Box::new(found)))
+            }
+            Effect::LoadRules { request, .. } => (request, Reply::Rules(rules())),
+            Effect::LoadEvaluators(request) => (request, Reply::Evaluators(evaluators())),
+            _ => continue,
+        };
+        open.extend(update(state, Msg::Reply(request, Ok(reply))));
+    }
+}
+
+/// The requests for evaluations among the effects.
+fn asked(effects: &[Effect]) -> Vec<(&EvaluationFilter, Option<&str>)> {
+    effects
+        .iter()
+        .filter_map(|it| match it {
+            Effect::LoadEvaluations { filter, cursor, .. } => Some((filter, cursor.as_deref())),
+            _ => None,
+        })
+        .collect()
+}
+
+fn typed(state: &mut State, text: &str) -> Vec<Effect> {
+    press(state, "/");
+    press(state, text);
+    key(state, KeyCode::Enter)
+}
+
+#[test]
+fn the_screen_asks_once_and_then_every_two_seconds_while_it_is_seen() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "2");
+    assert!(
+        matches!(
+            effects[..],
+            [Effect::LoadEvaluations { .. }, Effect::LoadRules { .. }, Effect::LoadEvaluators(_)]
+        ),
+        "{effects:?}"
+    );
+    assert!(tick(&mut state, 1).is_empty(), "the first answer is waited for");
+    answer_all(&mut state, effects);
+    assert!(tick(&mut state, 1).is_empty());
+    let effects = tick(&mut state, 1);
+    assert!(matches!(effects[..], [Effect::LoadEvaluations { cursor: None, .. }]), "{effects:?}");
+    answer_all(&mut state, effects);
+    press(&mut state, "?");
+    assert!(tick(&mut state, 60).is_empty(), "help covers it");
+    press(&mut state, "?1");
+    let away = tick(&mut state, 60);
+    assert!(asked(&away).is_empty(), "{away:?}");
+    let back = press(&mut state, "2");
+    assert_eq!(asked(&back).len(), 1);
+    assert_eq!(state.evals.rows.len(), judged().len(), "the rows of before are there at once");
+}
+
+#[test]
+fn rules_are_looked_at_now_and_then() {
+    let mut state = judging((80, 24), UNICODE);
+    let effects = tick(&mut state, 15);
+    assert!(effects.iter().any(|it| matches!(it, Effect::LoadRules { .. })), "{effects:?}");
+}
+
+#[test]
+fn a_filter_becomes_parameters_and_an_overtaken_answer_is_dropped() {
+    let mut state = judging((80, 24), UNICODE);
+    let before = press(&mut state, "R");
+    let after = typed(&mut state, "metric:faithfulness label:fail score:<0.5");
+    let found = asked(&after);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].0.metric_name.as_deref(), found[0].0.label.as_deref()),
+        (Some("faithfulness"), Some("fail"))
+    );
+    assert!(state.evals.rows.is_empty());
+    answer_all(&mut state, before);
+    assert!(state.evals.rows.is_empty() && !state.evals.loaded, "the answer without the filter is dropped");
+    answer_all(&mut state, after);
+    assert_eq!(state.evals.rows.len(), judged().len());
+    key(&mut state, KeyCode::Char('/'));
+    assert_eq!(state.input.as_ref().unwrap().text(), "metric:faithfulness label:fail score:<0.5");
+}
+
+#[test]
+fn a_wrong_filter_sends_nothing_and_points_at_what_is_wrong() {
+    let mut state = judging((80, 24), UNICODE);
+    for (text, at) in [("status:done", 7), ("metrc:x", 0), ("label:fail trace:00ffff", 17)] {
+        assert!(typed(&mut state, text).is_empty());
+        assert_eq!(state.filter.error.as_ref().unwrap().0, at, "{text}");
+        key(&mut state, KeyCode::Esc);
+        assert!(state.filter.error.is_none() && state.evals.text.is_empty());
+    }
+}
+
+#[test]
+fn tab_completes_fields_values_and_evaluators() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "/met");
+    key(&mut state, KeyCode::Tab);
+    press(&mut state, "sent");
+    key(&mut state, KeyCode::Tab);
+    press(&mut state, "con");
+    key(&mut state, KeyCode::Tab);
+    press(&mut state, "r");
+    key(&mut state, KeyCode::Tab);
+    assert_eq!(state.input.as_ref().unwrap().text(), "metric:sentiment_match context:remediation ");
+}
+
+#[test]
+fn the_end_of_an_id_stands_for_a_loaded_trace() {
+    let mut state = judging((80, 24), UNICODE);
+    let trace = state.evals.rows[3].trace_id;
+    let short = crate::format::short_id(trace);
+    let effects = typed(&mut state, &format!("trace:{short}"));
+    assert_eq!(asked(&effects)[0].0.trace_id, Some(trace));
+    assert_eq!(state.evals.text, format!("trace:{trace}"));
+}
+
+#[test]
+fn older_rows_are_asked_for_once_near_the_end() {
+    let mut state = judging((80, 24), UNICODE);
+    let effects = key(&mut state, KeyCode::End);
+    assert_eq!(
+        asked(&effects).iter().filter(|(_, cursor)| *cursor == Some("older")).count(),
+        1,
+        "{effects:?}"
+    );
+    assert!(press(&mut state, "k").is_empty(), "it is asked for already");
+    reply(
+        &mut state,
+        &effects[..1],
+        Ok(Reply::Evaluations(list(vec![evaluation(1, "bias", Some(0.8))], false))),
+    );
+    assert_eq!(state.evals.rows.len(), judged().len() + 1);
+    assert!(key(&mut state, KeyCode::End).is_empty(), "there is nothing more");
+}
+
+#[test]
+fn what_is_unfinished_further_down_is_asked_for_again() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "2");
+    let rows: Vec<Evaluation> =
+        (0..300).rev().map(|n| evaluation(n, "bias", (n != 50).then_some(0.9))).collect();
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, false))));
+    state.evals.selected = 250;
+    let effects = tick(&mut state, 2);
+    let found = asked(&effects);
+    assert_eq!(found.len(), 2, "{effects:?}");
+    assert_eq!(found[1].0.to, Some(evaluation(50, "", None).created_at));
+    let done = list(vec![evaluation(50, "bias", Some(0.3))], false);
+    reply(&mut state, &effects, Ok(Reply::Evaluations(done)));
+    assert_eq!(state.evals.rows[249].score, Some(0.3));
+    assert_eq!(state.evals.rows.len(), 300);
+}
+
+#[test]
+fn a_baseline_in_sight_is_asked_for_once() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "2");
+    let effects = reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(judged(), false))));
+    let [Effect::LoadEvaluation { id: wanted, .. }] = effects[..] else { panic!("{effects:?}") };
+    assert_eq!(wanted, id(9));
+    reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such evaluation")));
+    let effects = tick(&mut state, 2);
+    assert!(effects.iter().all(|it| !matches!(it, Effect::LoadEvaluation { .. })), "{effects:?}");
+    let effects = reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    assert!(effects.is_empty(), "what is gone is not asked for again: {effects:?}");
+}
+
+#[test]
+fn trouble_is_told_once_and_waited_out() {
+    let mut state = judging((80, 24), UNICODE);
+    let mut effects = tick(&mut state, 2);
+    for wait in [4, 8, 16] {
+        reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
+        assert_eq!(state.seconds_until(state.evals.next.unwrap()), wait);
+        assert!(!state.evals.rows.is_empty(), "the rows stay");
+        tick(&mut state, wait - 1);
+        effects = tick(&mut state, 1)
+            .into_iter()
+            .filter(|it| matches!(it, Effect::LoadEvaluations { .. }))
+            .collect();
+    }
+    assert_eq!(state.problems.len(), 1, "{:?}", state.problems);
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), true))));
+    assert!(state.evals.error.is_none());
+}
+
+#[test]
+fn a_row_leads_to_its_trace_and_span_and_back() {
+    for keys in ["t", "gt"] {
+        let mut state = judging((80, 24), UNICODE);
+        let effects = press(&mut state, keys);
+        let Some(Effect::LoadTrace { id: trace, .. }) = effects.last() else { panic!("{effects:?}") };
+        assert_eq!(*trace, judged()[0].trace_id);
+        let mut whole = refund();
+        whole.id = *trace;
+        reply(&mut state, &effects, Ok(Reply::Trace(Box::new(whole))));
+        assert_eq!(state.detail.as_ref().unwrap().current().unwrap().id, id(107));
+        key(&mut state, KeyCode::Esc);
+        assert_eq!(state.screen, EVALS);
+    }
+}
+
+#[test]
+fn a_trace_leads_to_its_evaluations() {
+    let mut state = opened((80, 24), UNICODE);
+    let trace = state.detail.as_ref().unwrap().id;
+    let effects = press(&mut state, "ge");
+    assert_eq!((state.screen, asked(&effects)[0].0.trace_id), (EVALS, Some(trace)));
+    press(&mut state, "1");
+    assert!(state.detail.is_none());
+    let effects = press(&mut state, "ge");
+    assert_eq!(asked(&effects)[0].0.trace_id, state.list.current().map(|row| row.id));
+}
+
+#[test]
+fn enter_shows_all_of_one_and_esc_goes_back() {
+    let mut state = judging((60, 20), UNICODE);
+    key(&mut state, KeyCode::Enter);
+    let text = screen(&state);
+    assert!(text.contains(&judged()[0].trace_id.to_string()), "{text}");
+    press(&mut state, "G");
+    assert!(screen(&state).contains("返金"), "{}", screen(&state));
+    let refreshed = tick(&mut state, 2);
+    let mut newer = judged();
+    newer.insert(0, evaluation(50, "bias", Some(0.5)));
+    reply(&mut state, &refreshed[..1], Ok(Reply::Evaluations(list(newer, true))));
+    assert_eq!(state.evals.current().unwrap().id, id(40), "what is read stays in sight");
+    key(&mut state, KeyCode::Esc);
+    assert!(state.evals.zoom.is_none() && state.screen == EVALS);
+}
+
+#[test]
+fn an_evaluation_is_sent_once_and_gone_to() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "c");
+    press(&mut state, "lat");
+    for _ in 0..3 {
+        key(&mut state, KeyCode::Tab);
+    }
+    press(&mut state, "{\"max_ms\": 5000}");
+    wait(&mut state);
+    key(&mut state, KeyCode::Tab);
+    key(&mut state, KeyCode::Tab);
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Effect::Send { change: Change::Evaluate(new), session: true, .. }] = &effects[..] else {
+        panic!("{effects:?} {:?}", state.dialog)
+    };
+    assert_eq!((new.trace_id, new.metric_name.as_str()), (judged()[0].trace_id, "latency_threshold"));
+    assert_eq!((new.evaluator_type.as_deref(), new.model_tier.as_deref()), (Some("rule"), None));
+    assert_eq!(serde_json::to_string(&new.config).unwrap(), "{\"max_ms\":5000}");
+    assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
+    let begun = evaluation(60, "latency_threshold", None);
+    let effects = reply(&mut state, &effects, Ok(Reply::Evaluation(Box::new(begun.clone()))));
+    assert!(state.dialog.is_none() && asked(&effects).len() == 1, "{effects:?}");
+    let mut rows = judged();
+    rows.insert(0, begun);
+    rows.insert(0, evaluation(61, "bias", Some(0.9)));
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+    assert_eq!(state.evals.current().unwrap().id, id(60));
+}
+
+#[test]
+fn what_is_wrong_with_a_form_is_told_in_its_line() {
+    for (config, told) in [("{", "no JSON"), ("[1]", "an object")] {
+        let mut state = judging((80, 24), UNICODE);
+        press(&mut state, "cfaith");
+        for _ in 0..3 {
+            key(&mut state, KeyCode::Tab);
+        }
+        press(&mut state, config);
+        key(&mut state, KeyCode::Tab);
+        wait(&mut state);
+        key(&mut state, KeyCode::Tab);
+        assert!(key(&mut state, KeyCode::Enter).is_empty());
+        let dialog = state.dialog.as_ref().unwrap();
+        assert!(dialog.complaint.as_ref().unwrap().contains(told), "{:?}", dialog.complaint);
+        assert_eq!(dialog.focus, crate::dialog::Stop::Field(4));
+    }
+}
+
+#[test]
+fn a_refused_evaluation_can_be_mended() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "cfaith");
+    wait(&mut state);
+    for _ in 0..5 {
+        key(&mut state, KeyCode::Tab);
+    }
+    let effects = key(&mut state, KeyCode::Enter);
+    let quota = answered(402, "eval_quota_exceeded", "the month's 2,500 llm evaluations are used up");
+    reply(&mut state, &effects, Err(quota));
+    let dialog = state.dialog.as_ref().unwrap();
+    assert!(dialog.complaint.as_ref().unwrap().contains("eval_quota_exceeded"));
+}
+
+#[test]
+fn a_lost_answer_is_looked_up_and_not_sent_again() {
+    for (after, told) in
+        [(vec![evaluation(60, "faithfulness", None)], "its answer was lost"), (vec![], "it did not happen")]
+    {
+        let mut state = judging((80, 24), UNICODE);
+        press(&mut state, "cfaith");
+        wait(&mut state);
+        for _ in 0..5 {
+            key(&mut state, KeyCode::Tab);
+        }
+        let effects = key(&mut state, KeyCode::Enter);
+        let effects = reply(&mut state, &effects, Err(offline()));
+        let found = asked(&effects);
+        assert_eq!(found[0].0.metric_name.as_deref(), Some("faithfulness"));
+        assert!(found[0].0.from.is_some() && found[0].0.trace_id.is_some());
+        let effects = reply(&mut state, &effects, Ok(Reply::Evaluations(list(after, false))));
+        assert!(!effects.iter().any(|it| matches!(it, Effect::Send { .. })));
+        let text = match &state.dialog {
+            Some(dialog) => dialog.complaint.clone().unwrap(),
+            None => state.toast.as_ref().unwrap().text.clone(),
+        };
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
+fn viewers_read_only_consoles_and_query_keys_change_nothing() {
+    let tried = |change: fn(&mut State)| {
+        let mut state = judging((120, 40), UNICODE);
+        change(&mut state);
+        press(&mut state, "c");
+        assert!(state.dialog.is_none());
+        (state.toast.take().unwrap().text, screen(&state))
+    };
+    let (told, text) = tried(|state| state.me.as_mut().unwrap().role = Role::Viewer);
+    assert!(told.contains("takes the role member") && text.contains("run (member)"), "{told}\n{text}");
+    let (told, text) = tried(|state| state.target.read_only = true);
+    assert!(told.contains("read-only") && !text.contains("c run"), "{told}\n{text}");
+    let (told, _) = tried(|state| {
+        let me = state.me.as_mut().unwrap();
+        me.subject = None;
+        me.api_key = Some(manage::api_key(11, "grafana-read", true));
+    });
+    assert!(told.contains("may only read"), "{told}");
+}
+
+#[test]
+fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
+    let mut state = opened((80, 24), UNICODE);
+    press(&mut state, "]]");
+    let effects = press(&mut state, "]");
+    let trace = state.detail.as_ref().unwrap().id;
+    assert_eq!(asked(&effects)[0].0.trace_id, Some(trace));
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    assert!(tick(&mut state, 1).iter().all(|it| !matches!(it, Effect::LoadEvaluations { .. })));
+    let again = tick(&mut state, 1);
+    assert_eq!(asked(&again).len(), 1, "one is not finished: {again:?}");
+    let mut done = judged();
+    done.retain(|row| row.score.is_some());
+    reply(&mut state, &again, Ok(Reply::Evaluations(list(done, false))));
+    assert!(asked(&tick(&mut state, 60)).is_empty(), "all are finished");
+    let effects = press(&mut state, "J");
+    assert_eq!(asked(&effects).len(), 1, "the scores of the next trace");
+    press(&mut state, "]");
+    assert!(asked(&tick(&mut state, 60)).is_empty());
+}
+
+#[test]
+fn rows_are_copied_and_written() {
+    let mut state = judging((80, 24), UNICODE);
+    assert_eq!(press(&mut state, "yi"), [Effect::Copy(id(40).to_string())]);
+    let effects = press(&mut state, "yd");
+    assert!(matches!(&effects[..], [Effect::Copy(text)] if text.starts_with("The answer says")));
+    typed(&mut state, "metric:faithfulness");
+    let effects = press(&mut state, "yc");
+    let [Effect::Copy(curl)] = &effects[..] else { panic!("{effects:?}") };
+    assert!(curl.ends_with("'https://loupe.example/v1/eval?metric_name=faithfulness'"), "{curl}");
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "e");
+    let effects = key(&mut state, KeyCode::Enter);
+    assert!(matches!(&effects[..], [Effect::Write { path, text, .. }]
+        if path == "evaluations.ndjson" && text.lines().count() == judged().len()));
+}
+
+#[test]
+fn eval_states() {
+    for size in SIZES {
+        let mut state = filled(size, UNICODE);
+        let effects = press(&mut state, "2");
+        tick(&mut state, 1);
+        snap("evals-loading", &state);
+        reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
+        reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
+        state.toast = None;
+        snap("evals-empty", &state);
+        let mut state = filled(size, UNICODE);
+        let effects = press(&mut state, "2");
+        reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
+        snap("evals-error", &state);
+        let mut state = judging(size, UNICODE);
+        snap("evals", &state);
+        press(&mut state, "jjjjj");
+        snap("evals-below", &state);
+        press(&mut state, "jjjj");
+        snap("evals-failed", &state);
+        press(&mut state, "gg");
+        key(&mut state, KeyCode::Enter);
+        snap("evals-whole", &state);
+        let mut state = judging(size, UNICODE);
+        press(&mut state, "csent");
+        key(&mut state, KeyCode::Tab);
+        snap("evals-run", &state);
+        let mut state = opened(size, UNICODE);
+        let effects = if size.0 >= 110 { press(&mut state, "]") } else { press(&mut state, "]]]") };
+        let mut rows = judged();
+        rows[5].original_evaluation_id = Some(id(37));
+        rows[1].span_id = Some(id(103));
+        reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+        snap("detail-evals", &state);
+    }
+}
+
+#[test]
+fn eval_states_of_a_kind() {
+    let mut state = judging((80, 24), UNICODE);
+    let effects = typed(&mut state, "metric:faithfulness from:-15m");
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+    snap("evals-no-match", &state);
+    typed(&mut state, " labl:x");
+    snap("evals-wrong", &state);
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "2");
+    reply(&mut state, &effects[..1], Err(answered(401, "unauthorized", "the key is not known")));
+    snap("evals-unauthorized", &state);
+    let mut state = opened((80, 24), UNICODE);
+    let effects = press(&mut state, "]]]");
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+    snap("detail-evals-none", &state);
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "?");
+    snap("evals-help", &state);
+}
+
+#[test]
+fn evals_without_unicode_colour_and_in_any_size() {
+    let mut state = judging((80, 24), ASCII);
+    state.evals.rows[0].reasoning = Some("plain".into());
+    let text = screen(&state);
+    assert!(text.is_ascii(), "{text}");
+    snap("ascii-evals", &state);
+    for cols in [1, 40, 59, 60, 76, 90, 109, 200] {
+        for rows in [1, 10, 14, 15, 20, 24, 33, 34, 60] {
+            let mut state = judging((80, 24), UNICODE);
+            update(&mut state, Msg::Resize(cols, rows));
+            for keys in ["", "r", "r", "c"] {
+                press(&mut state, keys);
+                screen(&state);
+            }
+            key(&mut state, KeyCode::Esc);
+            state.dialog = None;
+            key(&mut state, KeyCode::Enter);
+            screen(&state);
+        }
+    }
+}

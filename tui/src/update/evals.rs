@@ -1,0 +1,382 @@
+//! Keys of the evaluations, and when they are asked for.
+//!
+//! While the screen is in sight the newest page is asked for every two seconds, and the rows in
+//! sight further down as long as some of them are not finished.
+
+use api::{client::calls::EvaluationFilter, filter::when::Clock};
+use uuid::Uuid;
+
+use crate::{
+    dialog::{Dialog, Form},
+    evals::{Line, Part, Sample, unfinished},
+    input::{Input, Purpose as LinePurpose},
+    keymap::Action,
+    layout,
+    msg::{Effect, NetError, Reply},
+    screens::evals::pane_len,
+    state::{EVALS, Link, Place, Purpose, State},
+};
+
+use super::{detail, go, network, outcome, rules, travel};
+
+/// Evaluations asked for at once.
+const PAGE: u32 = 100;
+/// The most of them: of one trace, or of one rule in a day.
+pub(super) const WIDE: u32 = 200;
+/// Rows before the end of the loaded ones at which older ones are asked for.
+const AHEAD: usize = 20;
+/// Microseconds between two looks.
+pub(super) const LOOK: i64 = 2_000_000;
+/// The longest wait after failures, in the same.
+const LONGEST: i64 = 30_000_000;
+
+/// Going to the screen: what it shows is asked for.
+pub(super) fn enter(state: &mut State) -> Vec<Effect> {
+    // The project asked for by its name is still being looked up; what is of it comes after.
+    if state.target.project.is_some() && state.project.is_none() {
+        return Vec::new();
+    }
+    let mut effects = look(state);
+    effects.extend(rules::load(state));
+    if !state.evals.evaluators.loaded && !state.awaits(|it| *it == Purpose::Evaluators) {
+        effects.push(Effect::LoadEvaluators(state.request(Purpose::Evaluators)));
+    }
+    effects
+}
+
+/// The clock moved on.
+pub(super) fn tick(state: &mut State) -> Vec<Effect> {
+    if state.screen != EVALS || state.overlay.is_some() || matches!(state.link, Link::Refused(_)) {
+        return Vec::new();
+    }
+    let due = |at: Option<api::Timestamp>| at.is_some_and(|at| at <= state.now);
+    let (rows, list) = (due(state.evals.next), due(state.evals.rules.next));
+    let mut effects = if rows { look(state) } else { Vec::new() };
+    if list {
+        effects.extend(rules::load(state));
+    }
+    effects
+}
+
+/// Another project, or all of them, was chosen: evaluations and rules are of others.
+pub(super) fn reload(state: &mut State) -> Vec<Effect> {
+    state.evals.rules = crate::evals::Rules::default();
+    state.open.retain(|_, (it, _)| !matches!(it, Purpose::Rules | Purpose::RuleSample(_)));
+    forget(state);
+    if state.screen == EVALS { enter(state) } else { Vec::new() }
+}
+
+/// Forgets the rows, and answers that are still under way.
+fn forget(state: &mut State) {
+    state.evals.forget();
+    let of_rows = |it: &Purpose| {
+        matches!(it, Purpose::Evals | Purpose::EvalsMore | Purpose::EvalsPoll | Purpose::EvalsSeen)
+    };
+    state.open.retain(|_, (it, _)| !of_rows(it));
+}
+
+/// Asks for the newest page, and for what is in sight and may have changed.
+fn look(state: &mut State) -> Vec<Effect> {
+    state.evals.next = None;
+    let first = if state.evals.loaded { Purpose::EvalsPoll } else { Purpose::Evals };
+    let mut effects = vec![page(state, first, None)];
+    let seen = &state.evals.rows[visible(state)];
+    let polled = state.evals.rows.len().min(usize::try_from(PAGE).unwrap_or(0));
+    let late = seen.iter().find(|row| unfinished(row)).map(|row| (row.id, row.created_at));
+    let late = late.filter(|(id, _)| !state.evals.rows[..polled].iter().any(|row| row.id == *id));
+    if let Some((_, at)) = late {
+        let filter = EvaluationFilter { to: Some(at), ..filter(state) };
+        let request = state.request(Purpose::EvalsSeen);
+        effects.push(Effect::LoadEvaluations { request, filter, limit: PAGE, cursor: None });
+    }
+    effects
+}
+
+fn page(state: &mut State, purpose: Purpose, cursor: Option<String>) -> Effect {
+    let filter = filter(state);
+    Effect::LoadEvaluations { request: state.request(purpose), filter, limit: PAGE, cursor }
+}
+
+/// What the line selects, in the project shown. The line was read before, so it reads again; its
+/// times move on with the clock.
+pub(super) fn filter(state: &State) -> EvaluationFilter {
+    let line = Line::parse(&state.evals.text, &Clock::of(&state.zone.of(state.now))).unwrap_or_default();
+    EvaluationFilter { project_id: state.project.as_ref().map(|project| project.id), ..line.filter }
+}
+
+/// The rows in sight.
+fn visible(state: &State) -> std::ops::Range<usize> {
+    let rows = layout::evals(state.size, state.evals.part).rows();
+    let count = state.evals.rows.len();
+    let top = crate::widgets::table::first_visible(state.evals.selected, count, rows);
+    top..(top + rows).min(count)
+}
+
+/// An evaluation was asked for: it is looked for at once, where it can be seen.
+pub(super) fn began(state: &mut State) -> Vec<Effect> {
+    let opened = state.detail.as_ref().filter(|_| state.screen == 1).map(|open| open.id);
+    match (state.screen, opened) {
+        (EVALS, _) => look(state),
+        (_, Some(_)) => detail::load_evals(state),
+        _ => Vec::new(),
+    }
+}
+
+/// Takes in an answer.
+pub(super) fn fill(state: &mut State, purpose: &Purpose, reply: Reply) -> Vec<Effect> {
+    match (purpose, reply) {
+        (Purpose::Evals | Purpose::EvalsMore, Reply::Evaluations(page)) => state.evals.extend(page),
+        (Purpose::EvalsPoll, Reply::Evaluations(page)) => state.evals.refresh(page),
+        (Purpose::EvalsSeen, Reply::Evaluations(page)) => state.evals.revise(page.evaluations),
+        (Purpose::Baseline(id), Reply::Evaluation(found)) => {
+            state.evals.baselines.insert(*id, found.score);
+        }
+        (Purpose::TraceEvals(id), Reply::Evaluations(page)) => {
+            detail::fill_evals(state, *id, Ok(page));
+            return Vec::new();
+        }
+        (Purpose::RuleSample(id), Reply::Evaluations(page)) => {
+            state.evals.rules.samples.insert(*id, Sample::of(&page, state.now));
+            return rules::sample(state);
+        }
+        (Purpose::Decisions(_), Reply::Decisions(list)) => rules::decided(state, Ok(list)),
+        (Purpose::Rules, Reply::Rules(list)) => {
+            state.evals.rules.fill(list);
+            state.evals.rules.next = network::after(state, rules::REFRESH);
+            return rules::sample(state);
+        }
+        (Purpose::Evaluators, Reply::Evaluators(list)) => evaluators(state, list),
+        _ => {}
+    }
+    if matches!(purpose, Purpose::Evals | Purpose::EvalsPoll) {
+        state.evals.next = network::after(state, LOOK);
+    }
+    baseline(state)
+}
+
+fn evaluators(state: &mut State, list: Vec<api::evaluator::Evaluator>) {
+    if let Some(Dialog { body: crate::dialog::Body::Form(form), .. }) = &mut state.dialog {
+        form.fill_evaluators(&list);
+    }
+    state.evals.evaluators =
+        crate::manage::Rows { items: list, loaded: true, ..crate::manage::Rows::default() };
+}
+
+/// Asks for a score that one in sight is compared with, one after the other.
+fn baseline(state: &mut State) -> Vec<Effect> {
+    if state.awaits(|it| matches!(it, Purpose::Baseline(_))) {
+        return Vec::new();
+    }
+    let Some(id) = state.evals.missing_baseline(&state.evals.rows[visible(state)]) else { return Vec::new() };
+    vec![Effect::LoadEvaluation { request: state.request(Purpose::Baseline(id)), id }]
+}
+
+/// A request failed; what can be asked again is, later and later.
+pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
+    match purpose {
+        Purpose::Evals | Purpose::EvalsPoll => {
+            let evals = &mut state.evals;
+            evals.failures = evals.failures.saturating_add(1);
+            let wait = error.retry_after.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
+            let wait = (LOOK << evals.failures.min(4)).min(LONGEST).max(wait.saturating_mul(1_000_000));
+            // It is asked again by itself; the log needs each trouble only once.
+            let new = evals.error.as_ref().is_none_or(|known| known.message != error.message);
+            let passing = error.passing();
+            evals.error = Some(error.clone());
+            state.evals.next = if passing { network::after(state, wait) } else { None };
+            if new {
+                state.complain(crate::screens::notice::describe(&error));
+            }
+        }
+        Purpose::EvalsMore => state.complain(crate::screens::notice::describe(&error)),
+        // What is gone is not asked for again; what could not be had is, with the next page.
+        Purpose::Baseline(id) if !error.passing() => {
+            state.evals.baselines.insert(*id, None);
+        }
+        Purpose::TraceEvals(id) => detail::fill_evals(state, *id, Err(error)),
+        Purpose::Rules => {
+            let rules = &mut state.evals.rules;
+            let new = rules.list.error.as_ref().is_none_or(|known| known.message != error.message);
+            let passing = error.passing();
+            rules.list.error = Some(error.clone());
+            state.evals.rules.next = if passing { network::after(state, LONGEST) } else { None };
+            if new {
+                state.complain(crate::screens::notice::describe(&error));
+            }
+        }
+        Purpose::Decisions(_) => rules::decided(state, Err(error)),
+        Purpose::Evaluators => {
+            state.evals.evaluators.error = Some(error.clone());
+            if state.dialog.is_some() {
+                let why = crate::screens::notice::describe(&error);
+                state.complain(format!("the evaluators can't be listed, type the name: {why}"));
+            }
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
+    if let Some(top) = state.evals.zoom
+        && let Some(effects) = zoomed(state, action, top)
+    {
+        return effects;
+    }
+    let page = layout::evals(state.size, Part::List).rows().max(2) - 1;
+    let last = state.evals.rows.len().saturating_sub(1);
+    if let Some(to) = travel::to(action, state.evals.selected, last, page) {
+        state.evals.selected = to;
+        if to == 0 && state.evals.newer {
+            return look(state);
+        }
+        let mut effects = more(state);
+        effects.extend(baseline(state));
+        return effects;
+    }
+    match action {
+        Action::Open if state.evals.current().is_some() => state.evals.zoom = Some(0),
+        Action::EditFilter => {
+            state.filter.error = None;
+            state.input = Some(Input::new(LinePurpose::EvalFilter, &state.evals.text));
+        }
+        Action::WidenTime => return widen(state),
+        Action::Rules => {
+            state.evals.part = Part::Rules;
+            return rules::sample(state);
+        }
+        Action::OpenTrace => return open_trace(state),
+        Action::Evaluate => return ask(state),
+        Action::Refresh => return refresh(state),
+        Action::Back if state.evals.rows.is_empty() && !state.evals.text.is_empty() => {
+            return set_filter(state, String::new());
+        }
+        Action::Back => return go(state, Place { screen: 1, trace: None }),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Keys while one evaluation fills the screen: they move through its text. Nothing, where they
+/// mean what they do in the list.
+fn zoomed(state: &mut State, action: Action, top: usize) -> Option<Vec<Effect>> {
+    let rows = usize::from(layout::frame(state.size).body.height.saturating_sub(1)).max(1);
+    let last = pane_len(state).saturating_sub(rows);
+    if let Some(to) = travel::to(action, top.min(last), last, rows.max(2) - 1) {
+        state.evals.zoom = Some(to);
+        return Some(Vec::new());
+    }
+    matches!(action, Action::Open | Action::Back).then(|| {
+        state.evals.zoom = None;
+        Vec::new()
+    })
+}
+
+/// Asks again at once, on the reader's word, whatever went wrong before.
+pub(super) fn refresh(state: &mut State) -> Vec<Effect> {
+    let refused = matches!(state.link, Link::Refused(_));
+    let mut effects = if refused { network::retry(state) } else { Vec::new() };
+    state.evals.baselines.retain(|_, score| score.is_some());
+    state.evals.rules.samples.clear();
+    state.evals.evaluators.loaded = false;
+    effects.extend(enter(state));
+    effects
+}
+
+/// Asks for older rows when the cursor comes near the last loaded one.
+fn more(state: &mut State) -> Vec<Effect> {
+    let near = state.evals.selected + AHEAD >= state.evals.rows.len();
+    let Some(cursor) = state.evals.next_cursor.clone().filter(|_| near) else { return Vec::new() };
+    if state.awaits(|purpose| *purpose == Purpose::EvalsMore) {
+        return Vec::new();
+    }
+    vec![page(state, Purpose::EvalsMore, Some(cursor))]
+}
+
+/// Puts another filter in force.
+///
+/// # Errors
+/// The character that is wrong, from 0, and what is wrong with it.
+pub(super) fn run(state: &mut State, text: &str) -> Result<Vec<Effect>, (usize, String)> {
+    let line = Line::parse(text, &Clock::of(&state.zone.of(state.now)))?;
+    let mut text = text.to_owned();
+    for (field, at, end) in line.short {
+        let found = match field {
+            "rule" => {
+                let ids = state.evals.rules.list.items.iter().map(|rule| rule.id);
+                let ids = ids.chain(state.evals.rows.iter().filter_map(|row| row.rule_id));
+                ids.into_iter().find(|id| id.to_string().ends_with(&end))
+            }
+            _ => outcome::known(&state.list, &state.evals.rows, &end),
+        };
+        let id = found.ok_or_else(|| (at, format!("no loaded {field} has an id that ends in {end}")))?;
+        text = text.replacen(&format!("{field}:{end}"), &format!("{field}:{id}"), 1);
+    }
+    Ok(if text == state.evals.text { look(state) } else { set_filter(state, text) })
+}
+
+fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
+    state.evals.text = text;
+    forget(state);
+    look(state)
+}
+
+/// Takes the time bounds out of the filter.
+fn widen(state: &mut State) -> Vec<Effect> {
+    let terms = state.evals.text.split_whitespace();
+    let kept: Vec<&str> =
+        terms.filter(|term| !term.starts_with("from:") && !term.starts_with("to:")).collect();
+    let text = kept.join(" ");
+    if text == state.evals.text {
+        state.tell("the filter has no time bounds");
+        return Vec::new();
+    }
+    set_filter(state, text)
+}
+
+/// Opens the trace that was judged, with the cursor on the judged span, if it was one.
+fn open_trace(state: &mut State) -> Vec<Effect> {
+    let Some((trace, span)) = state.evals.current().map(|it| (it.trace_id, it.span_id)) else {
+        state.tell("no evaluation is selected");
+        return Vec::new();
+    };
+    let effects = go(state, Place { screen: 1, trace: Some(trace) });
+    if let Some(open) = &mut state.detail {
+        open.wanted = span;
+        open.from = EVALS;
+    }
+    effects
+}
+
+/// Shows the evaluations of one trace, or of one rule.
+pub(super) fn of(state: &mut State, term: &str, id: Uuid) -> Vec<Effect> {
+    state.evals.text = format!("{term}:{id}");
+    state.evals.part = Part::List;
+    forget(state);
+    if state.screen == EVALS { look(state) } else { go(state, Place { screen: EVALS, trace: None }) }
+}
+
+/// The trace that is at hand where the reader is.
+pub(super) fn at_hand(state: &State) -> Option<Uuid> {
+    match (&state.detail, state.screen) {
+        (Some(open), 1) => Some(open.id),
+        (None, 1) => state.list.current().map(|row| row.id),
+        (_, EVALS) => state.evals.current().map(|row| row.trace_id),
+        _ => None,
+    }
+}
+
+/// Asks what to run on the trace at hand.
+pub(super) fn ask(state: &mut State) -> Vec<Effect> {
+    let form = Form::evaluate(at_hand(state), &state.evals.evaluators.items);
+    state.dialog = Some(Dialog::form(form, state.now));
+    evaluators_for_form(state)
+}
+
+/// The evaluators to choose from, unless they are there.
+pub(super) fn evaluators_for_form(state: &mut State) -> Vec<Effect> {
+    if state.evals.evaluators.loaded || state.awaits(|it| *it == Purpose::Evaluators) {
+        return Vec::new();
+    }
+    vec![Effect::LoadEvaluators(state.request(Purpose::Evaluators))]
+}

@@ -1,0 +1,228 @@
+//! What becomes of the one request of a dialog: sent once, and looked up when its answer is lost.
+
+use api::{Timestamp, client::calls::EvaluationFilter, eval::Evaluation};
+use uuid::Uuid;
+
+use crate::{
+    change::{Change, Lists, Touches},
+    dialog::{Body, Dialog, Phase, Stop},
+    list::List,
+    msg::{Effect, NetError, Reply},
+    screens::{manage::access, notice::describe},
+    state::{Purpose, State},
+};
+
+use super::{evals, manage, network, rules};
+
+/// Evaluations that are read to see whether one of them is the one asked for.
+const CHECKED: u32 = 50;
+/// Microseconds by which this machine's clock may be before the server's, generously.
+const SKEW: i64 = 120_000_000;
+
+/// Sends the one request.
+pub(super) fn send(state: &mut State) -> Vec<Effect> {
+    let Some(dialog) = &mut state.dialog else { return Vec::new() };
+    if !dialog.armed() {
+        dialog.complaint = Some(match dialog.body {
+            Body::Confirm { .. } => "type the characters first".to_owned(),
+            _ => "a name is needed".to_owned(),
+        });
+        return Vec::new();
+    }
+    let change = match &dialog.body {
+        Body::Form(form) => match form.change(&|end| known(&state.list, &state.evals.rows, end)) {
+            Ok(change) => change,
+            Err((line, why)) => {
+                dialog.complaint = Some(why);
+                dialog.focus = Stop::Field(line);
+                return Vec::new();
+            }
+        },
+        _ => match dialog.change() {
+            Some(change) => change,
+            None => return Vec::new(),
+        },
+    };
+    let before = match change.touches() {
+        Touches::Keys => state.manage.keys.items.iter().map(|key| key.id).collect(),
+        Touches::Projects => state.manage.projects.items.iter().map(|project| project.id).collect(),
+        Touches::Rules => state.evals.rules.list.items.iter().map(|rule| rule.id).collect(),
+        Touches::Evaluations => state.evals.rows.iter().map(|row| row.id).collect(),
+        Touches::Nothing => Vec::new(),
+    };
+    dialog.complaint = None;
+    dialog.sent = state.now;
+    dialog.phase = Phase::Sending { change: change.clone(), before };
+    let session = state.has_session();
+    let request = state.request(Purpose::Change);
+    vec![Effect::Send { request, change, session }]
+}
+
+/// The one loaded trace whose id ends so: of the list of traces, or judged by a loaded evaluation.
+pub(super) fn known(list: &List, rows: &[Evaluation], end: &str) -> Option<Uuid> {
+    let fits = |id: &Uuid| id.to_string().ends_with(end) || id.simple().to_string().ends_with(end);
+    let listed = (0..list.len()).filter_map(|at| list.get(at)).map(|row| row.id);
+    let mut found = listed.chain(rows.iter().map(|row| row.trace_id)).filter(fits);
+    let first = found.next().filter(|_| end.len() >= 6)?;
+    found.all(|id| id == first).then_some(first)
+}
+
+/// The request came to its end.
+pub(super) fn sent(state: &mut State, result: Result<Reply, NetError>) -> Vec<Effect> {
+    let now = state.now;
+    let Some(dialog) = &mut state.dialog else { return Vec::new() };
+    let Phase::Sending { change, before } = &dialog.phase else { return Vec::new() };
+    let (change, before) = (change.clone(), before.clone());
+    match result {
+        Ok(Reply::Key(key)) => {
+            let (name, access) = (key.name.clone(), access(&key));
+            let secret = state.manage.add_key(*key);
+            match secret {
+                Some(secret) => state.dialog = Some(Dialog::secret(name, access, secret, now)),
+                None => {
+                    state.dialog = None;
+                    state.complain(format!("{}, but the answer holds no secret", change.done()));
+                }
+            }
+            manage::load(state)
+        }
+        Ok(Reply::Tested(result)) => {
+            state.dialog = None;
+            rules::tested(state, &change, result);
+            Vec::new()
+        }
+        Ok(reply) => {
+            state.dialog = None;
+            state.tell(change.done());
+            if let Reply::Evaluation(begun) = reply {
+                state.evals.wanted = Some(begun.id);
+            }
+            renew(state, &change)
+        }
+        // A test leaves nothing behind that could be looked for.
+        Err(error) if change.touches() == Touches::Nothing && error.status.is_none() => {
+            state.dialog = None;
+            state.complain(format!("no result of the test: {}; nothing was stored", describe(&error)));
+            Vec::new()
+        }
+        // No answer, or one that leaves open what happened: the lists tell.
+        Err(error) if matches!(error.status, None | Some(200..=299 | 500..=599)) => {
+            dialog.phase = Phase::Checking { change, before, why: describe(&error), stuck: None };
+            check(state)
+        }
+        Err(error) => {
+            refused(state, &error);
+            renew(state, &change)
+        }
+    }
+}
+
+/// Reads again what a change touches.
+fn renew(state: &mut State, change: &Change) -> Vec<Effect> {
+    match change.touches() {
+        Touches::Keys | Touches::Projects => manage::load(state),
+        Touches::Rules => rules::load(state),
+        Touches::Evaluations => {
+            // The quota that is shown moves with it.
+            let mut effects = vec![network::load_me(state)];
+            effects.extend(evals::began(state));
+            effects
+        }
+        Touches::Nothing => Vec::new(),
+    }
+}
+
+/// The server answered that it did nothing.
+fn refused(state: &mut State, error: &NetError) {
+    let now = state.now;
+    let Some(dialog) = &mut state.dialog else { return };
+    match &dialog.body {
+        // What was typed can be mended.
+        Body::NewKey { .. } | Body::NewProject { .. } | Body::Form(_) if !error.unauthorized() => {
+            dialog.ask_again(describe(error), now);
+        }
+        Body::Confirm { change, .. } if error.status == Some(404) => {
+            let name = change.name().to_owned();
+            state.dialog = None;
+            state.complain(format!("{name} is gone: someone else was first"));
+        }
+        _ => {
+            state.dialog = None;
+            state.complain(describe(error));
+        }
+    }
+}
+
+/// Reads the list that tells whether the change happened.
+pub(super) fn check(state: &mut State) -> Vec<Effect> {
+    let Some(Dialog { phase: Phase::Checking { change, stuck, .. }, sent, .. }) = &mut state.dialog else {
+        return Vec::new();
+    };
+    *stuck = None;
+    let since = Timestamp::from_micros(sent.micros() - SKEW);
+    let change = change.clone();
+    let request = state.request(Purpose::Check);
+    vec![match &change {
+        Change::Evaluate(new) => {
+            let filter = EvaluationFilter {
+                trace_id: Some(new.trace_id),
+                metric_name: Some(new.metric_name.clone()),
+                from: Some(since),
+                ..EvaluationFilter::default()
+            };
+            Effect::LoadEvaluations { request, filter, limit: CHECKED, cursor: None }
+        }
+        change => match change.touches() {
+            Touches::Keys => Effect::LoadKeys(request),
+            Touches::Rules => Effect::LoadRules { request, project: rules::project(state) },
+            _ => Effect::LoadProjects(request),
+        },
+    }]
+}
+
+/// The list is here that tells whether the change happened, or can't be had either.
+pub(super) fn checked(state: &mut State, result: Result<Reply, NetError>) -> Vec<Effect> {
+    let mut evaluations = Vec::new();
+    match result {
+        Ok(Reply::Evaluations(page)) => evaluations = page.evaluations,
+        Ok(Reply::Rules(list)) => state.evals.rules.fill(list),
+        Ok(reply) => manage::fill(state, reply),
+        Err(error) => {
+            if let Some(Dialog { phase: Phase::Checking { stuck, .. }, .. }) = &mut state.dialog {
+                *stuck = Some(describe(&error));
+            }
+            return Vec::new();
+        }
+    }
+    let now = state.now;
+    let Some(dialog) = &mut state.dialog else { return Vec::new() };
+    let Phase::Checking { change, before, why, .. } = &dialog.phase else { return Vec::new() };
+    let lists = Lists {
+        keys: &state.manage.keys.items,
+        projects: &state.manage.projects.items,
+        rules: &state.evals.rules.list.items,
+        evaluations: &evaluations,
+    };
+    let happened = change.landed(before, lists);
+    let of_new_key = matches!(change, Change::CreateKey { .. });
+    match (happened, of_new_key) {
+        (true, true) => {
+            let text = format!(
+                "{}, but its secret was lost with the answer; revoke it and make another",
+                change.done()
+            );
+            state.dialog = None;
+            state.complain(text);
+        }
+        (true, false) => {
+            let text = format!("{}; its answer was lost", change.done());
+            state.dialog = None;
+            state.tell(text);
+        }
+        (false, _) => {
+            let complaint = format!("it did not happen: {why}");
+            dialog.ask_again(complaint, now);
+        }
+    }
+    Vec::new()
+}
