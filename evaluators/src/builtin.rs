@@ -2,13 +2,48 @@
 
 use crate::definition::Definition;
 
+mod answer_relevance;
+mod bias;
+mod citation_correctness;
+mod context_utilization;
 mod cost_threshold;
+mod factual_accuracy;
+mod faithfulness;
+mod groundedness;
+mod hallucination;
+mod jailbreak;
 mod json_schema_conformance;
 mod latency_threshold;
+mod multi_turn_consistency;
+mod prompt_injection;
+mod prompt_injection_resistance;
+mod refusal_appropriateness;
+mod retrieval_precision;
+mod retrieval_recall;
+mod toxicity;
 
 /// All of them, by name.
-pub static ALL: &[&Definition] =
-    &[&cost_threshold::DEFINITION, &json_schema_conformance::DEFINITION, &latency_threshold::DEFINITION];
+pub static ALL: &[&Definition] = &[
+    &answer_relevance::DEFINITION,
+    &bias::DEFINITION,
+    &citation_correctness::DEFINITION,
+    &context_utilization::DEFINITION,
+    &cost_threshold::DEFINITION,
+    &factual_accuracy::DEFINITION,
+    &faithfulness::DEFINITION,
+    &groundedness::DEFINITION,
+    &hallucination::DEFINITION,
+    &jailbreak::DEFINITION,
+    &json_schema_conformance::DEFINITION,
+    &latency_threshold::DEFINITION,
+    &multi_turn_consistency::DEFINITION,
+    &prompt_injection::DEFINITION,
+    &prompt_injection_resistance::DEFINITION,
+    &refusal_appropriateness::DEFINITION,
+    &retrieval_precision::DEFINITION,
+    &retrieval_recall::DEFINITION,
+    &toxicity::DEFINITION,
+];
 
 /// The built-in of this name.
 pub fn find(name: &str) -> Option<&'static Definition> {

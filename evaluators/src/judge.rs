@@ -19,7 +19,7 @@ pub use ask::{Ask, MOST_SHOWN, ask};
 pub use fence::Token;
 pub use instructions::Instructions;
 pub use reply::{Unreadable, read, repair};
-pub use rubric::{Level, Need, Prefers, Rubric};
+pub use rubric::{Level, Need, Prefers, Rubric, options};
 pub use scale::{Labelled, Scale};
 pub use section::Part;
 

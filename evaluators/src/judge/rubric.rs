@@ -1,5 +1,25 @@
 //! What a judge is told to look at.
 
+use serde_json::{Value, json};
+
+/// The options that every built-in judge has beside `threshold`: JSON Schema of the config.
+pub fn options() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "rubric": {
+                "type": "string", "minLength": 1, "maxLength": 4000,
+                "description": "What the judge should mind as well: the rules of your application, terms, exceptions. \
+                                It adds to the built-in instructions and can't change the scale.",
+            },
+            "language": {
+                "type": "string", "pattern": "^[A-Za-z][A-Za-z ()-]{1,39}$",
+                "description": "Language of the reasoning, by name or code; default English.",
+            },
+        },
+    })
+}
+
 /// A judge's instructions, written for one question.
 #[derive(Debug)]
 pub struct Rubric {

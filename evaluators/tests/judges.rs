@@ -1,0 +1,177 @@
+//! The built-in judges: each is a whole rubric, is shown what it needs, and says what lacks.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+
+use api::SpanType;
+use evaluators::{
+    Subject, builtin,
+    judge::{Ask, Instructions, Need, Rubric, Token, ask, read},
+    subject::{Step, Turn},
+};
+use serde_json::{Value, json};
+
+const TOKEN: [u8; 16] = *b"0123456789abcdef";
+
+fn rubrics() -> impl Iterator<Item = (&'static str, &'static Rubric)> {
+    builtin::ALL.iter().filter_map(|it| Some((it.name, it.rubric()?)))
+}
+
+/// A trace that has everything.
+fn whole() -> Subject {
+    let request = json!({
+        "messages": [
+            {"role": "system", "content": "You answer questions about refunds."},
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "How can I help?"},
+            {"role": "user", "content": "When do I get my refund?"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "find_policy", "parameters": {"type": "object"}}}],
+    });
+    let called = json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "find_policy", "arguments": "{\"topic\":\"refunds\"}"}}]});
+    let step = |kind, input: &str, output: Value| Step {
+        kind,
+        name: "step".to_owned(),
+        input: Some(input.to_owned()),
+        output: Some(output.to_string()),
+        ..Step::default()
+    };
+    Subject {
+        input: Some("When do I get my refund?".to_owned()),
+        output: Some("Within 30 days [1].".to_owned()),
+        steps: vec![
+            step(SpanType::Llm, &request.to_string(), called),
+            step(SpanType::Retrieval, "refunds", json!([{"id": "1", "content": "Refunds take 30 days."}])),
+        ],
+        turns: vec![Turn { input: Some("Hello".to_owned()), output: Some("How can I help?".to_owned()) }],
+        ..Subject::default()
+    }
+}
+
+/// The same without one part.
+fn without(need: Need) -> Subject {
+    let mut subject = whole();
+    match need {
+        Need::Input => {
+            subject.input = None;
+            subject.steps.retain(|it| it.kind == SpanType::Retrieval);
+        }
+        Need::Output => {
+            subject.output = None;
+            subject.steps.retain(|it| it.kind == SpanType::Retrieval);
+        }
+        Need::Documents => subject.steps.retain(|it| it.kind != SpanType::Retrieval),
+        Need::Tools | Need::Calls => subject.steps.retain(|it| it.kind != SpanType::Llm),
+        Need::Turns => subject.turns.clear(),
+    }
+    subject
+}
+
+fn asked(rubric: &'static Rubric, subject: &Subject, config: Value) -> Result<Ask, evaluators::Unjudged> {
+    let Value::Object(config) = config else { panic!("{config}") };
+    ask(&Instructions::from(rubric), subject, &config, &Token::new(TOKEN))
+}
+
+fn sections(ask: &Ask) -> BTreeSet<&str> {
+    ask.user.lines().filter_map(|it| it.strip_prefix("BEGIN DATA ")?.split(' ').nth(1)).collect()
+}
+
+#[test]
+fn every_rubric_is_whole() {
+    let mut questions = BTreeSet::new();
+    for (name, rubric) in rubrics() {
+        assert!(questions.insert(rubric.question), "{name} asks what another one asks");
+        assert!(rubric.question.ends_with('?'), "{name}");
+        assert!(rubric.steps.len() >= 3 && rubric.counts.len() >= 3 && rubric.ignores.len() >= 3, "{name}");
+        let scores: Vec<f64> = rubric.levels.iter().map(|it| it.score).collect();
+        assert_eq!(scores, [1.0, 0.75, 0.5, 0.25, 0.0], "{name}");
+        assert!(
+            !rubric.needs.is_empty() && rubric.uses.iter().all(|it| !rubric.needs.contains(it)),
+            "{name}"
+        );
+        let words = [rubric.steps, rubric.counts, rubric.ignores].concat();
+        assert!(words.iter().all(|it| it.ends_with('.') || it.ends_with(':')), "{name}");
+    }
+}
+
+#[test]
+fn each_is_shown_what_it_needs_and_uses_and_nothing_else() {
+    for (name, rubric) in rubrics() {
+        let ask = asked(rubric, &whole(), json!({})).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let expected: BTreeSet<&str> = rubric.needs.iter().chain(rubric.uses).map(|it| it.word()).collect();
+        assert_eq!(sections(&ask), expected, "{name}");
+        assert!(ask.system.contains(rubric.question), "{name}");
+        assert!(!ask.system.contains("refund"), "{name}: the trace stands in the instructions");
+    }
+}
+
+#[test]
+fn each_says_what_lacks_and_what_to_send() {
+    let mut refused = 0;
+    for (name, rubric) in rubrics() {
+        for need in rubric.needs {
+            let error = asked(rubric, &without(*need), json!({})).map(|it| it.user).unwrap_err();
+            assert!(error.to_string().starts_with("the trace"), "{name}: {error}");
+            assert!(
+                error.to_string().contains("send") || error.to_string().contains("give"),
+                "{name}: {error}"
+            );
+            refused += 1;
+        }
+        for need in rubric.uses {
+            // What is merely used may lack, unless something that is needed went with it.
+            if !rubric
+                .needs
+                .iter()
+                .any(|it| matches!((it, need), (Need::Tools, Need::Calls) | (Need::Calls, Need::Tools)))
+            {
+                assert!(asked(rubric, &without(*need), json!({})).is_ok(), "{name} without {need:?}");
+            }
+        }
+    }
+    assert!(refused > 25, "{refused}");
+}
+
+#[test]
+fn options_reach_the_judge() {
+    for (name, rubric) in rubrics() {
+        let config = json!({"rubric": "Our customers are pirates.", "language": "German", "threshold": 0.5});
+        let ask = asked(rubric, &whole(), config).unwrap();
+        assert!(ask.system.contains("Our customers are pirates."), "{name}");
+        assert!(ask.system.contains("in this language: German"), "{name}");
+    }
+}
+
+#[test]
+fn an_answer_of_the_shape_asked_for_is_read() {
+    for (name, rubric) in rubrics() {
+        let ask = asked(rubric, &whole(), json!({})).unwrap();
+        let members: Vec<&str> =
+            ask.schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(members, ["reasoning", "score"], "{name}");
+        for level in rubric.levels {
+            let answer = json!({"reasoning": "So it is.", "score": level.score}).to_string();
+            assert_eq!(read(&ask, &answer).unwrap().score, level.score, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_rubrics_need_is_what_their_descriptions_say() {
+    for definition in builtin::ALL {
+        let Some(rubric) = definition.rubric() else { continue };
+        for need in rubric.needs {
+            let word = match need {
+                Need::Turns => "turns",
+                Need::Calls => "call",
+                other => other.word(),
+            };
+            let description = definition.description.to_lowercase();
+            assert!(
+                description.contains("needs") && description.contains(word),
+                "{}: {word}",
+                definition.name
+            );
+        }
+    }
+}
