@@ -99,7 +99,7 @@ pub enum Command {
     Completion(completion::CompletionArgs),
     /// Manual pages, a file a command
     Man(man::ManArgs),
-    /// Pages about exit codes, filters, output, environment, credentials
+    /// Pages about exit codes, filters, output, environment, credentials, evaluators of your own
     Help(help::HelpArgs),
 }
 

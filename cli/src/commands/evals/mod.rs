@@ -32,7 +32,7 @@ pub enum Command {
     Get(EvaluationArgs),
     /// Judge a trace
     #[command(
-        before_help = "Examples:\n  loupe evals run c07b44d1 --metric faithfulness --wait\n  loupe evals run \"$TRACE\" --metric faithfulness --wait --for 3m --fail-under 0.8\n  loupe evals run c07b44d1 --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --fail-on fail\n  loupe evals run c07b44d1 --metric json_schema_conformance --config schema.json --span 9d2b3c1a --wait\n",
+        before_help = "Examples:\n  loupe evals run c07b44d1 --metric faithfulness --wait\n  loupe evals run \"$TRACE\" --metric faithfulness --wait --for 3m --fail-under 0.8\n  loupe evals run c07b44d1 --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --wait\n  loupe evals run c07b44d1 --metric polite --config config.json --span 9d2b3c1a --fail-on warn\n",
         after_help = CODES
     )]
     Run(run::RunArgs),

@@ -22,7 +22,7 @@ pub const VIEW: View = View {
         Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)).wide(),
         Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style))
             .optional(),
-        Column::new("WHY", "reasoning", why).elastic(),
+        Column::new("WHY", "reasoning", why).elastic().optional(),
         Column::new("ERROR", "error", |row, style| cell::text(row, "error", style)).elastic().wide(),
         Column::new("VERSION", "evaluator_version", |row, style| cell::text(row, "evaluator_version", style))
             .wide(),
@@ -73,7 +73,7 @@ pub const OF_TRACE: View = View {
             .elastic(),
         Column::new("SCORE", "score", score).right(),
         Column::new("LABEL", "label", label),
-        Column::new("WHY", "reasoning", why).elastic(),
+        Column::new("WHY", "reasoning", why).elastic().optional(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
     ],
     ..VIEW

@@ -20,15 +20,16 @@ use crate::{
 /// What an evaluator is made of, as flags.
 #[derive(Debug, Default, Args)]
 pub struct PartArgs {
-    /// For llm: the judge's instructions, a text over {{input}}, {{output}}, {{documents}},
-    /// {{tools}}, {{metadata.KEY}} and {{config.KEY}}; a file, or - for stdin
+    /// For llm: the judge's instructions, in which {{input}}, {{output}}, {{documents}} and others
+    /// name parts of a trace, see `loupe help own-evaluators`; a file, or - for stdin
     #[arg(long, value_name = "FILE|-", conflicts_with = "checks")]
     rubric: Option<String>,
     /// For llm: what the judge answers with: 1..5, or good=1,fair=0.5,bad=0, or JSON; 0..1 if
     /// nothing is given
     #[arg(long, value_name = "SCALE", conflicts_with = "checks")]
     scale: Option<String>,
-    /// For rule: a JSON array of checks, each an object with a `kind`; a file, or - for stdin
+    /// For rule: a JSON array of checks, each an object with a `kind`, see `loupe help
+    /// own-evaluators`; a file, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-")]
     checks: Option<String>,
     /// For rule: all checks have to hold, or any: all, any
@@ -173,10 +174,17 @@ pub async fn update(ctx: &mut Ctx, args: UpdateArgs) -> Result {
 pub async fn delete(ctx: &mut Ctx, name: &str) -> Result {
     prompt::require_answer(ctx)?;
     let client = ctx.client()?;
-    let what = format!("This deletes the evaluator {name}. Its evaluations stay; rules that run it stop.");
+    let what = format!(
+        "This deletes the evaluator {name}. Its evaluations stay; rules that use it have to go first."
+    );
     let typed = ctx.settings.context.protected.then_some(name);
     prompt::confirm(ctx, &what, typed).await?;
-    if ctx.write(&client, &calls::delete_evaluator(name)).await?.is_none() {
+    let gone =
+        ctx.write(&client, &calls::delete_evaluator(name)).await.map_err(|error| match error.exit {
+            Exit::Conflict => error.hint("the rules that use it: loupe rules list"),
+            _ => error,
+        })?;
+    if gone.is_none() {
         return Ok(());
     }
     report(ctx, &format!("deleted {name}"), name, json!({ "name": name, "deleted": true }))

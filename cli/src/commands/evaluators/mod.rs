@@ -22,8 +22,8 @@ use crate::{
 pub use builtin::metric;
 use view::VIEW;
 
-/// The kinds of checks, below the help of the commands that take some.
-const CHECKS: &str = "Kinds of checks: regex, contains, json_schema, json_valid, length, latency_ms, cost_usd,\ntoken_count, tool_called. docs/evaluators.md lists what each takes.\n";
+/// Where the rest is, below the help of the commands that make evaluators.
+const MORE: &str = "`loupe help own-evaluators` lists what rubrics, scales and checks may hold.\n";
 
 /// Verbs of `evaluators`.
 #[derive(Debug, Subcommand)]
@@ -41,13 +41,13 @@ pub enum Command {
     /// Make an evaluator of your own: a rubric for a judge, or checks for code
     #[command(
         before_help = "Examples:\n  loupe evaluators create polite --rubric rubric.txt --scale 1..5\n  echo 'Does {{output}} name the order that {{input}} asks about?' |\n    loupe evaluators create names_order --rubric - --scale yes=1,no=0\n  loupe evaluators create no_promises --checks '[{\"kind\": \"regex\", \"pattern\": \"(?i)guarantee\", \"negate\": true}]'\n  loupe evaluators create quick --checks checks.json --combine any --tag performance\n",
-        after_help = CHECKS
+        after_help = MORE
     )]
     Create(change::CreateArgs),
     /// Change an evaluator of your own, which makes a new version of it
     #[command(
         before_help = "Examples:\n  loupe evaluators update polite --rubric rubric.txt\n  loupe evaluators update quick --checks checks.json --description 'Short and quick'\n",
-        after_help = CHECKS
+        after_help = MORE
     )]
     Update(change::UpdateArgs),
     /// Delete an evaluator of your own

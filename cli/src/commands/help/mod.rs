@@ -14,6 +14,7 @@ pub const SHORT: &str = include_str!("short.txt");
 const OUTPUT: &str = include_str!("output.txt");
 const ENVIRONMENT: &str = include_str!("environment.txt");
 const AUTH: &str = include_str!("auth.txt");
+const OWN_EVALUATORS: &str = include_str!("own-evaluators.txt");
 
 /// Arguments of `help`.
 #[derive(Debug, Args)]
@@ -21,7 +22,7 @@ const AUTH: &str = include_str!("auth.txt");
     before_help = "Examples:\n  loupe help exit-codes\n  loupe help filters\n  loupe help traces list\n"
 )]
 pub struct HelpArgs {
-    /// A topic (exit-codes, filters, output, environment, auth) or a command
+    /// A topic (exit-codes, filters, output, environment, auth, own-evaluators) or a command
     topic: Vec<String>,
     /// Print every command, one a line
     #[arg(long, hide = true)]
@@ -41,6 +42,7 @@ pub fn run(ctx: &mut Ctx, args: &HelpArgs) -> Result {
         ["output"] => OUTPUT.to_owned(),
         ["environment"] => ENVIRONMENT.to_owned(),
         ["auth"] => AUTH.to_owned(),
+        ["own-evaluators"] => OWN_EVALUATORS.to_owned(),
         words => of_command(words)?,
     };
     ctx.out.show(&page)
@@ -77,7 +79,7 @@ fn of_command(words: &[&str]) -> Result<String> {
     for word in words {
         found = found.find_subcommand_mut(word).ok_or_else(|| {
             CliError::usage(format!("there is no help about `{}`", words.join(" ")))
-                .hint("topics: exit-codes, filters, output, environment, auth; or a command")
+                .hint("topics: exit-codes, filters, output, environment, auth, own-evaluators; or a command")
         })?;
     }
     Ok(found.render_long_help().to_string())

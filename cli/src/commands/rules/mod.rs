@@ -33,7 +33,7 @@ use view::{DECISIONS, TEST, VIEW};
 pub enum Command {
     /// Make a rule: an evaluator, and the traces that it judges
     #[command(
-        before_help = "Examples:\n  loupe rules create -p checkout-bot --metric toxicity --type llm --sample-rate 10%\n  loupe rules create -p checkout-bot --metric latency_threshold --type rule --config '{\"max_latency_ms\": 2000}'\n  loupe rules create -p checkout-bot --metric json_schema_conformance --type rule --config schema.json --filter-name plan_trip --span-type llm\n  loupe rules create -p checkout-bot --metric faithfulness --type llm --tier premium --min-score-drop 0.05 --disabled\n"
+        before_help = "Examples:\n  loupe rules create -p checkout-bot --metric toxicity --type llm --sample-rate 10%\n  loupe rules create -p checkout-bot --metric latency_threshold --type rule --config '{\"max_latency_ms\": 2000}'\n  loupe rules create -p checkout-bot --metric json_schema_conformance --type rule --config config.json --filter-name plan_trip --span-type llm\n  loupe rules create -p checkout-bot --metric faithfulness --type llm --tier premium --min-score-drop 0.05 --disabled\n"
     )]
     Create(change::CreateArgs),
     /// List the rules, newest first
