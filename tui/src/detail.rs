@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::{
     Timestamp,
     eval::{Evaluation, EvaluationList},
+    eval_rule::RuleDecision,
     trace::{Event, Span, SpanList, Trace},
 };
 use uuid::Uuid;
@@ -36,6 +37,32 @@ pub struct Scores {
     pub error: Option<NetError>,
     /// When to ask again, as long as one of them is not finished.
     pub next: Option<Timestamp>,
+    /// What the project's rules decided about the trace, once that was asked.
+    pub rules: Option<Rules>,
+}
+
+/// What the rules of a project decided about a trace.
+#[derive(Debug, Default)]
+pub struct Rules {
+    /// The rules have arrived.
+    pub loaded: bool,
+    /// Why they have not.
+    pub error: Option<NetError>,
+    /// The rules that are asked, one after the other.
+    pub asked: Vec<Asked>,
+    /// Rules beyond those.
+    pub more: usize,
+}
+
+/// What one rule decided.
+#[derive(Debug)]
+pub struct Asked {
+    /// Which rule.
+    pub rule: Uuid,
+    /// Its metric.
+    pub metric: String,
+    /// The decision, or why it can't be told; nothing before the answer.
+    pub answer: Option<Result<Option<RuleDecision>, NetError>>,
 }
 
 impl Scores {

@@ -216,6 +216,7 @@ impl State {
                     | Purpose::EvalsSeen
                     | Purpose::Baseline(_)
                     | Purpose::RuleSample(_)
+                    | Purpose::TraceDecision(_)
                     | Purpose::Evaluators
             )
         };

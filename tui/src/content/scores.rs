@@ -2,13 +2,14 @@
 
 use api::{
     eval::{Evaluation, EvaluationContext, EvaluationStatus},
+    eval_rule::Decision,
     trace::Span,
 };
 use uuid::Uuid;
 
 use super::{Setting, plain};
 use crate::{
-    detail::Scores,
+    detail::{Rules, Scores},
     format::{clock, money},
     screens::{evals::look, notice::describe},
     text::{clean, cut, fit, width},
@@ -18,6 +19,8 @@ use crate::{
 
 /// Columns before the texts of an evaluation.
 const INDENT: usize = 2;
+/// Columns of the longest decision.
+const DECISION: usize = 11;
 
 /// What stands around an evaluation.
 struct Around<'a> {
@@ -41,8 +44,7 @@ pub fn lines(scores: &Scores, span: Option<&Span>, spans: &[Span], setting: &Set
     };
     if list.evaluations.is_empty() {
         lines.push(Line::of(Tone::Plain, "No evaluation of this trace yet."));
-        lines.push(Line::of(Tone::Dim, "c runs one; on screen 2, r then w tells why a rule ran none."));
-        return lines;
+        lines.push(Line::of(Tone::Dim, "c runs one, w tells why the project's rules did not."));
     }
     let current = span.map(|span| span.id);
     let own = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id == current);
@@ -59,7 +61,62 @@ pub fn lines(scores: &Scores, span: Option<&Span>, spans: &[Span], setting: &Set
         let text = format!("The newest {} are shown; g e lists all of them.", list.evaluations.len());
         lines.push(Line::of(Tone::Dim, text));
     }
+    if let Some(rules) = &scores.rules {
+        lines.push(Line::default());
+        lines.extend(decisions(rules, setting));
+    }
     lines
+}
+
+/// What the rules of the project decided about the trace.
+fn decisions(rules: &Rules, setting: &Setting<'_>) -> Vec<Line> {
+    let glyphs = &setting.reader.glyphs;
+    let mut lines = vec![Line::of(Tone::Dim, "rules of the project, on this trace")];
+    if let Some(error) = &rules.error {
+        lines.extend(plain(&describe(error), Tone::Bad, setting.cols));
+    } else if !rules.loaded {
+        lines.push(Line::of(Tone::Dim, format!("loading{}", glyphs.ellipsis)));
+    } else if rules.asked.is_empty() {
+        lines.push(Line::of(Tone::Plain, "There is none: on screen 2, r then a adds one."));
+    }
+    for asked in &rules.asked {
+        let (tone, word, detail) = match &asked.answer {
+            None => (Tone::Dim, glyphs.ellipsis, String::new()),
+            Some(Err(error)) => (Tone::Bad, "unknown", describe(error)),
+            Some(Ok(None)) => (Tone::Plain, "nothing", "The server knows of no decision.".to_owned()),
+            Some(Ok(Some(it))) => (tone_of(it.decision), it.decision.as_str(), it.detail.clone()),
+        };
+        let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);
+        let pieces = vec![
+            Piece { tone: Tone::Strong, text: name + " " },
+            Piece { tone, text: fit(word, DECISION, glyphs) },
+        ];
+        lines.push(Line { pieces, ..Line::default() });
+        indented(&mut lines, &detail, Tone::Plain, setting);
+    }
+    if rules.more > 0 {
+        let text = format!("and {} more; on screen 2, r then w asks one of them.", rules.more);
+        lines.push(Line::of(Tone::Dim, text));
+    }
+    lines
+}
+
+/// How a decision deserves to be read.
+pub fn tone_of(decision: Decision) -> Tone {
+    match decision {
+        Decision::Queued => Tone::Good,
+        Decision::Quota | Decision::Paused => Tone::Bad,
+        Decision::NotReady | Decision::Disabled => Tone::Warn,
+        Decision::Filtered | Decision::SampledOut | Decision::Duplicate => Tone::Plain,
+    }
+}
+
+fn indented(lines: &mut Vec<Line>, text: &str, tone: Tone, setting: &Setting<'_>) {
+    let text = &text[..text.floor_char_boundary(setting.limit)];
+    for mut line in plain(text, tone, setting.cols.saturating_sub(INDENT)) {
+        line.pieces.insert(0, Piece { tone: Tone::Plain, text: " ".repeat(INDENT) });
+        lines.push(line);
+    }
 }
 
 fn section(
@@ -112,11 +169,7 @@ fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Se
     lines.push(Line { pieces, ..Line::default() });
     let texts = [(Tone::Plain, &it.reasoning), (Tone::Bad, &it.error)];
     for (tone, text) in texts.into_iter().filter_map(|(tone, text)| Some((tone, text.as_deref()?))) {
-        let text = &text[..text.floor_char_boundary(setting.limit)];
-        for mut line in plain(text, tone, setting.cols.saturating_sub(INDENT)) {
-            line.pieces.insert(0, Piece { tone: Tone::Plain, text: " ".repeat(INDENT) });
-            lines.push(line);
-        }
+        indented(lines, text, tone, setting);
     }
 }
 

@@ -345,6 +345,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::CopyJson, "copy.json", ["y j"], COPIED, "copy the record as JSON";
     Action::CopyCurl, "copy.curl", ["y c"], CURL, "copy a curl command, without the credential";
     Action::Evaluate, "trace.evaluate", ["c"], OF_TRACES, "run an evaluation of this trace" => Role::Member;
+    Action::Why, "trace.why", ["w"], DETAIL, "why the project's rules judged this trace, or did not";
     Action::TraceEvals, "trace.evals", ["g e"], OF_TRACES, "the evaluations of this trace, on screen 2";
     Action::NextTrace, "detail.next-trace", ["J"], DETAIL, "next trace of the list";
     Action::PreviousTrace, "detail.previous-trace", ["K"], DETAIL, "previous trace of the list";

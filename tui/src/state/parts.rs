@@ -74,6 +74,10 @@ pub enum Purpose {
     Baseline(Uuid),
     /// The evaluations of the opened trace.
     TraceEvals(Uuid),
+    /// The rules of the opened trace's project.
+    TraceRules(Uuid),
+    /// What one of them decided about the trace.
+    TraceDecision(Uuid),
     /// The rules.
     Rules,
     /// How a rule's evaluations fared of late.

@@ -8,7 +8,7 @@ use api::{
 
 use super::{
     manage::{self, wait},
-    rules::rules,
+    rules::{decisions, rules},
     screens::{SIZES, screen, snap},
     *,
 };
@@ -483,6 +483,35 @@ fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
     assert_eq!(asked(&effects).len(), 1, "the scores of the next trace");
     press(&mut state, "]");
     assert!(asked(&tick(&mut state, 60)).is_empty());
+}
+
+#[test]
+fn a_trace_tells_why_rules_judged_it_or_did_not() {
+    let mut state = opened((80, 24), UNICODE);
+    let trace = state.detail.as_ref().unwrap().id;
+    let effects = press(&mut state, "w");
+    let [Effect::LoadEvaluations { .. }, Effect::LoadRules { project: Some(_), .. }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
+    let mut effects = reply(&mut state, &effects, Ok(Reply::Rules(rules())));
+    for (number, rule) in rules().iter().enumerate() {
+        let [Effect::LoadDecisions { rule: asked, trace: Some(of), .. }] = effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!((asked, of), (rule.id, trace), "one after the other");
+        let mut page = decisions();
+        page.decisions.rotate_left(number % 3);
+        let result = if number == 3 { Err(offline()) } else { Ok(Reply::Decisions(page)) };
+        effects = reply(&mut state, &effects, result);
+    }
+    assert!(effects.is_empty(), "{effects:?}");
+    press(&mut state, "z");
+    snap("detail-why", &state);
+    let effects = press(&mut state, "wJ");
+    let mut late = effects;
+    late.retain(|it| matches!(it, Effect::LoadRules { .. }));
+    assert!(reply(&mut state, &late, Ok(Reply::Rules(rules()))).is_empty(), "it is about the trace before");
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn a_test_shows_its_result_and_a_lost_one_changes_nothing() {
     assert!(state.toast.as_ref().unwrap().text.contains("nothing was stored"));
 }
 
-fn decisions() -> RuleDecisionList {
+pub fn decisions() -> RuleDecisionList {
     let one = |n: u128, decision: Decision, detail: &str, evaluation: Option<u128>| RuleDecision {
         rule_id: id(701),
         trace_id: id(n),

@@ -1,11 +1,15 @@
 //! Keys of an opened trace.
 
-use api::{client::calls::EvaluationFilter, eval::EvaluationList};
+use api::{
+    client::calls::EvaluationFilter,
+    eval::EvaluationList,
+    eval_rule::{EvalRule, RuleDecisionList},
+};
 use uuid::Uuid;
 
 use crate::{
     content::Tab,
-    detail::{Detail, Focus},
+    detail::{Asked, Detail, Focus, Rules},
     evals::unfinished,
     keymap::Action,
     layout,
@@ -14,6 +18,9 @@ use crate::{
 };
 
 use super::{evals, go, network};
+
+/// Rules that are asked about a trace; each of them takes a request.
+const ASKED: usize = 20;
 
 /// Opens a trace; what the list knows of it is shown until the answer comes.
 pub(super) fn open(state: &mut State, id: Uuid) -> Vec<Effect> {
@@ -48,6 +55,15 @@ pub(super) fn load_evals(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadEvaluations { request, filter, limit: evals::WIDE, cursor: None }]
 }
 
+/// Shows how the opened trace was judged, and asks for it afresh.
+pub(super) fn show_evals(state: &mut State) -> Vec<Effect> {
+    if let Some(open) = &mut state.detail {
+        open.tab = Tab::Evals;
+        open.touch();
+    }
+    load_evals(state)
+}
+
 /// How the opened trace was judged is here, or why it is not.
 pub(super) fn fill_evals(state: &mut State, id: Uuid, result: Result<EvaluationList, NetError>) {
     let again = network::after(state, evals::LOOK);
@@ -61,6 +77,73 @@ pub(super) fn fill_evals(state: &mut State, id: Uuid, result: Result<EvaluationL
         Err(error) => open.scores.error = Some(error),
     }
     open.touch();
+}
+
+/// Asks what the rules of the project decided about the opened trace.
+fn why(state: &mut State) -> Vec<Effect> {
+    let Some(open) = &mut state.detail else { return Vec::new() };
+    let Some(project) = open.trace.as_ref().map(|trace| trace.project_id) else {
+        state.tell("the trace is not there yet");
+        return Vec::new();
+    };
+    let (id, fresh) = (open.id, open.scores.list.is_none());
+    open.tab = Tab::Evals;
+    open.left.cursor = 0;
+    open.scores.rules = Some(Rules::default());
+    open.touch();
+    let mut effects = if fresh { load_evals(state) } else { Vec::new() };
+    let request = state.request(Purpose::TraceRules(id));
+    effects.push(Effect::LoadRules { request, project: Some(project) });
+    effects
+}
+
+/// The rules of the opened trace's project are here, or why they are not: they are asked one
+/// after the other.
+pub(super) fn fill_rules(
+    state: &mut State,
+    id: Uuid,
+    result: Result<Vec<EvalRule>, NetError>,
+) -> Vec<Effect> {
+    let open = state.detail.as_mut().filter(|open| open.id == id);
+    let Some(rules) = open.and_then(|open| open.scores.rules.as_mut()) else { return Vec::new() };
+    rules.loaded = true;
+    match result {
+        Ok(list) => {
+            rules.more = list.len().saturating_sub(ASKED);
+            let asked = list.into_iter().take(ASKED);
+            rules.asked =
+                asked.map(|rule| Asked { rule: rule.id, metric: rule.metric_name, answer: None }).collect();
+        }
+        Err(error) => rules.error = Some(error),
+    }
+    next_rule(state)
+}
+
+/// What one of the rules decided is here, or why it is not.
+pub(super) fn fill_decision(
+    state: &mut State,
+    id: Uuid,
+    result: Result<RuleDecisionList, NetError>,
+) -> Vec<Effect> {
+    let open = state.detail.as_mut().filter(|open| open.id == id);
+    let Some(rules) = open.and_then(|open| open.scores.rules.as_mut()) else { return Vec::new() };
+    if let Some(asked) = rules.asked.iter_mut().find(|it| it.answer.is_none()) {
+        asked.answer = Some(result.map(|list| list.decisions.into_iter().next()));
+    }
+    next_rule(state)
+}
+
+/// Asks the next of the rules.
+fn next_rule(state: &mut State) -> Vec<Effect> {
+    let Some(open) = &mut state.detail else { return Vec::new() };
+    open.touch();
+    let trace = open.id;
+    let asked = open.scores.rules.as_ref().map(|rules| rules.asked.as_slice()).unwrap_or_default();
+    let Some(rule) = asked.iter().find(|it| it.answer.is_none()).map(|it| it.rule) else {
+        return Vec::new();
+    };
+    let request = state.request(Purpose::TraceDecision(trace));
+    vec![Effect::LoadDecisions { request, rule, trace: Some(trace) }]
 }
 
 /// The clock moved on: evaluations in sight that are not finished are asked for again.
@@ -89,6 +172,7 @@ pub(super) fn reload(state: &mut State) -> Vec<Effect> {
 pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     let size = state.size;
     match action {
+        Action::Why => return why(state),
         Action::NextTrace => return neighbour(state, true),
         Action::PreviousTrace => return neighbour(state, false),
         Action::Refresh => {

@@ -117,8 +117,11 @@ pub(super) fn began(state: &mut State) -> Vec<Effect> {
     let opened = state.detail.as_ref().filter(|_| state.screen == 1).map(|open| open.id);
     match (state.screen, opened) {
         (EVALS, _) => look(state),
-        (_, Some(_)) => detail::load_evals(state),
-        _ => Vec::new(),
+        (_, Some(_)) => detail::show_evals(state),
+        _ => {
+            state.tell("the evaluation was asked for; g e shows it");
+            Vec::new()
+        }
     }
 }
 
@@ -138,6 +141,10 @@ pub(super) fn fill(state: &mut State, purpose: &Purpose, reply: Reply) -> Vec<Ef
         (Purpose::RuleSample(id), Reply::Evaluations(page)) => {
             state.evals.rules.samples.insert(*id, Sample::of(&page, state.now));
             return rules::sample(state);
+        }
+        (Purpose::TraceRules(id), Reply::Rules(list)) => return detail::fill_rules(state, *id, Ok(list)),
+        (Purpose::TraceDecision(id), Reply::Decisions(list)) => {
+            return detail::fill_decision(state, *id, Ok(list));
         }
         (Purpose::Decisions(_), Reply::Decisions(list)) => rules::decided(state, Ok(list)),
         (Purpose::Rules, Reply::Rules(list)) => {
@@ -194,6 +201,8 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
             state.evals.baselines.insert(*id, None);
         }
         Purpose::TraceEvals(id) => detail::fill_evals(state, *id, Err(error)),
+        Purpose::TraceRules(id) => return detail::fill_rules(state, *id, Err(error)),
+        Purpose::TraceDecision(id) => return detail::fill_decision(state, *id, Err(error)),
         Purpose::Rules => {
             let rules = &mut state.evals.rules;
             let new = rules.list.error.as_ref().is_none_or(|known| known.message != error.message);
@@ -227,6 +236,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     let last = state.evals.rows.len().saturating_sub(1);
     if let Some(to) = travel::to(action, state.evals.selected, last, page) {
         state.evals.selected = to;
+        state.evals.wanted = None;
         if to == 0 && state.evals.newer {
             return look(state);
         }

@@ -77,6 +77,8 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         | Purpose::EvalsSeen
         | Purpose::Baseline(_)
         | Purpose::TraceEvals(_)
+        | Purpose::TraceRules(_)
+        | Purpose::TraceDecision(_)
         | Purpose::Rules
         | Purpose::RuleSample(_)
         | Purpose::Decisions(_)

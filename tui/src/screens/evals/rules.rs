@@ -1,11 +1,12 @@
 //! The rules, and the selected one: its settings, what it decided, or what a test brought.
 
-use api::eval_rule::{Decision, EvalRule, RuleDecision, RuleTest};
+use api::eval_rule::{EvalRule, RuleDecision, RuleTest};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{key, look, rule, score};
 use crate::{
     chart::spark_to,
+    content::scores::tone_of,
     evals::{HOURS, Part, Sample, Side, Standing},
     format::{clock, moment, money, short_id},
     keymap::{Action, Scope},
@@ -325,12 +326,7 @@ fn selected(state: &State, it: &EvalRule) -> String {
 }
 
 fn decision(state: &State, it: &RuleDecision, named: bool, cols: usize) -> Vec<Pieces> {
-    let tone = match it.decision {
-        Decision::Queued => Tone::Good,
-        Decision::Quota | Decision::Paused => Tone::Bad,
-        Decision::NotReady | Decision::Disabled => Tone::Warn,
-        Decision::Filtered | Decision::SampledOut | Decision::Duplicate => Tone::Plain,
-    };
+    let tone = tone_of(it.decision);
     let at = it.decided_at.map(|at| format!("  {}", clock(state.zone, at, state.now)));
     let trace = if named { format!("  {}", short_id(it.trace_id)) } else { String::new() };
     let evaluation = it.evaluation_id.map(|id| format!("  evaluation {}", short_id(id)));
