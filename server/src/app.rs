@@ -16,6 +16,7 @@ use crate::{
     error::Result,
     http::{cursor::Cursors, routes},
     ingest::writer::Writer,
+    judging::Judge,
     known::Known,
     limits::{Limits, LocalBuckets},
     metrics::ask::Asking,
@@ -47,6 +48,8 @@ pub struct App {
     pub egress: Egress,
     /// Asks for vectors of spans and questions.
     pub embedder: Embedder,
+    /// Asks judge models for verdicts.
+    pub judge: Judge,
     /// Finds spans by their vectors.
     pub search: Search,
     /// What the server tells about itself.
@@ -102,6 +105,15 @@ impl App {
             Arc::clone(&clock),
             Arc::clone(&telemetry),
         )?;
+        let judge = Judge::new(
+            &config.judge,
+            &config.embedding,
+            egress.clone(),
+            Arc::clone(&known),
+            Arc::clone(&sealer),
+            Arc::clone(&clock),
+            Arc::clone(&telemetry),
+        )?;
         let app = Arc::new(Self {
             sessions,
             telemetry,
@@ -109,6 +121,7 @@ impl App {
             sealer,
             egress,
             embedder,
+            judge,
             limits: Limits::new(db.clone()),
             addresses: LocalBuckets::new(config.unauthenticated_per_minute),
             refusals: LocalBuckets::new(audit::REFUSALS),

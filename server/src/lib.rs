@@ -18,6 +18,7 @@ pub mod housekeeping;
 pub mod http;
 pub mod ingest;
 mod jobs;
+pub mod judging;
 pub mod known;
 pub mod limits;
 pub mod long_trace;

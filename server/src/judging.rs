@@ -1,0 +1,287 @@
+//! Judge models: whose key and which model, and asking them for a verdict.
+//!
+//! Who may be asked follows from plan, credentials and settings (`which`). What is asked and how an
+//! answer is read is `evaluators::judge`; one request is [`crate::providers::judge`]. In between
+//! (`conversation`) the form is found in which a server takes the question, an answer that can't be
+//! read is asked for once more, and all that is spent is added up. A provider that fails is left alone
+//! for a while ([`Rests`]), and only so many wait for one at a time ([`Turns`]). Trying again later is
+//! the caller's, which has a durable queue for it.
+
+mod conversation;
+mod outcome;
+mod ways;
+mod which;
+
+use std::{sync::Arc, time::Duration};
+
+use api::{Plan, credential::Provider, eval::ModelTier};
+use entities::provider_credential;
+use evaluators::judge::{Ask, Prefers};
+use uuid::Uuid;
+
+pub use self::{
+    outcome::{JudgeFailure, Judged, Kind, Spent},
+    which::Nobody,
+};
+use self::{
+    ways::Ways,
+    which::{Which, which},
+};
+use crate::{
+    access::seal::Sealer,
+    clock::Clock,
+    config::{EmbeddingSettings, JudgeSettings},
+    error::Result,
+    ingest::prices::PriceBook,
+    known::Known,
+    providers::{
+        Egress,
+        judge::{Endpoint, Failure, JudgeClient},
+        rest::{Pause, Resting, Rests},
+        turns::Turns,
+    },
+    store::sealed::PROVIDER_KEY,
+    telemetry::Telemetry,
+};
+
+/// Failures in a row after which a provider is left alone.
+const BORNE: u32 = 2;
+/// How long one is left alone whose key, account or model somebody has to mend.
+const DENIED: Duration = Duration::from_secs(60);
+/// Callers of a process that wait for a tenant's provider at the same time.
+const TURNS_OWN: usize = 8;
+/// The same for the platform's, which judges for many tenants.
+const TURNS_PLATFORM: usize = 32;
+/// When to come back if there is no turn.
+const NEXT_TURN: Duration = Duration::from_secs(1);
+
+/// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// The operator's.
+    Platform(Provider),
+    /// The tenant, and when its credential last changed, microseconds: a changed one is another one.
+    Tenant(Uuid, Provider, i64),
+}
+
+/// Who is left alone: a provider, or one model of it.
+type Place = (Who, Option<String>);
+
+/// Who judges for a tenant.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    who: Who,
+    endpoint: Endpoint,
+    prices: Arc<PriceBook>,
+}
+
+impl Chosen {
+    /// The model that is asked.
+    pub fn model(&self) -> &str {
+        &self.endpoint.model
+    }
+
+    /// Whose provider it is.
+    pub fn who(&self) -> Who {
+        self.who
+    }
+
+    /// What to do when it does not work.
+    fn remedy(&self) -> String {
+        match self.who {
+            Who::Tenant(_, provider, _) => format!(
+                "an owner stores a working key, address or model with PUT /v1/provider-credentials/{provider}"
+            ),
+            Who::Platform(provider) => format!(
+                "whoever operates this server has to look at its settings LOUPE_JUDGE_{}_…",
+                provider.as_str().to_uppercase()
+            ),
+        }
+    }
+}
+
+/// Says who judges, and asks them.
+pub struct Judge {
+    client: JudgeClient,
+    settings: JudgeSettings,
+    /// Addresses that the operator chose, wherever they lead.
+    operators: Vec<String>,
+    known: Arc<Known>,
+    sealer: Arc<Sealer>,
+    clock: Arc<dyn Clock>,
+    telemetry: Arc<Telemetry>,
+    rests: Rests<Place>,
+    turns: Turns<Who>,
+    ways: Ways,
+}
+
+impl Judge {
+    /// One that knows the platform's providers from these settings.
+    ///
+    /// # Errors
+    /// When there can be no client.
+    pub fn new(
+        settings: &JudgeSettings,
+        embedding: &EmbeddingSettings,
+        egress: Egress,
+        known: Arc<Known>,
+        sealer: Arc<Sealer>,
+        clock: Arc<dyn Clock>,
+        telemetry: Arc<Telemetry>,
+    ) -> anyhow::Result<Self> {
+        let addresses = [Provider::OpenAi, Provider::Anthropic].map(|it| settings.base_url(it));
+        let operators = addresses.into_iter().chain([embedding.base_url()]).flatten();
+        Ok(Self {
+            client: JudgeClient::new(egress)?,
+            operators: operators.map(str::to_owned).collect(),
+            settings: settings.clone(),
+            known,
+            sealer,
+            clock,
+            telemetry,
+            rests: Rests::new(BORNE),
+            turns: Turns::default(),
+            ways: Ways::default(),
+        })
+    }
+
+    /// Who judges for a tenant on this plan, with the provider that the evaluator prefers if that is
+    /// there; or why nobody does.
+    ///
+    /// # Errors
+    /// When the database fails, or a key can't be opened.
+    pub async fn choose(
+        &self,
+        tenant: Uuid,
+        plan: Plan,
+        prefers: Option<Prefers>,
+        tier: ModelTier,
+    ) -> Result<std::result::Result<Chosen, Nobody>> {
+        let credentials = self.known.credentials(tenant).await?;
+        let (who, endpoint) = match which(plan, &credentials, &self.settings, prefers, tier) {
+            Err(nobody) => return Ok(Err(nobody)),
+            Ok(Which::Platform(provider, model)) => (Who::Platform(provider), self.platform(provider, model)),
+            Ok(Which::Own(row, provider, model)) => {
+                (Who::Tenant(tenant, provider, row.updated_at), self.own(row, provider, model)?)
+            }
+        };
+        let prices = self.known.price_book(tenant).await?;
+        Ok(Ok(Chosen { who, endpoint, prices }))
+    }
+
+    /// Asks for a verdict. This takes up to twice the time that a judge may take to answer.
+    ///
+    /// # Errors
+    /// When there is none, with what to do about it.
+    pub async fn ask(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
+        let asked = self.admitted(chosen, ask).await;
+        let (outcome, spent) = match &asked {
+            Ok(judged) => ("ok", judged.spent),
+            Err(failure) => (failure.kind.word(), failure.spent),
+        };
+        self.telemetry.judge.asked(outcome, spent.prompt_tokens, spent.completion_tokens);
+        asked
+    }
+
+    fn platform(&self, provider: Provider, model: &str) -> Endpoint {
+        Endpoint {
+            provider,
+            base_url: self.settings.base_url(provider).map(str::to_owned),
+            key: self.settings.key(provider).unwrap_or_default().to_owned(),
+            model: model.to_owned(),
+            guarded: false,
+        }
+    }
+
+    fn own(&self, row: &provider_credential::Model, provider: Provider, model: &str) -> Result<Endpoint> {
+        let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
+        // The first start gives a tenant the operator's providers, wherever they are.
+        let is_operators = row.base_url.as_ref().is_some_and(|it| self.operators.contains(it));
+        let (base_url, guarded) = (row.base_url.clone(), !is_operators);
+        Ok(Endpoint { provider, base_url, key, model: model.to_owned(), guarded })
+    }
+
+    /// Asks, if the provider is not to be left alone and there is a turn.
+    async fn admitted(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
+        let model = Some(chosen.endpoint.model.clone());
+        let (provider, model) = ((chosen.who, None), (chosen.who, model));
+        let most = match chosen.who {
+            Who::Platform(_) => TURNS_PLATFORM,
+            Who::Tenant(..) => TURNS_OWN,
+        };
+        let Some(_turn) = self.turns.take(&chosen.who, most) else {
+            let message = format!("others wait for the judge {} already", chosen.model());
+            let retry_after = Some(NEXT_TURN);
+            return Err(JudgeFailure { kind: Kind::Waiting, message, retry_after, spent: Spent::default() });
+        };
+        let (now, patience) = (self.clock.now(), self.settings.timeout());
+        for place in [&model, &provider] {
+            self.rests.admit(place, now, patience).map_err(|it| resting(chosen, &it, now))?;
+        }
+        let (mut spent, asked) = self.converse(chosen, ask).await;
+        let now = self.clock.now();
+        let failure = match asked {
+            Ok(verdict) => {
+                self.is_well(chosen, &provider, &model);
+                return Ok(Judged { verdict, model: chosen.endpoint.model.clone(), spent });
+            }
+            Err(failure) => failure,
+        };
+        let rest = match &failure {
+            Failure::Denied { only_model, .. } => {
+                Some((if *only_model { model } else { provider }, Pause::Fixed(DENIED)))
+            }
+            Failure::Passing { after, .. } => Some((provider, Pause::Growing(*after))),
+            // It answers, though not what it should.
+            Failure::Refused(_) | Failure::Form { .. } | Failure::Unusable(_) => {
+                self.is_well(chosen, &provider, &model);
+                None
+            }
+        };
+        let why = failure.to_string();
+        let until = rest.and_then(|(place, pause)| self.rests.failed(place, pause, &why, now));
+        if let Some((_, true)) = until {
+            tracing::warn!(who = ?chosen.who, model = chosen.model(), why, "a judge fails; it is left alone for a while");
+        }
+        let kind = Kind::from(&failure);
+        let retry_after = match (&failure, until) {
+            (Failure::Passing { .. }, Some((until, _))) => Some(between(now, until)),
+            (Failure::Passing { after, .. }, None) => *after,
+            _ => None,
+        };
+        let message = told(chosen, kind, &why);
+        Err(JudgeFailure { kind, message, retry_after, spent: std::mem::take(&mut spent) })
+    }
+
+    fn is_well(&self, chosen: &Chosen, provider: &Place, model: &Place) {
+        let recovered = [provider, model].map(|it| self.rests.recovered(it));
+        if recovered.contains(&true) {
+            tracing::info!(who = ?chosen.who, model = chosen.model(), "a judge works again");
+        }
+    }
+}
+
+/// What happened, and what to do about it.
+fn told(chosen: &Chosen, kind: Kind, why: &str) -> String {
+    let model = chosen.model();
+    match kind {
+        Kind::Broken => format!("the judge {model} can't be asked: {why}; {}", chosen.remedy()),
+        Kind::Refused => format!("the judge {model} did not take this trace: {why}"),
+        Kind::Unreadable => format!("the judge {model} gave no verdict: {why}"),
+        Kind::Waiting | Kind::Later => format!("the judge {model} did not answer: {why}"),
+    }
+}
+
+/// That a provider is left alone.
+fn resting(chosen: &Chosen, resting: &Resting, now: i64) -> JudgeFailure {
+    let (kind, spent) = match resting.pause {
+        Pause::Fixed(_) => (Kind::Broken, Spent::default()),
+        Pause::Growing(_) => (Kind::Waiting, Spent::default()),
+    };
+    let message = told(chosen, kind, &resting.why);
+    JudgeFailure { kind, message, retry_after: Some(between(now, resting.until)), spent }
+}
+
+fn between(now: i64, until: i64) -> Duration {
+    Duration::from_micros(u64::try_from(until.saturating_sub(now)).unwrap_or_default())
+}

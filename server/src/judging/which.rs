@@ -1,0 +1,185 @@
+//! Whose key judges, and which model. Pure.
+
+use api::{Plan, credential::Provider, eval::ModelTier};
+use entities::provider_credential;
+use evaluators::judge::Prefers;
+
+use crate::config::JudgeSettings;
+
+/// Who judges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Which<'a> {
+    /// The tenant's own provider, with this model.
+    Own(&'a provider_credential::Model, Provider, &'a str),
+    /// The platform's, with this model.
+    Platform(Provider, &'a str),
+}
+
+/// Why nobody judges. It says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Nobody {
+    /// From Team on, only the tenant's own provider is asked, and there is none.
+    #[error(
+        "no credential of a judge is stored: an owner stores one with PUT /v1/provider-credentials/openai or anthropic, or openai_compatible with judge_model_cheap or judge_model_premium"
+    )]
+    CredentialsMissing,
+    /// Below Team, only the platform's is asked, and there is none.
+    #[error(
+        "no judge is configured: whoever operates this server sets LOUPE_JUDGE_OPENAI_API_KEY or LOUPE_JUDGE_ANTHROPIC_API_KEY; evaluators of type rule need none"
+    )]
+    NotConfigured,
+}
+
+/// Who judges on a plan with these credentials.
+///
+/// Below Team the platform's key and nothing else; from Team on the tenant's own and nothing else. The
+/// provider that the evaluator prefers comes first, then the other, then `openai_compatible`. A
+/// credential that names a model for embedding and none for judging was stored for that: it judges
+/// when there is no other.
+///
+/// # Errors
+/// Which of the two is missing.
+pub fn which<'a>(
+    plan: Plan,
+    credentials: &'a [provider_credential::Model],
+    settings: &'a JudgeSettings,
+    prefers: Option<Prefers>,
+    tier: ModelTier,
+) -> Result<Which<'a>, Nobody> {
+    let order = match prefers.unwrap_or(Prefers::OpenAi) {
+        Prefers::OpenAi => [Provider::OpenAi, Provider::Anthropic, Provider::OpenAiCompatible],
+        Prefers::Anthropic => [Provider::Anthropic, Provider::OpenAi, Provider::OpenAiCompatible],
+    };
+    if plan < Plan::Team {
+        let platform = |provider: Provider| {
+            let model = settings.model(provider, tier).filter(|_| settings.is_set(provider))?;
+            Some(Which::Platform(provider, model))
+        };
+        return order.into_iter().find_map(platform).ok_or(Nobody::NotConfigured);
+    }
+    let own = |provider: Provider, for_judging: bool| {
+        let row = credentials.iter().find(|it| it.provider == provider.as_str())?;
+        let is_meant = named(row, tier).is_some() || row.embedding_model.is_none();
+        let model = named(row, tier).or_else(|| settings.model(provider, tier))?;
+        (is_meant == for_judging).then_some(Which::Own(row, provider, model))
+    };
+    let meant = order.into_iter().find_map(|it| own(it, true));
+    meant.or_else(|| order.into_iter().find_map(|it| own(it, false))).ok_or(Nobody::CredentialsMissing)
+}
+
+/// The model that a credential names: of this tier, else of the other.
+fn named(row: &provider_credential::Model, tier: ModelTier) -> Option<&str> {
+    let (first, second) = match tier {
+        ModelTier::Cheap => (&row.judge_model_cheap, &row.judge_model_premium),
+        ModelTier::Premium => (&row.judge_model_premium, &row.judge_model_cheap),
+    };
+    first.as_deref().or(second.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn row(provider: Provider, cheap: Option<&str>, premium: Option<&str>) -> provider_credential::Model {
+        provider_credential::Model {
+            tenant_id: Uuid::nil(),
+            provider: provider.as_str().to_owned(),
+            sealed_key: Vec::new(),
+            hint: String::new(),
+            base_url: None,
+            judge_model_cheap: cheap.map(str::to_owned),
+            judge_model_premium: premium.map(str::to_owned),
+            embedding_model: None,
+            created_at: 0,
+            updated_at: 0,
+        }
+    }
+
+    fn settings(openai: bool, anthropic: bool) -> JudgeSettings {
+        JudgeSettings {
+            judge_openai_api_key: openai.then(|| "k".to_owned()),
+            judge_anthropic_api_key: anthropic.then(|| "k".to_owned()),
+            judge_openai_cheap_model: Some("o-cheap".to_owned()),
+            judge_openai_premium_model: Some("o-premium".to_owned()),
+            judge_anthropic_cheap_model: Some("a-cheap".to_owned()),
+            judge_anthropic_premium_model: Some("a-premium".to_owned()),
+            ..JudgeSettings::default()
+        }
+    }
+
+    fn word(
+        plan: Plan,
+        rows: &[provider_credential::Model],
+        settings: &JudgeSettings,
+        prefers: Prefers,
+        tier: ModelTier,
+    ) -> String {
+        match which(plan, rows, settings, Some(prefers), tier) {
+            Ok(Which::Own(_, provider, model)) => format!("own {provider} {model}"),
+            Ok(Which::Platform(provider, model)) => format!("platform {provider} {model}"),
+            Err(Nobody::CredentialsMissing) => "missing".to_owned(),
+            Err(Nobody::NotConfigured) => "none".to_owned(),
+        }
+    }
+
+    #[test]
+    fn on_every_plan() {
+        let rows = [row(Provider::Anthropic, Some("mine"), None)];
+        for (plan, neither, platform, own, both) in [
+            (Plan::Starter, "none", "platform openai o-cheap", "none", "platform openai o-cheap"),
+            (Plan::Pro, "none", "platform openai o-cheap", "none", "platform openai o-cheap"),
+            (Plan::Team, "missing", "missing", "own anthropic mine", "own anthropic mine"),
+            (Plan::Business, "missing", "missing", "own anthropic mine", "own anthropic mine"),
+            (Plan::Enterprise, "missing", "missing", "own anthropic mine", "own anthropic mine"),
+        ] {
+            let of = |rows, settings| word(plan, rows, &settings, Prefers::OpenAi, ModelTier::Cheap);
+            assert_eq!(of(&[], settings(false, false)), neither, "{plan}");
+            assert_eq!(of(&[], settings(true, false)), platform, "{plan}");
+            assert_eq!(of(&rows, settings(false, false)), own, "{plan}");
+            assert_eq!(of(&rows, settings(true, true)), both, "{plan}");
+        }
+    }
+
+    #[test]
+    fn the_preferred_one_first() {
+        use ModelTier::{Cheap, Premium};
+        let platform = |openai, anthropic, prefers, tier| {
+            word(Plan::Pro, &[], &settings(openai, anthropic), prefers, tier)
+        };
+        assert_eq!(platform(true, true, Prefers::Anthropic, Premium), "platform anthropic a-premium");
+        assert_eq!(platform(true, true, Prefers::OpenAi, Premium), "platform openai o-premium");
+        assert_eq!(platform(true, false, Prefers::Anthropic, Cheap), "platform openai o-cheap");
+        assert_eq!(platform(false, true, Prefers::OpenAi, Cheap), "platform anthropic a-cheap");
+        let own = |rows: &[_], prefers, tier| word(Plan::Team, rows, &settings(true, true), prefers, tier);
+        let compatible = row(Provider::OpenAiCompatible, Some("c"), Some("p"));
+        let all =
+            [compatible.clone(), row(Provider::OpenAi, None, None), row(Provider::Anthropic, None, None)];
+        assert_eq!(own(&all, Prefers::Anthropic, Cheap), "own anthropic a-cheap");
+        assert_eq!(own(&all, Prefers::OpenAi, Premium), "own openai o-premium");
+        assert_eq!(own(&all[..1], Prefers::Anthropic, Premium), "own openai_compatible p");
+        assert_eq!(own(&all[..2], Prefers::Anthropic, Cheap), "own openai o-cheap");
+    }
+
+    #[test]
+    fn models_that_are_not_named() {
+        use ModelTier::{Cheap, Premium};
+        let own = |rows: &[_], tier| word(Plan::Team, rows, &settings(false, false), Prefers::OpenAi, tier);
+        // The other tier's, before the usual one; a compatible server has no usual one.
+        assert_eq!(own(&[row(Provider::OpenAi, Some("c"), None)], Premium), "own openai c");
+        assert_eq!(
+            own(&[row(Provider::OpenAiCompatible, None, Some("p"))], Cheap),
+            "own openai_compatible p"
+        );
+        let mut embeds = row(Provider::OpenAiCompatible, None, None);
+        embeds.embedding_model = Some("e".to_owned());
+        assert_eq!(own(&[embeds], Cheap), "missing");
+        // What was stored for embedding judges last.
+        let mut embeds = row(Provider::OpenAi, None, None);
+        embeds.embedding_model = Some("e".to_owned());
+        assert_eq!(own(&[embeds.clone()], Cheap), "own openai o-cheap");
+        let rows = [embeds, row(Provider::OpenAiCompatible, Some("c"), None)];
+        assert_eq!(own(&rows, Cheap), "own openai_compatible c");
+    }
+}

@@ -1,0 +1,85 @@
+//! What the operator configures works: the first tenant gets it as its own.
+
+use sea_orm::EntityTrait;
+use server::{
+    config::{EmbeddingSettings, JudgeSettings},
+    first_start,
+};
+
+use super::*;
+
+/// Does the first start again on an empty database; answers its tenant and its credentials.
+async fn first_start(
+    app: &TestApp,
+    embedding: &EmbeddingSettings,
+    judge: &JudgeSettings,
+) -> (uuid::Uuid, Value) {
+    let db = &app.app.db;
+    let now = server::clock::Clock::now(app.clock.as_ref());
+    entities::api_key::Entity::delete_many().exec(&db.write).await.unwrap();
+    entities::project::Entity::delete_many().exec(&db.write).await.unwrap();
+    entities::provider_credential::Entity::delete_many().exec(&db.write).await.unwrap();
+    entities::tenant::Entity::delete_many().exec(&db.write).await.unwrap();
+    entities::setting::Entity::delete_many().exec(&db.write).await.unwrap();
+    let made = first_start::run(db, None, embedding, judge, &app.app.sealer, now).await.unwrap().unwrap();
+    let owner = app.session_of(made.tenant_id, Role::Owner);
+    let list = owner.get("/v1/provider-credentials").await.ok()["provider_credentials"].clone();
+    (made.tenant_id, list)
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn shown(list: &Value) -> Vec<String> {
+    let text = |it: &Value| it.as_str().unwrap_or("-").to_owned();
+    let fields = ["provider", "api_key_last4", "base_url", "judge_model_cheap", "embedding_model"];
+    list.as_array().unwrap().iter().map(|row| fields.map(|it| text(&row[it])).join(" ")).collect()
+}
+
+on_both! {
+    /// The operator's address is private, and nobody opened it.
+    async fn the_operators_judge_is_the_first_tenants(on: On) {
+        let scene = Scene::on(on, Plan::Enterprise, &[]).await;
+        let judge = JudgeSettings {
+            judge_openai_api_key: some(PLATFORM_KEY),
+            judge_openai_base_url: Some(scene.platform.url()),
+            judge_openai_cheap_model: some("local"),
+            judge_anthropic_api_key: some("sk-of-the-other"),
+            ..JudgeSettings::default()
+        };
+        let (tenant, list) = first_start(&scene.app, &EmbeddingSettings::default(), &judge).await;
+        let expected = ["anthropic ther - - -", &format!("openai form {} local -", scene.platform.url())];
+        assert_eq!(shown(&list), expected);
+        let judge = &scene.app.app.judge;
+        let chosen = judge.choose(tenant, Plan::Enterprise, None, ModelTier::Cheap).await.unwrap().unwrap();
+        assert_eq!(judge.ask(&chosen, &question()).await.unwrap().model, "local");
+        assert_eq!(scene.platform.asked()[0].key, PLATFORM_KEY);
+        scene.stop().await;
+    }
+
+    /// One credential a provider, also where the same provider embeds.
+    async fn embedding_and_judging(on: On) {
+        let app = TestApp::on(on).await;
+        let judge = JudgeSettings { judge_openai_api_key: some("sk-key-that-judges"), ..JudgeSettings::default() };
+        let embedding = |key: &str, base_url: Option<&str>| EmbeddingSettings {
+            embedding_api_key: some(key),
+            embedding_base_url: base_url.map(str::to_owned),
+            embedding_model: some("e"),
+        };
+        for (embedding, expected) in [
+            (embedding("sk-key-that-judges", None), vec!["openai dges - - e"]),
+            (
+                embedding("sk-key-that-embeds", None),
+                vec!["openai dges - - -", "openai_compatible beds https://api.openai.com/v1 - e"],
+            ),
+            (
+                embedding("sk-key-that-judges", Some("https://x.example/v1/")),
+                vec!["openai dges - - -", "openai_compatible dges https://x.example/v1 - e"],
+            ),
+        ] {
+            assert_eq!(shown(&first_start(&app, &embedding, &judge).await.1), expected);
+        }
+        app.stop().await;
+    }
+}

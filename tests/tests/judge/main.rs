@@ -1,0 +1,141 @@
+//! Asking judges: in which form, whose key, and what becomes of one that fails.
+//!
+//! Providers are real servers on the loopback address, opened as an operator would.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "providers run beside the test")]
+
+mod failures;
+mod first_start;
+mod ladder;
+mod limits;
+mod provider;
+mod unreadable;
+mod whose;
+
+use std::sync::Arc;
+
+use api::{Plan, Role, eval::ModelTier};
+use evaluators::judge::{Ask, Prefers, Scale};
+use provider::{Mood, Provider};
+use serde_json::{Value, json};
+use server::judging::{Chosen, JudgeFailure, Judged, Kind, Nobody};
+use tests::{On, Reply, TestApp};
+
+/// Runs each test on SQLite and on PostgreSQL.
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($on:ident: On) $body:block)+) => {
+        $(
+            $(#[$meta])*
+            mod $name {
+                #[allow(unused_imports, reason = "a test needs some of what its file imports")]
+                use super::*;
+
+                async fn test($on: On) $body
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn sqlite() {
+                    test(On::Sqlite).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn postgres() {
+                    test(On::Postgres).await;
+                }
+            }
+        )+
+    };
+}
+pub(crate) use on_both;
+
+/// A key that must turn up nowhere but at its provider.
+const KEY: &str = "sk-canary-of-the-tenant";
+/// The platform's.
+const PLATFORM_KEY: &str = "sk-canary-of-the-platform";
+
+/// A server, the platform's provider and a tenant's.
+struct Scene {
+    app: TestApp,
+    platform: Provider,
+    own: Provider,
+}
+
+impl Scene {
+    /// With a tenant on this plan that has no credential, and a platform's provider at OpenAI's.
+    async fn on(database: On, plan: Plan, more: &[&str]) -> Self {
+        let (platform, own) = (Provider::start().await, Provider::start().await);
+        let (url, own_address) = (platform.url(), own.address.to_string());
+        let flags = [
+            "--judge-openai-api-key",
+            PLATFORM_KEY,
+            "--judge-openai-base-url",
+            &url,
+            "--judge-openai-cheap-model",
+            "platform-cheap",
+            "--judge-openai-premium-model",
+            "platform-premium",
+            "--egress-allow-cidrs",
+            &own_address,
+        ];
+        let app = TestApp::with(database, plan, &[&flags, more].concat()).await;
+        Self { app, platform, own }
+    }
+
+    /// With a tenant on the plan Team whose own provider, of this kind, judges.
+    async fn own(provider: &str) -> Self {
+        Self::own_with(provider, &[]).await
+    }
+
+    /// The same with these settings.
+    async fn own_with(provider: &str, flags: &[&str]) -> Self {
+        let scene = Self::on(On::Sqlite, Plan::Team, flags).await;
+        scene.store_credential(provider, json!({})).await.ok();
+        scene
+    }
+
+    /// Stores the tenant's own provider, with these fields changed.
+    async fn store_credential(&self, provider: &str, changes: Value) -> Reply {
+        let mut body = json!({"api_key": KEY, "base_url": self.own.url(), "judge_model_cheap": "gpt-4o"});
+        body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        self.app.session(Role::Owner).put(&format!("/v1/provider-credentials/{provider}"), &body).await
+    }
+
+    /// Who judges.
+    async fn choose(&self, plan: Plan, prefers: Prefers, tier: ModelTier) -> Result<Chosen, Nobody> {
+        self.app.app.judge.choose(self.app.tenant, plan, Some(prefers), tier).await.unwrap()
+    }
+
+    /// Who judges for the plan Team.
+    async fn chosen(&self) -> Chosen {
+        self.choose(Plan::Team, Prefers::OpenAi, ModelTier::Cheap).await.unwrap()
+    }
+
+    /// Asks the tenant's own provider for a verdict.
+    async fn ask(&self) -> Result<Judged, JudgeFailure> {
+        let asked = self.app.app.judge.ask(&self.chosen().await, &question()).await;
+        if let Err(failure) = &asked {
+            let told = format!("{failure:?}");
+            assert!(!told.contains("canary"), "{told}");
+        }
+        asked
+    }
+
+    /// Asks, and is told that there is no verdict.
+    async fn fails(&self) -> JudgeFailure {
+        self.ask().await.unwrap_err()
+    }
+
+    async fn stop(self) {
+        self.app.stop().await;
+    }
+}
+
+/// A question with an answer from 0 to 1.
+fn question() -> Ask {
+    Ask {
+        system: "Judge. Answer with one JSON object.".to_owned(),
+        user: "What is judged.".to_owned(),
+        schema: Scale::UNIT.schema(),
+        scale: Scale::UNIT,
+    }
+}

@@ -1,0 +1,59 @@
+//! Whose key judges, on each plan.
+
+use super::*;
+
+on_both! {
+    async fn on_every_plan(on: On) {
+        let scene = Scene::on(on, Plan::Team, &[]).await;
+        let who = async |plan| {
+            let chosen = scene.choose(plan, Prefers::OpenAi, ModelTier::Cheap).await;
+            chosen.map(|it| it.model().to_owned())
+        };
+        let platform = Ok("platform-cheap".to_owned());
+        for plan in [Plan::Starter, Plan::Pro] {
+            assert_eq!(who(plan).await, platform, "{plan}");
+        }
+        for plan in [Plan::Team, Plan::Business, Plan::Enterprise] {
+            assert_eq!(who(plan).await, Err(Nobody::CredentialsMissing), "{plan}");
+        }
+        scene.store_credential("openai_compatible", json!({"judge_model_cheap": "own-model"})).await.ok();
+        for plan in [Plan::Starter, Plan::Pro] {
+            assert_eq!(who(plan).await, platform, "{plan}");
+        }
+        for plan in [Plan::Team, Plan::Business, Plan::Enterprise] {
+            assert_eq!(who(plan).await, Ok("own-model".to_owned()), "{plan}");
+        }
+        // Each is asked with its own key.
+        let chosen = scene.choose(Plan::Starter, Prefers::Anthropic, ModelTier::Premium).await.unwrap();
+        let judged = scene.app.app.judge.ask(&chosen, &question()).await.unwrap();
+        assert_eq!((judged.model.as_str(), judged.spent.cost), ("platform-premium", None));
+        scene.ask().await.unwrap();
+        let (platform, own) = (scene.platform.asked(), scene.own.asked());
+        assert_eq!((platform.len(), own.len()), (1, 1));
+        assert_eq!((platform[0].key.as_str(), own[0].key.as_str()), (PLATFORM_KEY, KEY));
+        scene.stop().await;
+    }
+
+    async fn without_a_platform(on: On) {
+        let app = TestApp::with(on, Plan::Pro, &[]).await;
+        for plan in [Plan::Starter, Plan::Pro] {
+            let chosen = app.app.judge.choose(app.tenant, plan, None, ModelTier::Cheap).await.unwrap();
+            assert_eq!(chosen.unwrap_err(), Nobody::NotConfigured);
+        }
+        app.stop().await;
+    }
+}
+
+/// The platform's failures name the settings, and no credential of a tenant.
+#[tokio::test]
+async fn the_platforms_failures() {
+    let scene = Scene::on(On::Sqlite, Plan::Pro, &[]).await;
+    scene.platform.turn([Mood::Status(401, None, "no", "")]);
+    let chosen = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
+    let failure = scene.app.app.judge.ask(&chosen, &question()).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::Broken);
+    assert!(failure.message.contains("LOUPE_JUDGE_OPENAI_"), "{failure}");
+    assert!(!failure.message.contains("canary"), "{failure}");
+    assert!(!format!("{chosen:?}").contains("canary"));
+    scene.stop().await;
+}
