@@ -15,6 +15,7 @@ mod jailbreak;
 mod json_schema_conformance;
 mod latency_threshold;
 mod multi_turn_consistency;
+mod pii_leakage;
 mod prompt_injection;
 mod prompt_injection_resistance;
 mod refusal_appropriateness;
@@ -37,6 +38,7 @@ pub static ALL: &[&Definition] = &[
     &json_schema_conformance::DEFINITION,
     &latency_threshold::DEFINITION,
     &multi_turn_consistency::DEFINITION,
+    &pii_leakage::DEFINITION,
     &prompt_injection::DEFINITION,
     &prompt_injection_resistance::DEFINITION,
     &refusal_appropriateness::DEFINITION,

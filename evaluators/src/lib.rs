@@ -10,6 +10,7 @@ pub mod definition;
 mod described;
 mod form;
 pub mod judge;
+mod pii;
 mod schema;
 mod sentence;
 pub mod subject;

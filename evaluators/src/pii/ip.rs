@@ -1,0 +1,85 @@
+//! Addresses of the internet. Only public ones say anything of a person; versions look the same.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::{
+    Hit, Kind,
+    words::{Around, Label},
+};
+
+/// Whether this is an IPv4 address that says where somebody is.
+pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
+    let ip = Ipv4Addr::from(*octets);
+    let [a, b, c, d] = *octets;
+    let shared = a == 100 && (64..128).contains(&b);
+    let benchmark = a == 198 && (b == 18 || b == 19);
+    // Public resolvers, which everybody names.
+    let resolver = matches!(
+        octets,
+        [8, 8, 8, 8]
+            | [8, 8, 4, 4]
+            | [1, 1, 1, 1]
+            | [1, 0, 0, 1]
+            | [9, 9, 9, 9]
+            | [208, 67, 222, 222]
+            | [208, 67, 220, 220]
+    );
+    if ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_multicast()
+        || ip.is_broadcast()
+        || a == 0
+        || a >= 240
+        || shared
+        || benchmark
+        || resolver
+    {
+        return false;
+    }
+    if around.other() {
+        return false;
+    }
+    // Versions and numbers of sections are small; addresses seldom are in all four places.
+    let small = [a, b, c, d].iter().filter(|it| **it < 32).count();
+    small < 3 || around.says(Label::Ip)
+}
+
+/// Whether the address is one that RFC 5737 sets aside for documents.
+pub(super) fn is_documentation(octets: &[u8; 4]) -> bool {
+    Ipv4Addr::from(*octets).is_documentation()
+}
+
+/// IPv6 addresses.
+pub(super) fn find_v6(text: &str, hits: &mut Vec<Hit>) {
+    let bytes = text.as_bytes();
+    let part = |it: &u8| it.is_ascii_hexdigit() || *it == b':' || *it == b'.';
+    let mut free = 0;
+    for (at, _) in text.match_indices(':') {
+        if at < free {
+            continue;
+        }
+        // An address has at most 45 characters, and what is before the first colon at most 4.
+        let start = (at.saturating_sub(4).max(free)..at)
+            .find(|it| bytes[*it..at].iter().all(u8::is_ascii_hexdigit))
+            .unwrap_or(at);
+        let end = at + bytes[at..].iter().take(48).take_while(|it| part(it)).count();
+        if end - at < 4 || start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b':')
+        {
+            free = at + 1;
+            continue;
+        }
+        let trimmed = start + text.get(start..end).unwrap_or_default().trim_end_matches([':', '.']).len();
+        free = end;
+        let Some(ip) = text.get(start..trimmed).and_then(|it| it.parse::<Ipv6Addr>().ok()) else { continue };
+        if bytes.get(end).is_some_and(u8::is_ascii_alphanumeric) {
+            continue;
+        }
+        let segments = ip.segments();
+        // Global unicast.
+        if segments[0] & 0xE000 == 0x2000 {
+            let reserved = segments[0] == 0x2001 && segments[1] == 0x0DB8 || segments[0] == 0x3FFF;
+            hits.push(Hit { kind: Kind::IpAddress, what: "IPv6", start, end: trimmed, reserved });
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Numbers in groups: which of them are cards, national numbers, telephones or addresses.
+
+use super::{
+    Hit, Kind, card, ip, national,
+    national::Written,
+    phone, reserved,
+    words::{Label, Words},
+};
+
+/// Groups of one number, and of all that is written like one.
+const GROUPS: usize = 12;
+/// Digits of the longest number there is.
+const DIGITS: usize = 19;
+
+/// A run of digits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    /// First byte.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// What stands before: a blank, `-`, `.`, `/`, a bracket; 0 for the first.
+    pub before: u8,
+}
+
+impl Group {
+    pub(super) fn len(self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Groups that stand together, and what surrounds them.
+pub(super) struct Cluster<'a> {
+    /// The text.
+    pub bytes: &'a [u8],
+    /// At most [`GROUPS`].
+    pub groups: &'a [Group],
+    /// Whether `+` stands right before the first group.
+    pub plus: bool,
+}
+
+/// Finds numbers in one pass.
+pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(skipped) = bytes[at..].iter().position(u8::is_ascii_digit) {
+        let start = at + skipped;
+        let mut groups: Vec<Group> = Vec::new();
+        at = read(bytes, start, &mut groups);
+        // Shorter ones are years, prices and versions; an address has four groups.
+        let digits: usize = groups.iter().map(|it| it.len()).sum();
+        if digits < 4 || digits < 7 && groups.len() < 4 || begins_inside(bytes, start) {
+            continue;
+        }
+        let plus = start > 0 && bytes[start - 1] == b'+' || start > 1 && bytes[start - 2..start] == *b"+(";
+        judge(&Cluster { bytes, groups: &groups, plus }, words, hits);
+    }
+}
+
+/// Reads groups that begin here; returns the byte to go on from.
+fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
+    let mut at = start;
+    let mut before = 0;
+    loop {
+        let end = at + bytes[at..].iter().take_while(|it| it.is_ascii_digit()).count();
+        groups.push(Group { start: at, end, before });
+        if groups.len() == GROUPS {
+            return end;
+        }
+        // `) `, `)-` and ` (` are one separator.
+        let between = bytes[end..].iter().take(3).take_while(|it| b" -./()".contains(it)).count();
+        let sign = match &bytes[end..end + between] {
+            [sign] => *sign,
+            [b')', b' ' | b'-'] | [b')', b' ', b'-'] => b')',
+            [b' ', b'('] | [b'-', b'('] => b'(',
+            [b' ', b'-', b' '] => b'-',
+            _ => return end.max(start + 1),
+        };
+        let next = end + between;
+        if !bytes.get(next).is_some_and(u8::is_ascii_digit) {
+            return end.max(start + 1);
+        }
+        before = sign;
+        at = next;
+    }
+}
+
+/// Whether what begins here is the rest of a word, a decimal, an id or a path.
+fn begins_inside(bytes: &[u8], start: usize) -> bool {
+    let Some(before) = start.checked_sub(1) else { return false };
+    let further = before.checked_sub(1).map(|it| bytes[it]);
+    match bytes[before] {
+        b'-' | b'.' | b'/' | b',' | b':' | b'+' | b'=' => {
+            further.is_some_and(|it| it.is_ascii_digit())
+                || bytes[before] != b'='
+                    && bytes[before] != b':'
+                    && further.is_some_and(|it| it.is_ascii_alphanumeric())
+        }
+        b'_' | b'$' | b'#' | b'%' | b'\\' | b'~' | b'*' => true,
+        it => it.is_ascii_alphanumeric(),
+    }
+}
+
+/// Whether what ends here goes on as a word, a decimal or an id.
+fn ends_inside(bytes: &[u8], end: usize) -> bool {
+    let next = bytes.get(end + 1);
+    match bytes.get(end) {
+        Some(b'-' | b'_' | b'.' | b'@' | b'\\' | b'=') => next.is_some_and(u8::is_ascii_alphanumeric),
+        Some(b',') => next.is_some_and(u8::is_ascii_digit),
+        Some(b'%') => true,
+        Some(it) => it.is_ascii_alphanumeric(),
+        None => false,
+    }
+}
+
+fn judge(cluster: &Cluster, words: &Words, hits: &mut Vec<Hit>) {
+    let groups = cluster.groups;
+    let mut from = 0;
+    while from < groups.len() {
+        let found = (from == 0).then(|| international(cluster, words)).flatten().or_else(|| {
+            // Longer readings first: a card has an Aadhaar number's groups in it.
+            (from + 1..=groups.len())
+                .rev()
+                .find_map(|to| exact(cluster, from, to, words).map(|hit| (hit, to)))
+        });
+        let found = found.or_else(|| local(cluster, from, words));
+        match found {
+            Some((hit, to)) => {
+                hits.push(hit);
+                from = to;
+            }
+            None => from += 1,
+        }
+    }
+}
+
+/// The digits of some groups as numbers, if they are no more than [`DIGITS`].
+pub(super) fn digits(bytes: &[u8], groups: &[Group]) -> Option<Vec<u8>> {
+    let count: usize = groups.iter().map(|it| it.len()).sum();
+    (count <= DIGITS)
+        .then(|| groups.iter().flat_map(|it| &bytes[it.start..it.end]).map(|it| it - b'0').collect())
+}
+
+/// Whether these groups are all of a number: nothing of it stands before or behind.
+fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
+    let inner = cluster.groups.get(from + 1).filter(|_| to - from > 1).map(|it| it.before);
+    let apart = |sign: u8| sign == b' ' && inner.is_some_and(|it| it != b' ') || sign == b'(' || sign == b')';
+    let first = from == 0 || apart(cluster.groups[from].before);
+    let last = match cluster.groups.get(to) {
+        Some(next) => apart(next.before),
+        None => !ends_inside(cluster.bytes, cluster.groups[to - 1].end),
+    };
+    first && last
+}
+
+/// A card, a national number or an address of exactly these groups.
+fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit> {
+    let groups = &cluster.groups[from..to];
+    let count: usize = groups.iter().map(|it| it.len()).sum();
+    if !(4..=DIGITS).contains(&count) {
+        return None;
+    }
+    let (start, end) = (groups[0].start, groups[groups.len() - 1].end);
+    let between: Vec<u8> = groups[1..].iter().map(|it| it.before).collect();
+    if groups.len() == 4 && count <= 12 && between == *b"..." && alone(cluster, from, to) && !cluster.plus {
+        return address(cluster, groups, words);
+    }
+    if count < 8 {
+        return None;
+    }
+    let digits = digits(cluster.bytes, groups)?;
+    let lengths: Vec<usize> = groups.iter().map(|it| it.len()).collect();
+    if (13..=19).contains(&count) && card::grouped(&lengths) && between.windows(2).all(|it| it[0] == it[1]) {
+        // An expiry date or a counter may stand beside a card; more of the same groups may not.
+        let beside = |group: Option<&Group>, most: usize| group.is_none_or(|it| it.len() <= most);
+        let clear = alone(cluster, from, to)
+            || between.first().is_none_or(|it| *it == b' ')
+                && !(groups.len() == 1
+                    && cluster.groups.get(to).is_some_and(|it| it.before != b' ' && it.before != b'/'))
+                && (from == 0 || cluster.groups[from].before == b' ')
+                && beside(from.checked_sub(1).and_then(|it| cluster.groups.get(it)), 2)
+                && beside(cluster.groups.get(to), 3)
+                && (to < cluster.groups.len() || !ends_inside(cluster.bytes, end));
+        if clear && let Some(range) = card::range(&digits) {
+            let around = words.around(start, end);
+            if around.says(Label::Card) || range == card::Range::Usual && !around.other() {
+                let reserved = reserved::card(&digits);
+                return Some(Hit { kind: Kind::PaymentCard, what: "", start, end, reserved });
+            }
+        }
+    }
+    if !alone(cluster, from, to) || cluster.plus && from == 0 {
+        return None;
+    }
+    let written = Written { digits: &digits, groups: &lengths, between: &between };
+    let what = national::what(&written, words.around(start, end))?;
+    let reserved = what.starts_with("US") && reserved::social_security(&digits);
+    Some(Hit { kind: Kind::NationalId, what, start, end, reserved })
+}
+
+fn address(cluster: &Cluster, groups: &[Group], words: &Words) -> Option<Hit> {
+    let mut octets = [0_u8; 4];
+    for (octet, group) in octets.iter_mut().zip(groups) {
+        let text = std::str::from_utf8(&cluster.bytes[group.start..group.end]).ok()?;
+        if text.len() > 1 && text.starts_with('0') {
+            return None;
+        }
+        *octet = text.parse().ok()?;
+    }
+    let (start, end) = (groups[0].start, groups[3].end);
+    // `v1.2.3.4` begins inside a word and never comes here.
+    ip::is_v4(&octets, words.around(start, end)).then(|| Hit {
+        kind: Kind::IpAddress,
+        what: "IPv4",
+        start,
+        end,
+        reserved: ip::is_documentation(&octets),
+    })
+}
+
+/// A telephone number that begins with `+` and the code of a country.
+fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
+    let first = cluster.groups[0];
+    let zeros = cluster.bytes[first.start..].starts_with(b"00")
+        && words.around(first.start, first.end).says(Label::Phone);
+    let to = if cluster.plus {
+        phone::international(cluster, 0)?
+    } else if zeros {
+        phone::international(cluster, 2)?
+    } else {
+        return None;
+    };
+    let end = cluster.groups[to - 1].end;
+    if to == cluster.groups.len() && ends_inside(cluster.bytes, end) {
+        return None;
+    }
+    let sign = cluster.bytes[..first.start].iter().rev().take_while(|it| b"+(".contains(it)).count();
+    let digits = digits(cluster.bytes, &cluster.groups[..to])?;
+    let hit = Hit {
+        kind: Kind::Phone,
+        what: "",
+        start: first.start - sign,
+        end,
+        reserved: digits.first() == Some(&1) && reserved::phone(&digits),
+    };
+    Some((hit, to))
+}
+
+/// A telephone number as it is written at home.
+fn local(cluster: &Cluster, from: usize, words: &Words) -> Option<(Hit, usize)> {
+    if cluster.plus && from == 0 {
+        return None;
+    }
+    let first = cluster.groups[from];
+    let around = words.around(first.start, cluster.groups[cluster.groups.len() - 1].end);
+    if around.other() {
+        return None;
+    }
+    let bracket = first.start > 0 && cluster.bytes[first.start - 1] == b'(' || first.before == b'(';
+    (from + 1..=cluster.groups.len()).rev().find_map(|to| {
+        if !alone(cluster, from, to) {
+            return None;
+        }
+        let groups = &cluster.groups[from..to];
+        let digits = digits(cluster.bytes, groups)?;
+        let said = around.says(Label::Phone);
+        phone::local(&digits, groups, bracket, said).then(|| {
+            let start = first.start - usize::from(bracket && from == 0 || first.before == b'(');
+            let end = groups[groups.len() - 1].end;
+            (Hit { kind: Kind::Phone, what: "", start, end, reserved: reserved::phone(&digits) }, to)
+        })
+    })
+}

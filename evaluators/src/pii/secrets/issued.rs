@@ -1,0 +1,188 @@
+//! Secrets with a beginning of their issuer's.
+
+use super::{
+    super::{Hit, Kind, reserved},
+    entropy,
+};
+
+/// How a secret is told by its beginning.
+pub(in super::super) struct Issued {
+    /// The beginning, with the case that it has.
+    pub begins: &'static str,
+    what: &'static str,
+    /// Characters after the beginning: at least.
+    least: usize,
+    also: &'static [u8],
+}
+
+const WORD: &[u8] = b"_-";
+const NONE: &[u8] = b"";
+
+/// `begins`, then at least so many letters, digits and these other characters.
+const fn issued(begins: &'static str, what: &'static str, least: usize, also: &'static [u8]) -> Issued {
+    Issued { begins, what, least, also }
+}
+
+pub(in super::super) const ISSUED: &[Issued] = &[
+    issued("AKIA", "AWS access key", 16, NONE),
+    issued("ASIA", "AWS access key", 16, NONE),
+    issued("ABSK", "AWS Bedrock key", 100, b"+/="),
+    issued("ghp_", "GitHub token", 36, NONE),
+    issued("gho_", "GitHub token", 36, NONE),
+    issued("ghu_", "GitHub token", 36, NONE),
+    issued("ghs_", "GitHub token", 36, NONE),
+    issued("ghr_", "GitHub token", 36, NONE),
+    issued("github_pat_", "GitHub token", 50, b"_"),
+    issued("glpat-", "GitLab token", 20, WORD),
+    issued("gldt-", "GitLab token", 20, WORD),
+    issued("glrt-", "GitLab token", 20, WORD),
+    issued("xoxb-", "Slack token", 20, b"-"),
+    issued("xoxp-", "Slack token", 20, b"-"),
+    issued("xoxa-", "Slack token", 20, b"-"),
+    issued("xoxr-", "Slack token", 20, b"-"),
+    issued("xoxs-", "Slack token", 20, b"-"),
+    issued("xapp-", "Slack token", 20, b"-"),
+    issued("hooks.slack.com/services/", "Slack webhook", 40, b"/"),
+    issued("discord.com/api/webhooks/", "Discord webhook", 60, b"/_-"),
+    issued("sk_live_", "Stripe key", 16, NONE),
+    issued("sk_test_", "Stripe key", 16, NONE),
+    issued("rk_live_", "Stripe key", 16, NONE),
+    issued("rk_test_", "Stripe key", 16, NONE),
+    issued("whsec_", "webhook secret", 24, b"+/="),
+    issued("sk-ant-", "Anthropic key", 24, WORD),
+    issued("sk-proj-", "OpenAI key", 24, WORD),
+    issued("sk-svcacct-", "OpenAI key", 24, WORD),
+    issued("sk-or-v1-", "OpenRouter key", 32, NONE),
+    issued("sk-", "OpenAI key", 32, NONE),
+    issued("AIza", "Google key", 35, WORD),
+    issued("ya29.", "Google token", 20, WORD),
+    issued("GOCSPX-", "Google secret", 24, WORD),
+    issued("npm_", "npm token", 36, NONE),
+    issued("pypi-AgEIcHlwaS", "PyPI token", 50, WORD),
+    issued("hf_", "Hugging Face token", 30, NONE),
+    issued("gsk_", "Groq key", 40, NONE),
+    issued("xai-", "xAI key", 60, NONE),
+    issued("r8_", "Replicate token", 37, NONE),
+    issued("SG.", "SendGrid key", 40, b"_-."),
+    issued("dop_v1_", "DigitalOcean token", 60, NONE),
+    issued("shpat_", "Shopify token", 32, NONE),
+    issued("shpss_", "Shopify secret", 32, NONE),
+    issued("sq0atp-", "Square token", 22, WORD),
+    issued("sq0csp-", "Square secret", 40, WORD),
+    issued("lin_api_", "Linear key", 32, NONE),
+    issued("ntn_", "Notion token", 40, NONE),
+    issued("dckr_pat_", "Docker token", 24, WORD),
+    issued("hvs.", "Vault token", 24, WORD),
+    issued("vercel_", "Vercel token", 24, NONE),
+    issued("sbp_", "Supabase token", 40, NONE),
+    issued("glsa_", "Grafana token", 32, b"_"),
+    issued("lp_", "Loupe key", 49, NONE),
+    issued("eyJ", "JWT", 30, b"_-."),
+    issued("-----BEGIN ", "private key", 0, NONE),
+    issued("://", "URL with a password", 0, NONE),
+    issued("AccountKey=", "Azure storage key", 80, b"+/="),
+    issued("AGE-SECRET-KEY-1", "age key", 58, NONE),
+];
+
+impl Issued {
+    /// The secret that begins here.
+    pub(super) fn read(&self, text: &str, start: usize) -> Option<Hit> {
+        let bytes = text.as_bytes();
+        let found = |start: usize, end: usize, reserved: bool| {
+            Some(Hit { kind: Kind::Secret, what: self.what, start, end, reserved })
+        };
+        if !bytes[start..].starts_with(self.begins.as_bytes()) {
+            return None;
+        }
+        match self.begins {
+            "://" => return password(text, start).and_then(|(from, to)| found(from, to, false)),
+            "-----BEGIN " => return block(text, start).and_then(|end| found(start, end, false)),
+            _ => {}
+        }
+        let inside = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+        let host = self.begins.contains('/') || self.begins.ends_with('=');
+        if !host && start.checked_sub(1).is_some_and(|it| inside(bytes[it])) {
+            return None;
+        }
+        let from = start + self.begins.len();
+        let length = bytes[from..]
+            .iter()
+            .take(4_096)
+            .take_while(|it| it.is_ascii_alphanumeric() || self.also.contains(it))
+            .count();
+        let value = text.get(from..from + length)?.trim_end_matches(['.', '-']);
+        let parts = self.begins == "eyJ" && !jwt(value);
+        if value.len() < self.least || parts || entropy(value.as_bytes()) < 2.5 || reserved::template(value) {
+            return None;
+        }
+        // AWS's keys have exactly sixteen more, in capitals.
+        let aws = self.least == 16 && self.begins.ends_with("IA");
+        if aws && (value.len() != 16 || value.bytes().any(|it| it.is_ascii_lowercase())) {
+            return None;
+        }
+        found(start, from + value.len(), value.ends_with("EXAMPLE"))
+    }
+}
+
+/// Header, claims and signature; the claims begin like the header, with `{"`.
+fn jwt(value: &str) -> bool {
+    let mut parts = value.split('.');
+    let header = parts.next().unwrap_or_default();
+    let claims = parts.next().unwrap_or_default();
+    let signature = parts.next().unwrap_or_default();
+    header.len() >= 8 && claims.starts_with("eyJ") && claims.len() >= 8 && signature.len() >= 16
+}
+
+/// The password in `scheme://name:password@host`.
+fn password(text: &str, start: usize) -> Option<(usize, usize)> {
+    let from = start + 3;
+    let bytes = text.as_bytes();
+    let length = bytes[from..]
+        .iter()
+        .take(512)
+        .take_while(|it| !it.is_ascii_whitespace() && !b"/?#\"'<>`".contains(it))
+        .count();
+    let authority = text.get(from..from + length)?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (name, secret) = user.split_once(':')?;
+    let ours =
+        ["password", "pass", "pw", "pwd", "secret", "token"].contains(&secret.to_ascii_lowercase().as_str());
+    // `localhost:8080@` is a port.
+    let port = secret.len() < 6 && secret.bytes().all(|it| it.is_ascii_digit());
+    if secret.len() < 3
+        || port
+        || ours
+        || name == secret
+        || reserved::template(secret)
+        || secret.starts_with(['$', '{', '[', '%'])
+    {
+        return None;
+    }
+    let begin = from + name.len() + 1;
+    Some((begin, begin + secret.len()))
+}
+
+/// The end of a block of a private key, or of what there is of it.
+fn block(text: &str, start: usize) -> Option<usize> {
+    const MOST: usize = 16_384;
+    let mut until = (start + MOST).min(text.len());
+    while !text.is_char_boundary(until) {
+        until -= 1;
+    }
+    let block = &text[start..until];
+    let head = block.find("KEY").filter(|it| *it < 48)?;
+    if !block[..head].contains("PRIVATE ") {
+        return None;
+    }
+    let body = &block[head..];
+    let end = body.find("-----END").map(|it| head + it);
+    // A header that documentation speaks of has no key behind it.
+    let letters =
+        body[3..end.map_or(body.len(), |it| it - head)].bytes().filter(u8::is_ascii_alphanumeric).count();
+    if letters < 40 || reserved::template(&body[3..end.map_or(body.len().min(200), |it| it - head).max(3)]) {
+        return None;
+    }
+    let end = end
+        .map_or(block.len(), |it| block[it + 8..].find("-----").map_or(block.len(), |more| it + 13 + more));
+    Some(start + end)
+}

@@ -1,0 +1,308 @@
+//! Words that say what a number beside them is, and the beginnings of keys: found in one pass.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
+
+use super::secrets;
+
+/// What a word says of a number beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Label {
+    /// A telephone number.
+    Phone,
+    /// A payment card.
+    Card,
+    /// An address of the internet.
+    Ip,
+    /// Some number of a person, of any state.
+    National,
+    SocialSecurity,
+    NationalInsurance,
+    HealthService,
+    Aadhaar,
+    IndianPan,
+    Cpf,
+    Cnpj,
+    ChineseId,
+    SteuerId,
+    Nir,
+    Dni,
+    CodiceFiscale,
+    Curp,
+    MyNumber,
+    SocialInsurance,
+    TaxFile,
+    ResidentRegistration,
+    Pesel,
+    Bsn,
+    SouthAfrican,
+    Tckn,
+    Nordic,
+    Passport,
+    /// Something else: an order, a book, a version. Nothing near it is personal by shape alone.
+    Other,
+}
+
+use Label::{
+    Aadhaar, Bsn, Card, ChineseId, Cnpj, CodiceFiscale, Cpf, Curp, Dni, HealthService, IndianPan, Ip,
+    MyNumber, National, NationalInsurance, Nir, Nordic, Other, Passport, Pesel, Phone, ResidentRegistration,
+    SocialInsurance, SocialSecurity, SouthAfrican, SteuerId, TaxFile, Tckn,
+};
+
+/// Separated by commas, in lower case; matched without regard to the case of ASCII letters, and at
+/// word boundaries.
+const LABELS: &[(Label, &str)] = &[
+    (
+        Phone,
+        "phone, telephone, tel, mobile, cell, cellphone, call, sms, whatsapp, fax, hotline, dial, \
+         ring, text me, text us, texted, reach me, reach her, reach him, reached, telefon, \
+         telefonnummer, telefone, teléfono, telefono, téléphone, portable, handy, handynummer, mobil, \
+         mobilnummer, rufnummer, móvil, movil, celular, cellulare, appelez, appeler, llame, llámame, \
+         llamar, ligue, chiama, ruf, anrufen, тел, телефон, звоните, 电话, 電話, 手机, 手機, 携帯, 전화, 휴대폰, \
+         연락처, هاتف, جوال, फ़ोन, फोन, मोबाइल, điện thoại, puhelin, puh, tlf, telp, hp, msisdn, \
+         callback, contact number, numer telefonu, telefoonnummer, mobiel, cep telefonu, signal, \
+         viber, extension",
+    ),
+    (
+        Card,
+        "card, credit card, debit card, cardnumber, visa, mastercard, amex, american express, \
+         maestro, cc, ccn, karte, kreditkarte, kartennummer, tarjeta, cartão, carte bancaire, carte \
+         de crédit, carta di credito, карта, карты, 卡号, カード, unionpay, discover, jcb, kreditkort, \
+         karta",
+    ),
+    (
+        Ip,
+        "ip, ipv4, ipv6, ip address, ip addr, client_ip, remote_addr, x-forwarded-for, host, server, \
+         logged in from, login from, sign-in from, connected from, connection from, request from, \
+         visitor, ssh, ping, whois, dns, adresse ip, dirección ip, endereço ip, ip-adresse, ssh from",
+    ),
+    (
+        National,
+        "national id, national identity, national identification, identity number, identity card, id \
+         card, id number, identification number, personal number, personal id, tax id, tax number, \
+         taxpayer, personnummer, fødselsnummer, fodselsnummer, cpr, henkilötunnus, hetu, \
+         rijksregisternummer, numéro national, ahv, avs, nric, fin, hkid, rut, cuil, cuit, cnp, pps, \
+         ppsn, nif, teudat zehut, rodné číslo, oib, jmbg, egn, citizen id, government id, id no, \
+         id-nummer, documento, identité, ausweisnummer, personalausweis, national-id, nationalid, \
+         national_id",
+    ),
+    (
+        SocialSecurity,
+        "ssn, social security, social-security, social_security, socialsecurity, social, soc sec, \
+         itin, ss#, seguro social",
+    ),
+    (NationalInsurance, "nino, national insurance, ni number, ni no, n.i. number, insurance number"),
+    (HealthService, "nhs, nhs number"),
+    (Aadhaar, "aadhaar, aadhar, uidai, uid number, आधार"),
+    (IndianPan, "pan, pan card, pan number, permanent account number"),
+    (Cpf, "cpf, cadastro de pessoas"),
+    (Cnpj, "cnpj"),
+    (ChineseId, "身份证, 身份证号, resident identity, chinese id, shenfenzheng, 公民身份"),
+    (
+        SteuerId,
+        "steuer-id, steuerid, steuer id, steueridentifikationsnummer, steuerliche \
+         identifikationsnummer, identifikationsnummer, idnr, steuernummer, tin",
+    ),
+    (Nir, "nir, insee, sécurité sociale, securite sociale, numéro de sécu, carte vitale"),
+    (Dni, "dni, nie, nif"),
+    (CodiceFiscale, "codice fiscale, cod. fisc, c.f."),
+    (Curp, "curp"),
+    (MyNumber, "my number, mynumber, マイナンバー, 個人番号, kojin bango"),
+    (SocialInsurance, "sin, social insurance, nas, assurance sociale"),
+    (TaxFile, "tfn, tax file"),
+    (ResidentRegistration, "rrn, resident registration, 주민등록번호, 주민번호"),
+    (Pesel, "pesel"),
+    (Bsn, "bsn, burgerservicenummer, sofinummer, burger service"),
+    (SouthAfrican, "south african id, sa id, rsa id, id number, identity number, said"),
+    (Tckn, "tckn, t.c. kimlik, tc kimlik, kimlik no, kimlik numarası, tc no, kimlik numaram"),
+    (
+        Nordic,
+        "personnummer, fødselsnummer, fodselsnummer, cpr, cpr-nummer, henkilötunnus, hetu, kennitala, \
+         isikukood, personal code, asmens kodas",
+    ),
+    (
+        Passport,
+        "passport, reisepass, reisepassnummer, passeport, pasaporte, passaporte, passaporto, паспорт, \
+         护照, パスポート",
+    ),
+    (
+        Other,
+        "order, order no, order number, order id, invoice, ticket, tracking, ref, reference, sku, \
+         isbn, isbn-10, isbn-13, issn, imei, imsi, iccid, serial, serial number, part, part number, \
+         model, version, build, commit, hash, sha, sha1, sha256, md5, uuid, guid, asin, ean, upc, \
+         gtin, doi, arxiv, case, po, batch, lot, article, item, product, timestamp, epoch, unix time, \
+         row, record, transaction, txn, trace, request id, session, session id, job, run id, pid, \
+         port, zip, postal, postcode, coordinates, lat, lon, latitude, longitude, gps, population, \
+         revenue, price, total, amount, pmid, docket, flight, chapter, section, §, patent, \
+         bestellnummer, bestellung, rechnung, rechnungsnummer, auftrag, auftragsnummer, \
+         sendungsnummer, artikelnummer, commande, facture, colis, suivi, pedido, factura, fatura, \
+         ordine, fattura, spedizione, заказ, заказа, 订单, 订单号, 注文, 注文番号, 주문, firmware, release, user \
+         id, customer id, customer number, account id, message id, post id, tweet id, snowflake, \
+         checksum, crc, barcode, bytes, vin, meter, policy, claim, shipment, parcel, waybill, awb, \
+         confirmation, booking, reservation, pnr, receipt, zamówienie, zamówienia, bestelling, \
+         factuur, ordernummer, kvittering, beställning, sipariş, fatura no, nct, catalog, catalogue, \
+         cas, ec number, dewey, oclc, lccn, issue, pull request, bug, error code, exit code, seed, \
+         nonce, block, channel, ratio, score, pi, salary, budget",
+    ),
+];
+
+/// A word and where it stands.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    start: u32,
+    end: u32,
+    label: Label,
+}
+
+/// What a text says of its numbers.
+pub(super) struct Words {
+    /// In order of their ends.
+    words: Vec<Word>,
+    /// Beginnings of keys, by their number in [`secrets::MARKS`], and the byte where each begins.
+    pub(super) marks: Vec<(usize, usize)>,
+}
+
+struct Automaton {
+    search: AhoCorasick,
+    /// Label of each pattern; patterns beyond are marks.
+    labels: Vec<Label>,
+}
+
+static AUTOMATON: LazyLock<Option<Automaton>> = LazyLock::new(|| {
+    let words = || LABELS.iter().flat_map(|(label, words)| words.split(',').map(|it| (*label, it.trim())));
+    let labels = words().map(|it| it.0).collect();
+    let patterns = words().map(|it| it.1).chain(secrets::marks());
+    let search = AhoCorasickBuilder::new()
+        .ascii_case_insensitive(true)
+        // A state for each byte: a few hundred kilobytes, once, for a table look-up a byte.
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(patterns)
+        .ok()?;
+    Some(Automaton { search, labels })
+});
+
+/// How far before a number a word about it may stand, in bytes.
+const BEFORE: usize = 64;
+/// How far after.
+const AFTER: usize = 28;
+/// How near a word of something else must be to speak of this number.
+const OTHER: usize = 32;
+
+impl Words {
+    /// Reads a text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut found = Self { words: Vec::new(), marks: Vec::new() };
+        let Some(automaton) = &*AUTOMATON else { return found };
+        for hit in automaton.search.find_overlapping_iter(text) {
+            let pattern = hit.pattern().as_usize();
+            match automaton.labels.get(pattern) {
+                Some(label) => {
+                    if whole(text, hit.start(), hit.end()) {
+                        let place = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+                        found.words.push(Word {
+                            start: place(hit.start()),
+                            end: place(hit.end()),
+                            label: *label,
+                        });
+                    }
+                }
+                None => found.marks.push((pattern - automaton.labels.len(), hit.start())),
+            }
+        }
+        found
+    }
+
+    /// What the words around these bytes say.
+    pub(super) fn around(&self, start: usize, end: usize) -> Around {
+        let mut around = Around::default();
+        let after = self.words.partition_point(|it| it.end as usize <= start);
+        let mut nearest = 0_usize;
+        for word in self.words[..after].iter().rev() {
+            let distance = start - word.end as usize;
+            if distance > BEFORE {
+                break;
+            }
+            if around.near == 0 || distance == nearest {
+                nearest = distance;
+                if word.label != Other || distance <= OTHER {
+                    around.near |= bit(word.label);
+                }
+            }
+            around.said |= bit(word.label);
+        }
+        for word in &self.words[after..] {
+            if word.start as usize >= end + AFTER {
+                break;
+            }
+            // What labels the next number ("1234, phone 5678") has a colon or the number behind it;
+            // only what stands in brackets or is said of this one counts.
+            if word.start as usize >= end && word.label != Other {
+                around.later |= bit(word.label);
+            }
+        }
+        around
+    }
+}
+
+/// What the words around a number say of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around {
+    /// The nearest word before.
+    near: u32,
+    /// All words before.
+    said: u32,
+    /// All words after.
+    later: u32,
+}
+
+impl Around {
+    /// Whether words say that the number is this, and none nearer says otherwise.
+    pub(super) fn says(self, label: Label) -> bool {
+        if self.other() {
+            return self.near & bit(label) != 0;
+        }
+        self.said & bit(label) != 0 || self.said & !bit(Other) == 0 && self.later & bit(label) != 0
+    }
+
+    /// Whether the nearest word says that the number is something impersonal.
+    pub(super) fn other(self) -> bool {
+        self.near & bit(Other) != 0
+    }
+}
+
+fn bit(label: Label) -> u32 {
+    1 << label as u32
+}
+
+/// Whether what is found is a word, or one of the words of `snake_case` or `camelCase`. Scripts
+/// without spaces have no boundaries.
+fn whole(text: &str, start: usize, end: usize) -> bool {
+    let found = &text[start..end];
+    let (Some(first), Some(last)) = (found.chars().next(), found.chars().next_back()) else { return false };
+    let begins = match text[..start].chars().next_back() {
+        Some(it) if it.is_alphabetic() && !spaceless(it) && !spaceless(first) => {
+            it.is_lowercase() && first.is_ascii_uppercase()
+        }
+        _ => true,
+    };
+    let mut rest = text[end..].chars();
+    let mut after = rest.next();
+    if after == Some('s') {
+        after = rest.next();
+    }
+    let ends = match after {
+        Some(it) if it.is_alphabetic() && !spaceless(it) && !spaceless(last) => {
+            last.is_lowercase() && it.is_ascii_uppercase()
+        }
+        _ => true,
+    };
+    begins && ends
+}
+
+/// Whether a letter is of a script whose words are not set apart, or join particles: Han, kana,
+/// Hangul, Thai.
+fn spaceless(char: char) -> bool {
+    matches!(u32::from(char), 0x0E00..=0x0E7F | 0x1100..=0x11FF | 0x3040..=0x9FFF | 0xAC00..=0xD7AF)
+}

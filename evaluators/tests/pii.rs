@@ -1,0 +1,217 @@
+//! `pii_leakage` on the labelled set, and on texts made to break it.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use evaluators::{Subject, Verdict, builtin};
+use serde_json::{Value, json};
+
+const KINDS: [&str; 7] = ["email", "phone", "payment_card", "iban", "national_id", "ip_address", "secret"];
+
+fn judged(config: &Value, output: &str) -> Verdict {
+    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+    let rule = rule(config.as_object().expect("an object")).expect("a good config");
+    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() }).expect("a verdict")
+}
+
+fn found(verdict: &Verdict) -> BTreeSet<&'static str> {
+    let told = verdict.reasoning.split_once(": ").map_or("", |it| it.1);
+    KINDS.into_iter().filter(|it| told.split(", ").any(|one| one.starts_with(it))).collect()
+}
+
+#[derive(Default)]
+struct Counts {
+    right: u32,
+    missed: u32,
+    wrong: u32,
+    clean: u32,
+    alarmed: u32,
+}
+
+impl Counts {
+    fn recall(&self) -> f64 {
+        f64::from(self.right) / f64::from(self.right + self.missed)
+    }
+    fn precision(&self) -> f64 {
+        f64::from(self.right) / f64::from(self.right + self.wrong)
+    }
+    fn specificity(&self) -> f64 {
+        f64::from(self.clean) / f64::from(self.clean + self.alarmed)
+    }
+}
+
+fn measured(half: &str) -> Counts {
+    let mut counts = Counts::default();
+    for row in include_str!("data/pii.tsv").lines().skip(1) {
+        let [of, kinds, text] = row.splitn(3, '\t').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        if of != half {
+            continue;
+        }
+        let found = found(&judged(&json!({}), text));
+        let wanted: BTreeSet<&str> = kinds.split(',').filter(|it| *it != "-").collect();
+        if wanted.is_empty() {
+            *(if found.is_empty() { &mut counts.clean } else { &mut counts.alarmed }) += 1;
+        }
+        counts.right += u32::try_from(wanted.intersection(&found).count()).expect("few");
+        counts.missed += u32::try_from(wanted.difference(&found).count()).expect("few");
+        counts.wrong += u32::try_from(found.difference(&wanted).count()).expect("few");
+        // What the development half gets wrong is shown, what the other does is not.
+        if half == "dev" && found != wanted {
+            println!("wanted {wanted:?}, found {found:?}: {text}");
+        }
+    }
+    println!(
+        "{half}: recall {:.3}, precision {:.3}, specificity {:.3}",
+        counts.recall(),
+        counts.precision(),
+        counts.specificity()
+    );
+    counts
+}
+
+#[test]
+fn the_development_half_is_told_right() {
+    let counts = measured("dev");
+    assert!(counts.recall() >= 0.95 && counts.specificity() >= 0.98);
+}
+
+#[test]
+fn the_held_out_half_is_told_right() {
+    let counts = measured("held");
+    assert!(counts.recall() >= 0.95 && counts.specificity() >= 0.98);
+}
+
+#[test]
+fn places_are_characters_and_values_are_never_told() {
+    let verdict = judged(&json!({}), "Grüße: lena@firma-huber.de, 4539148803436467");
+    assert_eq!(
+        verdict.reasoning,
+        "2 findings: email at 7-26, payment_card at 28-44. Places count characters from 0."
+    );
+    assert_eq!(verdict.score, 0.0);
+    for row in include_str!("data/pii.tsv").lines().skip(1) {
+        let text = row.splitn(3, '\t').nth(2).expect("three columns");
+        let told = judged(&json!({}), text).reasoning;
+        // Longer runs of digits than those of places, and signs of addresses, would be values.
+        let digits = told.split(|it: char| !it.is_ascii_digit()).map(str::len).max();
+        assert!(digits <= Some(3) && !told.contains('@'), "{told}");
+    }
+}
+
+#[test]
+fn what_is_allowed_is_not_found() {
+    let text = "ann@mail.acme.com, bob@notacme.com, +1 415 555 2671";
+    let told = |config: Value| judged(&config, text).reasoning;
+    assert!(told(json!({"allow": ["@acme.com"]})).starts_with("2 findings: email at 19-34, phone"));
+    assert!(
+        told(json!({"allow": ["@acme.com", "bob@*", "+1-415-555-2671"]})).starts_with("No personal data")
+    );
+    assert!(told(json!({"kinds": ["phone"]})).starts_with("1 finding: phone at 36-51"));
+    assert!(told(json!({"kinds": ["iban", "secret"]})).starts_with("No personal data"));
+}
+
+#[test]
+fn what_is_set_aside_for_examples_counts_until_it_is_ignored() {
+    let text = "jane.roe@example.com, (415) 555-0132, 4111 1111 1111 1111, SSN 078-05-1120, from 203.0.113.77, \
+                AKIAIOSFODNN7EXAMPLE";
+    let told = judged(&json!({}), text).reasoning;
+    assert!(told.starts_with("6 findings"), "{told}");
+    assert_eq!(judged(&json!({"ignore_reserved": true}), text).score, 1.0);
+}
+
+#[test]
+fn the_input_is_looked_at_when_asked_for() {
+    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+    let subject = Subject { input: Some("I am ann@acme.com".to_owned()), ..Subject::default() };
+    let judged = |config: Value| rule(config.as_object().expect("an object")).expect("good").judge(&subject);
+    assert_eq!(
+        judged(json!({})).expect_err("there is no output").to_string(),
+        "the trace has no output: send `output`"
+    );
+    assert!(judged(json!({"target": "input"})).expect("a verdict").reasoning.contains("email at 5-17"));
+    assert!(
+        judged(json!({"target": "both"}))
+            .expect("a verdict")
+            .reasoning
+            .contains("email at 5-17 of the input")
+    );
+}
+
+#[test]
+fn a_wrong_config_is_refused_by_field() {
+    let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
+    for (config, field) in [
+        (json!({"kinds": []}), "kinds"),
+        (json!({"kinds": ["emial"]}), "kinds"),
+        (json!({"target": "trace"}), "target"),
+        (json!({"allow": "@acme.com"}), "allow"),
+        (json!({"allow": [""]}), "allow"),
+        (json!({"ignore_reserved": "yes"}), "ignore_reserved"),
+        (json!({"alow": []}), "alow"),
+    ] {
+        let problems = rule(config.as_object().expect("an object")).err().expect("a problem");
+        assert_eq!(problems.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), [field]);
+    }
+}
+
+/// Long texts of what is looked for, over and over, whole and nearly.
+#[test]
+fn time_is_linear_and_bounded() {
+    let pieces = [
+        "1",
+        "1 ",
+        "1-",
+        "+1",
+        "(1",
+        "1.",
+        ":",
+        "a:",
+        "@",
+        "a@",
+        "a.",
+        "@a.b",
+        "[at]",
+        "eyJ",
+        "://",
+        "://a:b@",
+        "-----BEGIN ",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "password",
+        "password=",
+        "phone ",
+        "DE89 ",
+        "4111 1111 ",
+        "\u{200B}",
+        "１",
+        "й",
+        "电话",
+        "\\u00",
+        "\\",
+        "ssn 123-45-",
+        "AB 12 34 56 ",
+        "token token_",
+        "sk-",
+        "é@é.é",
+    ];
+    for piece in pieces {
+        let time = |bytes: usize| {
+            let text = piece.repeat(bytes / piece.len());
+            let started = Instant::now();
+            judged(&json!({}), &text);
+            started.elapsed()
+        };
+        let (short, long) = (time(25_000), time(100_000));
+        assert!(
+            long < short * 12 + Duration::from_millis(100),
+            "{piece:?}: 25 kB in {short:?}, 100 kB in {long:?}"
+        );
+    }
+    let verdict = judged(&json!({}), &format!("{}ann@acme.com", "lorem ipsum ".repeat(900_000)));
+    assert_eq!(
+        verdict.reasoning,
+        "No personal data and no secrets found; only the first 4 MiB of the output were looked at."
+    );
+}
