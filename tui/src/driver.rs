@@ -4,6 +4,7 @@
 //! over one channel, so a slow server never holds up a key.
 
 mod files;
+mod lists;
 mod requests;
 
 use std::{io, ops::ControlFlow, path::PathBuf, time::Duration};

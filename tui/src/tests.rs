@@ -3,6 +3,7 @@
 
 mod dialogs;
 mod effects;
+mod eval_screens;
 mod evals;
 mod manage;
 mod metrics;

@@ -5,8 +5,7 @@ use std::time::Duration;
 use api::{
     Timestamp,
     client::{self, Auth, Call, Client, Retry, StreamEvent as Wire, calls},
-    eval_rule::{EvalRule, EvalRuleChange, NewRuleTest},
-    evaluator::Evaluator,
+    eval_rule::{EvalRuleChange, NewRuleTest},
     key::{ApiKey, NewApiKey},
     metrics::{ProjectMetric, ProjectWindow},
     page::MAX_LIMIT,
@@ -20,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::files::write_new;
+use super::{files::write_new, lists::List};
 use crate::{
     change::Change,
     msg::{Effect, Msg, NetError, Query, RateLimit, Reply, RequestId, StreamEvent},
@@ -268,45 +267,6 @@ impl Requests {
         // Those that ended are let go, so that the set does not grow.
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(task);
-    }
-}
-
-/// A list that comes in pages.
-trait List: DeserializeOwned + Send + Sync + 'static {
-    type Item: Send + 'static;
-    /// The rows, and where the next page begins.
-    fn into_rows(self) -> (Vec<Self::Item>, Option<String>);
-}
-
-impl List for api::project::ProjectList {
-    type Item = Project;
-
-    fn into_rows(self) -> (Vec<Project>, Option<String>) {
-        (self.projects, self.next_cursor)
-    }
-}
-
-impl List for api::eval_rule::EvalRuleList {
-    type Item = EvalRule;
-
-    fn into_rows(self) -> (Vec<EvalRule>, Option<String>) {
-        (self.eval_rules, self.next_cursor)
-    }
-}
-
-impl List for api::evaluator::EvaluatorList {
-    type Item = Evaluator;
-
-    fn into_rows(self) -> (Vec<Evaluator>, Option<String>) {
-        (self.evaluators, self.next_cursor)
-    }
-}
-
-impl List for api::key::ApiKeyList {
-    type Item = ApiKey;
-
-    fn into_rows(self) -> (Vec<ApiKey>, Option<String>) {
-        (self.apikeys, self.next_cursor)
     }
 }
 

@@ -9,7 +9,7 @@ use api::{
 use super::{
     manage::{self, wait},
     rules::{decisions, rules},
-    screens::{SIZES, screen, snap},
+    screens::{screen, snap},
     *,
 };
 use crate::{change::Change, fixture::evaluation, state::EVALS};
@@ -143,7 +143,7 @@ fn asked(effects: &[Effect]) -> Vec<(&EvaluationFilter, Option<&str>)> {
         .collect()
 }
 
-fn typed(state: &mut State, text: &str) -> Vec<Effect> {
+pub fn typed(state: &mut State, text: &str) -> Vec<Effect> {
     press(state, "/");
     press(state, text);
     key(state, KeyCode::Enter)
@@ -529,86 +529,4 @@ fn rows_are_copied_and_written() {
     let effects = key(&mut state, KeyCode::Enter);
     assert!(matches!(&effects[..], [Effect::Write { path, text, .. }]
         if path == "evaluations.ndjson" && text.lines().count() == judged().len()));
-}
-
-#[test]
-fn eval_states() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
-        let effects = press(&mut state, "2");
-        tick(&mut state, 1);
-        snap("evals-loading", &state);
-        reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
-        reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
-        state.toast = None;
-        snap("evals-empty", &state);
-        let mut state = filled(size, UNICODE);
-        let effects = press(&mut state, "2");
-        reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
-        snap("evals-error", &state);
-        let mut state = judging(size, UNICODE);
-        snap("evals", &state);
-        press(&mut state, "jjjjj");
-        snap("evals-below", &state);
-        press(&mut state, "jjjj");
-        snap("evals-failed", &state);
-        press(&mut state, "gg");
-        key(&mut state, KeyCode::Enter);
-        snap("evals-whole", &state);
-        let mut state = judging(size, UNICODE);
-        press(&mut state, "csent");
-        key(&mut state, KeyCode::Tab);
-        snap("evals-run", &state);
-        let mut state = opened(size, UNICODE);
-        let effects = if size.0 >= 110 { press(&mut state, "]") } else { press(&mut state, "]]]") };
-        let mut rows = judged();
-        rows[5].original_evaluation_id = Some(id(37));
-        rows[1].span_id = Some(id(103));
-        reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
-        snap("detail-evals", &state);
-    }
-}
-
-#[test]
-fn eval_states_of_a_kind() {
-    let mut state = judging((80, 24), UNICODE);
-    let effects = typed(&mut state, "metric:faithfulness from:-15m");
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
-    snap("evals-no-match", &state);
-    typed(&mut state, " labl:x");
-    snap("evals-wrong", &state);
-    let mut state = filled((80, 24), UNICODE);
-    let effects = press(&mut state, "2");
-    reply(&mut state, &effects[..1], Err(answered(401, "unauthorized", "the key is not known")));
-    snap("evals-unauthorized", &state);
-    let mut state = opened((80, 24), UNICODE);
-    let effects = press(&mut state, "]]]");
-    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
-    snap("detail-evals-none", &state);
-    let mut state = judging((80, 24), UNICODE);
-    press(&mut state, "?");
-    snap("evals-help", &state);
-}
-
-#[test]
-fn evals_without_unicode_colour_and_in_any_size() {
-    let mut state = judging((80, 24), ASCII);
-    state.evals.rows[0].reasoning = Some("plain".into());
-    let text = screen(&state);
-    assert!(text.is_ascii(), "{text}");
-    snap("ascii-evals", &state);
-    for cols in [1, 40, 59, 60, 76, 90, 109, 200] {
-        for rows in [1, 10, 14, 15, 20, 24, 33, 34, 60] {
-            let mut state = judging((80, 24), UNICODE);
-            update(&mut state, Msg::Resize(cols, rows));
-            for keys in ["", "r", "r", "c"] {
-                press(&mut state, keys);
-                screen(&state);
-            }
-            key(&mut state, KeyCode::Esc);
-            state.dialog = None;
-            key(&mut state, KeyCode::Enter);
-            screen(&state);
-        }
-    }
 }
