@@ -45,6 +45,7 @@ pub enum Action {
     Evaluate,
     Rules,
     OpenTrace,
+    Baseline,
     TraceEvals,
     NewRule,
     Enable,
@@ -312,6 +313,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::EditFilter, "evals.filter", ["/"], EVALS, "edit the filter; tab completes, up recalls", "filter";
     Action::Rules, "evals.rules", ["r"], OF_EVALS, "the rules that run evaluations, or the evaluations", "rules";
     Action::OpenTrace, "evals.trace", ["t", "g t"], EVALS, "go to the trace that was judged", "trace";
+    Action::Baseline, "evals.baseline", ["g b"], EVALS, "go to the baseline that a remediated output is compared with";
     Action::WidenTime, "evals.widen", ["w"], EVALS, "drop the filter's time bounds";
     Action::NewRule, "rules.create", ["a", "c"], RULES, "add a rule that judges new traces", "add" => Role::Member;
     Action::Enable, "rules.enable", ["E"], RULES, "enable, disable, or let a paused rule try again", "on/off" => Role::Member;

@@ -325,6 +325,25 @@ fn a_row_leads_to_its_trace_and_span_and_back() {
 }
 
 #[test]
+fn a_remediated_one_leads_to_its_baseline() {
+    let mut state = judging((80, 24), UNICODE);
+    assert!(press(&mut state, "gb").is_empty() && state.toast.as_ref().unwrap().text.contains("no baseline"));
+    let effects = press(&mut state, "jjjjjgb");
+    let trace = judged()[5].trace_id;
+    assert_eq!(state.evals.text, format!("metric:faithfulness trace:{trace}"));
+    let rows = vec![
+        judged().remove(5),
+        evaluation(20, "faithfulness", Some(0.8)),
+        evaluation(9, "faithfulness", Some(0.88)),
+    ];
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, false))));
+    assert_eq!(state.evals.current().unwrap().id, id(9));
+    press(&mut state, "gg");
+    assert!(press(&mut state, "gb").is_empty());
+    assert_eq!(state.evals.current().unwrap().id, id(9), "it is among the rows now");
+}
+
+#[test]
 fn a_trace_leads_to_its_evaluations() {
     let mut state = opened((80, 24), UNICODE);
     let trace = state.detail.as_ref().unwrap().id;

@@ -21,6 +21,8 @@ use super::{detail, go, network, outcome, rules, travel};
 
 /// Evaluations asked for at once.
 const PAGE: u32 = 100;
+/// The same while looking for what is new: it is done often.
+const NEWEST: u32 = 50;
 /// The most of them: of one trace, or of one rule in a day.
 pub(super) const WIDE: u32 = 200;
 /// Rows before the end of the loaded ones at which older ones are asked for.
@@ -81,7 +83,7 @@ fn look(state: &mut State) -> Vec<Effect> {
     let first = if state.evals.loaded { Purpose::EvalsPoll } else { Purpose::Evals };
     let mut effects = vec![page(state, first, None)];
     let seen = &state.evals.rows[visible(state)];
-    let polled = state.evals.rows.len().min(usize::try_from(PAGE).unwrap_or(0));
+    let polled = state.evals.rows.len().min(usize::try_from(NEWEST).unwrap_or(0));
     let late = seen.iter().find(|row| unfinished(row)).map(|row| (row.id, row.created_at));
     let late = late.filter(|(id, _)| !state.evals.rows[..polled].iter().any(|row| row.id == *id));
     if let Some((_, at)) = late {
@@ -94,7 +96,8 @@ fn look(state: &mut State) -> Vec<Effect> {
 
 fn page(state: &mut State, purpose: Purpose, cursor: Option<String>) -> Effect {
     let filter = filter(state);
-    Effect::LoadEvaluations { request: state.request(purpose), filter, limit: PAGE, cursor }
+    let limit = if purpose == Purpose::EvalsPoll { NEWEST } else { PAGE };
+    Effect::LoadEvaluations { request: state.request(purpose), filter, limit, cursor }
 }
 
 /// What the line selects, in the project shown. The line was read before, so it reads again; its
@@ -256,6 +259,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
             return rules::sample(state);
         }
         Action::OpenTrace => return open_trace(state),
+        Action::Baseline => return open_baseline(state),
         Action::Evaluate => return ask(state),
         Action::Refresh => return refresh(state),
         Action::Back if state.evals.rows.is_empty() && !state.evals.text.is_empty() => {
@@ -355,6 +359,25 @@ fn open_trace(state: &mut State) -> Vec<Effect> {
         open.wanted = span;
         open.from = EVALS;
     }
+    effects
+}
+
+/// Goes to what the selected evaluation is compared with, if it is compared.
+fn open_baseline(state: &mut State) -> Vec<Effect> {
+    let Some(it) = state.evals.current() else { return Vec::new() };
+    let Some(id) = it.original_evaluation_id else {
+        state.tell("this one has no baseline");
+        return Vec::new();
+    };
+    let line = format!("metric:{} trace:{}", it.metric_name, it.trace_id);
+    state.evals.zoom = None;
+    if let Some(at) = state.evals.rows.iter().position(|row| row.id == id) {
+        state.evals.selected = at;
+        return Vec::new();
+    }
+    // It is of the same trace, and older than the loaded rows.
+    let effects = set_filter(state, line);
+    state.evals.wanted = Some(id);
     effects
 }
 

@@ -62,6 +62,10 @@ fn title(state: &State, it: &Evaluation, cols: usize) -> Pieces {
     let title = format!("{} on {}{context}", it.metric_name, short_id(it.trace_id));
     let zoomed = state.evals.zoom.is_some();
     let (trace, back) = (key(state, Scope::Evals, Action::OpenTrace), if zoomed { "esc back" } else { "" });
+    let trace = match (it.original_evaluation_id, cols >= 110) {
+        (Some(_), true) => format!("{} baseline {dot} {trace}", key(state, Scope::Evals, Action::Baseline)),
+        _ => trace,
+    };
     let note = match (cols >= 76, zoomed) {
         (true, true) => format!("{trace} trace {dot} {back}"),
         (true, false) => format!("{trace} trace {dot} {} all", key(state, Scope::Evals, Action::Open)),
