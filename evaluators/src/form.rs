@@ -4,3 +4,5 @@
 //! proportional to its nesting, without recursion.
 
 pub(crate) mod json;
+pub(crate) mod length;
+pub(crate) mod pattern;

@@ -1,0 +1,117 @@
+//! A tenant's own rule: a list of checks, and how they make one verdict.
+//!
+//! `all`: the score is the share of the checks that hold. Each has to hold, so the label is `pass`
+//! only when all do, and else `fail`; a `threshold` in the config says otherwise, and then the label
+//! follows from the score. `any`: 1.0 when one holds, else 0.0.
+//!
+//! A check that lacks what it needs is never guessed: there is no verdict then, unless `any` has its
+//! one already.
+
+mod check;
+mod options;
+
+use api::evaluator::Combine;
+use serde_json::{Map, Value};
+
+use self::check::Check;
+use crate::{
+    definition::{ConfigProblem, Rule},
+    subject::Subject,
+    verdict::{Unjudged, Verdict},
+};
+
+/// Checks of one evaluator.
+pub const MOST_CHECKS: usize = 50;
+/// Bytes of all checks as text.
+const LONGEST: usize = 512 * 1024;
+/// Checks whose reason is told.
+const TOLD: usize = 10;
+
+struct Checks {
+    checks: Vec<Check>,
+    combine: Combine,
+    /// Whether the label follows from the score though not all hold.
+    threshold: bool,
+}
+
+/// Makes a rule of the checks of an evaluator. `config` is held to the evaluator's own schema by
+/// [`super::config::check`]; of it only `threshold` matters here.
+///
+/// # Errors
+/// With all that is wrong, with paths such as `checks.2.pattern`.
+pub fn compile(
+    checks: &[Value],
+    combine: Combine,
+    config: &Map<String, Value>,
+) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
+    let one = |message: String| Err(vec![ConfigProblem::new("checks", message)]);
+    if checks.is_empty() || checks.len() > MOST_CHECKS {
+        return one(format!("must be a list of 1 to {MOST_CHECKS} checks, each an object with a kind"));
+    }
+    if checks.iter().map(|it| it.to_string().len()).sum::<usize>() > LONGEST {
+        return one(format!("are longer than {} KiB", LONGEST / 1024));
+    }
+    let (mut compiled, mut problems) = (Vec::with_capacity(checks.len()), Vec::new());
+    for (index, check) in checks.iter().enumerate() {
+        match Check::of(check) {
+            Ok(check) => compiled.push(check),
+            Err(found) => problems.extend(found.into_iter().map(|it| {
+                let field = format!("checks.{index}.{}", it.field);
+                ConfigProblem::new(field.trim_end_matches('.'), it.message)
+            })),
+        }
+    }
+    if problems.is_empty() {
+        Ok(Box::new(Checks { checks: compiled, combine, threshold: config.contains_key("threshold") }))
+    } else {
+        Err(problems)
+    }
+}
+
+impl Rule for Checks {
+    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+        let (mut holding, mut failing, mut missing) = (0, Vec::new(), None);
+        for (index, check) in self.checks.iter().enumerate() {
+            match check.holds(subject) {
+                Ok(None) => holding += 1,
+                Ok(Some(why)) => failing.push(format!("check {} ({}): {why}", index + 1, check.kind)),
+                Err(it) => {
+                    let said = format!("check {} ({}) can't be made: {it}", index + 1, check.kind);
+                    missing = missing.or(Some(Unjudged::new(said)));
+                }
+            }
+            if holding > 0 && self.combine == Combine::Any {
+                return Ok(Verdict::good(format!("check {} ({}) holds", index + 1, check.kind)));
+            }
+        }
+        if let Some(missing) = missing {
+            return Err(missing);
+        }
+        let (count, all) = (self.checks.len(), failing.is_empty());
+        let mut reasoning = match (self.combine, all) {
+            (_, true) => format!("all of {count} checks hold"),
+            (Combine::Any, false) => format!("none of {count} checks holds"),
+            (Combine::All, false) => format!("{holding} of {count} checks hold"),
+        };
+        let more = failing.len().saturating_sub(TOLD);
+        failing.truncate(TOLD);
+        for why in &failing {
+            reasoning.push_str("; ");
+            reasoning.push_str(why);
+        }
+        if more > 0 {
+            reasoning.push_str(&format!("; and {more} more"));
+        }
+        let mut verdict = match self.combine {
+            Combine::All => Verdict::new(holding as f64 / count as f64, reasoning),
+            Combine::Any => Verdict::bad(reasoning),
+        };
+        if self.combine == Combine::All && !all && !self.threshold {
+            verdict.label = Some("fail".to_owned());
+        }
+        Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests;
