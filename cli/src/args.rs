@@ -235,8 +235,16 @@ impl Command {
         about_files || matches!(self, Self::Help(_) | Self::Completion(_) | Self::Man(_))
     }
 
-    /// Whether it goes on until it is stopped, so that `--timeout` means each request only.
+    /// Whether it goes on until it is stopped or its own limit ends it, so that `--timeout` means each request only.
     pub fn runs_on(&self) -> bool {
-        matches!(self, Self::Console(_) | Self::Traces(traces::Command::Tail(_) | traces::Command::Export(_)))
+        match self {
+            Self::Evals(command) => command.waits(),
+            Self::Rules(command) => command.waits(),
+            Self::Console(_) => true,
+            Self::Traces(command) => {
+                matches!(command, traces::Command::Tail(_) | traces::Command::Export(_))
+            }
+            _ => false,
+        }
     }
 }

@@ -166,6 +166,10 @@ fn waiting_ends_with_its_own_code_and_names_what_goes_on() {
     assert!(ran.stderr.contains("still running") && ran.stderr.contains(&format!("loupe evals wait {EVAL}")));
     assert!(ran.stdout.contains("running"), "{}", ran.stdout);
 
+    // The limit of a request is not the limit of what is waited for.
+    let args = ["evals", "wait", EVAL, "--for", "900ms", "--timeout", "400ms"];
+    assert_eq!(shown(&stub, &args).code, 7);
+
     let stub = Stub::new(|request, _| match request.method.as_str() {
         "POST" => Reply::status(202, evaluation("pending", Value::Null, Value::Null)),
         _ => Reply::error(500, "internal"),

@@ -32,8 +32,9 @@ use crate::{
 pub struct BulkArgs {
     #[command(flatten)]
     how: HowArgs,
+    /// Until when to wait.
     #[command(flatten)]
-    wait: WaitArgs,
+    pub wait: WaitArgs,
     #[command(flatten)]
     filter: FilterArgs,
 }
@@ -43,8 +44,9 @@ pub struct BulkArgs {
 pub struct ProgressArgs {
     /// Id of a bulk run or of a backfill
     id: Uuid,
+    /// Until when to wait.
     #[command(flatten)]
-    wait: WaitArgs,
+    pub wait: WaitArgs,
 }
 
 /// How people read a bulk run.

@@ -55,6 +55,19 @@ pub enum Command {
     Progress(bulk::ProgressArgs),
 }
 
+impl Command {
+    /// Whether it waits for evaluations, for as long as its own `--for` says.
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::List(_) | Self::Get(_) => false,
+            Self::Run(args) => args.waits(),
+            Self::Wait(_) => true,
+            Self::Bulk(args) => args.wait.is_given(),
+            Self::Progress(args) => args.wait.is_given(),
+        }
+    }
+}
+
 /// An evaluation.
 #[derive(Debug, Args)]
 pub struct EvaluationArgs {

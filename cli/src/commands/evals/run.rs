@@ -37,6 +37,13 @@ pub struct RunArgs {
     gate: GateArgs,
 }
 
+impl RunArgs {
+    /// Whether it waits for the end. Whoever judges by it has to.
+    pub fn waits(&self) -> bool {
+        self.wait.is_given() || self.gate.is_set()
+    }
+}
+
 /// How to judge.
 #[derive(Clone, Debug, Args)]
 pub struct HowArgs {
@@ -58,11 +65,8 @@ pub struct HowArgs {
 /// Asks for an evaluation; with `--wait` shows how it ended, and judges it.
 pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
     ctx.out.check(&VIEW)?;
-    let RunArgs { trace, how, span, wait, gate } = args;
-    let mut until = wait.until()?;
-    if until.is_none() && gate.is_set() {
-        until = Some(wait.limit.until()?);
-    }
+    let until = if args.waits() { Some(args.wait.limit.until()?) } else { None };
+    let RunArgs { trace, how, span, wait: _, gate } = args;
     let config = how.config.as_deref().map(|it| document::object("--config", it)).transpose()?;
     let client = ctx.client()?;
     let trace_id = find::trace(&client, &ctx.settings, &trace).await?;

@@ -47,9 +47,14 @@ pub struct LimitArgs {
 }
 
 impl WaitArgs {
+    /// Whether it waits at all.
+    pub fn is_given(&self) -> bool {
+        self.wait || self.limit.limit.is_some()
+    }
+
     /// Until when to wait, if at all. Naming a limit is asking to wait.
     pub fn until(&self) -> Result<Option<Instant>> {
-        if self.wait || self.limit.limit.is_some() { Ok(Some(self.limit.until()?)) } else { Ok(None) }
+        if self.is_given() { Ok(Some(self.limit.until()?)) } else { Ok(None) }
     }
 }
 

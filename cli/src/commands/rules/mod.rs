@@ -81,6 +81,13 @@ pub enum Command {
     Decisions(DecisionsArgs),
 }
 
+impl Command {
+    /// Whether it waits for evaluations, for as long as its own `--for` says.
+    pub fn waits(&self) -> bool {
+        matches!(self, Self::Backfill(args) if args.wait.is_given())
+    }
+}
+
 /// A rule.
 #[derive(Debug, Args)]
 pub struct RuleArgs {
