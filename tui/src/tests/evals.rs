@@ -244,6 +244,16 @@ fn the_end_of_an_id_stands_for_a_loaded_trace() {
 }
 
 #[test]
+fn a_trace_is_looked_for_in_whatever_project_it_is() {
+    let mut state = judging((80, 24), UNICODE);
+    state.project = Some(project(2, "checkout-bot", false));
+    let effects = typed(&mut state, "label:fail");
+    assert_eq!(asked(&effects)[0].0.project_id, Some(id(2)));
+    let effects = typed(&mut state, &format!(" trace:{}", id(5)));
+    assert_eq!((asked(&effects)[0].0.project_id, asked(&effects)[0].0.trace_id), (None, Some(id(5))));
+}
+
+#[test]
 fn older_rows_are_asked_for_once_near_the_end() {
     let mut state = judging((80, 24), UNICODE);
     let effects = key(&mut state, KeyCode::End);

@@ -108,7 +108,10 @@ fn page(state: &mut State, purpose: Purpose, cursor: Option<String>) -> Effect {
 /// times move on with the clock.
 pub(super) fn filter(state: &State) -> EvaluationFilter {
     let line = Line::parse(&state.evals.text, &Clock::of(&state.zone.of(state.now))).unwrap_or_default();
-    EvaluationFilter { project_id: state.project.as_ref().map(|project| project.id), ..line.filter }
+    // A trace or a rule is of one project, which need not be the one shown.
+    let named = line.filter.trace_id.is_some() || line.filter.rule_id.is_some();
+    let project = state.project.as_ref().filter(|_| !named);
+    EvaluationFilter { project_id: project.map(|project| project.id), ..line.filter }
 }
 
 /// The rows in sight.
