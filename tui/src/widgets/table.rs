@@ -39,6 +39,18 @@ impl Pieces {
         self
     }
 
+    /// The same without blanks at its end, which would be cut as if they said something.
+    pub fn trimmed(mut self) -> Self {
+        while let Some((_, text)) = self.0.last_mut() {
+            text.truncate(text.trim_end().len());
+            if !text.is_empty() {
+                break;
+            }
+            self.0.pop();
+        }
+        self
+    }
+
     /// The same text, all of it in one tone.
     pub fn all(mut self, tone: Tone) -> Self {
         for (its, _) in &mut self.0 {

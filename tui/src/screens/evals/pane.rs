@@ -123,7 +123,7 @@ fn lines(state: &State, it: &Evaluation, cols: usize, whole: bool) -> Vec<Pieces
     if let Some(span) = it.span_id {
         third = field(third, "span", short_id(span));
     }
-    let mut lines = vec![first, second, third];
+    let mut lines: Vec<Pieces> = [first, second, third].into_iter().map(Pieces::trimmed).collect();
     if whole {
         let ids = [
             ("id", Some(it.id)),

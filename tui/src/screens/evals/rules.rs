@@ -271,6 +271,9 @@ pub fn len(state: &State) -> usize {
 fn why_note(state: &State) -> String {
     let bind = |action| key(state, Scope::Rules, action);
     let (test, why) = (bind(Action::TestRule), bind(Action::Why));
+    if state.target.read_only {
+        return format!("{why} why it ran or not");
+    }
     format!("{test} test {} {why} why it ran or not", state.theme.glyphs.dot)
 }
 
@@ -362,7 +365,7 @@ fn tested(state: &State, it: &RuleTest, cols: usize) -> Vec<Pieces> {
             line = line.add(Tone::Field, format!("{name} ")).plain(format!("{}   ", clean(&value)));
         }
     }
-    let mut lines = vec![line];
+    let mut lines = vec![line.trimmed()];
     let would = format!("On ingest: {}. {}", it.decision.as_str().replace('_', " "), it.detail);
     lines.extend(text(Tone::Dim, &would, cols));
     lines.extend(it.error.iter().flat_map(|error| text(Tone::Bad, error, cols)));
