@@ -86,6 +86,10 @@ codes! {
     PlanUpgradeRequired = "plan_upgrade_required", 402;
     /// The month's traces are used up.
     IngestQuotaExceeded = "ingest_quota_exceeded", 402;
+    /// The month's evaluations by judges are used up.
+    EvalQuotaExceeded = "eval_quota_exceeded", 402;
+    /// The plan's eval rules are all there.
+    EvalRulesQuotaExceeded = "eval_rules_quota_exceeded", 402;
     /// Every seat of the plan is taken.
     SeatLimitExceeded = "seat_limit_exceeded", 402;
     /// The role is too low.
@@ -116,6 +120,10 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415;
     /// The shape is right, but a value is not allowed.
     ValidationFailed = "validation_failed", 422;
+    /// The tenant's own judge is needed, and it has stored no credential for one.
+    ProviderCredentialsMissing = "provider_credentials_missing", 422;
+    /// The platform's judge is needed, and the operator configured none.
+    JudgeNotConfigured = "judge_not_configured", 422;
     /// The idempotency key was used with another body.
     IdempotencyKeyReused = "idempotency_key_reused", 422;
     /// The minute's requests are used up.

@@ -11,6 +11,7 @@ mod m0006_sessions;
 mod m0007_metrics;
 mod m0008_vectors;
 mod m0009_unmeasured;
+mod m0010_evaluations;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0007_metrics::Migration),
             Box::new(m0008_vectors::Migration),
             Box::new(m0009_unmeasured::Migration),
+            Box::new(m0010_evaluations::Migration),
         ]
     }
 }

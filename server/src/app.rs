@@ -14,6 +14,7 @@ use crate::{
     config::Config,
     embedding::Embedder,
     error::Result,
+    evals::evaluator::Compiled,
     http::{cursor::Cursors, routes},
     ingest::writer::Writer,
     judging::Judge,
@@ -71,6 +72,8 @@ pub struct App {
     pub decoding: Arc<Semaphore>,
     /// Answers questions about metrics.
     pub asking: Asking,
+    /// Rules of evaluators, compiled.
+    pub compiled: Compiled,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -135,6 +138,7 @@ impl App {
             body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),
             decoding: Arc::new(Semaphore::new(config.decoders())),
             asking: Asking::new(config.decoders()),
+            compiled: Compiled::default(),
             writer,
             changed,
             tasks: TaskTracker::new(),

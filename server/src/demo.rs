@@ -3,7 +3,7 @@
 //! It is the server itself on a SQLite file in a temporary folder, filled through the same path
 //! as every ingest. What is drawn follows from the seed alone, times apart, which are counted
 //! back from now. Each part of the product adds its share in a file of its own: `people`,
-//! `history`, `live`, `voices`.
+//! `history`, `live`, `verdicts`, `voices`.
 
 mod draft;
 mod failures;
@@ -12,6 +12,7 @@ mod live;
 mod people;
 mod stories;
 mod texts;
+mod verdicts;
 mod voices;
 
 use std::{
@@ -89,6 +90,7 @@ pub async fn open(app: &Arc<App>, seed: u64) -> anyhow::Result<Cast> {
     let mut cast = people::make(app).await?;
     let (traces, voices) = history::fill(app, &cast, &mut rng).await?;
     cast.traces = traces;
+    verdicts::set_up(app, &cast).await?;
     live::start(app, &cast, voices, rng);
     Ok(cast)
 }

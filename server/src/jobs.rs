@@ -10,6 +10,11 @@ use crate::{
         backfill::{self, Backfill},
         spans::{self, EmbedSpans},
     },
+    evals::{
+        bulk::{self, FillBulk},
+        by_judge::{self, EvaluateByJudge},
+        by_rule::{self, EvaluateByRule},
+    },
     long_trace::{self, LongTrace},
     queue::{Job, Outcome},
     retention::{self, Retention},
@@ -36,6 +41,18 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
         },
         EmbedSpans::KIND => match serde_json::from_str(&job.payload) {
             Ok(payload) => spans::run(app, job, payload).await,
+            Err(error) => unreadable(error),
+        },
+        EvaluateByRule::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => by_rule::run(app, job.tenant_id, payload).await,
+            Err(error) => unreadable(error),
+        },
+        EvaluateByJudge::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => by_judge::run(app, job.tenant_id, payload).await,
+            Err(error) => unreadable(error),
+        },
+        FillBulk::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => bulk::run(app, job.tenant_id, payload).await,
             Err(error) => unreadable(error),
         },
         Backfill::KIND => backfill::run(app, job.tenant_id).await,

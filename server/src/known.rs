@@ -1,4 +1,4 @@
-//! What a process remembers of keys, tenants, members, projects, credentials and prices, so that deciding
+//! What a process remembers of keys, tenants, members, projects, credentials, rules and prices, so that deciding
 //! about a request reads no database.
 //!
 //! Whoever changes any of it also changes one row, the *generation*, in the same transaction.
@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::{
     access::api_key::ApiKey,
     error::Result,
+    evals::rules::Setup,
     ingest::prices::PriceBook,
     store::{self, Db, DbError},
 };
@@ -69,6 +70,7 @@ pub struct Known {
     archived: Memory<(Uuid, Uuid), Option<bool>>,
     books: Memory<Uuid, Arc<PriceBook>>,
     credentials: Memory<Uuid, Arc<[provider_credential::Model]>>,
+    setups: Memory<Uuid, Arc<Setup>>,
 }
 
 impl Known {
@@ -87,6 +89,7 @@ impl Known {
             archived: Memory::new(&trust, Option::is_some),
             books: Memory::new(&trust, |_| true),
             credentials: Memory::new(&trust, |_| true),
+            setups: Memory::new(&trust, |_| true),
             trust,
         }
     }
@@ -215,6 +218,15 @@ impl Known {
     pub async fn credentials(&self, tenant: Uuid) -> Result<Arc<[provider_credential::Model]>> {
         let read = async || Ok(store::credentials::all(self.db.current(), tenant).await?.into());
         self.credentials.get(tenant, read).await
+    }
+
+    /// A tenant's rules and evaluators.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn setup(&self, tenant: Uuid) -> Result<Arc<Setup>> {
+        let read = async || Ok(Arc::new(Setup::read(self.db.current(), tenant).await?));
+        self.setups.get(tenant, read).await
     }
 }
 

@@ -13,6 +13,7 @@ pub mod config;
 pub mod demo;
 pub mod embedding;
 pub mod error;
+pub mod evals;
 pub mod first_start;
 pub mod housekeeping;
 pub mod http;

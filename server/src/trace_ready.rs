@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::{
     app::App,
+    evals::fire,
     queue::{Job, Lane, Outcome, new_job},
-    store::traces,
 };
 
 /// Traces of one tenant that will be ready at `ready_at` if nothing more comes.
@@ -35,10 +35,10 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
     new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }
 
-/// Marks those that are ready indeed.
+/// Marks those that are ready indeed, and lets rules judge them.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceReady) -> Outcome {
-    match traces::mark_ready(&app.db, tenant, &job.traces, job.ready_at).await {
-        Ok(_) => Outcome::Done,
+    match fire::ready(app, tenant, &job.traces, job.ready_at).await {
+        Ok(()) => Outcome::Done,
         Err(error) => Outcome::Retry { why: error.to_string() },
     }
 }

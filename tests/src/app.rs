@@ -249,10 +249,19 @@ impl TestApp {
 
     /// Counts `n` traces as stored in this month, without storing them.
     pub async fn use_traces(&self, n: i64) {
+        self.use_quota(Quota::Traces, n).await;
+    }
+
+    /// Counts `n` evaluations by judges as used in this month.
+    pub async fn use_evaluations(&self, n: i64) {
+        self.use_quota(Quota::LlmEvaluations, n).await;
+    }
+
+    async fn use_quota(&self, quota: Quota, n: i64) {
         let row = entities::quota_use::ActiveModel {
             tenant_id: Set(self.tenant),
             month: Set(month(self.clock.now())),
-            quota: Set(Quota::Traces.as_str().to_owned()),
+            quota: Set(quota.as_str().to_owned()),
             slot: Set(0),
             used: Set(n),
         };

@@ -81,6 +81,18 @@ const NOBODY: &str = "0190a000-0000-7000-8000-000000000000";
 /// Something said of the trace that nobody has.
 const SAID: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","label":"good"}"#;
 
+/// An evaluation of the trace that nobody has.
+const JUDGED: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000","metric_name":"latency_threshold","config":{"max_latency_ms":1}}"#;
+
+/// A rule of the project that nobody has.
+const JUDGING: &str = r#"{"project_id":"0190a000-0000-7000-8000-000000000000","metric_name":"latency_threshold","evaluator_type":"rule","config":{"max_latency_ms":1}}"#;
+
+/// A rule tried on the trace that nobody has.
+const TRIED: &str = r#"{"trace_id":"0190a000-0000-7000-8000-000000000000"}"#;
+
+/// An evaluator that checks nothing.
+const EVALUATOR: &str = r#"{"name":"n","evaluator_type":"rule","checks":[]}"#;
+
 fn cases() -> Vec<Case> {
     let send =
         |method, path, told, answer, body| Case { method, path, told, answer, body, plan: Plan::Starter };
@@ -116,6 +128,30 @@ fn cases() -> Vec<Case> {
             .from(Plan::Pro),
         get("/v1/feedback", READ, ok),
         send(Method::POST, "/v1/feedback", SEND, missing, (JSON, SAID)),
+        get("/v1/eval", READ, ok),
+        send(Method::POST, "/v1/eval", SEND, missing, (JSON, JUDGED)),
+        send(
+            Method::POST,
+            "/v1/eval/bulk",
+            SEND,
+            (422, "validation_failed"),
+            (JSON, r#"{"metric_name":"none"}"#),
+        ),
+        get("/v1/eval/bulk/{id}", READ, missing),
+        get("/v1/eval/{id}", READ, missing),
+        get("/v1/evaluators", READ, ok),
+        send(Method::POST, "/v1/evaluators", SEND, (422, "validation_failed"), (JSON, EVALUATOR)),
+        get("/v1/evaluators/{name}", READ, missing),
+        send(Method::PATCH, "/v1/evaluators/{name}", SEND, missing, (JSON, "{}")),
+        send(Method::DELETE, "/v1/evaluators/{name}", RULE, missing, ("", "")),
+        get("/v1/eval-rules", READ, ok),
+        send(Method::POST, "/v1/eval-rules", SEND, missing, (JSON, JUDGING)),
+        get("/v1/eval-rules/{id}", READ, missing),
+        send(Method::PATCH, "/v1/eval-rules/{id}", SEND, missing, (JSON, "{}")),
+        send(Method::DELETE, "/v1/eval-rules/{id}", SEND, missing, ("", "")),
+        get("/v1/eval-rules/{id}/decisions", READ, missing),
+        send(Method::POST, "/v1/eval-rules/{id}/test", SEND, missing, (JSON, TRIED)),
+        send(Method::POST, "/v1/eval-rules/{id}/backfill", SEND, missing, (JSON, "{}")),
         get("/v1/apikeys", KEYS, ok),
         send(Method::POST, "/v1/apikeys", KEYS, (201, ""), (JSON, r#"{"name":"n"}"#)),
         send(Method::DELETE, "/v1/apikeys/{id}", KEYS, missing, ("", "")),
@@ -300,7 +336,23 @@ on_both_databases! {
         let members = app.session_of(other, Role::Owner).get("/v1/members").await.ok();
         let member = members["members"][0]["id"].as_str().unwrap().to_owned();
 
+        let config = json!({"max_latency_ms": 1});
+        let rule = json!({"project_id": project, "metric_name": "latency_threshold", "evaluator_type": "rule", "config": config});
+        let rule = others_key.post("/v1/eval-rules", &rule).await.ok()["id"].as_str().unwrap().to_owned();
+        let asked = json!({"trace_id": trace, "metric_name": "latency_threshold", "config": config});
+        let evaluation = others_key.post("/v1/eval", &asked).await.ok()["id"].as_str().unwrap().to_owned();
+        let many = json!({"metric_name": "latency_threshold", "config": config});
+        let bulk = others_key.post("/v1/eval/bulk", &many).await.ok()["bulk_id"].as_str().unwrap().to_owned();
+
         let targets = [
+            (Method::GET, "/v1/eval/{id}", &evaluation),
+            (Method::GET, "/v1/eval/bulk/{id}", &bulk),
+            (Method::GET, "/v1/eval-rules/{id}", &rule),
+            (Method::PATCH, "/v1/eval-rules/{id}", &rule),
+            (Method::DELETE, "/v1/eval-rules/{id}", &rule),
+            (Method::GET, "/v1/eval-rules/{id}/decisions", &rule),
+            (Method::POST, "/v1/eval-rules/{id}/test", &rule),
+            (Method::POST, "/v1/eval-rules/{id}/backfill", &rule),
             (Method::GET, "/v1/traces/{id}", &trace),
             (Method::DELETE, "/v1/traces/{id}", &trace),
             (Method::GET, "/v1/traces/{id}/spans", &trace),
@@ -326,6 +378,8 @@ on_both_databases! {
                 let mut request = owner.request(method.clone(), &path).header("x-request-id", "same");
                 if method == Method::PATCH {
                     request = request.json(&json!({"status": "active"}));
+                } else if path.starts_with("/v1/eval-rules/") && method == Method::POST {
+                    request = request.json(&json!({"trace_id": NOBODY}));
                 }
                 let reply = owner.send(request).await;
                 reply.is(404, "not_found");
@@ -334,8 +388,12 @@ on_both_databases! {
             assert_eq!(answers[0], answers[1], "{method} {path}");
         }
         owner.post("/v1/apikeys", &json!({"name": "n", "project_id": project})).await.is(404, "not_found");
+        owner.post("/v1/eval", &asked).await.is(404, "not_found");
+        let theirs = json!({"project_id": project, "metric_name": "latency_threshold", "evaluator_type": "rule", "config": config});
+        owner.post("/v1/eval-rules", &theirs).await.is(404, "not_found");
         // Nothing happened to what they were aimed at.
         others_key.get(&format!("/v1/traces/{trace}")).await.ok();
+        others_key.get(&format!("/v1/eval-rules/{rule}")).await.ok();
         assert_eq!(others_key.get(&format!("/v1/projects/{project}")).await.ok()["status"], "active");
     }
 

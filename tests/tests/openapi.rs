@@ -10,7 +10,7 @@ use reqwest::Method;
 use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait};
 use serde_json::{Value, json};
 use server::http::{openapi, routes};
-use tests::{On, Reply, TestApp, on_both_databases};
+use tests::{Caller, On, Reply, TestApp, on_both_databases};
 use uuid::Uuid;
 
 fn document() -> Value {
@@ -110,6 +110,12 @@ fn the_operations() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+/// A request for a judge's evaluation of a trace that is there.
+async fn judged(key: &Caller) -> Value {
+    let trace = key.post("/v1/ingest", &json!({"input": "a", "output": "b"})).await.ok()["id"].clone();
+    json!({"trace_id": trace, "metric_name": "answer_relevance"})
+}
+
 /// Provokes a code.
 async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
     let (key, owner) = (app.full_key(), app.session(Role::Owner));
@@ -163,6 +169,23 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
         ErrorCode::IngestQuotaExceeded => {
             app.use_traces(50_000).await;
             key.post("/v1/ingest", &json!({})).await
+        }
+        ErrorCode::JudgeNotConfigured => key.post("/v1/eval", &judged(&key).await).await,
+        ErrorCode::ProviderCredentialsMissing => {
+            app.set_plan(Plan::Team).await;
+            key.post("/v1/eval", &judged(&key).await).await
+        }
+        ErrorCode::EvalQuotaExceeded => {
+            app.use_evaluations(2_500).await;
+            key.post("/v1/eval", &judged(&key).await).await
+        }
+        ErrorCode::EvalRulesQuotaExceeded => {
+            let config = json!({"max_latency_ms": 1});
+            let rule = json!({"project_id": app.project, "metric_name": "latency_threshold", "evaluator_type": "rule", "config": config});
+            for _ in 0..3 {
+                key.post("/v1/eval-rules", &rule).await.ok();
+            }
+            key.post("/v1/eval-rules", &rule).await
         }
         ErrorCode::SeatLimitExceeded => {
             for n in 0..3 {
@@ -221,12 +244,17 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
 
 async fn every_code_can_be_provoked_on(database: On) {
     for code in ErrorCode::ALL {
-        let app = TestApp::with(
-            database,
-            Plan::Starter,
-            &["--max-body-bytes", "4096", "--unauthenticated-per-minute", "3"],
-        )
-        .await;
+        let mut flags = vec!["--max-body-bytes", "4096", "--unauthenticated-per-minute", "3"];
+        if *code == ErrorCode::EvalQuotaExceeded {
+            // It is never asked.
+            flags.extend([
+                "--judge-openai-api-key",
+                "sk-none",
+                "--judge-openai-base-url",
+                "http://127.0.0.1:1",
+            ]);
+        }
+        let app = TestApp::with(database, Plan::Starter, &flags).await;
         let reply = provoke(&app, *code).await;
         reply.is(code.status(), code.as_str());
         let about = reply.json();

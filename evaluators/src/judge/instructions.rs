@@ -1,7 +1,7 @@
 //! What a judge is told to do: a built-in's rubric, or a tenant's template.
 
 use super::{
-    rubric::{Prefers, Rubric},
+    rubric::{Need, Prefers, Rubric},
     scale::Scale,
     section::Part,
 };
@@ -52,6 +52,12 @@ impl Instructions {
     /// What is shown as well when it is there.
     pub fn uses(&self) -> &[Part] {
         &self.uses
+    }
+
+    /// Whether earlier turns are shown, which the caller has to read then.
+    pub fn shows_turns(&self) -> bool {
+        let turns = Part::Trace(Need::Turns);
+        self.needs.contains(&turns) || self.uses.contains(&turns)
     }
 
     /// The provider whose models judge this best; none for a tenant's own.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     Cast,
     stories::{Visit, nightly},
+    verdicts,
     voices::Voice,
 };
 use crate::{
@@ -50,6 +51,9 @@ pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Resul
         }
     }
     scribe.flush().await?;
+    for some in scribe.stored.chunks(BATCH) {
+        verdicts::judge(app, rng, some).await?;
+    }
     let voices = scribe.stored.iter().filter_map(|it| Voice::draw(rng, it)).collect();
     Ok((told, voices))
 }

@@ -48,6 +48,7 @@ async fn tell(app: &App, cast: &Cast, visit: &mut Visit, rng: &mut Rng) -> anyho
     let mut scribe = Scribe::new(app, cast).await?;
     scribe.write(visit.project, item).await?;
     scribe.flush().await?;
+    super::verdicts::judge(app, rng, &scribe.stored).await?;
     if let Some(voice) = scribe.stored.first().and_then(|it| Voice::draw(rng, it)) {
         say(app, voice).await;
     }

@@ -86,6 +86,8 @@ pub async fn set(
         updated_at: now,
     };
     store::credentials::set(&txn, row.clone()).await?;
+    // Rules that a judge could not work for try again with what is there now.
+    store::eval_rules::resume_all(&txn, tenant).await?;
     if row.embedding_model.is_some() {
         queue::enqueue(&txn, tenant, &Backfill {}, now, now).await?;
     }

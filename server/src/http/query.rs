@@ -29,6 +29,11 @@ impl<S: Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
+    /// Parameters that came in another way.
+    pub fn of(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
+    }
+
     /// The last value of a parameter; an empty one counts as absent.
     pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last().filter(|it| !it.is_empty())

@@ -14,8 +14,8 @@ use axum::{
 };
 
 use super::{
-    audit_log, credentials, docs, export, feedback, health, ingest, keys, me, members, metrics, models, otlp,
-    projects, search, sessions, stream, trace_metrics, traces,
+    audit_log, credentials, docs, eval, eval_rules, evaluators, export, feedback, health, ingest, keys, me,
+    members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics, traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -78,6 +78,65 @@ const FOUND: &[ErrorCode] = &[InvalidQuery, NotFound];
 /// Codes of saying something of a trace.
 const FEEDBACK: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound];
+/// Codes of asking for an evaluation.
+const EVAL: &[ErrorCode] = &[
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+    ProviderCredentialsMissing,
+    JudgeNotConfigured,
+    EvalQuotaExceeded,
+];
+/// Codes of asking for many.
+const EVAL_BULK: &[ErrorCode] = &[
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    ProviderCredentialsMissing,
+    JudgeNotConfigured,
+    EvalQuotaExceeded,
+];
+/// Codes of asking a rule for evaluations.
+const EVAL_OF_RULE: &[ErrorCode] = &[
+    InvalidQuery,
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+    ProviderCredentialsMissing,
+    JudgeNotConfigured,
+    EvalQuotaExceeded,
+];
+/// Codes of making an eval rule.
+const NEW_RULE: &[ErrorCode] = &[
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+    EvalRulesQuotaExceeded,
+];
+/// Codes of changing an eval rule.
+const CHANGE_RULE: &[ErrorCode] = &[
+    InvalidQuery,
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+];
+/// Codes of changing an evaluator, which is found by its name.
+const CHANGE_EVALUATOR: &[ErrorCode] =
+    &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
 /// Codes of creating a key.
 const NEW_KEY: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
@@ -177,6 +236,36 @@ pub fn all() -> Vec<Route> {
         row(Method::GET, "/v1/feedback", viewer, LIST, get(feedback::list)),
         row(Method::POST, "/v1/feedback", member, FEEDBACK, post(feedback::create))
             .counts_to(Bucket::Feedback),
+        row(Method::GET, "/v1/eval", viewer, LIST, get(eval::list)),
+        row(Method::POST, "/v1/eval", member, EVAL, post(eval::create)).counts_to(Bucket::Eval),
+        row(Method::POST, "/v1/eval/bulk", member, EVAL_BULK, post(eval::create_bulk)),
+        row(Method::GET, "/v1/eval/bulk/{id}", viewer, FOUND, get(eval::bulk_progress)),
+        row(Method::GET, "/v1/eval/{id}", viewer, FOUND, get(eval::detail)),
+        row(Method::GET, "/v1/evaluators", viewer, LIST, get(evaluators::list)),
+        row(Method::POST, "/v1/evaluators", member, NEW, post(evaluators::create)),
+        row(Method::GET, "/v1/evaluators/{name}", viewer, &[NotFound], get(evaluators::detail)),
+        row(Method::PATCH, "/v1/evaluators/{name}", member, CHANGE_EVALUATOR, patch(evaluators::update)),
+        row(
+            Method::DELETE,
+            "/v1/evaluators/{name}",
+            owner,
+            &[NotFound, Conflict],
+            delete(evaluators::delete),
+        ),
+        row(Method::GET, "/v1/eval-rules", viewer, LIST, get(eval_rules::list)),
+        row(Method::POST, "/v1/eval-rules", member, NEW_RULE, post(eval_rules::create)),
+        row(Method::GET, "/v1/eval-rules/{id}", viewer, FOUND, get(eval_rules::detail)),
+        row(Method::PATCH, "/v1/eval-rules/{id}", member, CHANGE_RULE, patch(eval_rules::update)),
+        row(Method::DELETE, "/v1/eval-rules/{id}", member, FOUND, delete(eval_rules::delete)),
+        row(
+            Method::GET,
+            "/v1/eval-rules/{id}/decisions",
+            viewer,
+            &[InvalidQuery, InvalidCursor, NotFound],
+            get(eval_rules::decisions),
+        ),
+        row(Method::POST, "/v1/eval-rules/{id}/test", member, EVAL_OF_RULE, post(eval_rules::test)),
+        row(Method::POST, "/v1/eval-rules/{id}/backfill", member, EVAL_OF_RULE, post(eval_rules::backfill)),
         row(
             Method::GET,
             "/v1/search/spans",

@@ -104,7 +104,7 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
     summarise(&mut trace, &mut spans, receipt.now);
-    Ok(Part { trace, spans, events, bodies, vectors })
+    Ok(Part { trace, spans, events, bodies, vectors, evaluations: Vec::new() })
 }
 
 /// The spans of an item, their texts, and the vectors that came with some of them.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use api::FailureType;
-use entities::{body, event, span, trace, trace_tag};
+use entities::{body, evaluation, event, span, trace, trace_tag};
 use semantics::rollup::{FailureSet, Rollup, SpanFacts, rollup};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -40,6 +40,8 @@ pub struct Part {
     pub bodies: Vec<body::Model>,
     /// Vectors that came with its spans.
     pub vectors: Vec<VectorRow>,
+    /// Evaluations that came with its spans.
+    pub evaluations: Vec<evaluation::Model>,
 }
 
 impl Part {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use entities::{body, span, trace};
 use semantics::{
     cost::{CostInput, span_cost},
-    draft::{EvaluationDraft, SpanDraft, TraceHints},
+    draft::{SpanDraft, TraceHints},
 };
 use uuid::Uuid;
 
@@ -16,6 +16,7 @@ use super::{
     prices::PriceBook,
     text::{Entry, pack},
 };
+use crate::evals::external;
 
 /// Where the spans go and when they were received.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +59,11 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
     let mut entries = Vec::with_capacity(drafts.len());
     let mut events = Vec::new();
     let mut noted = HashSet::new();
+    let mut evaluations = Vec::new();
     for mut draft in drafts {
         let id = exported::id_of(&draft);
+        let (owner, place) = ((receipt.tenant_id, receipt.project_id), (trace_id, id));
+        evaluations.extend(external::rows(&draft.evaluations, owner, place, receipt.now));
         let end = draft.end_us.unwrap_or(receipt.now);
         for (i, it) in draft.events.drain(..).enumerate() {
             let event = exported::event(it, i, trace_id, id, end, receipt.tenant_id);
@@ -99,7 +103,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
     summarise(&mut trace, &mut spans, receipt.now);
-    Ok(Part { trace, spans, events, bodies, vectors: Vec::new() })
+    Ok(Part { trace, spans, events, bodies, vectors: Vec::new(), evaluations })
 }
 
 /// A trace's row before anything is known of it.
@@ -174,9 +178,6 @@ fn span(
     if let Some(cost) = &cost {
         splice(&mut metadata, "cost_details", &cost.details);
     }
-    if !draft.evaluations.is_empty() {
-        splice(&mut metadata, "evaluations", &evaluations(&draft.evaluations));
-    }
     let row = span::Model {
         tenant_id: receipt.tenant_id,
         trace_id,
@@ -210,15 +211,6 @@ fn span(
         trace_output: draft.trace_output,
     };
     (row, entry)
-}
-
-/// Evaluations that the sender made, as JSON: kept with the span until there is a table of them.
-fn evaluations(given: &[EvaluationDraft]) -> String {
-    let list = given.iter().map(|it| {
-        let EvaluationDraft { name, score, label, explanation } = it;
-        serde_json::json!({"metric_name": name, "score": score, "label": label, "reasoning": explanation})
-    });
-    serde_json::Value::Array(list.collect()).to_string()
 }
 
 fn hints(said: TraceHints) -> Option<String> {

@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use super::{part::Part, terms::Terms};
 use crate::{
-    clock::{Clock, new_id},
+    clock::Clock,
     error::{Error, Result, problem},
     store::{
         Db, lost_a_race,
+        quotas::own_slot,
         traces::{Allowance, Stored, store},
     },
     telemetry::{Telemetry, ingest::count},
@@ -96,7 +97,7 @@ impl WriterQueue {
         stopping: CancellationToken,
     ) {
         // Any of many will do: writers that share one wait for each other, no more.
-        let slot = i16::try_from(new_id().as_u128() % 30).unwrap_or_default() + 1;
+        let slot = own_slot();
         while let Some(group) = self.next_group(&stopping).await {
             commit(&db, clock.as_ref(), &changed, &telemetry, group, slot).await;
         }

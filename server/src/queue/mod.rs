@@ -34,11 +34,16 @@ pub enum Lane {
     Housekeeping,
     /// Waiting for embedding providers.
     Embedding,
+    /// Evaluations by code, and making those of bulk runs.
+    Evaluations,
+    /// Waiting for judges.
+    Judges,
 }
 
 impl Lane {
     /// Every lane.
-    pub const ALL: &'static [Self] = &[Self::Ingest, Self::Sums, Self::Housekeeping, Self::Embedding];
+    pub const ALL: &'static [Self] =
+        &[Self::Ingest, Self::Sums, Self::Housekeeping, Self::Embedding, Self::Evaluations, Self::Judges];
 
     /// The word in the database.
     pub const fn as_str(self) -> &'static str {
@@ -47,15 +52,18 @@ impl Lane {
             Self::Sums => "sums",
             Self::Housekeeping => "housekeeping",
             Self::Embedding => "embedding",
+            Self::Evaluations => "evaluations",
+            Self::Judges => "judges",
         }
     }
 
     /// Jobs of this lane that one process runs at once.
     pub const fn concurrency(self) -> usize {
         match self {
-            Self::Ingest | Self::Sums | Self::Housekeeping => 1,
+            Self::Ingest | Self::Sums | Self::Housekeeping | Self::Evaluations => 1,
             // Requests to providers under way; what a process does for each is short.
             Self::Embedding => 4,
+            Self::Judges => 16,
         }
     }
 
@@ -64,7 +72,8 @@ impl Lane {
         match self {
             Self::Ingest | Self::Sums | Self::Housekeeping => 16,
             // A job takes in those that wait, and can take in none that is claimed.
-            Self::Embedding => 1,
+            Self::Embedding | Self::Judges => 1,
+            Self::Evaluations => 4,
         }
     }
 }
@@ -142,6 +151,18 @@ pub async fn enqueue<J: Job>(
 ) -> Result<(), DbErr> {
     let row: job::ActiveModel = new_job(tenant_id, payload, run_at, now).into();
     job::Entity::insert(row).exec_without_returning(txn).await?;
+    Ok(())
+}
+
+/// Enqueues jobs in the caller's transaction.
+///
+/// # Errors
+/// When the database fails.
+pub async fn enqueue_all(txn: &impl ConnectionTrait, jobs: Vec<job::Model>) -> Result<(), DbErr> {
+    for block in jobs.chunks(500) {
+        let rows = block.iter().map(|it| job::ActiveModel::from(it.clone()));
+        job::Entity::insert_many(rows).exec_without_returning(txn).await?;
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@
 
 use std::fmt::Write;
 
-use entities::{body, event, job, metric_delta, metric_node, span, trace, trace_tag};
+use entities::{body, evaluation, event, job, metric_delta, metric_node, span, trace, trace_tag};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, Statement, Value};
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Row, Sqlite, SqliteConnection,
@@ -119,6 +119,15 @@ bulk!(span::Model, "span", key "tenant_id, trace_id, id", {
 bulk!(event::Model, "event", key "tenant_id, trace_id, id", {
     tenant_id: "uuid", trace_id: "uuid", id: "uuid", span_id: "uuid", message: "text", level: "text",
     metadata: "text", created_at: "int8",
+});
+
+bulk!(evaluation::Model, "evaluation", key "tenant_id, id", {
+    tenant_id: "uuid", id: "uuid", trace_id: "uuid", project_id: "uuid", span_id: "uuid", metric_name: "text",
+    evaluator_type: "text", evaluator_version: "text", config: "text", model_tier: "text", status: "text",
+    context: "text", source_action_id: "uuid", original_evaluation_id: "uuid", rule_id: "uuid", bulk_id: "uuid",
+    score: "float8", label: "text", reasoning: "text", error: "text", judge_model: "text", prompt_tokens: "int8",
+    completion_tokens: "int8", cost: "int8", attempts: "int4", returns: "int4", asked: "int4", quota_month: "int4",
+    created_at: "int8", completed_at: "int8",
 });
 
 bulk!(body::Model, "body", key "tenant_id, id", { tenant_id: "uuid", id: "uuid", data: "bytea" });

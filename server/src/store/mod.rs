@@ -2,8 +2,12 @@
 
 pub mod audit;
 mod bulk;
+pub mod bulk_runs;
 pub mod credentials;
 mod db;
+pub mod eval_rules;
+pub mod evaluations;
+pub mod evaluators;
 pub mod feedback;
 pub mod housekeeping;
 pub mod idempotency;

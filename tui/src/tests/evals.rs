@@ -156,12 +156,7 @@ fn the_screen_asks_once_and_then_every_two_seconds_while_it_is_seen() {
     assert!(
         matches!(
             effects[..],
-            [
-                Effect::LoadEvaluations { .. },
-                Effect::LoadRules { .. },
-                Effect::LoadEvaluators(_),
-                Effect::LoadProjects(_)
-            ]
+            [Effect::LoadEvaluations { .. }, Effect::LoadRules { .. }, Effect::LoadEvaluators(_)]
         ),
         "{effects:?}"
     );
@@ -279,7 +274,7 @@ fn what_is_unfinished_further_down_is_asked_for_again() {
     let rows: Vec<Evaluation> =
         (0..300).rev().map(|n| evaluation(n, "bias", (n != 50).then_some(0.9))).collect();
     reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, false))));
-    state.evals.select(250, true);
+    state.evals.selected = 250;
     let effects = tick(&mut state, 2);
     let found = asked(&effects);
     assert_eq!(found.len(), 2, "{effects:?}");

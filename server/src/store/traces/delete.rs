@@ -30,6 +30,8 @@ const CHILDREN: &[Child] = &[
     Child { table: "span_vector", has_body: false },
     Child { table: "event", has_body: false },
     Child { table: "feedback", has_body: false },
+    Child { table: "evaluation", has_body: false },
+    Child { table: "rule_decision", has_body: false },
     Child { table: "span", has_body: true },
 ];
 

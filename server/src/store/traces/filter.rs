@@ -8,12 +8,13 @@ use std::fmt::Write;
 use api::FailureType;
 use entities::dialect::Dialect;
 use sea_orm::Value;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::ingest::{class::classes, part::bit_of};
 
 /// A condition on tags.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tag {
     /// This key with this value.
     Pair(String, String),
@@ -22,7 +23,8 @@ pub enum Tag {
 }
 
 /// The conditions of a list; all must hold.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Filter {
     /// Project.
     pub project_id: Option<Uuid>,

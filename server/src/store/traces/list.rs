@@ -101,6 +101,36 @@ pub async fn page(
     }
 }
 
+/// As [`page`] without texts, for whoever needs none; words can't be looked for.
+///
+/// # Errors
+/// When the database fails.
+pub async fn narrow_page(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<(i64, Uuid)>,
+    limit: usize,
+) -> Result<Vec<trace::Model>, DbErr> {
+    let driver = driver(db, tenant, filter).await?;
+    rows(db, tenant, filter, &driver, after, limit).await
+}
+
+/// How many traces a filter without words selects.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr> {
+    let usual = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
+    let hint = db.dialect.index_hint(filter.index().unwrap_or(usual));
+    let mut sql = Sql::new(tenant);
+    sql.push(&format!("SELECT COUNT(*) FROM trace t{hint} WHERE t.tenant_id = $1"));
+    filter.conditions(&mut sql, "t", db.dialect);
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values);
+    let row = db.read.query_one_raw(statement).await?;
+    row.ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?.try_get_by_index(0)
+}
+
 /// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`
 /// and leaves out those that are not `new`, whose texts are not read.
 ///

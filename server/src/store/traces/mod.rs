@@ -11,42 +11,135 @@ mod statements;
 mod text;
 mod write;
 
-use entities::trace;
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use std::collections::{HashMap, HashSet};
+
+use entities::{span, trace};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder,
+    QuerySelect, Statement, Value,
+};
 use uuid::Uuid;
 
 pub use delete::{Removal, remove, started_before};
 pub use detail::{Position, by_external_id, events, exists, get, some_spans, spans};
 pub use export::{events_of, events_of_spans, otel_ids, spans_of, stray_events};
 pub use filter::{Filter, Tag};
-pub use list::{Changes, Page, changed_since, page};
+pub use list::{Changes, Page, changed_since, count, narrow_page, page};
 pub use quota::Allowance;
 pub use sessions::{SessionPage, SessionSums, sessions};
 pub use text::{PackedSpans, SpanTexts, Texts, span_texts, trace_texts};
 pub use write::{LONG, Stored, store, sum_up_long};
 
-use super::Db;
+use super::{
+    Db,
+    bulk::{self, Bulk},
+};
 
 /// Rows named in one statement: databases limit the number of parameters.
 const BLOCK: usize = 500;
 
-/// Marks those of the traces ready whose `ready_at` is still the given one. Answers how many.
+/// Marks those of the traces ready whose `ready_at` is still the given one. Answers which.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn mark_ready(db: &Db, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Result<u64, DbErr> {
-    let mut marked = 0;
+pub async fn mark_ready(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+) -> Result<Vec<Uuid>, DbErr> {
+    let mut marked = Vec::with_capacity(ids.len());
     for block in ids.chunks(BLOCK) {
-        let done = trace::Entity::update_many()
-            .col_expr(trace::Column::Ready, Expr::value(true))
-            .filter(trace::Column::TenantId.eq(tenant))
-            .filter(trace::Column::Id.is_in(block.iter().copied()))
-            .filter(trace::Column::ReadyAt.eq(ready_at))
-            .exec(&db.write)
-            .await?;
-        marked += done.rows_affected;
+        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
+        let sql = format!(
+            "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND id IN ({}) RETURNING id",
+            places.join(",")
+        );
+        let ids = block.iter().map(|it| (*it).into());
+        let values: Vec<Value> = [tenant.into(), ready_at.into()].into_iter().chain(ids).collect();
+        let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+        for row in db.query_all_raw(statement).await? {
+            marked.push(row.try_get_by_index(0)?);
+        }
     }
     Ok(marked)
+}
+
+/// Those of the traces that will be ready at `ready_at`, as they are now.
+///
+/// # Errors
+/// When the database fails.
+pub async fn falling_due(
+    db: &Db,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+) -> Result<Vec<trace::Model>, DbErr> {
+    let mut rows = Vec::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
+        let sql = format!(
+            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND t.id IN ({})",
+            trace::Model::select("t"),
+            places.join(",")
+        );
+        let ids = block.iter().map(|it| (*it).into());
+        let values = [tenant.into(), ready_at.into()].into_iter().chain(ids).collect();
+        rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
+    }
+    Ok(rows)
+}
+
+/// The kinds of spans that each of the traces has.
+///
+/// # Errors
+/// When the database fails.
+pub async fn span_kinds(
+    db: &Db,
+    tenant: Uuid,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, HashSet<String>>, DbErr> {
+    let mut kinds: HashMap<Uuid, HashSet<String>> = HashMap::new();
+    for block in ids.chunks(BLOCK) {
+        let query = span::Entity::find()
+            .select_only()
+            .columns([span::Column::TraceId, span::Column::Kind])
+            .filter(span::Column::TenantId.eq(tenant))
+            .filter(span::Column::TraceId.is_in(block.iter().copied()))
+            .distinct();
+        for (trace, kind) in query.into_tuple::<(Uuid, String)>().all(db.current()).await? {
+            kinds.entry(trace).or_default().insert(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+/// A trace, locked until the transaction ends, so that it is not removed meanwhile.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
+    trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+}
+
+/// Those of the traces that are there, locked against being removed until the transaction ends.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, DbErr> {
+    let mut there = Vec::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let query = trace::Entity::find()
+            .select_only()
+            .column(trace::Column::Id)
+            .filter(trace::Column::TenantId.eq(tenant))
+            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            // In the order in which writers lock them.
+            .order_by_asc(trace::Column::Id)
+            .lock_shared();
+        there.extend(query.into_tuple::<Uuid>().all(txn).await?);
+    }
+    Ok(there)
 }
 
 /// The tenant's newest `limit` traces, each with the number of its spans.

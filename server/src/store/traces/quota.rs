@@ -9,11 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::statements::Statements;
+use super::{super::quotas::LIMITED, statements::Statements};
 use crate::{clock::month, ingest::part::Part};
-
-/// The row of a quota that has a limit; other rows are for writers that need not wait.
-const LIMITED: i16 = 0;
 
 /// What a group of parts may use.
 #[derive(Clone, Debug, Default)]

@@ -9,17 +9,15 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::super::bulk::{self, Bulk, OnConflict};
+use super::super::{
+    bulk::{self, Bulk, OnConflict},
+    quotas,
+};
 use crate::access::plans::Quota;
 
 /// Two ids: tenant and trace, or trace and span.
 pub(super) type Key = (Uuid, Uuid);
 
-const USE_TRACES: &str = "\
-    INSERT INTO quota_use AS q (tenant_id, month, quota, slot, used) VALUES ($1, $2, $3, $4, $5) \
-    ON CONFLICT (tenant_id, month, quota, slot) DO UPDATE SET used = q.used + excluded.used \
-    RETURNING used + (SELECT CAST(COALESCE(SUM(o.used), 0) AS BIGINT) FROM quota_use o \
-    WHERE o.tenant_id = $1 AND o.month = $2 AND o.quota = $3 AND o.slot <> $4)";
 const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
 
 /// The few statements that a group needs, on either database.
@@ -189,7 +187,12 @@ where
     (i64,): for<'r> FromRow<'r, DB::Row>,
     DB::Arguments: IntoArguments<DB>,
 {
-    sqlx::query_scalar(USE_TRACES).bind(tenant).bind(month).bind(Quota::Traces.as_str()).bind(slot).bind(more)
+    sqlx::query_scalar(quotas::USE)
+        .bind(tenant)
+        .bind(month)
+        .bind(Quota::Traces.as_str())
+        .bind(slot)
+        .bind(more)
 }
 
 /// Removes one tag; both databases take the statement.

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use entities::{dialect::Dialect, event, job, metric_delta, span, trace};
+use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, trace};
 use uuid::Uuid;
 
 use super::{
@@ -175,6 +175,8 @@ impl<'a> Group<'a> {
         store.insert(&events, OnConflict::Fail).await?;
         let vectors: Vec<_> = new().flat_map(|it| &it.vectors).collect();
         store.insert(&vectors, OnConflict::Fail).await?;
+        let evaluations: Vec<_> = new().flat_map(|it| &it.evaluations).collect();
+        store.insert(&evaluations, OnConflict::Keep).await?;
         let tags: Vec<_> = new().flat_map(|it| tag_rows(&it.trace)).collect();
         store.insert(&tags.iter().collect::<Vec<_>>(), OnConflict::Fail).await
     }
@@ -239,6 +241,14 @@ impl<'a> Group<'a> {
             .collect();
         events.sort_by_key(|it| (it.trace_id, it.id));
         store.insert(&events, OnConflict::Keep).await?;
+        let project =
+            |it: &evaluation::Model| stored.get(&it.trace_id).map_or(it.project_id, |it| it.project_id);
+        let evaluations: Vec<evaluation::Model> = merging()
+            .flat_map(|it| &it.evaluations)
+            .filter(|it| it.span_id.is_some_and(|span| new.contains(&(it.trace_id, span))))
+            .map(|it| evaluation::Model { project_id: project(it), ..it.clone() })
+            .collect();
+        store.insert(&evaluations.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
 
         let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
         let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();

@@ -1,0 +1,139 @@
+//! What was judged: rules that run by themselves, and verdicts of a judge that the demo has none of.
+
+use api::eval::{EvaluationStatus, EvaluatorType, ModelTier};
+use entities::{eval_rule, evaluation, trace};
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+use super::Cast;
+use crate::{
+    app::App,
+    clock::new_id,
+    evals::{evaluator::Evaluator, matching::label, row},
+    store,
+};
+
+/// Of how many traces of a project one was judged by a model.
+const ONE_IN: usize = 3;
+/// The model that judged, by its prices.
+const MODEL: &str = "gpt-4o-mini";
+/// Pico-dollars a token: of what it was shown, of what it answered.
+const PRICES: (i64, i64) = (150_000, 600_000);
+
+/// Project, evaluator, options, filter, share.
+type Rule = (usize, &'static str, Value, Value, f64);
+
+/// What a judge says, the best first: the least score, and in words.
+const SAYINGS: [(f64, [&str; 3]); 3] = [
+    (
+        0.85,
+        [
+            "Every claim can be found in what was shown.",
+            "It answers what was asked, and only that.",
+            "Nothing is missing that matters here.",
+        ],
+    ),
+    (
+        0.5,
+        [
+            "One detail goes beyond what was shown.",
+            "It answers, after a long way round.",
+            "The second half of the question is left open.",
+        ],
+    ),
+    (
+        0.0,
+        [
+            "It names a number that is nowhere in what was shown.",
+            "It answers another question than the one asked.",
+            "It promises what no tool call did.",
+        ],
+    ),
+];
+
+/// The rules that a team would have.
+fn rules() -> Vec<Rule> {
+    vec![
+        (0, "latency_threshold", json!({"max_latency_ms": 6000}), json!({}), 1.0),
+        (0, "pii_leakage", json!({}), json!({"error": false}), 0.5),
+        (1, "latency_threshold", json!({"max_latency_ms": 4000}), json!({}), 1.0),
+        (2, "cost_threshold", json!({"max_cost_usd": 0.05}), json!({}), 1.0),
+    ]
+}
+
+/// Makes the rules; from now on they run.
+pub(super) async fn set_up(app: &App, cast: &Cast) -> anyhow::Result<()> {
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    for (place, (project, metric, config, filter, share)) in rules().into_iter().enumerate() {
+        let at = now - (9 - i64::try_from(place)?) * 86_400_000_000;
+        let row = eval_rule::Model {
+            tenant_id: cast.tenant,
+            id: new_id(),
+            project_id: cast.projects[project],
+            metric_name: metric.to_owned(),
+            evaluator_type: EvaluatorType::Rule.as_str().to_owned(),
+            config: config.to_string(),
+            enabled: true,
+            model_tier: ModelTier::Cheap.as_str().to_owned(),
+            min_score_drop: Some(0.0),
+            filter: filter.to_string(),
+            sample_rate: share,
+            paused_reason: None,
+            created_at: at,
+            updated_at: at,
+        };
+        store::eval_rules::add(&txn, row).await?;
+    }
+    app.commit(txn).await?;
+    Ok(())
+}
+
+/// Stores what a judge said of some of these traces.
+pub(super) async fn judge(app: &App, rng: &mut Rng, traces: &[trace::Model]) -> anyhow::Result<()> {
+    let now = app.clock.now();
+    let mut rows = Vec::new();
+    for trace in traces.iter().filter(|it| it.error.is_none()) {
+        if rng.usize(..ONE_IN) == 0 {
+            let metrics: &[&str] = if trace.span_count > 3 {
+                &["faithfulness", "answer_relevance"]
+            } else {
+                &["answer_relevance"]
+            };
+            rows.extend(metrics.iter().filter_map(|it| verdict(rng, trace, it, now)));
+        }
+    }
+    let txn = app.db.begin().await?;
+    store::evaluations::add(&txn, rows).await?;
+    txn.commit().await?;
+    Ok(())
+}
+
+fn verdict(rng: &mut Rng, trace: &trace::Model, metric: &str, now: i64) -> Option<evaluation::Model> {
+    let evaluator = Evaluator::builtin(metric)?;
+    let ended = trace.ended_at.unwrap_or(trace.started_at);
+    let asked = ended.saturating_add(6_000_000).min(now);
+    // Most answers are good, some are not, few are in between.
+    let score = if rng.f64() < 0.82 { 1.0 - rng.f64().powi(2) * 0.25 } else { rng.f64() * 0.8 };
+    let score = (score * 20.0).round() / 20.0;
+    let sayings = SAYINGS.iter().find(|it| score >= it.0).map_or(&SAYINGS[2].1, |it| &it.1);
+    let (shown, answered) = (rng.i64(600..2_400), rng.i64(60..140));
+    Some(evaluation::Model {
+        id: new_id(),
+        metric_name: metric.to_owned(),
+        evaluator_type: EvaluatorType::Llm.as_str().to_owned(),
+        evaluator_version: evaluator.version(),
+        model_tier: Some(ModelTier::Cheap.as_str().to_owned()),
+        status: EvaluationStatus::Complete.as_str().to_owned(),
+        score: Some(score),
+        label: Some(label(score, &Map::new()).to_owned()),
+        reasoning: Some(sayings[rng.usize(..sayings.len())].to_owned()),
+        judge_model: Some(MODEL.to_owned()),
+        prompt_tokens: Some(shown),
+        completion_tokens: Some(answered),
+        cost: Some(shown * PRICES.0 + answered * PRICES.1),
+        attempts: 1,
+        completed_at: Some(asked.saturating_add(rng.i64(900_000..4_000_000)).min(now)),
+        ..row::pending(trace.tenant_id, trace.id, trace.project_id, asked)
+    })
+}

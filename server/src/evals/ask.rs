@@ -1,0 +1,177 @@
+//! Asking for evaluations: checking what is asked for, and storing it with the job that does it.
+
+use api::{
+    ErrorCode, EvaluatorType, Plan,
+    eval::{ModelTier, NewEvaluation},
+};
+use entities::{evaluation, job};
+use uuid::Uuid;
+
+use super::{
+    by_judge, by_rule,
+    evaluator::{Config, Evaluator},
+    row, rules,
+};
+use crate::{
+    access::plans::Quota,
+    app::App,
+    clock::month,
+    error::{Error, Problem, Result, not_found, problem},
+    judging::Nobody,
+    store::{self, Transaction, evaluations, quotas, traces},
+};
+
+/// Bytes of a config at most.
+pub const MAX_CONFIG: usize = 256 * 1024;
+
+/// What is asked for, checked.
+pub struct Asked {
+    /// Who judges.
+    pub evaluator: Evaluator,
+    /// How.
+    pub kind: EvaluatorType,
+    /// With which options.
+    pub config: Config,
+    /// Which judge; none for type `rule`.
+    pub tier: Option<ModelTier>,
+}
+
+impl Asked {
+    /// Checks what is asked for, as far as that does not depend on a trace or a judge.
+    ///
+    /// # Errors
+    /// `validation_failed` with everything that is wrong with a field.
+    pub async fn checked(
+        app: &App,
+        tenant: Uuid,
+        metric: &str,
+        kind: Option<&str>,
+        config: Option<Config>,
+        tier: Option<&str>,
+    ) -> Result<Self> {
+        let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
+            let shown: String = metric.chars().take(100).collect();
+            let message = format!("there is no evaluator `{shown}`; GET /v1/evaluators lists them");
+            return Err(Problem::field("metric_name", message).into());
+        };
+        let config = config.unwrap_or_default();
+        let tier = tier.map(str::parse::<ModelTier>).transpose();
+        let tier = tier.map_err(|it| Problem::field("model_tier", it.to_string()))?;
+        let kind = evaluator.chosen(kind, &config)?;
+        if serde_json::to_vec(&config).map_or(0, |it| it.len()) > MAX_CONFIG {
+            return Err(Problem::field("config", format!("is larger than {MAX_CONFIG} bytes")).into());
+        }
+        evaluator.check(kind, &config)?;
+        let tier = (kind == EvaluatorType::Llm).then(|| tier.unwrap_or(ModelTier::Cheap));
+        Ok(Self { evaluator, kind, config, tier })
+    }
+
+    /// Makes sure that there is a judge, if one is needed.
+    ///
+    /// # Errors
+    /// `provider_credentials_missing` or `judge_not_configured`, with what to do.
+    pub async fn judged(&self, app: &App, tenant: Uuid, plan: Plan) -> Result<()> {
+        let Some(tier) = self.tier else { return Ok(()) };
+        let judge = app.judge.choose(tenant, plan, self.evaluator.prefers(), tier).await?;
+        judge.map(drop).map_err(|it| no_judge(&it))
+    }
+
+    /// The row of an evaluation of a trace as ingested, by hand.
+    pub fn row(&self, tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> evaluation::Model {
+        evaluation::Model {
+            metric_name: self.evaluator.name().to_owned(),
+            evaluator_type: self.kind.as_str().to_owned(),
+            evaluator_version: self.evaluator.version(),
+            model_tier: self.tier.map(|it| it.as_str().to_owned()),
+            quota_month: (self.kind == EvaluatorType::Llm).then(|| month(now)),
+            ..row::pending(tenant, trace, project, now)
+        }
+    }
+}
+
+/// Asks for one evaluation by hand.
+///
+/// # Errors
+/// What is wrong with the request; `not_found`; `eval_quota_exceeded`.
+pub async fn one(app: &App, tenant: Uuid, plan: Plan, new: NewEvaluation) -> Result<evaluation::Model> {
+    let NewEvaluation { trace_id, metric_name, evaluator_type, config, model_tier, span_id } = new;
+    let (kind, tier) = (evaluator_type.as_deref(), model_tier.as_deref());
+    let asked = Asked::checked(app, tenant, &metric_name, kind, config, tier).await?;
+    if !traces::exists(&app.db, tenant, trace_id).await? {
+        return Err(not_found("trace"));
+    }
+    if let Some(span) = span_id
+        && traces::some_spans(&app.db.primary(), tenant, &[(trace_id, span)]).await?.is_empty()
+    {
+        return Err(problem(ErrorCode::NotFound, "the trace has no such span"));
+    }
+    asked.judged(app, tenant, plan).await?;
+    let now = app.clock.now();
+    let txn = app.db.begin().await?;
+    // Locked, so that it is not removed while something is hung on it.
+    let trace = traces::lock(&txn, tenant, trace_id).await?.ok_or_else(|| not_found("trace"))?;
+    let config = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
+    let row = evaluation::Model {
+        span_id,
+        config: Some(config),
+        ..asked.row(tenant, trace_id, trace.project_id, now)
+    };
+    if let Some(month) = row.quota_month {
+        let (quota, limit) = (Quota::LlmEvaluations, Quota::LlmEvaluations.limit(plan));
+        if quotas::reserve(&txn, tenant, month, quota, limit, 1).await? == 0 {
+            return Err(exceeded(plan));
+        }
+    }
+    store(&txn, vec![row.clone()], now).await?;
+    txn.commit().await?;
+    Ok(row)
+}
+
+/// Stores evaluations of one tenant with the jobs that do them. Answers how many are new.
+///
+/// # Errors
+/// When the database fails.
+pub async fn store(
+    txn: &Transaction,
+    rows: Vec<evaluation::Model>,
+    now: i64,
+) -> Result<usize, store::DbError> {
+    let mut jobs: Vec<job::Model> = Vec::new();
+    let mut by_code = Vec::new();
+    for row in &rows {
+        if row.evaluator_type == EvaluatorType::Llm.as_str() {
+            jobs.push(by_judge::job(row.tenant_id, row.id, now));
+        } else {
+            by_code.push((row.tenant_id, row.id));
+        }
+    }
+    if let Some((tenant, _)) = by_code.first().copied() {
+        let ids: Vec<Uuid> = by_code.into_iter().map(|it| it.1).collect();
+        jobs.extend(ids.chunks(by_rule::AT_ONCE).map(|it| by_rule::job(tenant, it.to_vec(), now)));
+    }
+    let added = evaluations::add(txn, rows).await?;
+    crate::queue::enqueue_all(txn, jobs).await?;
+    Ok(added)
+}
+
+/// There is nobody to ask.
+pub fn no_judge(nobody: &Nobody) -> Error {
+    let code = match nobody {
+        Nobody::CredentialsMissing => ErrorCode::ProviderCredentialsMissing,
+        Nobody::NotConfigured => ErrorCode::JudgeNotConfigured,
+    };
+    problem(code, nobody.to_string())
+}
+
+/// The month's evaluations by judges are used up.
+pub fn exceeded(plan: Plan) -> Error {
+    problem(ErrorCode::EvalQuotaExceeded, exceeded_message(plan))
+}
+
+/// The same in words.
+pub fn exceeded_message(plan: Plan) -> String {
+    let limit = Quota::LlmEvaluations.limit(plan).unwrap_or_default();
+    format!(
+        "the {limit} evaluations by judges that the plan {plan} has each month are used up; evaluators of type rule cost none"
+    )
+}

@@ -1,0 +1,241 @@
+//! Doing an evaluation by a judge model.
+//!
+//! No transaction is open and no trace is locked while the judge is awaited. A judge that can't
+//! answer for now is asked again later, by the durable queue; one that can't work at all pauses the
+//! rule that wanted it.
+
+use std::sync::Arc;
+
+use api::{Plan, eval::ModelTier};
+use entities::{evaluation, job};
+use evaluators::judge::{self, Token};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    by_rule::{absent, config_of, failed, lost, no_config, no_evaluator},
+    evaluator::{Config, Evaluator},
+    matching::label,
+    rules,
+    subject::{self, Found},
+};
+use crate::{
+    app::App,
+    error::Result,
+    judging::{Chosen, JudgeFailure, Kind, Spent},
+    queue::{Job, Lane, Outcome, new_job},
+    store::{
+        self,
+        evaluations::{self, End, Judged},
+    },
+};
+
+/// How often a judge that can't answer for now is asked.
+const ASKED: i32 = 8;
+/// First pause before it is asked again, doubled each time, microseconds.
+const PAUSE: i64 = 2_000_000;
+/// Longest pause, also when the provider asks for more, microseconds.
+const PAUSE_MAX: i64 = 600_000_000;
+
+/// An evaluation of type `llm` that waits.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EvaluateByJudge {
+    /// The evaluation.
+    pub evaluation: Uuid,
+}
+
+impl Job for EvaluateByJudge {
+    const KIND: &'static str = "evaluate_by_judge";
+    const LANE: Lane = Lane::Judges;
+}
+
+/// The job that does this evaluation.
+pub fn job(tenant: Uuid, evaluation: Uuid, now: i64) -> job::Model {
+    new_job(tenant, &EvaluateByJudge { evaluation }, now, now)
+}
+
+/// Does it.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByJudge) -> Outcome {
+    match work(app, tenant, job.evaluation).await {
+        Ok(outcome) => outcome,
+        // Whatever it was, the evaluation is not lost for it.
+        Err(error) => {
+            tracing::warn!(%tenant, %error, "an evaluation by a judge is put off");
+            Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+        }
+    }
+}
+
+async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
+    let Some(row) = evaluations::start(&app.db, tenant, &[id]).await?.pop() else { return Ok(Outcome::Done) };
+    let ended = match lost(&row) {
+        Some(end) => Ended::End(end),
+        None => attempt(app, &row).await?,
+    };
+    match ended {
+        Ended::End(end) => {
+            evaluations::end(&app.db, tenant, vec![(row, end)], app.clock.now()).await?;
+            Ok(Outcome::Done)
+        }
+        Ended::Later { until, asked } => {
+            evaluations::put_back(&app.db, tenant, &row, asked).await?;
+            Ok(Outcome::Snooze { until })
+        }
+    }
+}
+
+/// What came of asking a judge.
+pub enum Ended {
+    /// A verdict, or none for good.
+    End(End),
+    /// It is worth asking again.
+    Later {
+        /// When, microseconds.
+        until: i64,
+        /// Whether a judge was asked.
+        asked: bool,
+    },
+}
+
+/// What a judge is asked.
+pub struct Question<'a> {
+    /// Who judges.
+    pub evaluator: &'a Evaluator,
+    /// With which options.
+    pub config: &'a Config,
+    /// Whom to ask.
+    pub judge: &'a Chosen,
+}
+
+async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
+    let end = |why: String| Ok(Ended::End(failed(why)));
+    let (tenant, metric) = (row.tenant_id, &row.metric_name);
+    let Some(text) = config_of(app, row).await? else { return end(no_config()) };
+    let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
+        return end(no_evaluator(metric));
+    };
+    let config: Config = serde_json::from_str(&text).map_err(anyhow::Error::from)?;
+    let Some(known) = app.known.tenant(tenant).await? else { return end("the tenant is gone".to_owned()) };
+    let plan: Plan = known.plan.parse().map_err(anyhow::Error::from)?;
+    let tier = row.model_tier.as_deref().and_then(|it| it.parse().ok()).unwrap_or(ModelTier::Cheap);
+    let judge = match app.judge.choose(tenant, plan, evaluator.prefers(), tier).await? {
+        Ok(judge) => judge,
+        Err(nobody) => return end(nobody.to_string()),
+    };
+    let question = Question { evaluator: &evaluator, config: &config, judge: &judge };
+    let asked = ask(app, tenant, row.trace_id, row.span_id, &question);
+    let stopping = app.stopping();
+    let answer = tokio::select! {
+        answer = asked => answer?,
+        // Another worker, or this one when it is back, asks anew.
+        () = stopping.cancelled() => return Ok(Ended::Later { until: app.clock.now(), asked: false }),
+    };
+    let now = app.clock.now();
+    Ok(match answer {
+        Answer::End(end) => Ended::End(end),
+        Answer::Broken(end) => {
+            if let (Some(rule), Err(why)) = (row.rule_id, &end.verdict) {
+                pause(app, tenant, rule, why).await?;
+            }
+            Ended::End(end)
+        }
+        Answer::Waiting { wait } => {
+            Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE / 2, PAUSE_MAX), asked: false }
+        }
+        Answer::Later { wait, .. } if row.asked + 1 < ASKED => {
+            let own = PAUSE << row.asked.clamp(0, 20);
+            Ended::Later { until: now + wait.unwrap_or(0).max(own).min(PAUSE_MAX), asked: true }
+        }
+        Answer::Later { end, .. } => {
+            let verdict = end.verdict.map_err(|why| format!("{why} (asked {ASKED} times)"));
+            Ended::End(End { verdict, ..end })
+        }
+    })
+}
+
+/// What a judge answered, once.
+pub enum Answer {
+    /// A verdict, or none for good.
+    End(End),
+    /// It was not asked: it rests, or others wait for it already.
+    Waiting {
+        /// For how long, microseconds, if that is known.
+        wait: Option<i64>,
+    },
+    /// None, and asking again later may help.
+    Later {
+        /// How long the provider wants to be left alone, microseconds.
+        wait: Option<i64>,
+        /// The end, if nobody asks again.
+        end: End,
+    },
+    /// None, and there will be none until somebody mends the credential.
+    Broken(End),
+}
+
+/// Asks a judge about a trace, or one span of it.
+///
+/// # Errors
+/// When the database fails.
+pub async fn ask(
+    app: &App,
+    tenant: Uuid,
+    trace: Uuid,
+    span: Option<Uuid>,
+    question: &Question<'_>,
+) -> Result<Answer> {
+    let Question { evaluator, config, judge } = *question;
+    let instructions = match evaluator.instructions() {
+        Ok(instructions) => instructions,
+        Err(why) => return Ok(Answer::End(failed(why))),
+    };
+    let turns = instructions.shows_turns();
+    let subject = match subject::read(&app.db, tenant, trace, span, turns).await? {
+        Found::Subject(subject) => subject,
+        gone => return Ok(Answer::End(failed(absent(&gone)))),
+    };
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|it| anyhow::anyhow!("no random numbers: {it}"))?;
+    let asked = match judge::ask(&instructions, &subject, config, &Token::new(bits)) {
+        Ok(asked) => asked,
+        Err(missing) => return Ok(Answer::End(failed(missing.to_string()))),
+    };
+    drop(subject);
+    let version = Some(evaluator.version());
+    let JudgeFailure { kind, message, retry_after, spent } = match app.judge.ask(judge, &asked).await {
+        Ok(it) => {
+            let word = it.verdict.label.unwrap_or_else(|| label(it.verdict.score, config).to_owned());
+            let verdict = Ok((it.verdict.score, word, it.verdict.reasoning));
+            let judged = judged(&it.model, it.spent);
+            return Ok(Answer::End(End { evaluator_version: version, verdict, judged }));
+        }
+        Err(failure) => failure,
+    };
+    let end = End { evaluator_version: version, verdict: Err(message), judged: judged(judge.model(), spent) };
+    let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
+    Ok(match kind {
+        Kind::Waiting => Answer::Waiting { wait },
+        Kind::Later => Answer::Later { wait, end },
+        Kind::Broken => Answer::Broken(end),
+        Kind::Refused | Kind::Unreadable => Answer::End(end),
+    })
+}
+
+fn judged(model: &str, spent: Spent) -> Judged {
+    Judged {
+        model: Some(model.to_owned()),
+        prompt_tokens: spent.prompt_tokens,
+        completion_tokens: spent.completion_tokens,
+        cost: spent.cost,
+    }
+}
+
+/// Pauses a rule whose judge can't work.
+async fn pause(app: &App, tenant: Uuid, rule: Uuid, why: &str) -> Result<()> {
+    let txn = app.db.begin().await?;
+    if store::eval_rules::pause(&txn, tenant, rule, why).await? {
+        tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
+        app.commit(txn).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Doing evaluations by code, some at once.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use entities::{evaluation, job};
+use evaluators::{Rule, Subject};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    evaluator::Config,
+    matching::label,
+    rules,
+    subject::{self, Found},
+};
+use crate::{
+    app::App,
+    error::Result,
+    queue::{Job, Lane, Outcome, new_job},
+    store::{
+        self,
+        evaluations::{self, End, Judged},
+    },
+};
+
+/// Evaluations that one job does.
+pub const AT_ONCE: usize = 64;
+/// How often a worker may get lost over an evaluation.
+pub const LOST: i32 = 3;
+
+/// Evaluations of type `rule` that wait.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EvaluateByRule {
+    /// The evaluations.
+    pub evaluations: Vec<Uuid>,
+}
+
+impl Job for EvaluateByRule {
+    const KIND: &'static str = "evaluate_by_rule";
+    const LANE: Lane = Lane::Evaluations;
+}
+
+/// The job that does these evaluations.
+pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
+    new_job(tenant, &EvaluateByRule { evaluations }, now, now)
+}
+
+/// Does them.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
+    match work(app, tenant, &job.evaluations).await {
+        Ok(()) => Outcome::Done,
+        // Whatever it was, the evaluations are not lost for it.
+        Err(error) => {
+            tracing::warn!(%tenant, %error, "evaluations by code are put off");
+            Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+        }
+    }
+}
+
+async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
+    let rows = evaluations::start(&app.db, tenant, ids).await?;
+    let mut by_subject: BTreeMap<(Uuid, Option<Uuid>), Vec<evaluation::Model>> = BTreeMap::new();
+    let mut ends = Vec::with_capacity(rows.len());
+    for row in rows {
+        match lost(&row) {
+            Some(end) => ends.push((row, end)),
+            None => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
+        }
+    }
+    for ((trace, span), rows) in by_subject {
+        // One trace at a time: its texts may be many megabytes.
+        let subject = match subject::read(&app.db, tenant, trace, span, false).await? {
+            Found::Subject(subject) => subject,
+            gone => {
+                ends.extend(rows.into_iter().map(|row| (row, failed(absent(&gone)))));
+                continue;
+            }
+        };
+        let mut prepared = Vec::with_capacity(rows.len());
+        for row in rows {
+            prepared.push((prepare(app, &row).await?, row));
+        }
+        let judged = tokio::task::spawn_blocking(move || {
+            let judge = |(prepared, row): (Result<Prepared, String>, evaluation::Model)| {
+                let end = prepared.map_or_else(failed, |it| it.judge(&subject));
+                (row, end)
+            };
+            prepared.into_iter().map(judge).collect::<Vec<_>>()
+        });
+        ends.extend(judged.await.map_err(|_| anyhow::anyhow!("an evaluator panicked"))?);
+    }
+    evaluations::end(&app.db, tenant, ends, app.clock.now()).await?;
+    Ok(())
+}
+
+/// An evaluator with its config, ready to judge.
+pub struct Prepared {
+    /// The rule, compiled.
+    pub rule: Arc<dyn Rule>,
+    /// What it was compiled of.
+    pub config: Config,
+    /// The evaluator's.
+    pub version: String,
+}
+
+impl Prepared {
+    /// What it says of a trace.
+    pub fn judge(&self, subject: &Subject) -> End {
+        let verdict = self.rule.judge(subject).map_err(|it| it.to_string()).map(|it| {
+            let label = it.label.unwrap_or_else(|| label(it.score, &self.config).to_owned());
+            (it.score, label, it.reasoning)
+        });
+        End { evaluator_version: Some(self.version.clone()), verdict, judged: Judged::default() }
+    }
+}
+
+/// The evaluator and config of an evaluation by code; in words, when there is none.
+///
+/// # Errors
+/// When the database fails.
+pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepared, String>> {
+    let (tenant, metric) = (row.tenant_id, &row.metric_name);
+    let Some(text) = config_of(app, row).await? else { return Ok(Err(no_config())) };
+    let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
+        return Ok(Err(no_evaluator(metric)));
+    };
+    Ok(app.compiled.get(tenant, &evaluator, &text).map(|rule| Prepared {
+        rule,
+        config: serde_json::from_str(&text).unwrap_or_default(),
+        version: evaluator.version(),
+    }))
+}
+
+/// The config of an evaluation as text: its own, its bulk run's or its rule's.
+///
+/// # Errors
+/// When the database fails.
+pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<String>> {
+    if let Some(config) = &row.config {
+        return Ok(Some(config.clone()));
+    }
+    if let Some(bulk) = row.bulk_id {
+        return Ok(store::bulk_runs::get(app.db.current(), row.tenant_id, bulk).await?.map(|it| it.config));
+    }
+    let Some(rule) = row.rule_id else { return Ok(Some("{}".to_owned())) };
+    Ok(rules::rule(app, row.tenant_id, rule).await?.map(|it| it.row.config.clone()))
+}
+
+/// The end of an evaluation over which workers got lost too often.
+pub fn lost(row: &evaluation::Model) -> Option<End> {
+    let lost = row.attempts.saturating_sub(1).saturating_sub(row.returns);
+    (lost >= LOST).then(|| failed(format!("{lost} workers were lost over it; ask for it again")))
+}
+
+/// An end without a verdict.
+pub fn failed(why: impl Into<String>) -> End {
+    End { evaluator_version: None, verdict: Err(why.into()), judged: Judged::default() }
+}
+
+/// Why a trace can't be read.
+pub fn absent(found: &Found) -> &'static str {
+    match found {
+        Found::NoSpan => "the trace has no such span any more",
+        _ => "the trace was removed before it was judged",
+    }
+}
+
+/// There is nobody to judge.
+pub fn no_evaluator(metric: &str) -> String {
+    format!("there is no evaluator `{metric}` any more")
+}
+
+/// There are no options to judge by.
+pub fn no_config() -> String {
+    "the rule that asked for it was deleted before it was judged".to_owned()
+}

@@ -1,0 +1,148 @@
+//! Why a rule judged a trace, or did not: from what is stored, else worked out again.
+
+use std::collections::HashMap;
+
+use api::{
+    Timestamp,
+    eval_rule::{Decision, RuleDecision},
+};
+use entities::{evaluation, rule_decision, trace};
+use uuid::Uuid;
+
+use super::{
+    matching::{sampled, unselected},
+    rules::Rule,
+};
+use crate::{
+    app::App,
+    error::Result,
+    store::{eval_rules, evaluations, traces},
+};
+
+/// What a rule did with these traces, in their order.
+///
+/// # Errors
+/// When the database fails.
+pub async fn decisions(
+    app: &App,
+    tenant: Uuid,
+    rule: &Rule,
+    rows: &[trace::Model],
+) -> Result<Vec<RuleDecision>> {
+    let db = app.db.current();
+    let ids: Vec<Uuid> = rows.iter().map(|it| it.id).collect();
+    let by_trace = |it: evaluation::Model| (it.trace_id, it);
+    let judged: HashMap<Uuid, evaluation::Model> =
+        evaluations::of_rule(db, tenant, rule.row.id, &ids).await?.into_iter().map(by_trace).collect();
+    let noted: HashMap<Uuid, rule_decision::Model> = eval_rules::noted(db, tenant, rule.row.id, &ids)
+        .await?
+        .into_iter()
+        .map(|it| (it.trace_id, it))
+        .collect();
+    let asked = if rule.filter.span_type.is_some() { ids.as_slice() } else { &[] };
+    let kinds = traces::span_kinds(&app.db, tenant, asked).await?;
+    rows.iter()
+        .map(|trace| {
+            let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
+            decision(rule, trace, judged.get(&trace.id), noted.get(&trace.id), has)
+        })
+        .collect()
+}
+
+fn decision(
+    rule: &Rule,
+    trace: &trace::Model,
+    judged: Option<&evaluation::Model>,
+    noted: Option<&rule_decision::Model>,
+    has_span: impl FnOnce(&str) -> bool,
+) -> Result<RuleDecision> {
+    let row = &rule.row;
+    let decided = |decision, detail: String| RuleDecision {
+        rule_id: row.id,
+        trace_id: trace.id,
+        decision,
+        detail,
+        evaluation_id: None,
+        decided_at: None,
+    };
+    if let Some(it) = judged {
+        let again = trace.ready && trace.ready_at > it.created_at;
+        let (decision, detail) = if again {
+            let detail =
+                "the trace changed after it was judged and was ready again; a rule judges a trace once";
+            (Decision::Duplicate, detail.to_owned())
+        } else {
+            (Decision::Queued, format!("the evaluation was asked for and is {}", it.status))
+        };
+        let decided_at = Some(Timestamp::from_micros(it.created_at));
+        return Ok(RuleDecision { evaluation_id: Some(it.id), decided_at, ..decided(decision, detail) });
+    }
+    if trace.project_id != row.project_id {
+        return Ok(decided(Decision::Filtered, "the trace is of another project than the rule".to_owned()));
+    }
+    if !trace.ready {
+        let detail = format!(
+            "the trace is not ready; it is expected to be at {}, if no further span comes",
+            Timestamp::from_micros(trace.ready_at)
+        );
+        return Ok(decided(Decision::NotReady, detail));
+    }
+    if let Some(it) = noted {
+        let decision = it.decision.parse().map_err(anyhow::Error::from)?;
+        let decided_at = Some(Timestamp::from_micros(it.decided_at));
+        return Ok(RuleDecision { decided_at, ..decided(decision, it.detail.clone()) });
+    }
+    if let Some(why) = unselected(&rule.filter, trace, has_span) {
+        return Ok(decided(Decision::Filtered, why));
+    }
+    if !sampled(trace.id, row.sample_rate) {
+        let detail = format!("the sample of {} leaves the trace out", row.sample_rate);
+        return Ok(decided(Decision::SampledOut, detail));
+    }
+    let detail = if row.enabled {
+        format!(
+            "the rule was made, enabled or changed at {}, and the trace was ready before; a backfill judges it",
+            Timestamp::from_micros(row.updated_at)
+        )
+    } else {
+        "the rule is disabled".to_owned()
+    };
+    Ok(decided(Decision::Disabled, detail))
+}
+
+/// What a rule would do with a trace that were ingested now.
+///
+/// # Errors
+/// When the database fails.
+pub async fn foreseen(
+    app: &App,
+    tenant: Uuid,
+    rule: &Rule,
+    trace: &trace::Model,
+    paused: Option<String>,
+) -> Result<(Decision, String)> {
+    let asked = if rule.filter.span_type.is_some() { vec![trace.id] } else { Vec::new() };
+    let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
+    let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
+    if trace.project_id != rule.row.project_id {
+        return Ok((Decision::Filtered, "the trace is of another project than the rule".to_owned()));
+    }
+    if let Some(why) = unselected(&rule.filter, trace, has) {
+        return Ok((Decision::Filtered, why));
+    }
+    if !sampled(trace.id, rule.row.sample_rate) {
+        let detail = format!("the sample of {} leaves the trace out", rule.row.sample_rate);
+        return Ok((Decision::SampledOut, detail));
+    }
+    if !rule.row.enabled {
+        return Ok((Decision::Disabled, "the rule is disabled".to_owned()));
+    }
+    if let Some(why) = paused {
+        return Ok((Decision::Paused, why));
+    }
+    let judged = evaluations::of_rule(app.db.current(), tenant, rule.row.id, &[trace.id]).await?;
+    if let Some(it) = judged.first() {
+        return Ok((Decision::Duplicate, format!("the rule has judged the trace: evaluation {}", it.id)));
+    }
+    Ok((Decision::Queued, "the rule would judge the trace".to_owned()))
+}

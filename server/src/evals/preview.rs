@@ -1,0 +1,65 @@
+//! Judging a trace while somebody waits, without storing anything.
+
+use api::{EvaluatorType, Plan};
+use uuid::Uuid;
+
+use super::{
+    ask::{Asked, exceeded, no_judge},
+    by_judge::{self, Answer, Question},
+    by_rule::{Prepared, absent, failed},
+    subject::{self, Found},
+};
+use crate::{
+    access::plans::Quota,
+    app::App,
+    clock::month,
+    error::Result,
+    store::{evaluations::End, quotas},
+};
+
+/// What an evaluator says of a trace. By a judge it takes one of the month's evaluations, which is
+/// given back when there is no verdict.
+///
+/// # Errors
+/// `provider_credentials_missing`, `judge_not_configured`, `eval_quota_exceeded`.
+pub async fn judge(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid) -> Result<End> {
+    let Some(tier) = asked.tier.filter(|_| asked.kind == EvaluatorType::Llm) else {
+        return by_code(app, tenant, asked, trace).await;
+    };
+    let (evaluator, config) = (&asked.evaluator, &asked.config);
+    let judge = app.judge.choose(tenant, plan, evaluator.prefers(), tier).await?;
+    let judge = judge.map_err(|it| no_judge(&it))?;
+    let (quota, month) = (Quota::LlmEvaluations, month(app.clock.now()));
+    let txn = app.db.begin().await?;
+    if quotas::reserve(&txn, tenant, month, quota, quota.limit(plan), 1).await? == 0 {
+        return Err(exceeded(plan));
+    }
+    txn.commit().await?;
+    let question = Question { evaluator, config, judge: &judge };
+    let answer = by_judge::ask(app, tenant, trace, None, &question).await;
+    let end = answer.map(|it| match it {
+        Answer::End(end) | Answer::Later { end, .. } | Answer::Broken(end) => end,
+        Answer::Waiting { .. } => failed("the judge can't be asked at the moment; try again shortly"),
+    });
+    if end.as_ref().map_or(true, |it| it.verdict.is_err()) {
+        let txn = app.db.begin().await?;
+        quotas::give_back(&txn, tenant, month, quota, 1).await?;
+        txn.commit().await?;
+    }
+    end
+}
+
+async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<End> {
+    let subject = match subject::read(&app.db, tenant, trace, None, false).await? {
+        Found::Subject(subject) => subject,
+        gone => return Ok(failed(absent(&gone))),
+    };
+    let text = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
+    let rule = match app.compiled.get(tenant, &asked.evaluator, &text) {
+        Ok(rule) => rule,
+        Err(why) => return Ok(failed(why)),
+    };
+    let prepared = Prepared { rule, config: asked.config.clone(), version: asked.evaluator.version() };
+    let judged = tokio::task::spawn_blocking(move || prepared.judge(&subject)).await;
+    Ok(judged.map_err(|_| anyhow::anyhow!("an evaluator panicked"))?)
+}

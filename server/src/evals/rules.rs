@@ -1,0 +1,137 @@
+//! The rules and evaluators of a tenant as a process remembers them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use api::{Plan, eval::EvaluatorType, eval::ModelTier, eval_rule::RuleFilter};
+use entities::eval_rule;
+use uuid::Uuid;
+
+use super::evaluator::{Evaluator, Own};
+use crate::{app::App, error::Result, store};
+
+/// Rules that run on the plan Starter: the oldest.
+pub const STARTER_RULES: usize = 3;
+
+/// A rule, read.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its row.
+    pub row: eval_rule::Model,
+    /// How it judges.
+    pub kind: EvaluatorType,
+    /// Which judge.
+    pub tier: ModelTier,
+    /// Which traces.
+    pub filter: RuleFilter,
+    /// How many of the tenant's rules are older.
+    pub older: usize,
+}
+
+impl Rule {
+    /// Reads a row; `older` rules came before it.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
+        Ok(Self {
+            kind: row.evaluator_type.parse()?,
+            tier: row.model_tier.parse()?,
+            filter: serde_json::from_str(&row.filter)?,
+            older,
+            row,
+        })
+    }
+}
+
+/// What a tenant set up.
+#[derive(Default)]
+pub struct Setup {
+    /// Its rules, oldest first.
+    pub rules: Vec<Arc<Rule>>,
+    own: HashMap<String, Evaluator>,
+}
+
+impl Setup {
+    /// Reads what is stored.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
+        let mut setup = Self::default();
+        for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
+            let id = row.id;
+            match Rule::of(row, older) {
+                Ok(rule) => setup.rules.push(Arc::new(rule)),
+                Err(error) => {
+                    tracing::error!(rule = %id, %error, "a stored rule can't be read, and does not run")
+                }
+            }
+        }
+        for row in store::evaluators::all(db, tenant).await? {
+            let name = row.name.clone();
+            match Own::of(row) {
+                Ok(own) => _ = setup.own.insert(name, Evaluator::Own(Arc::new(own))),
+                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be read"),
+            }
+        }
+        Ok(setup)
+    }
+
+    /// The evaluator of a name.
+    pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
+        Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
+    }
+
+    /// A rule.
+    pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
+        self.rules.iter().find(|it| it.row.id == id)
+    }
+}
+
+/// An evaluator of a tenant, also one that another process made a moment ago.
+///
+/// # Errors
+/// When the database fails.
+pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Evaluator>> {
+    if let Some(found) = app.known.setup(tenant).await?.evaluator(name) {
+        return Ok(Some(found));
+    }
+    let row = store::evaluators::get(app.db.current(), tenant, name).await?;
+    Ok(row.map(Own::of).transpose()?.map(|it| Evaluator::Own(Arc::new(it))))
+}
+
+/// A rule of a tenant, also one that another process made a moment ago.
+///
+/// # Errors
+/// When the database fails.
+pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>> {
+    if let Some(found) = app.known.setup(tenant).await?.rule(id) {
+        return Ok(Some(Arc::clone(found)));
+    }
+    let rows = store::eval_rules::all(app.db.current(), tenant).await?;
+    let found = rows.into_iter().enumerate().find(|it| it.1.id == id);
+    Ok(found.map(|(older, row)| Rule::of(row, older)).transpose()?.map(Arc::new))
+}
+
+/// Why a rule that is enabled does not run; none when it does.
+///
+/// # Errors
+/// When the database fails.
+pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<String>> {
+    if let Some(why) = &rule.row.paused_reason {
+        return Ok(Some(why.clone()));
+    }
+    if plan == Plan::Starter && rule.older >= STARTER_RULES {
+        return Ok(Some(format!(
+            "the plan starter runs the {STARTER_RULES} oldest rules; delete one of those or take a higher plan"
+        )));
+    }
+    if rule.kind == EvaluatorType::Rule {
+        return Ok(None);
+    }
+    let Some(evaluator) = evaluator(app, tenant, &rule.row.metric_name).await? else {
+        return Ok(Some(format!("there is no evaluator `{}` any more", rule.row.metric_name)));
+    };
+    let judge = app.judge.choose(tenant, plan, evaluator.prefers(), rule.tier).await?;
+    Ok(judge.err().map(|it| it.to_string()))
+}

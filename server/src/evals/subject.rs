@@ -1,0 +1,157 @@
+//! Reading what is judged.
+
+use std::collections::BTreeMap;
+
+use entities::{span, trace};
+use evaluators::{
+    Subject,
+    subject::{Step, Turn},
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::{
+    error::Result,
+    store::{
+        Db,
+        traces::{self, Filter, SpanTexts, Texts},
+    },
+};
+
+/// Spans of a trace that evaluators see.
+const SPANS: u64 = 2_000;
+/// Earlier traces of the session that evaluators see.
+const TURNS: usize = 50;
+/// Bytes of their texts together; no judge reads more.
+const TURN_BYTES: usize = 1024 * 1024;
+
+/// What can be judged of a trace.
+pub enum Found {
+    /// This.
+    Subject(Box<Subject>),
+    /// The trace is gone.
+    NoTrace,
+    /// The trace has no such span.
+    NoSpan,
+}
+
+/// Reads a trace, or one span of it, for evaluators; with the earlier turns of its session if they
+/// are wanted.
+///
+/// # Errors
+/// When the database fails.
+pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bool) -> Result<Found> {
+    let db = &db.primary();
+    let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
+    let texts = traces::trace_texts(db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
+    let spans = traces::spans(db, tenant, id, None, SPANS).await?;
+    let span_texts = traces::span_texts(db, tenant, &spans).await?;
+    let turns = if turns { earlier(db, tenant, &row).await? } else { Vec::new() };
+    // Texts of many megabytes are parsed here.
+    let made = tokio::task::spawn_blocking(move || subject(row, texts, spans, span_texts, turns, span)).await;
+    Ok(made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was broken off"))?)
+}
+
+fn subject(
+    row: trace::Model,
+    texts: Texts,
+    spans: Vec<span::Model>,
+    span_texts: Vec<SpanTexts>,
+    turns: Vec<Turn>,
+    asked: Option<Uuid>,
+) -> Found {
+    let tags = row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let mut subject = Subject {
+        name: row.name,
+        input: texts.input,
+        output: texts.output,
+        error: row.error,
+        model: row.model,
+        latency_ms: row.latency_ms,
+        cost: row.cost.map(semantics::money::to_usd),
+        prompt_tokens: row.prompt_tokens,
+        completion_tokens: row.completion_tokens,
+        tags,
+        metadata: object(texts.metadata),
+        steps: Vec::new(),
+        turns,
+    };
+    let spans: Vec<(span::Model, SpanTexts)> = spans.into_iter().zip(span_texts).collect();
+    let Some(asked) = asked else {
+        subject.steps = spans.into_iter().map(step).collect();
+        return Found::Subject(Box::new(subject));
+    };
+    let Some(at) = spans.iter().position(|it| it.0.id == asked) else { return Found::NoSpan };
+    let row = &spans[at].0;
+    subject.name = Some(row.name.clone());
+    subject.error.clone_from(&row.error);
+    subject.model.clone_from(&row.model);
+    subject.latency_ms = row.latency_ms;
+    subject.cost = row.cost.map(semantics::money::to_usd);
+    subject.prompt_tokens = row.prompt_tokens;
+    subject.completion_tokens = row.completion_tokens;
+    subject.steps = below(asked, spans).into_iter().map(step).collect();
+    if let Some(own) = subject.steps.first() {
+        subject.input.clone_from(&own.input);
+        subject.output.clone_from(&own.output);
+        subject.metadata = own.metadata.clone();
+    }
+    Found::Subject(Box::new(subject))
+}
+
+/// A span and what is below it, itself first, the others in order of start.
+fn below(root: Uuid, spans: Vec<(span::Model, SpanTexts)>) -> Vec<(span::Model, SpanTexts)> {
+    let mut children: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
+    for (row, _) in &spans {
+        if let Some(parent) = row.parent_id.filter(|it| *it != row.id) {
+            children.entry(parent).or_default().push(row.id);
+        }
+    }
+    let mut wanted = std::collections::BTreeSet::from([root]);
+    let mut open = vec![root];
+    while let Some(id) = open.pop() {
+        // A circle ends where it began.
+        open.extend(children.remove(&id).unwrap_or_default().into_iter().filter(|it| wanted.insert(*it)));
+    }
+    let (mut own, rest): (Vec<_>, Vec<_>) =
+        spans.into_iter().filter(|it| wanted.contains(&it.0.id)).partition(|it| it.0.id == root);
+    own.extend(rest);
+    own
+}
+
+fn step((row, texts): (span::Model, SpanTexts)) -> Step {
+    Step {
+        id: row.id,
+        parent: row.parent_id,
+        name: row.name,
+        kind: row.kind.into(),
+        input: texts.input,
+        output: texts.output,
+        error: row.error,
+        model: row.model,
+        metadata: object(texts.metadata),
+    }
+}
+
+fn object(text: Option<String>) -> Map<String, Value> {
+    text.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default()
+}
+
+/// The traces of the same session that started before, oldest first.
+async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<Turn>> {
+    let Some(session) = &row.session_id else { return Ok(Vec::new()) };
+    let filter =
+        Filter { session_id: Some(session.clone()), project_id: Some(row.project_id), ..Filter::default() };
+    let page = traces::page(db, tenant, &filter, Some((row.started_at, row.id)), TURNS).await?;
+    let mut bytes = 0;
+    let mut turns = Vec::new();
+    for (_, texts) in page.rows {
+        bytes += texts.bytes();
+        if bytes > TURN_BYTES {
+            break;
+        }
+        turns.push(Turn { input: texts.input, output: texts.output });
+    }
+    turns.reverse();
+    Ok(turns)
+}

@@ -1,0 +1,127 @@
+//! Rows of evaluations as they are answered.
+
+use api::{
+    Timestamp,
+    eval::{Bulk, BulkStatus, Evaluation},
+    eval_rule::EvalRule,
+    evaluator::Evaluator as Wire,
+};
+use entities::{eval_bulk, eval_rule, evaluation};
+use evaluators::custom;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+use super::evaluator::{Evaluator, Own};
+use crate::error::Result;
+
+/// An evaluation.
+///
+/// # Errors
+/// When the row can't be read.
+pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
+    let bad = anyhow::Error::from;
+    Ok(Evaluation {
+        id: row.id,
+        trace_id: row.trace_id,
+        project_id: row.project_id,
+        span_id: row.span_id,
+        metric_name: row.metric_name,
+        evaluator_type: row.evaluator_type.parse().map_err(bad)?,
+        evaluator_version: row.evaluator_version,
+        status: row.status.parse().map_err(bad)?,
+        context: row.context.parse().map_err(bad)?,
+        score: row.score,
+        label: row.label,
+        reasoning: row.reasoning,
+        error: row.error,
+        rule_id: row.rule_id,
+        bulk_id: row.bulk_id,
+        source_action_id: Some(row.source_action_id).filter(|it| *it != Uuid::nil()),
+        original_evaluation_id: row.original_evaluation_id,
+        model_tier: row.model_tier.map(|it| it.parse()).transpose().map_err(bad)?,
+        judge_model: row.judge_model,
+        prompt_tokens: row.prompt_tokens,
+        completion_tokens: row.completion_tokens,
+        cost: row.cost.map(semantics::money::to_usd),
+        created_at: Timestamp::from_micros(row.created_at),
+        completed_at: row.completed_at.map(Timestamp::from_micros),
+    })
+}
+
+/// A rule; `paused` is why it does not run, for whatever reason.
+///
+/// # Errors
+/// When the row can't be read.
+pub fn rule(row: eval_rule::Model, paused: Option<String>) -> Result<EvalRule> {
+    let bad = anyhow::Error::from;
+    let unread = anyhow::Error::from;
+    Ok(EvalRule {
+        id: row.id,
+        project_id: row.project_id,
+        metric_name: row.metric_name,
+        evaluator_type: row.evaluator_type.parse().map_err(bad)?,
+        config: RawValue::from_string(row.config).map_err(unread)?,
+        enabled: row.enabled,
+        model_tier: row.model_tier.parse().map_err(bad)?,
+        min_score_drop: row.min_score_drop,
+        filter: serde_json::from_str(&row.filter).map_err(unread)?,
+        sample_rate: row.sample_rate,
+        paused_reason: paused,
+        created_at: Timestamp::from_micros(row.created_at),
+        updated_at: Timestamp::from_micros(row.updated_at),
+    })
+}
+
+/// A bulk run, with how many of its evaluations are how far.
+pub fn bulk(row: eval_bulk::Model, progress: &BTreeMap<String, i64>) -> Bulk {
+    let count = |word: &str| progress.get(word).copied().unwrap_or(0);
+    let (pending, running) = (count("pending"), count("running"));
+    let status =
+        if row.filled && pending == 0 && running == 0 { BulkStatus::Complete } else { BulkStatus::Running };
+    Bulk {
+        bulk_id: row.id,
+        metric_name: row.metric_name,
+        rule_id: row.rule_id,
+        status,
+        matched: row.matched,
+        queued: if row.filled { row.queued } else { row.granted },
+        // Those that are granted and not made yet wait too.
+        pending: if row.filled { pending } else { pending + (row.granted - row.queued).max(0) },
+        running,
+        complete: count("complete"),
+        failed: count("failed"),
+        detail: row.detail,
+        created_at: Timestamp::from_micros(row.created_at),
+    }
+}
+
+/// An evaluator.
+pub fn evaluator(evaluator: &Evaluator) -> Wire {
+    match evaluator {
+        Evaluator::Builtin(it) => it.described(),
+        Evaluator::Own(it) => own(it, evaluator),
+    }
+}
+
+fn own(own: &Own, evaluator: &Evaluator) -> Wire {
+    let (row, said) = (&own.row, &own.said);
+    let is_rule = evaluator.types() == [api::EvaluatorType::Rule];
+    Wire {
+        name: row.name.clone(),
+        display_name: said.display_name.clone().unwrap_or_else(|| row.name.clone()),
+        tags: said.tags.clone().unwrap_or_default(),
+        evaluator_type: evaluator.types()[0],
+        evaluator_types: evaluator.types().to_vec(),
+        description: said.description.clone().unwrap_or_default(),
+        version: row.version,
+        config_schema: custom::config::options(said.config_schema.as_ref()),
+        builtin: false,
+        rubric: said.rubric.clone(),
+        scale: said.scale.clone(),
+        checks: said.checks.clone(),
+        combine: is_rule.then(|| own.combine()),
+        created_at: Some(Timestamp::from_micros(row.created_at)),
+        updated_at: Some(Timestamp::from_micros(row.updated_at)),
+    }
+}

@@ -1,0 +1,220 @@
+//! Evaluations: asking for them, one and many, and reading them.
+
+use std::sync::Arc;
+
+use api::{
+    Timestamp,
+    eval::{
+        Bulk, BulkStarted, Evaluation, EvaluationContext, EvaluationList, EvaluationStatus, EvaluatorType,
+        NewBulk, NewEvaluation,
+    },
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use serde_json::{Map, Value};
+
+use super::{
+    query::{Query, invalid, path_id},
+    read::ApiJson,
+    traces,
+};
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Error, Problem, Result, not_found},
+    evals::{
+        ask::{self, Asked},
+        bulk, view,
+    },
+    store::{
+        bulk_runs,
+        evaluations::{self as store, Filter},
+        traces::Filter as TraceFilter,
+    },
+};
+
+/// Parameters of the list of traces that choose what a bulk run judges.
+const CHOOSING: [&str; 18] = [
+    "project_id",
+    "model",
+    "error",
+    "failure_type",
+    "from",
+    "to",
+    "latency_min",
+    "latency_max",
+    "token_count_min",
+    "token_count_max",
+    "min_cost",
+    "max_cost",
+    "tag_key",
+    "tag_value",
+    "tag",
+    "session_id",
+    "user_id",
+    "name",
+];
+
+/// Ask for an evaluation of a trace.
+///
+/// It is done in the background: read it until its `status` is `complete` or `failed`. One of type
+/// `llm` takes one of the month's evaluations, which is given back if it fails.
+#[utoipa::path(post, path = "/v1/eval", tag = "Evaluations", request_body = NewEvaluation,
+    responses((status = 202, description = "it waits for a worker", body = Evaluation)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewEvaluation>,
+) -> Result<(StatusCode, Json<Evaluation>)> {
+    let row = ask::one(&app, caller.tenant_id, caller.plan, body).await?;
+    Ok((StatusCode::ACCEPTED, Json(view::evaluation(row)?)))
+}
+
+/// Show one evaluation.
+#[utoipa::path(get, path = "/v1/eval/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "id of the evaluation")),
+    responses((status = 200, body = Evaluation)))]
+pub async fn detail(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Evaluation>> {
+    let row = store::get(&app.db, caller.tenant_id, path_id(&id)?).await?;
+    Ok(Json(view::evaluation(row.ok_or_else(|| not_found("evaluation"))?)?))
+}
+
+/// List evaluations, by the time they were asked for, newest first. All filters must match.
+#[utoipa::path(get, path = "/v1/eval", tag = "Evaluations", params(
+    ("project_id" = Option<Uuid>, Query, description = "of traces of this project"),
+    ("trace_id" = Option<Uuid>, Query, description = "of this trace"),
+    ("metric_name" = Option<String>, Query, description = "by this evaluator"),
+    ("evaluator_type" = Option<EvaluatorType>, Query, description = "llm or rule"),
+    ("status" = Option<EvaluationStatus>, Query, description = "pending, running, complete or failed"),
+    ("label" = Option<String>, Query, description = "pass, warn, fail, or a level of the evaluator's own"),
+    ("context" = Option<EvaluationContext>, Query, description = "fresh or remediation"),
+    ("rule_id" = Option<Uuid>, Query, description = "that this rule asked for"),
+    ("from" = Option<Timestamp>, Query, description = "asked for then or later"),
+    ("to" = Option<Timestamp>, Query, description = "asked for then or earlier"),
+    ("min_score" = Option<f64>, Query, description = "with at least this score"),
+    ("max_score" = Option<f64>, Query, description = "with at most this score"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = EvaluationList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<EvaluationList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
+    let (min_score, max_score) = (number(&query, "min_score")?, number(&query, "max_score")?);
+    if min_score.zip(max_score).is_some_and(|(min, max)| max < min) {
+        return Err(invalid("max_score", "must not be less than min_score"));
+    }
+    let filter = Filter {
+        project_id: query.uuid("project_id")?,
+        trace_id: query.uuid("trace_id")?,
+        metric_name: query.text("metric_name"),
+        evaluator_type: word(&query, "evaluator_type")?,
+        status: word(&query, "status")?,
+        label: query.text("label"),
+        context: word(&query, "context")?,
+        rule_id: query.uuid("rule_id")?,
+        from,
+        to,
+        min_score,
+        max_score,
+    };
+    let scope = format!("evaluations {filter:?}");
+    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let mut rows = store::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
+    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
+    Ok(Json(EvaluationList {
+        evaluations: rows.into_iter().map(view::evaluation).collect::<Result<_>>()?,
+        has_more: next_cursor.is_some(),
+        next_cursor,
+    }))
+}
+
+/// Ask for evaluations of all traces that a filter selects.
+///
+/// `filter` takes the parameters of `GET /v1/traces` but `q`, `external_id`, `cursor`, `limit` and
+/// `preview`; a list in place of a value repeats a parameter. Traces that come later are no part of
+/// it. `queued` is less than `matched` when the month's evaluations end.
+#[utoipa::path(post, path = "/v1/eval/bulk", tag = "Evaluations", request_body = NewBulk,
+    responses((status = 202, description = "they are being made", body = BulkStarted)))]
+pub async fn create_bulk(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewBulk>,
+) -> Result<(StatusCode, Json<BulkStarted>)> {
+    let NewBulk { metric_name, evaluator_type, filter, config, model_tier } = body;
+    let (tenant, kind, tier) = (caller.tenant_id, evaluator_type.as_deref(), model_tier.as_deref());
+    let asked = Asked::checked(&app, tenant, &metric_name, kind, config, tier).await?;
+    let filter = chosen(filter.unwrap_or_default())?;
+    asked.judged(&app, tenant, caller.plan).await?;
+    let row = bulk::begin(&app, tenant, caller.plan, &asked, filter, None).await?;
+    Ok((
+        StatusCode::ACCEPTED,
+        Json(BulkStarted { matched: row.matched, queued: row.granted, bulk_id: row.id }),
+    ))
+}
+
+/// Show how far a bulk run or a backfill is.
+#[utoipa::path(get, path = "/v1/eval/bulk/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "`bulk_id` of the run")),
+    responses((status = 200, body = Bulk)))]
+pub async fn bulk_progress(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Bulk>> {
+    let (tenant, id, db) = (caller.tenant_id, path_id(&id)?, app.db.current());
+    let row = bulk_runs::get(db, tenant, id).await?.ok_or_else(|| not_found("bulk run"))?;
+    let progress = store::progress(db, tenant, id).await?;
+    Ok(Json(view::bulk(row, &progress)))
+}
+
+/// The traces that the members of a filter choose.
+fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
+    let mut pairs = Vec::new();
+    for (name, value) in filter {
+        if !CHOOSING.contains(&name.as_str()) {
+            // A filter that is left out would judge, and cost, more than was meant.
+            let message = format!("is no filter of traces; there are {}", CHOOSING.join(", "));
+            return Err(Problem::field(format!("filter.{name}"), message).into());
+        }
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        for value in values {
+            let text = match value {
+                Value::Null => continue,
+                Value::String(text) => text,
+                Value::Bool(_) | Value::Number(_) => value.to_string(),
+                Value::Array(_) | Value::Object(_) => {
+                    return Err(Problem::field(
+                        format!("filter.{name}"),
+                        "must be a text, a number, true or false",
+                    )
+                    .into());
+                }
+            };
+            pairs.push((name.clone(), text));
+        }
+    }
+    traces::filter(&Query::of(pairs)).map_err(|error| match error {
+        Error::Problem(problem) => {
+            let message = problem.message.clone();
+            Problem::field("filter", message).into()
+        }
+        other => other,
+    })
+}
+
+fn word<T: std::str::FromStr<Err = api::enums::UnknownWord>>(query: &Query, name: &str) -> Result<Option<T>> {
+    query.get(name).map(|it| it.parse().map_err(|it: T::Err| invalid(name, &it.to_string()))).transpose()
+}
+
+fn number(query: &Query, name: &str) -> Result<Option<f64>> {
+    let read = |it: &str| it.parse().ok().filter(|it: &f64| it.is_finite());
+    query.get(name).map(|it| read(it).ok_or_else(|| invalid(name, "must be a number"))).transpose()
+}

@@ -1,0 +1,350 @@
+//! Eval rules: making and changing them, what they decided, trying them, running them over the past.
+
+use std::sync::Arc;
+
+use api::{
+    ErrorCode, EvaluatorType, Plan,
+    eval::{BulkStarted, EvaluationStatus, ModelTier},
+    eval_rule::{
+        EvalRule, EvalRuleChange, EvalRuleList, NewBackfill, NewEvalRule, NewRuleTest, RuleDecisionList,
+        RuleFilter, RuleTest,
+    },
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use entities::eval_rule;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{
+    query::{Query, path_id},
+    read::ApiJson,
+};
+use crate::{
+    access::Caller,
+    app::App,
+    clock::new_id,
+    error::{Problem, Result, not_found, problem},
+    evals::{
+        ask::Asked,
+        bulk, decide, preview,
+        rules::{self, Rule, STARTER_RULES},
+        view,
+    },
+    ingest::part::MAX_LABEL,
+    store::{self, eval_rules as table, traces},
+};
+
+/// List eval rules, newest first.
+#[utoipa::path(get, path = "/v1/eval-rules", tag = "Eval rules", params(
+    ("project_id" = Option<Uuid>, Query, description = "of this project"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = EvalRuleList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<EvalRuleList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    let project = query.uuid("project_id")?;
+    let scope = format!("eval_rules {project:?}");
+    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let mut rows = table::page(&app.db.read, tenant, project, after, limit as u64 + 1).await?;
+    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
+    let mut eval_rules = Vec::with_capacity(rows.len());
+    for row in rows {
+        eval_rules.push(shown(&app, &caller, row).await?);
+    }
+    Ok(Json(EvalRuleList { eval_rules, has_more: next_cursor.is_some(), next_cursor }))
+}
+
+/// Show one eval rule.
+#[utoipa::path(get, path = "/v1/eval-rules/{id}", tag = "Eval rules", params(("id" = Uuid, Path, description = "id of the rule")),
+    responses((status = 200, body = EvalRule)))]
+pub async fn detail(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<EvalRule>> {
+    let row = table::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
+    Ok(Json(shown(&app, &caller, row.ok_or_else(|| not_found("eval rule"))?).await?))
+}
+
+/// Make an eval rule: from now on every matching trace of the project is judged when it is ready.
+///
+/// A rule whose judge can't work is made all the same, and `paused_reason` says what to do.
+#[utoipa::path(post, path = "/v1/eval-rules", tag = "Eval rules", request_body = NewEvalRule,
+    responses((status = 201, body = EvalRule)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewEvalRule>,
+) -> Result<(StatusCode, Json<EvalRule>)> {
+    let (tenant, now) = (caller.tenant_id, app.clock.now());
+    let row = eval_rule::Model {
+        tenant_id: tenant,
+        id: new_id(),
+        project_id: body.project_id,
+        metric_name: body.metric_name,
+        evaluator_type: body.evaluator_type,
+        config: text(&body.config.unwrap_or_default())?,
+        enabled: body.enabled.unwrap_or(true),
+        model_tier: body.model_tier.unwrap_or_else(|| ModelTier::Cheap.as_str().to_owned()),
+        min_score_drop: body.min_score_drop.unwrap_or(Some(0.0)),
+        filter: text(&body.filter.unwrap_or_default())?,
+        sample_rate: body.sample_rate.unwrap_or(1.0),
+        paused_reason: None,
+        created_at: now,
+        updated_at: now,
+    };
+    check(&app, &row).await?;
+    let txn = app.db.begin().await?;
+    // Two rules made at the same time must not both be the third.
+    store::tenants::lock(&txn, tenant).await?;
+    in_place(&txn, &row).await?;
+    if caller.plan == Plan::Starter && table::count(&txn, tenant).await? >= STARTER_RULES as u64 {
+        let message =
+            format!("the plan starter has {STARTER_RULES} eval rules; delete one or take a higher plan");
+        return Err(problem(ErrorCode::EvalRulesQuotaExceeded, message));
+    }
+    table::add(&txn, row.clone()).await?;
+    app.commit(txn).await?;
+    Ok((StatusCode::CREATED, Json(shown(&app, &caller, row).await?)))
+}
+
+/// Change an eval rule.
+///
+/// What is absent stays; `config` and `filter` are replaced as a whole. A changed rule tries again
+/// if it was paused.
+#[utoipa::path(patch, path = "/v1/eval-rules/{id}", tag = "Eval rules", request_body = EvalRuleChange,
+    params(("id" = Uuid, Path, description = "id of the rule")),
+    responses((status = 200, body = EvalRule)))]
+pub async fn update(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    ApiJson(change): ApiJson<EvalRuleChange>,
+) -> Result<Json<EvalRule>> {
+    let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
+    // What is wrong is found before anything is locked; the row is read again then.
+    let seen = table::get(app.db.current(), tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
+    check(&app, &changed(&seen, &change, now)?).await?;
+    let txn = app.db.begin().await?;
+    store::tenants::lock(&txn, tenant).await?;
+    let was = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
+    let row = changed(&was, &change, now)?;
+    if row == (eval_rule::Model { updated_at: now, ..was.clone() }) {
+        return Ok(Json(shown(&app, &caller, was).await?));
+    }
+    in_place(&txn, &row).await?;
+    table::replace(&txn, row.clone()).await?;
+    app.commit(txn).await?;
+    Ok(Json(shown(&app, &caller, row).await?))
+}
+
+/// Delete an eval rule. Its evaluations stay.
+#[utoipa::path(delete, path = "/v1/eval-rules/{id}", tag = "Eval rules", params(("id" = Uuid, Path, description = "id of the rule")),
+    responses((status = 204, description = "it is gone")))]
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
+    let txn = app.db.begin().await?;
+    if !table::delete(&txn, caller.tenant_id, path_id(&id)?).await? {
+        return Err(not_found("eval rule"));
+    }
+    app.commit(txn).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Show why a rule judged traces, or did not: one row a trace of its project, newest trace first.
+#[utoipa::path(get, path = "/v1/eval-rules/{id}/decisions", tag = "Eval rules", params(
+    ("id" = Uuid, Path, description = "id of the rule"),
+    ("trace_id" = Option<Uuid>, Query, description = "only of this trace, whatever its project"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = RuleDecisionList)))]
+pub async fn decisions(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Query,
+) -> Result<Json<RuleDecisionList>> {
+    let (tenant, id, limit) = (caller.tenant_id, path_id(&id)?, query.limit()?);
+    let trace = query.uuid("trace_id")?;
+    let scope = format!("decisions {id} {trace:?}");
+    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let rule = found(&app, tenant, id).await?;
+    let db = app.db.primary();
+    let mut rows = match trace {
+        Some(trace) => vec![traces::get(&db, tenant, trace).await?.ok_or_else(|| not_found("trace"))?],
+        None => {
+            let filter =
+                traces::Filter { project_id: Some(rule.row.project_id), ..traces::Filter::default() };
+            traces::narrow_page(&db, tenant, &filter, after, limit + 1).await?
+        }
+    };
+    let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.started_at, it.id));
+    let decisions = decide::decisions(&app, tenant, &rule, &rows).await?;
+    Ok(Json(RuleDecisionList { decisions, has_more: next_cursor.is_some(), next_cursor }))
+}
+
+/// Try a rule on a trace: the answer is its verdict, and nothing is stored.
+///
+/// A rule of type `llm` takes one of the month's evaluations, which is given back if it fails.
+#[utoipa::path(post, path = "/v1/eval-rules/{id}/test", tag = "Eval rules", request_body = NewRuleTest,
+    params(("id" = Uuid, Path, description = "id of the rule")),
+    responses((status = 200, body = RuleTest)))]
+pub async fn test(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    ApiJson(body): ApiJson<NewRuleTest>,
+) -> Result<Json<RuleTest>> {
+    let tenant = caller.tenant_id;
+    let rule = found(&app, tenant, path_id(&id)?).await?;
+    let trace =
+        traces::get(&app.db.primary(), tenant, body.trace_id).await?.ok_or_else(|| not_found("trace"))?;
+    let paused = rules::paused(&app, tenant, caller.plan, &rule).await?;
+    let (decision, detail) = decide::foreseen(&app, tenant, &rule, &trace, paused).await?;
+    let asked = asked(&app, &rule).await?;
+    let end = preview::judge(&app, tenant, caller.plan, &asked, trace.id).await?;
+    let (status, score, label, reasoning, error) = match end.verdict {
+        Ok((score, label, reasoning)) => {
+            (EvaluationStatus::Complete, Some(score), Some(label), Some(reasoning), None)
+        }
+        Err(why) => (EvaluationStatus::Failed, None, None, None, Some(why)),
+    };
+    Ok(Json(RuleTest {
+        trace_id: trace.id,
+        decision,
+        detail,
+        status,
+        score,
+        label,
+        reasoning,
+        error,
+        evaluator_version: asked.evaluator.version(),
+        judge_model: end.judged.model,
+        prompt_tokens: end.judged.prompt_tokens,
+        completion_tokens: end.judged.completion_tokens,
+        cost: end.judged.cost.map(semantics::money::to_usd),
+    }))
+}
+
+/// Run a rule over past traces, as its filter and its sample select them.
+///
+/// Traces that it has judged are left out, so `queued` is what it comes to at most;
+/// `GET /v1/eval/bulk/{id}` tells of the progress.
+#[utoipa::path(post, path = "/v1/eval-rules/{id}/backfill", tag = "Eval rules", request_body = NewBackfill,
+    params(("id" = Uuid, Path, description = "id of the rule")),
+    responses((status = 202, description = "they are being made", body = BulkStarted)))]
+pub async fn backfill(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    ApiJson(body): ApiJson<NewBackfill>,
+) -> Result<(StatusCode, Json<BulkStarted>)> {
+    let (from, to) = (body.from.map(api::Timestamp::micros), body.to.map(api::Timestamp::micros));
+    if from.zip(to).is_some_and(|(from, to)| to < from) {
+        return Err(Problem::field("to", "must not be before from").into());
+    }
+    let rule = found(&app, caller.tenant_id, path_id(&id)?).await?;
+    let asked = asked(&app, &rule).await?;
+    asked.judged(&app, caller.tenant_id, caller.plan).await?;
+    let filter = bulk::filter_of(&rule, from, to);
+    let row = bulk::begin(&app, caller.tenant_id, caller.plan, &asked, filter, Some(rule.row.id)).await?;
+    Ok((
+        StatusCode::ACCEPTED,
+        Json(BulkStarted { matched: row.matched, queued: row.granted, bulk_id: row.id }),
+    ))
+}
+
+async fn found(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<Rule>> {
+    rules::rule(app, tenant, id).await?.ok_or_else(|| not_found("eval rule"))
+}
+
+async fn asked(app: &App, rule: &Rule) -> Result<Asked> {
+    let row = &rule.row;
+    let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
+    let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
+    Asked::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
+}
+
+/// A rule as it is answered, with why it does not run.
+async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
+    // How many are older is known of the others; only Starter asks.
+    let older = if caller.plan == Plan::Starter {
+        let all = table::all(app.db.current(), caller.tenant_id).await?;
+        all.iter().position(|it| it.id == row.id).unwrap_or(0)
+    } else {
+        0
+    };
+    let rule = Rule::of(row, older)?;
+    let paused =
+        if rule.row.enabled { rules::paused(app, caller.tenant_id, caller.plan, &rule).await? } else { None };
+    view::rule(rule.row, paused)
+}
+
+/// A rule with a change in it.
+fn changed(was: &eval_rule::Model, change: &EvalRuleChange, now: i64) -> Result<eval_rule::Model> {
+    let was = was.clone();
+    Ok(eval_rule::Model {
+        project_id: change.project_id.unwrap_or(was.project_id),
+        metric_name: change.metric_name.clone().unwrap_or(was.metric_name),
+        evaluator_type: change.evaluator_type.clone().unwrap_or(was.evaluator_type),
+        config: change.config.as_ref().map(text).transpose()?.unwrap_or(was.config),
+        enabled: change.enabled.unwrap_or(was.enabled),
+        model_tier: change.model_tier.clone().unwrap_or(was.model_tier),
+        min_score_drop: change.min_score_drop.unwrap_or(was.min_score_drop),
+        filter: change.filter.as_ref().map(text).transpose()?.unwrap_or(was.filter),
+        sample_rate: change.sample_rate.unwrap_or(was.sample_rate),
+        paused_reason: None,
+        updated_at: now,
+        ..was
+    })
+}
+
+/// Everything that can be wrong with a rule by itself.
+async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
+    let field = |name: &str, message: &str| Err(Problem::field(name, message).into());
+    if row.min_score_drop.is_some_and(|it| !it.is_finite() || it < 0.0) {
+        return field("min_score_drop", "must be 0 or more, or null");
+    }
+    if !(0.0..=1.0).contains(&row.sample_rate) {
+        return field("sample_rate", "must be from 0 to 1");
+    }
+    let RuleFilter { model, tag, name, error: _, span_type } =
+        serde_json::from_str(&row.filter).map_err(anyhow::Error::from)?;
+    for (member, text) in [("model", &model), ("tag", &tag), ("name", &name), ("span_type", &span_type)] {
+        if text.as_ref().is_some_and(|it| it.is_empty() || it.chars().count() > 2 * MAX_LABEL + 1) {
+            return field(
+                &format!("filter.{member}"),
+                &format!("must have 1 to {} characters", 2 * MAX_LABEL + 1),
+            );
+        }
+    }
+    row.evaluator_type
+        .parse::<EvaluatorType>()
+        .map_err(|it: api::enums::UnknownWord| Problem::field("evaluator_type", it.to_string()))?;
+    let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
+    let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
+    Asked::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await.map(drop)
+}
+
+/// Makes sure that what a rule names is there; the tenant is locked.
+async fn in_place(txn: &store::Transaction, row: &eval_rule::Model) -> Result<()> {
+    if store::projects::get(txn, row.tenant_id, row.project_id).await?.is_none() {
+        return Err(not_found("project"));
+    }
+    let builtin = evaluators::builtin::find(&row.metric_name).is_some();
+    if !builtin && store::evaluators::get(txn, row.tenant_id, &row.metric_name).await?.is_none() {
+        return Err(Problem::field("metric_name", "there is no such evaluator any more").into());
+    }
+    Ok(())
+}
+
+fn text(value: &impl serde::Serialize) -> Result<String> {
+    Ok(serde_json::to_string(value).map_err(anyhow::Error::from)?)
+}

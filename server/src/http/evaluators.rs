@@ -1,0 +1,272 @@
+//! Evaluators: the built-in ones, and those that a tenant makes.
+
+use std::sync::Arc;
+
+use api::{
+    ErrorCode, EvaluatorType,
+    evaluator::{Combine, Evaluator as Wire, EvaluatorChange, EvaluatorList, NewEvaluator},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use entities::evaluator;
+use evaluators::custom;
+use uuid::Uuid;
+
+use super::{query::Query, read::ApiJson};
+use crate::{
+    access::Caller,
+    app::App,
+    error::{Problem, Result, not_found, problem},
+    evals::{
+        evaluator::{Evaluator, Own, refused},
+        rules, view,
+    },
+    ingest::checked::short,
+    store::{self, Transaction, evaluators as table, is_duplicate},
+};
+
+/// Characters of a name at most.
+const MAX_NAME: usize = 100;
+/// Tags at most, and characters of one.
+const MAX_TAGS: (usize, usize) = (20, 50);
+/// Characters of a description at most.
+const MAX_DESCRIPTION: usize = 4_000;
+/// Bytes of everything that is said of an evaluator.
+const MAX_DEFINITION: usize = 256 * 1024;
+
+/// List evaluators: the built-in ones by name, then the tenant's own by name.
+#[utoipa::path(get, path = "/v1/evaluators", tag = "Evaluators", params(
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = EvaluatorList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<EvaluatorList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    // A place in the list: the number of a built-in, or after them an own one by its rank.
+    let after: Option<(i64, Uuid)> =
+        query.get("cursor").map(|it| app.cursors.open(tenant, "evaluators", it)).transpose()?;
+    let skip = after.map_or(0, |it| usize::try_from(it.0).unwrap_or(0));
+    let own = store::evaluators::all(app.db.current(), tenant).await?;
+    let builtins = evaluators::builtin::ALL.iter().map(|it| Ok(Evaluator::Builtin(it)));
+    let own = own.into_iter().map(|it| Ok(Evaluator::Own(Arc::new(Own::of(it)?))));
+    let mut rest = builtins.chain(own).skip(skip);
+    let page: Vec<Evaluator> = rest.by_ref().take(limit).collect::<Result<_>>()?;
+    let next = i64::try_from(skip + page.len()).unwrap_or(i64::MAX);
+    let next_cursor = rest.next().map(|_| app.cursors.seal(tenant, "evaluators", (next, Uuid::nil())));
+    Ok(Json(EvaluatorList {
+        evaluators: page.iter().map(view::evaluator).collect(),
+        has_more: next_cursor.is_some(),
+        next_cursor,
+    }))
+}
+
+/// Show one evaluator.
+#[utoipa::path(get, path = "/v1/evaluators/{name}", tag = "Evaluators", params(("name" = String, Path, description = "its `metric_name`")),
+    responses((status = 200, body = Wire)))]
+pub async fn detail(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<Wire>> {
+    let found = rules::evaluator(&app, caller.tenant_id, &name).await?;
+    Ok(Json(view::evaluator(&found.ok_or_else(|| not_found("evaluator"))?)))
+}
+
+/// Make an evaluator.
+///
+/// Of type `llm`: a judge model follows the `rubric`, a template in which `{{input}}`, `{{output}}`,
+/// `{{documents}}`, `{{tools}}`, `{{metadata.key}}` and `{{config.key}}` stand for what it is shown,
+/// and answers on the `scale`. Of type `rule`: `checks` are run over the trace.
+#[utoipa::path(post, path = "/v1/evaluators", tag = "Evaluators", request_body = NewEvaluator,
+    responses((status = 201, body = Wire)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(body): ApiJson<NewEvaluator>,
+) -> Result<(StatusCode, Json<Wire>)> {
+    let (tenant, now) = (caller.tenant_id, app.clock.now());
+    let (body, kind) = checked(body)?;
+    let taken = |name: &str| problem(ErrorCode::Conflict, format!("there is an evaluator `{name}` already"));
+    if evaluators::builtin::find(&body.name).is_some() {
+        return Err(problem(
+            ErrorCode::Conflict,
+            format!("`{}` is a built-in evaluator; choose another name", body.name),
+        ));
+    }
+    let txn = app.db.begin().await?;
+    let was = table::lock(&txn, tenant, &body.name).await?;
+    if was.as_ref().is_some_and(|it| it.deleted_at.is_none()) {
+        return Err(taken(&body.name));
+    }
+    let row = evaluator::Model {
+        tenant_id: tenant,
+        name: body.name.clone(),
+        version: was.as_ref().map_or(1, |it| it.version + 1),
+        evaluator_type: kind.as_str().to_owned(),
+        definition: text(&body)?,
+        deleted_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    if was.is_some() {
+        table::replace(&txn, row.clone()).await?;
+    } else {
+        let refused = |it| if is_duplicate(&it) { taken(&body.name) } else { it.into() };
+        table::add(&txn, row.clone()).await.map_err(refused)?;
+    }
+    app.commit(txn).await?;
+    Ok((StatusCode::CREATED, Json(wire(row)?)))
+}
+
+/// Change an evaluator of the tenant's own, which makes a new version of it.
+///
+/// What is absent stays. Evaluations that wait are done by the new version, and say so.
+#[utoipa::path(patch, path = "/v1/evaluators/{name}", tag = "Evaluators", request_body = EvaluatorChange,
+    params(("name" = String, Path, description = "its `metric_name`")),
+    responses((status = 200, body = Wire)))]
+pub async fn update(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    ApiJson(change): ApiJson<EvaluatorChange>,
+) -> Result<Json<Wire>> {
+    let (tenant, now) = (caller.tenant_id, app.clock.now());
+    let txn = app.db.begin().await?;
+    let was = own(&txn, tenant, &name).await?;
+    let said = Own::of(was.clone())?.said;
+    let (body, _) = checked(NewEvaluator {
+        name: was.name.clone(),
+        evaluator_type: was.evaluator_type.clone(),
+        display_name: change.display_name.or(said.display_name),
+        tags: change.tags.or(said.tags),
+        description: change.description.or(said.description),
+        config_schema: change.config_schema.or(said.config_schema),
+        rubric: change.rubric.or(said.rubric),
+        scale: change.scale.or(said.scale),
+        checks: change.checks.or(said.checks),
+        combine: change.combine.or(said.combine),
+    })?;
+    let definition = text(&body)?;
+    if definition == was.definition {
+        return Ok(Json(wire(was)?));
+    }
+    let row = evaluator::Model { version: was.version + 1, definition, updated_at: now, ..was };
+    table::replace(&txn, row.clone()).await?;
+    app.commit(txn).await?;
+    Ok(Json(wire(row)?))
+}
+
+/// Delete an evaluator of the tenant's own. Its evaluations stay; while rules use it, it does too.
+#[utoipa::path(delete, path = "/v1/evaluators/{name}", tag = "Evaluators", params(("name" = String, Path, description = "its `metric_name`")),
+    responses((status = 204, description = "it is gone")))]
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode> {
+    let (tenant, now) = (caller.tenant_id, app.clock.now());
+    let txn = app.db.begin().await?;
+    // Whoever makes a rule holds this lock too.
+    store::tenants::lock(&txn, tenant).await?;
+    let was = own(&txn, tenant, &name).await?;
+    let using = store::eval_rules::count_using(&txn, tenant, &name).await?;
+    if using > 0 {
+        let rules = if using == 1 { "rule uses" } else { "rules use" };
+        return Err(problem(
+            ErrorCode::Conflict,
+            format!("{using} eval {rules} it; delete or change those first"),
+        ));
+    }
+    table::replace(&txn, evaluator::Model { deleted_at: Some(now), updated_at: now, ..was }).await?;
+    app.commit(txn).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An evaluator of the tenant's own, locked.
+async fn own(txn: &Transaction, tenant: Uuid, name: &str) -> Result<evaluator::Model> {
+    if evaluators::builtin::find(name).is_some() {
+        let message = format!("`{name}` is a built-in evaluator and can't be changed; make one of your own");
+        return Err(problem(ErrorCode::Conflict, message));
+    }
+    let found = table::lock(txn, tenant, name).await?.filter(|it| it.deleted_at.is_none());
+    found.ok_or_else(|| not_found("evaluator"))
+}
+
+fn text(body: &NewEvaluator) -> Result<String> {
+    Ok(serde_json::to_string(body).map_err(anyhow::Error::from)?)
+}
+
+fn wire(row: evaluator::Model) -> Result<Wire> {
+    Ok(view::evaluator(&Evaluator::Own(Arc::new(Own::of(row)?))))
+}
+
+/// Everything that can be wrong with an evaluator, but its name being taken.
+fn checked(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
+    named(&body.name)?;
+    let kind: EvaluatorType = body
+        .evaluator_type
+        .parse()
+        .map_err(|it: api::enums::UnknownWord| Problem::field("evaluator_type", it.to_string()))?;
+    let body = NewEvaluator {
+        display_name: short("display_name", body.display_name, MAX_NAME)?,
+        description: short("description", body.description, MAX_DESCRIPTION)?,
+        ..body
+    };
+    let tags = body.tags.as_deref().unwrap_or_default();
+    if tags.len() > MAX_TAGS.0
+        || tags.iter().any(|it| it.trim().is_empty() || it.chars().count() > MAX_TAGS.1)
+    {
+        let message = format!("must be at most {} texts of 1 to {} characters", MAX_TAGS.0, MAX_TAGS.1);
+        return Err(Problem::field("tags", message).into());
+    }
+    if text(&body)?.len() > MAX_DEFINITION {
+        return Err(Problem::field(
+            "name",
+            format!("is of an evaluator of more than {MAX_DEFINITION} bytes"),
+        )
+        .into());
+    }
+    if let Some(schema) = &body.config_schema {
+        custom::config::declare(schema).map_err(|it| refused("", it))?;
+    }
+    let only = |given: bool, field: &str, of: &str| {
+        let message = format!("is only for evaluators of type {of}");
+        if given { Err(Problem::field(field, message)) } else { Ok(()) }
+    };
+    match kind {
+        EvaluatorType::Llm => {
+            only(body.checks.is_some(), "checks", "rule")?;
+            only(body.combine.is_some(), "combine", "rule")?;
+            let Some(rubric) = body.rubric.as_deref() else {
+                return Err(
+                    Problem::field("rubric", "is required for type llm: what the judge is told").into()
+                );
+            };
+            custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
+        }
+        EvaluatorType::Rule => {
+            only(body.rubric.is_some(), "rubric", "llm")?;
+            only(body.scale.is_some(), "scale", "llm")?;
+            let combine = body.combine.as_deref().map_or(Ok(Combine::All), str::parse);
+            let combine = combine.map_err(|it| Problem::field("combine", it.to_string()))?;
+            let Some(checks) = body.checks.as_deref() else {
+                return Err(Problem::field("checks", "is required for type rule: what is checked").into());
+            };
+            custom::rule::compile(checks, combine, &serde_json::Map::new()).map_err(|it| refused("", it))?;
+        }
+    }
+    Ok((body, kind))
+}
+
+fn named(name: &str) -> Result<(), Problem> {
+    let begins = name.starts_with(|it: char| it.is_ascii_lowercase());
+    let rest =
+        name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_' || it == b'-');
+    if begins && rest && name.len() <= MAX_NAME {
+        return Ok(());
+    }
+    let message = format!("must be 1 to {MAX_NAME} of a-z, 0-9, _ and -, beginning with a letter");
+    Err(Problem::field("name", message))
+}

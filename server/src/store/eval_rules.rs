@@ -1,0 +1,163 @@
+//! Eval rules, and what they decided that can't be worked out later.
+
+use entities::{
+    eval_rule::{Column, Entity, Model},
+    rule_decision,
+};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, OnConflict},
+};
+use uuid::Uuid;
+
+use super::page::newest_first;
+
+/// One rule.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id((tenant, id)).one(db).await
+}
+
+/// One rule, locked until the transaction ends.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+}
+
+/// All rules of a tenant, oldest first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
+    let query = Entity::find().filter(Column::TenantId.eq(tenant));
+    query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id).all(db).await
+}
+
+/// A page of rules, newest first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    project: Option<Uuid>,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let query = Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .apply_if(project, |query, it| query.filter(Column::ProjectId.eq(it)));
+    newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
+}
+
+/// How many rules a tenant has.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
+    Entity::find().filter(Column::TenantId.eq(tenant)).count(db).await
+}
+
+/// How many of a tenant's rules run an evaluator.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count_using(db: &impl ConnectionTrait, tenant: Uuid, metric: &str) -> Result<u64, DbErr> {
+    let query = Entity::find().filter(Column::TenantId.eq(tenant));
+    query.filter(Column::MetricName.eq(metric)).count(db).await
+}
+
+/// Stores a new rule.
+///
+/// # Errors
+/// When the database fails.
+pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
+    Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
+    Ok(())
+}
+
+/// Stores a rule in place of the one with its id.
+///
+/// # Errors
+/// When the database fails.
+pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
+    row.into_active_model().reset_all().update(txn).await?;
+    Ok(())
+}
+
+/// Deletes a rule; what it asked for stays. False if there is none.
+///
+/// # Errors
+/// When the database fails.
+pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
+    Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
+}
+
+/// Pauses a rule. False when it is gone or says so already.
+///
+/// # Errors
+/// When the database fails.
+pub async fn pause(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid, why: &str) -> Result<bool, DbErr> {
+    let done = Entity::update_many()
+        .col_expr(Column::PausedReason, Expr::value(why))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::Id.eq(id))
+        .filter(Column::PausedReason.is_null())
+        .exec(txn)
+        .await?;
+    Ok(done.rows_affected > 0)
+}
+
+/// Lets all paused rules of a tenant try again.
+///
+/// # Errors
+/// When the database fails.
+pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::PausedReason, Expr::value(Option::<String>::None))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::PausedReason.is_not_null())
+        .exec(txn)
+        .await?;
+    Ok(())
+}
+
+/// Notes why rules left out traces; what was noted of the same before goes.
+///
+/// # Errors
+/// When the database fails.
+pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) -> Result<(), DbErr> {
+    use rule_decision::Column;
+    for block in rows.chunks(1_000) {
+        let again = OnConflict::columns([Column::TenantId, Column::TraceId, Column::Id])
+            .update_columns([Column::Decision, Column::Detail, Column::DecidedAt])
+            .to_owned();
+        let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
+        rule_decision::Entity::insert_many(rows).on_conflict(again).exec_without_returning(txn).await?;
+    }
+    Ok(())
+}
+
+/// What was noted of a rule and these traces.
+///
+/// # Errors
+/// When the database fails.
+pub async fn noted(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    rule: Uuid,
+    traces: &[Uuid],
+) -> Result<Vec<rule_decision::Model>, DbErr> {
+    use rule_decision::Column;
+    rule_decision::Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.is_in(traces.iter().copied()))
+        .filter(Column::Id.eq(rule))
+        .all(db)
+        .await
+}

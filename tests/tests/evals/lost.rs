@@ -1,0 +1,74 @@
+//! Workers that get lost: no evaluation goes with them, and none ends twice.
+
+use entities::evaluation;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use serde_json::{Value, json};
+use server::{
+    evals::by_rule::failed,
+    store::evaluations::{self as store},
+};
+use tests::{TestApp, on_both_databases};
+use uuid::Uuid;
+
+use super::{evaluations, timed};
+
+async fn asked(app: &TestApp) -> Uuid {
+    let key = app.full_key();
+    let id = timed(&key, 5).await;
+    let body = json!({"trace_id": id, "metric_name": "latency_threshold", "config": {"max_latency_ms": 100}});
+    let reply = key.post("/v1/eval", &body).await.ok();
+    reply["id"].as_str().unwrap().parse().unwrap()
+}
+
+async fn row(app: &TestApp, id: Uuid) -> evaluation::Model {
+    let query = evaluation::Entity::find().filter(evaluation::Column::TenantId.eq(app.tenant));
+    query.filter(evaluation::Column::Id.eq(id)).one(&app.app.db.write).await.unwrap().unwrap()
+}
+
+on_both_databases! {
+    /// A worker dies after it took an evaluation up: another does it, and the first, should it come
+    /// back, changes nothing.
+    async fn the_newest_worker_ends_it(app: TestApp) {
+        let id = asked(app).await;
+        let stale = store::start(&app.app.db, app.tenant, &[id]).await.unwrap();
+        assert_eq!((stale.len(), row(app, id).await.status.as_str()), (1, "running"));
+        app.drain().await;
+        let done = row(app, id).await;
+        assert_eq!((done.status.as_str(), done.score, done.attempts), ("complete", Some(1.0), 2));
+        let ended = store::end(&app.app.db, app.tenant, vec![(stale[0].clone(), failed("late"))], app.app.clock.now()).await;
+        assert_eq!(ended.unwrap(), 0);
+        store::put_back(&app.app.db, app.tenant, &stale[0], true).await.unwrap();
+        assert_eq!(row(app, id).await, done);
+        assert!(store::start(&app.app.db, app.tenant, &[id]).await.unwrap().is_empty());
+    }
+
+    /// What kills every worker that takes it up is given up.
+    async fn not_for_ever(app: TestApp) {
+        let id = asked(app).await;
+        for _ in 0..3 {
+            store::start(&app.app.db, app.tenant, &[id]).await.unwrap();
+        }
+        app.drain().await;
+        let done = &evaluations(&app.full_key(), "").await[0];
+        assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null));
+        assert!(done["error"].as_str().unwrap().contains("workers were lost"), "{done}");
+    }
+
+    /// Two processes work on the same queue: each evaluation is done by one of them.
+    async fn many_workers(app: TestApp) {
+        let beside = app.beside().await;
+        let key = app.full_key();
+        let traces: Vec<Value> = (0..300).map(|it| json!({"latency_ms": it})).collect();
+        key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+        let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 99}});
+        let begun = key.post("/v1/eval/bulk", &body).await.ok();
+        futures::future::join(Box::pin(app.drain()), Box::pin(beside.drain())).await;
+        app.drain().await;
+        let done = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
+        assert_eq!((&done["complete"], &done["failed"], &done["queued"]), (&json!(300), &json!(0), &json!(300)), "{done}");
+        let rows = evaluation::Entity::find().filter(evaluation::Column::TenantId.eq(app.tenant));
+        let rows = rows.all(&app.app.db.write).await.unwrap();
+        assert!(rows.iter().all(|it| it.attempts == 1), "each was taken up once");
+        beside.stop().await;
+    }
+}

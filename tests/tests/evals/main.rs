@@ -1,0 +1,53 @@
+//! Evaluations, eval rules and evaluators through HTTP, on both databases: everything that needs no
+//! judge. What judges do is in the suite `judge`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bulk;
+mod by_hand;
+mod decisions;
+mod evaluators;
+mod external;
+mod lost;
+mod rules;
+
+use serde_json::{Value, json};
+use tests::{Caller, TestApp};
+
+/// Sends a trace and answers its id.
+async fn trace(key: &Caller, item: Value) -> String {
+    key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned()
+}
+
+/// A trace that took so long, in milliseconds.
+async fn timed(key: &Caller, latency_ms: i64) -> String {
+    trace(key, json!({"name": "t", "output": "Done.", "latency_ms": latency_ms})).await
+}
+
+/// Body of a rule on `latency_threshold` in the app's own project, with more members.
+fn rule(app: &TestApp, more: Value) -> Value {
+    let mut body = json!({"project_id": app.project, "metric_name": "latency_threshold", "evaluator_type": "rule",
+        "config": {"max_latency_ms": 100}});
+    let more = more.as_object().unwrap().clone();
+    body.as_object_mut().unwrap().extend(more);
+    body
+}
+
+/// Makes a rule and answers its id.
+async fn made(app: &TestApp, more: Value) -> String {
+    let reply = app.full_key().post("/v1/eval-rules", &rule(app, more)).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.ok()["id"].as_str().unwrap().to_owned()
+}
+
+/// The evaluations of a list, newest first.
+async fn evaluations(key: &Caller, query: &str) -> Vec<Value> {
+    key.get(&format!("/v1/eval?limit=200&{query}")).await.ok()["evaluations"].as_array().unwrap().clone()
+}
+
+/// What a rule did with a trace.
+async fn decision(key: &Caller, rule: &str, trace: &str) -> Value {
+    let list = key.get(&format!("/v1/eval-rules/{rule}/decisions?trace_id={trace}")).await.ok();
+    assert_eq!((list["decisions"].as_array().unwrap().len(), &list["has_more"]), (1, &json!(false)));
+    list["decisions"][0].clone()
+}

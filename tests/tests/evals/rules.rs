@@ -1,0 +1,262 @@
+//! Eval rules: making and changing them, and what they do when traces are ready.
+
+use api::{Plan, Role};
+use serde_json::{Value, json};
+use tests::{On, TestApp, on_both_databases};
+
+use super::{decision, evaluations, made, rule, timed, trace};
+
+/// An export of one span that ended, in a trace of its own.
+fn span(trace: &str, id: u64, parent: Option<u64>) -> Value {
+    let at = (tests::app::START + id as i64) * 1_000;
+    let mut span = json!({"traceId": trace, "spanId": format!("{id:016x}"), "name": "s", "startTimeUnixNano": at.to_string(),
+        "endTimeUnixNano": (at + 5_000_000).to_string()});
+    if let Some(parent) = parent {
+        span["parentSpanId"] = json!(format!("{parent:016x}"));
+    }
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+}
+
+on_both_databases! {
+    async fn a_rule_as_it_is_made(app: TestApp) {
+        let key = app.full_key();
+        let reply = key.post("/v1/eval-rules", &rule(app, json!({}))).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        let made = reply.ok();
+        let at = "2026-06-15T12:00:00.000000Z";
+        assert_eq!(made, json!({"id": made["id"], "project_id": app.project, "metric_name": "latency_threshold", "evaluator_type": "rule",
+            "config": {"max_latency_ms": 100}, "enabled": true, "model_tier": "cheap", "min_score_drop": 0.0, "filter": {},
+            "sample_rate": 1.0, "paused_reason": null, "created_at": at, "updated_at": at}));
+        let path = format!("/v1/eval-rules/{}", made["id"].as_str().unwrap());
+        assert_eq!(key.get(&path).await.ok(), made);
+        app.advance(1);
+        let second = key.post("/v1/eval-rules", &rule(app, json!({"enabled": false, "filter": {"model": "m", "error": false}, "sample_rate": 0.5}))).await.ok();
+        assert_eq!((&second["filter"], &second["sample_rate"], &second["enabled"]), (&json!({"model": "m", "error": false}), &json!(0.5), &json!(false)));
+        let list = key.get("/v1/eval-rules").await.ok();
+        assert_eq!((&list["eval_rules"], &list["has_more"], &list["next_cursor"]), (&json!([second, made]), &json!(false), &Value::Null));
+        assert_eq!(key.get(&format!("/v1/eval-rules?project_id={}&limit=1", app.project)).await.ok()["eval_rules"], json!([second]));
+        assert_eq!(key.get(&format!("/v1/eval-rules?project_id={}", app.tenant)).await.ok()["eval_rules"], json!([]));
+        assert_eq!(key.delete(&path).await.status, 204);
+        key.get(&path).await.is(404, "not_found");
+        key.delete(&path).await.is(404, "not_found");
+    }
+
+    /// The six rules of the specification.
+    async fn min_score_drop(app: TestApp) {
+        let key = app.full_key();
+        let owner = app.session(Role::Owner);
+        // Absent is 0.0, null stays null, a number is kept; all are answered everywhere.
+        for (given, kept) in [(json!({}), json!(0.0)), (json!({"min_score_drop": null}), Value::Null), (json!({"min_score_drop": 0.05}), json!(0.05)),
+            (json!({"min_score_drop": 0}), json!(0.0))] {
+            let reply = key.post("/v1/eval-rules", &rule(app, given)).await.ok();
+            assert_eq!(reply["min_score_drop"], kept);
+            let path = format!("/v1/eval-rules/{}", reply["id"].as_str().unwrap());
+            assert_eq!(key.get(&path).await.ok()["min_score_drop"], kept);
+            let patch = async |body: Value| owner.send(owner.request(reqwest::Method::PATCH, &path).json(&body)).await;
+            // What is absent stays.
+            assert_eq!(patch(json!({"enabled": false})).await.ok()["min_score_drop"], kept);
+            assert_eq!(patch(json!({"min_score_drop": 0.2})).await.ok()["min_score_drop"], 0.2);
+            assert_eq!(patch(json!({"min_score_drop": null})).await.ok()["min_score_drop"], Value::Null);
+            patch(json!({"min_score_drop": -0.01})).await.is(422, "validation_failed");
+            patch(json!({"min_score_drop": "much"})).await.is(400, "invalid_body");
+            assert_eq!(key.get(&path).await.ok()["min_score_drop"], Value::Null);
+        }
+        key.post("/v1/eval-rules", &rule(app, json!({"min_score_drop": -1}))).await.is(422, "validation_failed");
+        let listed = key.get("/v1/eval-rules").await.ok();
+        assert!(listed["eval_rules"].as_array().unwrap().iter().all(|it| it.as_object().unwrap().contains_key("min_score_drop")));
+    }
+
+    async fn what_is_wrong_with_a_rule(app: TestApp) {
+        let key = app.full_key();
+        for (more, field) in [
+            (json!({"metric_name": "nonsense"}), "metric_name"), (json!({"evaluator_type": "llm"}), "evaluator_type"),
+            (json!({"evaluator_type": "magic"}), "evaluator_type"), (json!({"config": {}}), "config.max_latency_ms"),
+            (json!({"model_tier": "gold"}), "model_tier"), (json!({"sample_rate": 1.5}), "sample_rate"), (json!({"sample_rate": -0.1}), "sample_rate"),
+            (json!({"filter": {"tag": ""}}), "filter.tag"),
+        ] {
+            let reply = key.post("/v1/eval-rules", &rule(app, more.clone())).await;
+            reply.is(422, "validation_failed");
+            assert_eq!(reply.json()["fields"][0]["field"], field, "{more}");
+        }
+        for body in [json!({}), json!({"project_id": app.project}), rule(app, json!({"filter": 7})), rule(app, json!({"enabled": "yes"}))] {
+            key.post("/v1/eval-rules", &body).await.is(400, "invalid_body");
+        }
+        key.post("/v1/eval-rules", &rule(app, json!({"project_id": app.tenant}))).await.is(404, "not_found");
+        assert_eq!(key.get("/v1/eval-rules").await.ok()["eval_rules"], json!([]));
+    }
+
+    /// JSON items are ready at once; each is judged once.
+    async fn it_fires_once_for_each_trace(app: TestApp) {
+        let key = app.full_key();
+        let before = timed(&key, 500).await;
+        app.drain().await;
+        app.advance(1);
+        let id = made(app, json!({})).await;
+        let (slow, fast) = (timed(&key, 500).await, timed(&key, 50).await);
+        app.drain().await;
+        let rows = evaluations(&key, &format!("rule_id={id}")).await;
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        let of = |trace: &str| rows.iter().find(|it| it["trace_id"] == trace).unwrap();
+        assert_eq!((&of(&slow)["label"], &of(&fast)["label"]), (&json!("fail"), &json!("pass")));
+        assert!(rows.iter().all(|it| it["status"] == "complete" && it["context"] == "fresh" && it["bulk_id"].is_null()));
+        app.advance(600);
+        app.drain().await;
+        assert_eq!(evaluations(&key, "").await.len(), 2);
+        assert_eq!(decision(&key, &id, &slow).await["decision"], "queued");
+        assert_eq!(decision(&key, &id, &slow).await["evaluation_id"], of(&slow)["id"]);
+        // What was ready before the rule was there is not judged, and the reason is told.
+        assert_eq!(decision(&key, &id, &before).await["decision"], "disabled");
+    }
+
+    /// A trace that comes over OpenTelemetry is judged when it is ready, whole, and once, though late
+    /// spans make it ready again.
+    async fn a_trace_is_judged_when_it_is_ready(app: TestApp) {
+        let key = app.full_key();
+        let rule = made(app, json!({"config": {"max_latency_ms": 1}})).await;
+        let trace = "7f".repeat(16);
+        let send = async |body: Value| key.post("/v1/otlp/traces", &body).await.ok();
+        send(span(&trace, 2, Some(1))).await;
+        app.drain().await;
+        app.advance(6);
+        app.drain().await;
+        let id = format!("{}-{}-{}-{}-{}", &trace[..8], &trace[8..12], &trace[12..16], &trace[16..20], &trace[20..]);
+        assert_eq!(evaluations(&key, "").await.len(), 0, "without a root it may take ten minutes");
+        assert_eq!(decision(&key, &rule, &id).await["decision"], "not_ready");
+        send(span(&trace, 1, None)).await;
+        app.drain().await;
+        assert_eq!(evaluations(&key, "").await.len(), 0);
+        app.advance(5);
+        app.drain().await;
+        assert_eq!(evaluations(&key, "").await.len(), 1);
+        assert_eq!(decision(&key, &rule, &id).await["decision"], "queued");
+        app.advance(60);
+        send(span(&trace, 3, Some(1))).await;
+        app.advance(6);
+        app.drain().await;
+        assert_eq!(evaluations(&key, "").await.len(), 1);
+        assert_eq!(decision(&key, &rule, &id).await["decision"], "duplicate");
+    }
+
+    async fn filters_and_samples(app: TestApp) {
+        let key = app.full_key();
+        let rules = [
+            (json!({"model": "m-1"}), vec![0, 3]), (json!({"name": "b"}), vec![1]), (json!({"error": true}), vec![1]),
+            (json!({"error": false}), vec![0, 2, 3]), (json!({"tag": "env"}), vec![0, 2]), (json!({"tag": "env:prod"}), vec![0]),
+            (json!({"span_type": "tool"}), vec![2]), (json!({"model": "m-1", "span_type": "tool"}), vec![]), (json!({"tag": "a:b:c"}), vec![3]),
+        ];
+        let mut ids = Vec::new();
+        for (filter, _) in &rules {
+            ids.push(made(app, json!({"filter": filter})).await);
+        }
+        let items = [
+            json!({"name": "a", "model": "m-1", "tags": {"env": "prod"}, "latency_ms": 1}),
+            json!({"name": "b", "model": "m-2", "error": "no", "latency_ms": 1}),
+            json!({"name": "c", "tags": {"env": "test"}, "latency_ms": 1, "spans": [{"name": "s", "type": "tool"}]}),
+            json!({"name": "d", "model": "m-1", "tags": {"a": "b:c"}, "latency_ms": 1, "spans": [{"name": "s", "type": "llm", "model": "m-1"}]}),
+        ];
+        let mut traces = Vec::new();
+        for item in items {
+            traces.push(trace(&key, item).await);
+        }
+        app.drain().await;
+        for ((filter, selected), id) in rules.iter().zip(&ids) {
+            for (i, trace) in traces.iter().enumerate() {
+                let decided = decision(&key, id, trace).await;
+                let word = if selected.contains(&i) { "queued" } else { "filtered" };
+                assert_eq!(decided["decision"], word, "{filter} {i}: {decided}");
+                assert!(!decided["detail"].as_str().unwrap().is_empty());
+            }
+            assert_eq!(evaluations(&key, &format!("rule_id={id}")).await.len(), selected.len(), "{filter}");
+        }
+        let never = made(app, json!({"sample_rate": 0})).await;
+        let some = made(app, json!({"sample_rate": 0.5})).await;
+        let mut words = std::collections::BTreeMap::<String, usize>::new();
+        for _ in 0..40 {
+            let id = timed(&key, 1).await;
+            app.drain().await;
+            assert_eq!(decision(&key, &never, &id).await["decision"], "sampled_out");
+            *words.entry(decision(&key, &some, &id).await["decision"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        assert!(words["queued"] > 5 && words["sampled_out"] > 5, "{words:?}");
+    }
+
+    async fn disabled_rules_rest(app: TestApp) {
+        let key = app.full_key();
+        let id = made(app, json!({"enabled": false})).await;
+        let first = timed(&key, 1).await;
+        app.drain().await;
+        assert_eq!(decision(&key, &id, &first).await["decision"], "disabled");
+        app.advance(1);
+        let path = format!("/v1/eval-rules/{id}");
+        let changed = key.send(key.request(reqwest::Method::PATCH, &path).json(&json!({"enabled": true}))).await.ok();
+        assert_eq!((&changed["enabled"], &changed["updated_at"]), (&json!(true), &json!("2026-06-15T12:00:01.000000Z")));
+        let second = timed(&key, 1).await;
+        app.drain().await;
+        let words = [decision(&key, &id, &first).await["decision"].clone(), decision(&key, &id, &second).await["decision"].clone()];
+        assert_eq!(words, [json!("disabled"), json!("queued")]);
+    }
+
+    async fn a_rule_is_tried_and_nothing_is_stored(app: TestApp) {
+        let key = app.full_key();
+        let id = made(app, json!({"enabled": false, "config": {"max_latency_ms": 100, "threshold": 0.5}})).await;
+        let (slow, none) = (timed(&key, 500).await, trace(&key, json!({"name": "t"})).await);
+        let path = format!("/v1/eval-rules/{id}/test");
+        let tried = key.post(&path, &json!({"trace_id": slow})).await;
+        assert_eq!(tried.status, 200);
+        let tried = tried.ok();
+        assert_eq!((&tried["status"], &tried["score"], &tried["label"], &tried["decision"]), (&json!("complete"), &json!(0.0), &json!("fail"), &json!("disabled")));
+        let failed = key.post(&path, &json!({"trace_id": none})).await.ok();
+        assert_eq!((&failed["status"], &failed["score"]), (&json!("failed"), &Value::Null));
+        assert!(failed["error"].as_str().unwrap().contains("latency"), "{failed}");
+        app.drain().await;
+        assert_eq!(evaluations(&key, "").await, Vec::<Value>::new());
+        key.post(&path, &json!({"trace_id": app.project})).await.is(404, "not_found");
+        key.post(&path, &json!({})).await.is(400, "invalid_body");
+        key.post(&format!("/v1/eval-rules/{}/test", app.project), &json!({"trace_id": slow})).await.is(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn starter_has_three_rules() {
+    let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;
+    let key = app.full_key();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(made(&app, json!({})).await);
+        app.advance(1);
+    }
+    key.post("/v1/eval-rules", &rule(&app, json!({}))).await.is(402, "eval_rules_quota_exceeded");
+    key.delete(&format!("/v1/eval-rules/{}", ids[0])).await.ok();
+    ids.push(made(&app, json!({})).await);
+    // A higher plan knows no limit; what a lower one has too many of rests, and says so.
+    app.set_plan(Plan::Pro).await;
+    app.advance(1);
+    ids.push(made(&app, json!({})).await);
+    app.set_plan(Plan::Starter).await;
+    let last = key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok();
+    assert!(last["paused_reason"].as_str().unwrap().contains("starter"), "{last}");
+    let id = timed(&key, 1).await;
+    app.drain().await;
+    assert_eq!(decision(&key, &ids[4], &id).await["decision"], "paused");
+    assert_eq!(decision(&key, &ids[1], &id).await["decision"], "queued");
+    app.set_plan(Plan::Pro).await;
+    assert_eq!(key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok()["paused_reason"], Value::Null);
+    app.stop().await;
+}
+
+/// Two that are made at the same time are not both the third.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_limit_holds_for_many_at_once() {
+    for on in [On::Sqlite, On::Postgres] {
+        let app = TestApp::with(on, Plan::Starter, &[]).await;
+        let body = rule(&app, json!({}));
+        let tries = (0..8).map(|_| {
+            let (key, body) = (app.full_key(), body.clone());
+            async move { key.post("/v1/eval-rules", &body).await.status }
+        });
+        let answers = futures::future::join_all(tries).await;
+        assert_eq!(answers.iter().filter(|it| **it == 201).count(), 3, "{answers:?}");
+        assert_eq!(answers.iter().filter(|it| **it == 402).count(), 5, "{answers:?}");
+        app.stop().await;
+    }
+}
