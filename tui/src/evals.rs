@@ -79,6 +79,8 @@ pub struct Evals {
     pub rows: Vec<Evaluation>,
     /// The row under the cursor.
     pub selected: usize,
+    /// The cursor was put on its row, which it stays with; on the top it follows the newest.
+    pub held: bool,
     /// The row that the cursor goes to as soon as it is here.
     pub wanted: Option<Uuid>,
     /// Where the server's older rows begin.
@@ -111,10 +113,17 @@ impl Evals {
         self.rows.get(self.selected)
     }
 
+    /// Puts the cursor on a row. Where it is not held, it goes to the newest one that comes.
+    pub fn select(&mut self, at: usize, held: bool) {
+        self.selected = at;
+        self.held = held;
+    }
+
     /// Forgets the rows, because others are asked for.
     pub fn forget(&mut self) {
         self.rows.clear();
         self.selected = 0;
+        self.held = false;
         self.wanted = None;
         self.next_cursor = None;
         self.loaded = false;
@@ -140,14 +149,14 @@ impl Evals {
         let more = page.has_more && page.next_cursor.is_some();
         let known = |it: &Evaluation| self.rows.iter().any(|row| row.id == it.id);
         let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
-        if !met && self.selected > 0 {
+        if !met && self.held {
             // Nothing moves under the reader's eyes; going to the top shows what is new.
             self.newer = true;
             self.settle(None);
             return;
         }
-        let following = self.selected == 0 && self.zoom.is_none();
-        let current = self.current().map(|row| row.id).filter(|_| !following);
+        let kept = self.held || self.zoom.is_some();
+        let current = self.current().map(|row| row.id).filter(|_| kept);
         let end = page.evaluations.last().map(order);
         let older = |row: &Evaluation| met && more && end.is_some_and(|end| order(row) < end);
         let mut rows = page.evaluations;
@@ -180,7 +189,7 @@ impl Evals {
         let position = |id: Uuid| self.rows.iter().position(|row| row.id == id);
         if let Some(at) = self.wanted.and_then(position) {
             self.wanted = None;
-            self.selected = at;
+            self.select(at, true);
         } else if let Some(at) = current.and_then(position) {
             self.selected = at;
         }

@@ -24,7 +24,7 @@ fn ids(evals: &Evals) -> Vec<Uuid> {
 #[test]
 fn a_refresh_adds_renews_and_removes() {
     let mut evals = loaded(&[5, 4, 3, 2, 1], false);
-    evals.selected = 2;
+    evals.select(2, true);
     evals.refresh(page(&[7, 6, 5, 3], true));
     assert_eq!(ids(&evals), [7, 6, 5, 3, 2, 1].map(id), "4 no longer fits the filter");
     assert_eq!(evals.current().unwrap().id, id(3), "the cursor stays on its row");
@@ -36,10 +36,10 @@ fn a_refresh_adds_renews_and_removes() {
 #[test]
 fn a_gap_waits_until_the_reader_goes_to_the_top() {
     let mut evals = loaded(&[5, 4, 3], true);
-    evals.selected = 1;
+    evals.select(1, true);
     evals.refresh(page(&[20, 19], true));
     assert!(evals.newer && ids(&evals) == [5, 4, 3].map(id));
-    evals.selected = 0;
+    evals.select(0, false);
     evals.refresh(page(&[20, 19], true));
     assert!(!evals.newer && ids(&evals) == [20, 19].map(id), "rows without the gap");
     assert_eq!(evals.next_cursor.as_deref(), Some("older"));
@@ -53,6 +53,10 @@ fn the_top_follows_and_a_wanted_row_is_gone_to() {
     evals.wanted = Some(id(4));
     evals.refresh(page(&[5, 4, 3, 2, 1], false));
     assert_eq!((evals.selected, evals.wanted), (1, None));
+    evals.wanted = Some(id(6));
+    evals.refresh(page(&[6, 5, 4], false));
+    evals.refresh(page(&[7, 6, 5, 4], false));
+    assert_eq!(evals.current().unwrap().id, id(6), "what was wanted is stayed with");
 }
 
 #[test]

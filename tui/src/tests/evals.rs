@@ -156,7 +156,12 @@ fn the_screen_asks_once_and_then_every_two_seconds_while_it_is_seen() {
     assert!(
         matches!(
             effects[..],
-            [Effect::LoadEvaluations { .. }, Effect::LoadRules { .. }, Effect::LoadEvaluators(_)]
+            [
+                Effect::LoadEvaluations { .. },
+                Effect::LoadRules { .. },
+                Effect::LoadEvaluators(_),
+                Effect::LoadProjects(_)
+            ]
         ),
         "{effects:?}"
     );
@@ -274,7 +279,7 @@ fn what_is_unfinished_further_down_is_asked_for_again() {
     let rows: Vec<Evaluation> =
         (0..300).rev().map(|n| evaluation(n, "bias", (n != 50).then_some(0.9))).collect();
     reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, false))));
-    state.evals.selected = 250;
+    state.evals.select(250, true);
     let effects = tick(&mut state, 2);
     let found = asked(&effects);
     assert_eq!(found.len(), 2, "{effects:?}");

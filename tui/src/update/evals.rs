@@ -43,6 +43,10 @@ pub(super) fn enter(state: &mut State) -> Vec<Effect> {
     if !state.evals.evaluators.loaded && !state.awaits(|it| *it == Purpose::Evaluators) {
         effects.push(Effect::LoadEvaluators(state.request(Purpose::Evaluators)));
     }
+    // Rules name them.
+    if !state.manage.projects.loaded && !state.awaits(|it| *it == Purpose::Projects) {
+        effects.push(Effect::LoadProjects(state.request(Purpose::Projects)));
+    }
     effects
 }
 
@@ -241,7 +245,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     let page = layout::evals(state.size, Part::List).rows().max(2) - 1;
     let last = state.evals.rows.len().saturating_sub(1);
     if let Some(to) = travel::to(action, state.evals.selected, last, page) {
-        state.evals.selected = to;
+        state.evals.select(to, to > 0);
         state.evals.wanted = None;
         if to == 0 && state.evals.newer {
             return look(state);
@@ -375,7 +379,7 @@ fn open_baseline(state: &mut State) -> Vec<Effect> {
     let line = format!("metric:{} trace:{}", it.metric_name, it.trace_id);
     state.evals.zoom = None;
     if let Some(at) = state.evals.rows.iter().position(|row| row.id == id) {
-        state.evals.selected = at;
+        state.evals.select(at, true);
         return Vec::new();
     }
     // It is of the same trace, and older than the loaded rows.

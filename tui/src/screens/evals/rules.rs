@@ -156,7 +156,7 @@ fn cells(state: &State, it: &EvalRule) -> [String; 8] {
     let standing = match (it.enabled, &it.paused_reason) {
         (false, _) => "disabled".to_owned(),
         (true, Some(why)) => format!("paused: {why}"),
-        (true, None) => format!("since {}", clock(state.zone, it.updated_at, state.now)),
+        (true, None) => format!("changed {}", clock(state.zone, it.updated_at, state.now)),
     };
     [
         it.metric_name.clone(),
