@@ -287,6 +287,11 @@ fn what_is_unfinished_further_down_is_asked_for_again() {
     let done = list(vec![evaluation(50, "bias", Some(0.3))], false);
     reply(&mut state, &effects, Ok(Reply::Evaluations(done)));
     assert_eq!(state.evals.rows[249].score, Some(0.3));
+    let newest = state.evals.rows[..50].to_vec();
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(newest, true))));
+    assert_eq!(state.evals.rows.len(), 300);
+    let effects = tick(&mut state, 2);
+    assert_eq!(asked(&effects).len(), 1, "all are finished: {effects:?}");
     assert_eq!(state.evals.rows.len(), 300);
 }
 

@@ -1,7 +1,7 @@
 //! Keys of the evaluations, and when they are asked for.
 //!
-//! While the screen is in sight the newest page is asked for every two seconds, and the rows in
-//! sight further down as long as some of them are not finished.
+//! While the screen is in sight the newest page is asked for every two seconds, and a page further
+//! down as long as some rows there are not finished.
 
 use api::{client::calls::EvaluationFilter, filter::when::Clock};
 use uuid::Uuid;
@@ -86,11 +86,13 @@ fn look(state: &mut State) -> Vec<Effect> {
     state.evals.next = None;
     let first = if state.evals.loaded { Purpose::EvalsPoll } else { Purpose::Evals };
     let mut effects = vec![page(state, first, None)];
-    let seen = &state.evals.rows[visible(state)];
     let polled = state.evals.rows.len().min(usize::try_from(NEWEST).unwrap_or(0));
-    let late = seen.iter().find(|row| unfinished(row)).map(|row| (row.id, row.created_at));
-    let late = late.filter(|(id, _)| !state.evals.rows[..polled].iter().any(|row| row.id == *id));
-    if let Some((_, at)) = late {
+    // Those in sight come first; one page is enough for the others, look after look.
+    let seen = visible(state);
+    let (rows, first) = (&state.evals.rows, seen.start.max(polled));
+    let mut below = rows[first.min(rows.len())..].iter().chain(&rows[polled..first.min(rows.len())]);
+    let late = below.find(|row| unfinished(row)).map(|row| row.created_at);
+    if let Some(at) = late {
         let filter = EvaluationFilter { to: Some(at), ..filter(state) };
         let request = state.request(Purpose::EvalsSeen);
         effects.push(Effect::LoadEvaluations { request, filter, limit: PAGE, cursor: None });
