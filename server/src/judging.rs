@@ -218,7 +218,7 @@ impl Judge {
         for place in [&model, &provider] {
             self.rests.admit(place, now, patience).map_err(|it| resting(chosen, &it, now))?;
         }
-        let (mut spent, asked) = self.converse(chosen, ask).await;
+        let (spent, asked) = self.converse(chosen, ask).await;
         let now = self.clock.now();
         let failure = match asked {
             Ok(verdict) => {
@@ -228,9 +228,12 @@ impl Judge {
             Err(failure) => failure,
         };
         let rest = match &failure {
-            Failure::Denied { only_model, .. } => {
-                Some((if *only_model { model } else { provider }, Pause::Fixed(DENIED)))
+            Failure::Denied { only_model: true, .. } => {
+                // Who says so is there for its other models.
+                self.rests.recovered(&provider);
+                Some((model, Pause::Fixed(DENIED)))
             }
+            Failure::Denied { .. } => Some((provider, Pause::Fixed(DENIED))),
             Failure::Passing { after, .. } => Some((provider, Pause::Growing(*after))),
             // It answers, though not what it should.
             Failure::Refused(_) | Failure::Form { .. } | Failure::Unusable(_) => {
@@ -250,7 +253,7 @@ impl Judge {
             _ => None,
         };
         let message = told(chosen, kind, &why);
-        Err(JudgeFailure { kind, message, retry_after, spent: std::mem::take(&mut spent) })
+        Err(JudgeFailure { kind, message, retry_after, spent })
     }
 
     fn is_well(&self, chosen: &Chosen, provider: &Place, model: &Place) {
@@ -264,6 +267,12 @@ impl Judge {
 /// What happened, and what to do about it.
 fn told(chosen: &Chosen, kind: Kind, why: &str) -> String {
     let model = chosen.model();
+    let is_platforms = matches!(chosen.who, Who::Platform(_));
+    // Of the platform's account, whose name providers like to repeat, tenants are told nothing.
+    let why = match kind {
+        Kind::Broken | Kind::Later | Kind::Waiting if is_platforms => why.split(':').next().unwrap_or(why),
+        _ => why,
+    };
     match kind {
         Kind::Broken => format!("the judge {model} can't be asked: {why}; {}", chosen.remedy()),
         Kind::Refused => format!("the judge {model} did not take this trace: {why}"),

@@ -48,12 +48,14 @@ on_both! {
 #[tokio::test]
 async fn the_platforms_failures() {
     let scene = Scene::on(On::Sqlite, Plan::Pro, &[]).await;
-    scene.platform.turn([Mood::Status(401, None, "no", "")]);
+    scene.platform.turn([Mood::Status(401, None, "Incorrect key of the organization org-1", "")]);
     let chosen = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
     let failure = scene.app.app.judge.ask(&chosen, &question()).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Broken);
     assert!(failure.message.contains("LOUPE_JUDGE_OPENAI_"), "{failure}");
-    assert!(!failure.message.contains("canary"), "{failure}");
+    assert!(failure.message.contains("it answered 401"), "{failure}");
+    // Nor is the operator's account a tenant's business.
+    assert!(!failure.message.contains("canary") && !failure.message.contains("org-1"), "{failure}");
     assert!(!format!("{chosen:?}").contains("canary"));
     scene.stop().await;
 }
