@@ -57,7 +57,8 @@ async fn kills(database: On) {
     );
 }
 
+/// How often a suite kills the server.
 #[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
-fn kills_asked_for() -> u64 {
+pub fn kills_asked_for() -> u64 {
     std::env::var("LOUPE_TEST_KILLS").ok().map_or(5, |it| it.parse().unwrap())
 }

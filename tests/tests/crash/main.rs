@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "a long run says what it did")]
 
+mod evaluations;
 mod history;
 mod kill;
 mod load;
