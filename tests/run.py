@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.dont_write_bytecode = True
 
-from runner import embedding, oidc, sdk, statements  # noqa: E402
+from runner import embedding, judge, oidc, sdk, statements  # noqa: E402
 from runner.postgres import VARIABLE, Postgres  # noqa: E402
 from runner.steps import Counts, Report, libtest_counts, nextest_counts  # noqa: E402
 from runner.wheels import Unavailable, install  # noqa: E402
@@ -57,6 +57,8 @@ def main() -> int:
             sdk.step(report, target, environment)
         if options.embedding:
             embedding.step(report, target, environment)
+        if options.judge:
+            judge.step(report, target, environment)
         if options.oidc or not (options.fast or options.filter or options.package):
             oidc.step(report, target, environment)
     except Unavailable as problem:
@@ -79,6 +81,7 @@ def arguments() -> argparse.Namespace:
     add("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
     add("--sdk", action="store_true", help="also send traces with the stock SDKs (Python; JavaScript with npm)")
     add("--embedding", action="store_true", help="also ask questions about spans with a real embedding model")
+    add("--judge", action="store_true", help="also have a trace judged by a real language model (needs npm)")
     add("--oidc", action="store_true", help="sign in with tokens of a real identity provider too (needs npm); a whole run does that anyway")
     add("--exec", metavar="COMMAND", nargs=argparse.REMAINDER, help=f"only run COMMAND… with {VARIABLE} set")
     return parser.parse_args()
