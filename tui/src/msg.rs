@@ -88,6 +88,8 @@ pub enum Reply {
     Evaluation(Box<Evaluation>),
     /// The rules.
     Rules(Vec<EvalRule>),
+    /// The rule that was made.
+    RuleMade(Uuid),
     /// What a rule says of a trace.
     Tested(Box<RuleTest>),
     /// What a rule decided.

@@ -177,7 +177,7 @@ impl Requests {
                 self.ask(request, call, |it| Reply::Evaluation(Box::new(it)));
             }
             Change::CreateRule(new) => {
-                self.ask(request, calls::create_eval_rule(&new).with(auth), |_| Reply::Done);
+                self.ask(request, calls::create_eval_rule(&new).with(auth), |it| Reply::RuleMade(it.id));
             }
             Change::SetEnabled { id, on, .. } => {
                 let change = EvalRuleChange { enabled: Some(on), ..EvalRuleChange::default() };

@@ -90,6 +90,8 @@ impl Sample {
 pub struct Rules {
     /// They, newest first.
     pub list: Rows<EvalRule>,
+    /// The rule that the cursor goes to as soon as it is here.
+    pub wanted: Option<Uuid>,
     /// When to ask for them again.
     pub next: Option<Timestamp>,
     /// How they fared of late, by id.
@@ -113,8 +115,12 @@ impl Rules {
 
     /// Takes in a fresh list; the cursor stays with its rule.
     pub fn fill(&mut self, rules: Vec<EvalRule>) {
-        let current = self.current().map(|rule| rule.id);
-        let kept = current.and_then(|id| rules.iter().position(|rule| rule.id == id));
+        let position = |id: Uuid| rules.iter().position(|rule| rule.id == id);
+        let made = self.wanted.and_then(position);
+        if made.is_some() {
+            self.wanted = None;
+        }
+        let kept = made.or_else(|| self.current().and_then(|rule| position(rule.id)));
         let last = rules.len().saturating_sub(1);
         self.list = Rows {
             selected: kept.unwrap_or_else(|| self.list.selected.min(last)),

@@ -129,8 +129,12 @@ fn a_rule_is_made_of_what_was_entered() {
     let filter = new.filter.as_ref().unwrap();
     assert_eq!(filter.tag.as_deref(), Some("team:customer care"));
     assert_eq!((filter.model.as_deref(), filter.error), (Some("gpt-4o"), Some(false)));
-    let effects = reply(&mut state, &effects, Ok(Reply::Done));
+    let effects = reply(&mut state, &effects, Ok(Reply::RuleMade(id(706))));
     assert!(matches!(effects[..], [Effect::LoadRules { .. }]), "{effects:?}");
+    let mut after = rules();
+    after.insert(0, rule(706, "sentiment_match", EvaluatorType::Rule));
+    reply(&mut state, &effects, Ok(Reply::Rules(after)));
+    assert_eq!(state.evals.rules.current().unwrap().id, id(706), "the cursor goes to it");
 }
 
 #[test]
@@ -165,6 +169,7 @@ fn a_line_that_is_wrong_is_gone_to() {
 fn no_evaluator_fits_and_none_can_be_listed() {
     let mut state = ruling((80, 24), UNICODE);
     press(&mut state, "azzz");
+    assert!(screen(&state).contains("none fits these letters"));
     wait(&mut state);
     tabs(&mut state, 9);
     assert!(key(&mut state, KeyCode::Enter).is_empty());

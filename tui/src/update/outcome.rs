@@ -94,8 +94,10 @@ pub(super) fn sent(state: &mut State, result: Result<Reply, NetError>) -> Vec<Ef
         Ok(reply) => {
             state.dialog = None;
             state.tell(change.done());
-            if let Reply::Evaluation(begun) = reply {
-                state.evals.wanted = Some(begun.id);
+            match reply {
+                Reply::Evaluation(begun) => state.evals.wanted = Some(begun.id),
+                Reply::RuleMade(id) => state.evals.rules.wanted = Some(id),
+                _ => {}
             }
             renew(state, &change)
         }

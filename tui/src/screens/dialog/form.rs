@@ -58,6 +58,7 @@ fn hint(state: &State, dialog: &Dialog, form: &Form, cols: usize, most: usize) -
             Some(_) => "the evaluators can't be listed; type the name of one".to_owned(),
             None => format!("loading the evaluators{}", state.theme.glyphs.ellipsis),
         },
+        (Name::Metric, None) => "none fits these letters; backspace takes them away".to_owned(),
         (Name::Config, Some(about)) if about.options.is_empty() => "JSON; it has no options".to_owned(),
         (Name::Config, Some(about)) => format!("JSON with: {}", about.options),
         (name, _) => name.hint().to_owned(),

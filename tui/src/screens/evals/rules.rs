@@ -158,6 +158,13 @@ fn cells(state: &State, it: &EvalRule) -> [String; 8] {
         (true, Some(why)) => format!("paused: {why}"),
         (true, None) => format!("changed {}", clock(state.zone, it.updated_at, state.now)),
     };
+    // Beside rules of other projects, the metric alone tells no rule from another.
+    let project = state.manage.named(it.project_id).filter(|_| state.project.is_none());
+    let project = project.filter(|_| it.paused_reason.is_none());
+    let standing = match project {
+        Some(project) => format!("{} {} {standing}", project.name, glyphs.dot),
+        None => standing,
+    };
     [
         it.metric_name.clone(),
         it.evaluator_type.to_string(),
