@@ -28,9 +28,7 @@ async fn kills(database: On) {
     let mut server = home.setup.start();
     let key = home.caller(&server.url);
     let project = key.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
-    let rule = |limit: u32| {
-        json!({"project_id": project, "metric_name": "latency_threshold", "evaluator_type": "rule", "config": {"max_latency_ms": limit}})
-    };
+    let rule = |limit: u32| json!({"project_id": project, "metric_name": "latency_threshold", "evaluator_type": "rule", "config": {"max_latency_ms": limit}});
     let mut rules = Vec::new();
     for limit in [10, 100] {
         let made = key.post("/v1/eval-rules", &rule(limit)).await.ok();
@@ -54,7 +52,11 @@ async fn kills(database: On) {
     for rule in rules {
         let mut judged: BTreeMap<String, u32> = BTreeMap::new();
         for evaluation in all(&key, &rule).await {
-            assert_eq!((&evaluation["status"], &evaluation["error"]), (&json!("complete"), &Value::Null), "{evaluation}");
+            assert_eq!(
+                (&evaluation["status"], &evaluation["error"]),
+                (&json!("complete"), &Value::Null),
+                "{evaluation}"
+            );
             *judged.entry(evaluation["trace_id"].as_str().unwrap().to_owned()).or_default() += 1;
         }
         assert!(judged.values().all(|it| *it == 1), "judged twice");
@@ -62,7 +64,11 @@ async fn kills(database: On) {
             assert!(judged.contains_key(&Uuid::from_u128(*trace).to_string()), "never judged: {trace:032x}");
         }
     }
-    println!("{database:?}: {} traces acknowledged, all judged within {:?}", acknowledged.len(), began.elapsed());
+    println!(
+        "{database:?}: {} traces acknowledged, all judged within {:?}",
+        acknowledged.len(),
+        began.elapsed()
+    );
 }
 
 /// Sends until the server is gone; answers what was acknowledged.
@@ -72,7 +78,11 @@ async fn send_on(key: Caller, first: u128) -> Vec<u128> {
         let ids: Vec<u128> = (0..TRACES).map(|it| first + request * TRACES + it).collect();
         let items: Vec<Value> =
             ids.iter().map(|it| json!({"id": Uuid::from_u128(*it), "latency_ms": it % 200})).collect();
-        let sent = key.request(reqwest::Method::POST, "/v1/ingest/batch").json(&json!({"traces": items})).send().await;
+        let sent = key
+            .request(reqwest::Method::POST, "/v1/ingest/batch")
+            .json(&json!({"traces": items}))
+            .send()
+            .await;
         match sent {
             Ok(answer) if answer.status().is_success() => acknowledged.extend(ids),
             Ok(answer) if answer.status() == 503 => {}

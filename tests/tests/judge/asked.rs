@@ -1,0 +1,255 @@
+//! Evaluations by judges from the request to the end, over HTTP.
+
+use super::*;
+
+/// Stores a trace with an answer.
+async fn trace(scene: &Scene) -> String {
+    let item = json!({"input": "What is the capital of France?", "output": "Paris.", "latency_ms": 5});
+    scene.app.full_key().post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned()
+}
+
+/// Asks for an evaluation of a new trace.
+async fn ask(scene: &Scene) -> String {
+    let body = json!({"trace_id": trace(scene).await, "metric_name": "answer_relevance"});
+    let reply = scene.app.full_key().post("/v1/eval", &body).await;
+    assert_eq!(reply.status, 202, "{}", reply.text());
+    reply.ok()["id"].as_str().unwrap().to_owned()
+}
+
+async fn read(scene: &Scene, id: &str) -> Value {
+    scene.app.full_key().get(&format!("/v1/eval/{id}")).await.ok()
+}
+
+async fn used(scene: &Scene) -> Value {
+    scene.app.full_key().get("/v1/me").await.ok()["usage"]["llm_evaluations"].clone()
+}
+
+/// Makes a rule for judges and answers its id.
+async fn rule(scene: &Scene) -> String {
+    let body =
+        json!({"project_id": scene.app.project, "metric_name": "answer_relevance", "evaluator_type": "llm"});
+    let reply = scene.app.full_key().post("/v1/eval-rules", &body).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.ok()["id"].as_str().unwrap().to_owned()
+}
+
+async fn shown(scene: &Scene, rule: &str) -> Value {
+    scene.app.full_key().get(&format!("/v1/eval-rules/{rule}")).await.ok()
+}
+
+async fn decision(scene: &Scene, rule: &str, trace: &str) -> Value {
+    let path = format!("/v1/eval-rules/{rule}/decisions?trace_id={trace}");
+    scene.app.full_key().get(&path).await.ok()["decisions"][0].clone()
+}
+
+async fn team(on: On) -> Scene {
+    let scene = Scene::on(on, Plan::Team, &[]).await;
+    scene.store_credential("openai", json!({})).await.ok();
+    scene
+}
+
+on_both! {
+    async fn a_verdict(on: On) {
+        let scene = team(on).await;
+        let id = ask(&scene).await;
+        assert_eq!(read(&scene, &id).await["status"], "pending");
+        assert_eq!(used(&scene).await, 1);
+        scene.app.drain().await;
+        let done = read(&scene, &id).await;
+        assert_eq!((&done["status"], &done["score"], &done["label"], &done["reasoning"]),
+            (&json!("complete"), &json!(0.75), &json!("pass"), &json!("It answers the question.")));
+        assert_eq!((&done["evaluator_type"], &done["model_tier"], &done["judge_model"]), (&json!("llm"), &json!("cheap"), &json!("gpt-4o")));
+        assert_eq!((&done["prompt_tokens"], &done["completion_tokens"]), (&json!(1000), &json!(100)));
+        assert!(done["cost"].as_f64().is_some_and(|it| it > 0.0), "{done}");
+        assert_eq!(used(&scene).await, 1);
+        let asked = scene.own.asked();
+        assert_eq!(asked.len(), 1);
+        assert!(asked[0].said()[1].contains("Paris."));
+        assert!(!asked[0].said()[0].contains("Paris"), "nothing of the trace stands among the instructions");
+        scene.stop().await;
+    }
+
+    /// What passes is waited for, in the queue.
+    async fn it_is_asked_again(on: On) {
+        let scene = team(on).await;
+        let busy = || Mood::Status(429, None, "slow down", "rate_limit_exceeded");
+        scene.own.turn([busy(), busy(), Mood::Well]);
+        let id = ask(&scene).await;
+        for _ in 0..30 {
+            scene.app.drain().await;
+            let row = read(&scene, &id).await;
+            if row["status"] == "complete" {
+                break;
+            }
+            assert_eq!((&row["status"], &row["score"]), (&json!("pending"), &Value::Null));
+            scene.app.advance(10);
+        }
+        assert_eq!(read(&scene, &id).await["score"], 0.75);
+        assert_eq!(scene.own.count(), 3);
+        scene.stop().await;
+    }
+
+    /// But not for ever, and what came to nothing is given back.
+    async fn not_for_ever(on: On) {
+        let scene = team(on).await;
+        scene.own.turn([Mood::Status(429, Some("1"), "slow down", "rate_limit_exceeded")]);
+        let id = ask(&scene).await;
+        for _ in 0..200 {
+            scene.app.drain().await;
+            if read(&scene, &id).await["status"] != "pending" {
+                break;
+            }
+            scene.app.advance(60);
+        }
+        let done = read(&scene, &id).await;
+        assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("failed"), &Value::Null, &Value::Null));
+        assert!(done["error"].as_str().unwrap().contains("8 times"), "{done}");
+        assert_eq!((scene.own.count(), used(&scene).await), (8, json!(0)));
+        scene.stop().await;
+    }
+
+    async fn what_can_not_be_read_fails(on: On) {
+        let scene = team(on).await;
+        for text in ["I like it.", r#"{"reasoning": "x", "score": 7}"#, r#"{"reasoning": "x", "score": null}"#, "", r#"{"score": 0.9"#] {
+            scene.own.turn([Mood::Says(text.to_owned())]);
+            let id = ask(&scene).await;
+            scene.app.drain().await;
+            let done = read(&scene, &id).await;
+            assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{text}: {done}");
+            assert!(done["error"].as_str().is_some_and(|it| it.len() > 20), "{done}");
+            assert!(done["prompt_tokens"].as_i64() > Some(0), "what was spent is told: {done}");
+        }
+        assert_eq!(used(&scene).await, 0);
+        scene.stop().await;
+    }
+
+    /// A key that does not work pauses the rule, which says why; a new one lets it run.
+    async fn a_broken_credential_pauses_rules(on: On) {
+        let scene = team(on).await;
+        let rule = rule(&scene).await;
+        scene.own.turn([Mood::Status(401, None, "invalid key", "invalid_api_key")]);
+        let first = trace(&scene).await;
+        scene.app.drain().await;
+        let list = scene.app.full_key().get(&format!("/v1/eval?rule_id={rule}")).await.ok();
+        let done = &list["evaluations"][0];
+        assert_eq!(done["status"], "failed");
+        assert!(done["error"].as_str().unwrap().contains("provider-credentials"), "{done}");
+        assert!(!list.to_string().contains("canary"));
+        let why = shown(&scene, &rule).await["paused_reason"].as_str().unwrap().to_owned();
+        assert_eq!(done["error"], why);
+        assert_eq!(decision(&scene, &rule, &first).await["decision"], "queued");
+        let second = trace(&scene).await;
+        scene.app.drain().await;
+        let decided = decision(&scene, &rule, &second).await;
+        assert_eq!((&decided["decision"], &decided["detail"]), (&json!("paused"), &json!(why)));
+        scene.own.turn([Mood::Well]);
+        scene.app.advance(120);
+        scene.store_credential("openai", json!({"api_key": "sk-another-canary"})).await.ok();
+        assert_eq!(shown(&scene, &rule).await["paused_reason"], Value::Null);
+        let third = trace(&scene).await;
+        scene.app.drain().await;
+        assert_eq!(decision(&scene, &rule, &third).await["decision"], "queued");
+        let list = scene.app.full_key().get(&format!("/v1/eval?trace_id={third}")).await.ok();
+        assert_eq!(list["evaluations"][0]["status"], "complete", "{list}");
+        scene.stop().await;
+    }
+
+    /// Without a judge a rule is made, and says that it is paused and what to do.
+    async fn a_rule_without_a_judge(on: On) {
+        let scene = Scene::on(on, Plan::Team, &[]).await;
+        let rule = rule(&scene).await;
+        assert!(shown(&scene, &rule).await["paused_reason"].as_str().unwrap().contains("/v1/provider-credentials/"));
+        let id = trace(&scene).await;
+        scene.app.drain().await;
+        assert_eq!(decision(&scene, &rule, &id).await["decision"], "paused");
+        let key = scene.app.full_key();
+        let body = json!({"trace_id": id, "metric_name": "answer_relevance"});
+        key.post("/v1/eval", &body).await.is(422, "provider_credentials_missing");
+        key.post("/v1/eval/bulk", &json!({"metric_name": "bias"})).await.is(422, "provider_credentials_missing");
+        key.post(&format!("/v1/eval-rules/{rule}/test"), &json!({"trace_id": id})).await.is(422, "provider_credentials_missing");
+        key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.is(422, "provider_credentials_missing");
+        scene.store_credential("openai", json!({})).await.ok();
+        assert_eq!(shown(&scene, &rule).await["paused_reason"], Value::Null);
+        let tried = key.post(&format!("/v1/eval-rules/{rule}/test"), &json!({"trace_id": id})).await.ok();
+        assert_eq!((&tried["score"], &tried["decision"], &tried["judge_model"]), (&json!(0.75), &json!("queued"), &json!("gpt-4o")));
+        assert_eq!(used(&scene).await, 1, "a test costs one");
+        scene.stop().await;
+    }
+
+    /// With ten evaluations left, a hundred at once and judges that fail: ten are taken, and what
+    /// failed can be used again.
+    async fn the_quota_holds(on: On) {
+        let scene = Scene::on(on, Plan::Starter, &[]).await;
+        scene.app.use_evaluations(2_490).await;
+        let id = trace(&scene).await;
+        let body = json!({"trace_id": id, "metric_name": "answer_relevance"});
+        let tries = (0..100).map(|_| {
+            let (key, body) = (scene.app.full_key(), body.clone());
+            async move { key.post("/v1/eval", &body).await }
+        });
+        let answers = futures::future::join_all(tries).await;
+        assert_eq!(answers.iter().filter(|it| it.status == 202).count(), 10);
+        for answer in answers.iter().filter(|it| it.status != 202) {
+            answer.is(402, "eval_quota_exceeded");
+        }
+        let bad = || Mood::Says("nonsense".to_owned());
+        // Four of them fail, each twice: a repair is asked for.
+        scene.platform.turn((0..8).map(|_| bad()).chain([Mood::Well]));
+        scene.app.drain().await;
+        let count = async |status: &str| {
+            let list = scene.app.full_key().get(&format!("/v1/eval?limit=200&status={status}")).await.ok();
+            list["evaluations"].as_array().unwrap().len()
+        };
+        assert_eq!((count("complete").await, count("failed").await, used(&scene).await), (6, 4, json!(2_496)));
+        for _ in 0..4 {
+            assert_eq!(scene.app.full_key().post("/v1/eval", &body).await.status, 202);
+        }
+        scene.app.full_key().post("/v1/eval", &body).await.is(402, "eval_quota_exceeded");
+        scene.app.drain().await;
+        assert_eq!((count("complete").await, used(&scene).await), (10, json!(2_500)));
+        // A rule that finds none left says so; one of code goes on.
+        let rule = rule(&scene).await;
+        let late = trace(&scene).await;
+        scene.app.drain().await;
+        let decided = decision(&scene, &rule, &late).await;
+        assert_eq!(decided["decision"], "quota");
+        assert!(decided["detail"].as_str().unwrap().contains("2500"), "{decided}");
+        // A bulk run takes what there is. Next month there is enough again.
+        scene.app.full_key().post("/v1/eval/bulk", &json!({"metric_name": "bias"})).await.is(402, "eval_quota_exceeded");
+        scene.app.advance(31 * 86_400);
+        let begun = scene.app.full_key().post("/v1/eval/bulk", &json!({"metric_name": "answer_relevance"})).await.ok();
+        assert_eq!((&begun["matched"], &begun["queued"]), (&json!(2), &json!(2)));
+        scene.app.drain().await;
+        assert_eq!(used(&scene).await, 2);
+        scene.stop().await;
+    }
+}
+
+/// A bulk run takes what there is, and gives back what it did not need.
+#[tokio::test]
+async fn a_bulk_run_at_the_end_of_the_quota() {
+    let scene = Scene::on(On::Sqlite, Plan::Starter, &[]).await;
+    for _ in 0..5 {
+        trace(&scene).await;
+    }
+    scene.app.use_evaluations(2_497).await;
+    let key = scene.app.full_key();
+    let begun = key.post("/v1/eval/bulk", &json!({"metric_name": "answer_relevance"})).await.ok();
+    assert_eq!((&begun["matched"], &begun["queued"]), (&json!(5), &json!(3)));
+    scene.app.drain().await;
+    let done = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
+    assert_eq!((&done["complete"], &done["status"]), (&json!(3), &json!("complete")));
+    assert!(done["detail"].as_str().unwrap().contains("used up"), "{done}");
+    // A backfill leaves out what the rule has judged, and gives that back.
+    scene.app.advance(31 * 86_400);
+    let rule = rule(&scene).await;
+    let latest = trace(&scene).await;
+    scene.app.drain().await;
+    assert_eq!(decision(&scene, &rule, &latest).await["decision"], "queued");
+    let begun = key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.ok();
+    assert_eq!(begun["matched"], 6);
+    assert_eq!(used(&scene).await, 7);
+    scene.app.drain().await;
+    assert_eq!(used(&scene).await, 6);
+    scene.stop().await;
+}
