@@ -15,6 +15,7 @@ mod jailbreak;
 pub(crate) mod json_schema_conformance;
 pub(crate) mod latency_threshold;
 mod multi_turn_consistency;
+mod output_format_compliance;
 mod pii_leakage;
 mod prompt_injection;
 mod prompt_injection_resistance;
@@ -38,6 +39,7 @@ pub static ALL: &[&Definition] = &[
     &json_schema_conformance::DEFINITION,
     &latency_threshold::DEFINITION,
     &multi_turn_consistency::DEFINITION,
+    &output_format_compliance::DEFINITION,
     &pii_leakage::DEFINITION,
     &prompt_injection::DEFINITION,
     &prompt_injection_resistance::DEFINITION,

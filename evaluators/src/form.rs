@@ -3,6 +3,22 @@
 //! **Invariant.** A text of any length and nesting is read in time linear in it and memory
 //! proportional to its nesting, without recursion.
 
+pub(crate) mod csv;
+pub(crate) mod fence;
 pub(crate) mod json;
 pub(crate) mod length;
 pub(crate) mod pattern;
+pub(crate) mod table;
+pub(crate) mod xml;
+pub(crate) mod yaml;
+
+/// Line and column, both from 1, of a byte of a text. The column counts characters.
+fn place(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.bytes().filter(|it| *it == b'\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |it| it.chars().count()) + 1;
+    format!("line {line} column {column}")
+}
+
+#[cfg(test)]
+mod tests;

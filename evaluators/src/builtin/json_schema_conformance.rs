@@ -4,7 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     definition::{ConfigProblem, Definition, Method, Rule},
-    form::json::{self, Faulty},
+    form::{
+        fence,
+        json::{self, Faulty},
+    },
     schema::{self, Outcome, Schema},
     sentence::counted,
     subject::Subject,
@@ -78,7 +81,7 @@ impl Rule for Conforms {
         let text = self.target.text(subject)?.trim();
         let (value, read) = match json::value(text) {
             Ok(value) => (value, text),
-            Err(fault) if self.extract => match json::fenced(text) {
+            Err(fault) if self.extract => match fence::blocks(text, &["json"]) {
                 [Some(block), None] => match json::value(block) {
                     Ok(value) => (value, block),
                     Err(fault) => return no_json("the fenced block", &fault),

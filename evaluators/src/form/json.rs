@@ -32,34 +32,6 @@ pub(crate) fn value(text: &str) -> Result<Value, Faulty> {
     })
 }
 
-/// The first two fenced blocks of a text that say `json`, or nothing, of what is in them. A block that
-/// is not closed is none.
-pub(crate) fn fenced(text: &str) -> [Option<&str>; 2] {
-    let mut found = [None, None];
-    let mut at = 0;
-    let mut open: Option<(usize, usize, bool)> = None;
-    for line in text.split_inclusive('\n') {
-        let (begins, ends) = (at, at + line.len());
-        at = ends;
-        let line = line.trim();
-        let ticks = line.bytes().take_while(|it| *it == b'`').count();
-        match open {
-            None if ticks >= 3 && !line[ticks..].contains('`') => {
-                let language = line[ticks..].trim();
-                open = Some((ticks, ends, language.is_empty() || language.eq_ignore_ascii_case("json")));
-            }
-            Some((opened, from, json)) if ticks >= opened && ticks == line.len() => {
-                open = None;
-                if json && let Some(free) = found.iter_mut().find(|it| it.is_none()) {
-                    *free = Some(text[from..begins].trim());
-                }
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,15 +84,5 @@ mod tests {
         assert!(matches!(value("1e999999"), Err(Faulty::Reach(_))));
         assert!(matches!(value("\"\\ud800\""), Err(Faulty::Reach(_))));
         assert_eq!(value("123456789012345678901234567890"), Ok(serde_json::json!(1.2345678901234568e29)));
-    }
-
-    #[test]
-    fn fenced_blocks() {
-        assert_eq!(fenced("Here:\n```json\n{\"a\": 1}\n```\nDone."), [Some("{\"a\": 1}"), None]);
-        assert_eq!(fenced("```\n1\n```\n```JSON\n2\n```"), [Some("1"), Some("2")]);
-        assert_eq!(fenced("```python\nprint()\n```\n```json\n2\n```"), [Some("2"), None]);
-        assert_eq!(fenced("````json\n\"```\"\n````"), [Some("\"```\""), None]);
-        assert_eq!(fenced("```json\n1"), [None, None]);
-        assert_eq!(fenced("`json`"), [None, None]);
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     builtin::{cost_threshold, json_schema_conformance, latency_threshold},
     definition::ConfigProblem,
     form::{
+        fence,
         json::{self, Faulty},
         length::Lengths,
     },
@@ -155,10 +156,7 @@ fn parsed(text: &str, extract: Extract) -> Result<(Value, usize), Faulty> {
 }
 
 fn one_block(text: &str) -> Option<&str> {
-    match json::fenced(text) {
-        [block, None] => block,
-        _ => None,
-    }
+    fence::only(text, &["json"])
 }
 
 fn conforms(outcome: Outcome) -> Result<Option<String>, Unjudged> {

@@ -1,0 +1,215 @@
+//! One form: its options, and whether a text has it.
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::{
+    definition::ConfigProblem,
+    form::{
+        csv, fence, json,
+        length::Lengths,
+        pattern::{self, Meant},
+        table, xml,
+        yaml::{self, Outermost},
+    },
+    sentence::{counted, cut},
+};
+
+/// The forms.
+pub(super) const NAMES: [&str; 7] = ["json", "yaml", "xml", "csv", "markdown_table", "regex", "length"];
+
+/// A form.
+pub(super) struct Form {
+    name: &'static str,
+    kind: Kind,
+    extract: bool,
+}
+
+enum Kind {
+    Json(Root),
+    Yaml(Root),
+    Xml { namespaces: bool },
+    Csv(csv::Shape, Rows),
+    Table(table::Shape, Rows),
+    Regex(Regex, String),
+    Length(Lengths),
+}
+
+/// What the outermost value has to be.
+#[derive(Clone, Copy)]
+enum Root {
+    Any,
+    Object,
+    Array,
+}
+
+/// Fewest rows.
+type Rows = usize;
+
+impl Form {
+    /// Reads a form's options; `common` are known beside them.
+    pub(super) fn of(options: &Map<String, Value>, common: &[&str]) -> Result<Self, Vec<ConfigProblem>> {
+        let one = |field: &str, message: String| vec![ConfigProblem::new(field, message)];
+        let named = options.get("format").and_then(Value::as_str);
+        let Some(name) = NAMES.into_iter().find(|it| Some(*it) == named) else {
+            return Err(one("format", format!("must be one of {}", NAMES.join(", "))));
+        };
+        let own: &[&str] = match name {
+            "json" | "yaml" => &["root", "extract"],
+            "xml" => &["namespaces", "extract"],
+            "csv" => &["delimiter", "header", "columns", "min_rows", "extract"],
+            "markdown_table" => &["header", "columns", "min_rows", "ragged"],
+            "regex" => &["pattern", "full_match", "case_insensitive"],
+            _ => &["min_chars", "max_chars", "min_words", "max_words"],
+        };
+        let known = |it: &str| it == "format" || own.contains(&it) || common.contains(&it);
+        if let Some(other) = options.keys().find(|it| !known(it)) {
+            return Err(one(other, format!("is not an option of {name}; options are {}", own.join(", "))));
+        }
+        let flag = |name: &str| options.get(name).and_then(Value::as_bool);
+        let count = |name: &str| options.get(name).and_then(Value::as_u64).map(|it| it as usize);
+        let rows = count("min_rows").unwrap_or(0);
+        let header = || {
+            Some(
+                options
+                    .get("header")?
+                    .as_array()?
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect(),
+            )
+        };
+        let kind = match name {
+            "json" => Kind::Json(root(options)),
+            "yaml" => Kind::Yaml(root(options)),
+            "xml" => Kind::Xml { namespaces: flag("namespaces").unwrap_or(true) },
+            "csv" => {
+                let delimiter = options.get("delimiter").and_then(Value::as_str).unwrap_or(",");
+                let delimiter = match delimiter.as_bytes() {
+                    [byte] if matches!(byte, b'\t' | b' '..=b'~') && *byte != b'"' => *byte,
+                    _ => {
+                        return Err(one(
+                            "delimiter",
+                            "must be one ASCII character other than a quotation mark".into(),
+                        ));
+                    }
+                };
+                Kind::Csv(csv::Shape { delimiter, header: header(), columns: count("columns") }, rows)
+            }
+            "markdown_table" => {
+                let ragged = flag("ragged").unwrap_or(false);
+                Kind::Table(table::Shape { header: header(), columns: count("columns"), ragged }, rows)
+            }
+            "regex" => {
+                let Some(pattern) = options.get("pattern").and_then(Value::as_str) else {
+                    return Err(one("pattern", "is required: the regular expression".into()));
+                };
+                let on = |name| flag(name).unwrap_or(false);
+                let meant = Meant { full_match: on("full_match"), case_insensitive: on("case_insensitive") };
+                let regex = pattern::compile(pattern, meant).map_err(|it| one("pattern", it))?;
+                Kind::Regex(regex, pattern.to_owned())
+            }
+            _ => Kind::Length(Lengths::of(options)?),
+        };
+        Ok(Self { name, kind, extract: flag("extract").unwrap_or(false) })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What a text is that has not the form.
+    pub(super) fn says(&self) -> &'static str {
+        match self.kind {
+            Kind::Json(_) => "the text is not such JSON",
+            Kind::Yaml(_) => "the text is not such YAML",
+            Kind::Xml { .. } => "the text is not well-formed XML",
+            Kind::Csv(..) => "the text is not such CSV",
+            Kind::Table(..) => "the text is not such a Markdown table",
+            Kind::Regex(..) => "the text does not match",
+            Kind::Length(_) => "the text is not of such a length",
+        }
+    }
+
+    /// Whether a text has the form.
+    ///
+    /// # Errors
+    /// With the reason.
+    pub(super) fn holds(&self, text: &str) -> Result<(), String> {
+        let whole = match self.kind {
+            // What is around the text may be what the expression or the length is about.
+            Kind::Regex(..) | Kind::Length(_) => text,
+            // In CSV blanks belong to fields, and tabs may be delimiters.
+            Kind::Csv(..) => text.trim_matches(['\n', '\r']),
+            // A column of blanks at the beginning is indentation, in YAML too.
+            Kind::Yaml(_) | Kind::Table(..) => text.trim_end().trim_start_matches(['\n', '\r']),
+            _ => text.trim(),
+        };
+        let languages: &[&str] = match self.kind {
+            Kind::Json(_) => &["json"],
+            Kind::Yaml(_) => &["yaml", "yml"],
+            Kind::Xml { .. } => &["xml"],
+            Kind::Csv(..) => &["csv", "tsv"],
+            _ => &[],
+        };
+        if self.extract
+            && let Some(block) = fence::only(text, languages)
+        {
+            return self.kind.holds(block);
+        }
+        self.kind.holds(whole)
+    }
+}
+
+fn root(options: &Map<String, Value>) -> Root {
+    match options.get("root").and_then(Value::as_str) {
+        Some("object") => Root::Object,
+        Some("array") => Root::Array,
+        _ => Root::Any,
+    }
+}
+
+impl Kind {
+    fn holds(&self, text: &str) -> Result<(), String> {
+        let fewer = |rows: usize, least: usize| match rows < least {
+            true => Err(format!("it has {}, fewer than {least}", counted(rows, "row", "rows"))),
+            false => Ok(()),
+        };
+        match self {
+            Self::Json(root) => {
+                json::well_formed(text)?;
+                match (root, text.trim_start().as_bytes().first()) {
+                    (Root::Object, Some(b'{')) | (Root::Array, Some(b'[')) | (Root::Any, _) => Ok(()),
+                    (Root::Object, _) => Err("the outermost value is no object".into()),
+                    (Root::Array, _) => Err("the outermost value is no array".into()),
+                }
+            }
+            Self::Yaml(root) => {
+                let documents = yaml::documents(text)?;
+                let wanted = match root {
+                    _ if documents.is_empty() => return Err("it holds nothing".into()),
+                    Root::Any => return Ok(()),
+                    Root::Object => Outermost::Mapping,
+                    Root::Array => Outermost::Sequence,
+                };
+                let name = if wanted == Outermost::Mapping { "a mapping" } else { "a sequence" };
+                if documents.iter().all(|it| *it == wanted) {
+                    Ok(())
+                } else {
+                    Err(format!("the outermost value is not {name}"))
+                }
+            }
+            Self::Xml { namespaces } => xml::well_formed(text, *namespaces),
+            Self::Csv(shape, least) => {
+                let records = csv::records(text, shape)?;
+                fewer(records - usize::from(shape.header.is_some() && records > 0), *least)
+            }
+            Self::Table(shape, least) => fewer(table::rows(text, shape)?, *least),
+            Self::Regex(regex, _) if regex.is_match(text) => Ok(()),
+            Self::Regex(_, pattern) => Err(cut(pattern, 60).into_owned()),
+            Self::Length(lengths) => lengths.fails(text).map_or(Ok(()), Err),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! XML 1.0 (fifth edition): whether a text is a well-formed document, and by Namespaces in XML 1.0.
+//!
+//! Everything that a document says by itself is read, its internal subset included; nothing outside
+//! of it is, so what only an external entity could make wrong is not seen. Entities are expanded
+//! where they are referred to, up to a bound in all.
+
+mod chars;
+mod content;
+mod cursor;
+mod dtd;
+mod names;
+
+use self::{content::Checker, cursor::Cursor, dtd::Dtd};
+use crate::form::place;
+
+/// Bytes that entities may expand to, beside as many as the text has.
+const EXPANDED: usize = 1024 * 1024;
+/// Entities that may be open within one another.
+const NESTED: usize = 64;
+
+/// Why a text is not well-formed, and where.
+type Fault = (usize, &'static str);
+
+/// Whether a text is a well-formed document.
+///
+/// # Errors
+/// With the reason and its place; nothing of the text is repeated.
+pub(crate) fn well_formed(text: &str, namespaces: bool) -> Result<(), String> {
+    document(text, namespaces).map_err(|(at, why)| format!("{}: {why}", place(text, at)))
+}
+
+fn document(text: &str, namespaces: bool) -> Result<(), Fault> {
+    if let Some((at, _)) = text.char_indices().find(|it| !chars::is_char(it.1)) {
+        return Err((at, "a character that XML does not allow"));
+    }
+    let mut cursor = Cursor::new(text, namespaces);
+    cursor.eat("\u{feff}");
+    let mut dtd = Dtd::default();
+    if cursor.rest().starts_with("<?xml") && cursor.rest()[5..].starts_with(chars::is_space) {
+        dtd.standalone = declaration(&mut cursor)?;
+    }
+    misc(&mut cursor)?;
+    let mut checker = Checker::new(dtd, namespaces, EXPANDED + text.len());
+    if cursor.rest().starts_with("<!DOCTYPE") {
+        checker.doctype(&mut cursor)?;
+        misc(&mut cursor)?;
+    }
+    if !cursor.rest().starts_with('<') {
+        return Err((cursor.at(), "text where the outermost element should begin"));
+    }
+    checker.root(&mut cursor)?;
+    misc(&mut cursor)?;
+    match cursor.is_done() {
+        true => Ok(()),
+        false => Err((cursor.at(), "something after the outermost element")),
+    }
+}
+
+/// Comments, processing instructions and blanks.
+fn misc(cursor: &mut Cursor) -> Result<(), Fault> {
+    loop {
+        cursor.spaces();
+        if !cursor.comment()? && !cursor.instruction()? {
+            return Ok(());
+        }
+    }
+}
+
+/// `<?xml version="1.0" …?>`; whether the document says that it stands alone.
+fn declaration(cursor: &mut Cursor) -> Result<bool, Fault> {
+    cursor.eat("<?xml");
+    cursor.need_spaces()?;
+    let version = cursor.pseudo("version")?.ok_or((cursor.at(), "an XML declaration without its version"))?;
+    let minor = version.strip_prefix("1.").unwrap_or_default();
+    if minor.is_empty() || !minor.bytes().all(|it| it.is_ascii_digit()) {
+        return Err((cursor.at(), "a version of XML that is none"));
+    }
+    let mut spaced = cursor.spaces();
+    if spaced && let Some(encoding) = cursor.pseudo("encoding")? {
+        let plain = |it: u8| it.is_ascii_alphanumeric() || b"._-".contains(&it);
+        if !encoding.starts_with(|it: char| it.is_ascii_alphabetic()) || !encoding.bytes().all(plain) {
+            return Err((cursor.at(), "an encoding whose name is none"));
+        }
+        spaced = cursor.spaces();
+    }
+    let mut standalone = false;
+    if spaced && let Some(value) = cursor.pseudo("standalone")? {
+        standalone = match value {
+            "yes" => true,
+            "no" => false,
+            _ => return Err((cursor.at(), "standalone is neither yes nor no")),
+        };
+        cursor.spaces();
+    }
+    cursor.need("?>", "an XML declaration that is not closed")?;
+    Ok(standalone)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Elements, their attributes and what is between their tags.
+
+use std::collections::HashSet;
+
+use super::{
+    Fault, NESTED,
+    cursor::{Cursor, Reference},
+    dtd::{Dtd, Entity},
+    names::{self, Scope},
+};
+
+/// What is known while a document is read.
+pub(super) struct Checker {
+    pub(super) dtd: Dtd,
+    pub(super) namespaces: bool,
+    /// Bytes that entities may still expand to.
+    left: usize,
+    /// The entities that are being read, the innermost last.
+    opened: Vec<String>,
+    scope: Scope,
+}
+
+impl Checker {
+    pub(super) fn new(dtd: Dtd, namespaces: bool, left: usize) -> Self {
+        Self { dtd, namespaces, left, opened: Vec::new(), scope: Scope::new() }
+    }
+
+    /// The outermost element.
+    pub(super) fn root(&mut self, cursor: &mut Cursor) -> Result<(), Fault> {
+        self.elements(cursor, true)
+    }
+
+    /// Goes into an entity.
+    pub(super) fn open(&mut self, name: &str, bytes: usize) -> Result<(), &'static str> {
+        if self.opened.iter().any(|it| it == name) {
+            return Err("an entity that holds itself");
+        }
+        if self.opened.len() >= NESTED {
+            return Err("entities that nest too deep");
+        }
+        // Also what is empty takes time.
+        self.left = self.left.checked_sub(bytes + 1).ok_or("entities that expand to too much")?;
+        self.opened.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Leaves the entity that was opened last.
+    pub(super) fn close(&mut self) {
+        self.opened.pop();
+    }
+
+    /// Content up to the end of the text, or one element when it is the outermost.
+    fn elements<'a>(&mut self, cursor: &mut Cursor<'a>, outermost: bool) -> Result<(), Fault> {
+        let mut open: Vec<(&'a str, Vec<String>)> = Vec::new();
+        loop {
+            let at = cursor.at();
+            match cursor.peek() {
+                None if open.is_empty() && !outermost => return Ok(()),
+                None => return Err((at, "an element that is not closed")),
+                Some(b'<') if cursor.eat("</") => {
+                    let name = cursor.name()?;
+                    cursor.spaces();
+                    cursor.need(">", "an end tag that is not closed")?;
+                    match open.pop() {
+                        Some((started, bound)) if started == name => self.scope.leave(&bound),
+                        Some(_) => return Err((at, "an end tag of another name than its start tag")),
+                        None => return Err((at, "an end tag without its start tag")),
+                    }
+                }
+                Some(b'<') => {
+                    if cursor.comment()? || cursor.instruction()? {
+                    } else if cursor.eat("<![CDATA[") {
+                        cursor.until("]]>", "a CDATA section that is not closed")?;
+                    } else if let Some(started) = self.start(cursor)? {
+                        open.push(started);
+                    }
+                }
+                Some(b'&') => match cursor.reference()? {
+                    Reference::Char(_) => {}
+                    Reference::Entity(name) => self.include(name).map_err(|it| (at, it))?,
+                },
+                Some(_) => {
+                    let rest = cursor.rest();
+                    let length = rest.find(['<', '&']).unwrap_or(rest.len());
+                    if let Some(end) = rest[..length].find("]]>") {
+                        return Err((at + end, "]]> outside of a CDATA section"));
+                    }
+                    cursor.skip(length);
+                }
+            }
+            if outermost && open.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A start tag; none when it closes itself.
+    fn start<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<(&'a str, Vec<String>)>, Fault> {
+        let at = cursor.at();
+        cursor.skip(1);
+        let element = cursor.name()?;
+        let (mut attributes, mut declared) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        let empty = loop {
+            let spaced = cursor.spaces();
+            if cursor.eat(">") {
+                break false;
+            }
+            if cursor.eat("/>") {
+                break true;
+            }
+            let at = cursor.at();
+            if !spaced {
+                return Err((at, "a blank is missing"));
+            }
+            let name = cursor.name()?;
+            if !seen.insert(name) {
+                return Err((at, "an attribute that occurs twice"));
+            }
+            cursor.equals()?;
+            let mut value = String::new();
+            let text = cursor.quoted()?;
+            self.attribute(text, &mut value).map_err(|it| (at, it))?;
+            if names::declares(name) {
+                declared.push((name, value));
+            }
+            attributes.push(name);
+        };
+        if !self.namespaces {
+            return Ok(if empty { None } else { Some((element, Vec::new())) });
+        }
+        let default = self.dtd.namespaces.get(element).cloned().unwrap_or_default();
+        let default = default.iter().filter(|it| !seen.contains(it.0.as_str()));
+        declared.extend(default.map(|it| (it.0.as_str(), it.1.clone())));
+        let bound = self.scope.enter(declared).map_err(|it| (at, it))?;
+        self.scope.check(element, &attributes).map_err(|it| (at, it))?;
+        if empty {
+            self.scope.leave(&bound);
+            return Ok(None);
+        }
+        Ok(Some((element, bound)))
+    }
+
+    /// An entity in content.
+    fn include(&mut self, name: &str) -> Result<(), &'static str> {
+        match self.known(name)? {
+            Some(Entity::Internal(text)) => {
+                self.open(name, text.len())?;
+                self.elements(&mut Cursor::new(&text, self.namespaces), false).map_err(|it| it.1)?;
+                self.close();
+                Ok(())
+            }
+            Some(Entity::Unparsed) => Err("a reference to an entity that is no XML"),
+            Some(Entity::External) | None => Ok(()),
+        }
+    }
+
+    /// The value of an attribute; what is put in for references is added to `value`.
+    pub(super) fn attribute(&mut self, text: &str, value: &mut String) -> Result<(), &'static str> {
+        let mut cursor = Cursor::new(text, false);
+        while !cursor.is_done() {
+            let rest = cursor.rest();
+            let length = rest.find(['<', '&']).unwrap_or(rest.len());
+            value.push_str(&rest[..length]);
+            cursor.skip(length);
+            match cursor.peek() {
+                Some(b'<') => return Err("a < within an attribute"),
+                Some(_) => match cursor.reference().map_err(|it| it.1)? {
+                    Reference::Char(it) => value.push(it),
+                    Reference::Entity(name) => match self.known(name)? {
+                        Some(Entity::Internal(text)) => {
+                            self.open(name, text.len())?;
+                            self.attribute(&text, value)?;
+                            self.close();
+                        }
+                        Some(_) => return Err("an entity of another document within an attribute"),
+                        None => {}
+                    },
+                },
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The entity of this name; none when it is one of the five that need no declaration, or may be
+    /// declared where nothing was read.
+    fn known(&self, name: &str) -> Result<Option<Entity>, &'static str> {
+        if matches!(name, "lt" | "gt" | "amp" | "apos" | "quot") {
+            return Ok(None);
+        }
+        match self.dtd.entities.get(name) {
+            Some(entity) => Ok(Some(entity.clone())),
+            None if self.dtd.unread && !self.dtd.standalone => Ok(None),
+            None => Err("a reference to an entity that is not declared"),
+        }
+    }
+}

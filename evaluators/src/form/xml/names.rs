@@ -1,0 +1,84 @@
+//! Namespaces in XML 1.0: which prefixes are bound where.
+
+use std::collections::{HashMap, HashSet};
+
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
+
+/// The prefixes in scope, each with its namespaces, the innermost last. The default namespace is of
+/// no account: it makes nothing wrong.
+pub(super) struct Scope(HashMap<String, Vec<String>>);
+
+impl Scope {
+    pub(super) fn new() -> Self {
+        Self(HashMap::from([("xml".to_owned(), vec![XML.to_owned()])]))
+    }
+
+    /// Binds what an element declares, by attribute and value; answers the prefixes that
+    /// [`Self::leave`] takes.
+    pub(super) fn enter(&mut self, declared: Vec<(&str, String)>) -> Result<Vec<String>, &'static str> {
+        let mut bound = Vec::new();
+        for (name, uri) in declared {
+            split(name)?;
+            let prefix = name.strip_prefix("xmlns:");
+            match (prefix, uri.as_str()) {
+                (Some("xmlns"), _) => return Err("the prefix xmlns is declared"),
+                (Some("xml"), XML) => continue,
+                (Some("xml"), _) => return Err("the prefix xml is bound to another namespace"),
+                (_, XML | XMLNS) => return Err("a reserved namespace is bound"),
+                (Some(_), "") => return Err("a prefix is bound to no namespace"),
+                (Some(prefix), _) => {
+                    self.0.entry(prefix.to_owned()).or_default().push(uri);
+                    bound.push(prefix.to_owned());
+                }
+                (None, _) => {}
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Takes back what an element bound.
+    pub(super) fn leave(&mut self, bound: &[String]) {
+        for prefix in bound {
+            self.0.get_mut(prefix).map(Vec::pop);
+        }
+    }
+
+    /// Whether the names of an element and its attributes mean something, and each attribute
+    /// something else.
+    pub(super) fn check(&self, element: &str, attributes: &[&str]) -> Result<(), &'static str> {
+        let (prefix, _) = split(element)?;
+        if prefix == Some("xmlns") {
+            return Err("an element with the prefix xmlns");
+        }
+        prefix.map_or(Ok(""), |it| self.bound(it))?;
+        let mut seen = HashSet::new();
+        for name in attributes.iter().filter(|it| !declares(it)) {
+            let (Some(prefix), local) = split(name)? else { continue };
+            if !seen.insert((self.bound(prefix)?, local)) {
+                return Err("two attributes of the same name by different prefixes");
+            }
+        }
+        Ok(())
+    }
+
+    fn bound(&self, prefix: &str) -> Result<&str, &'static str> {
+        let innermost = self.0.get(prefix).and_then(|it| it.last());
+        innermost.map(String::as_str).ok_or("a prefix that is bound to no namespace")
+    }
+}
+
+/// Whether an attribute declares a namespace.
+pub(super) fn declares(attribute: &str) -> bool {
+    attribute == "xmlns" || attribute.starts_with("xmlns:")
+}
+
+/// A name's prefix and local part.
+pub(super) fn split(name: &str) -> Result<(Option<&str>, &str), &'static str> {
+    let Some((prefix, local)) = name.split_once(':') else { return Ok((None, name)) };
+    let begins = |it: &str| it.starts_with(super::chars::begins_name);
+    if !begins(prefix) || !begins(local) || local.contains(':') {
+        return Err("a name whose colon separates no prefix");
+    }
+    Ok((Some(prefix), local))
+}

@@ -1,0 +1,71 @@
+//! Worked examples and hostile texts; the W3C suite is in `tests/xml_suite.rs`.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn good(text: &str) {
+    assert_eq!(well_formed(text, true), Ok(()), "{text}");
+}
+
+fn bad(text: &str, part: &str) {
+    let why = well_formed(text, true).unwrap_err();
+    assert!(why.contains(part), "{}: {why}", text.chars().take(200).collect::<String>());
+}
+
+#[test]
+fn documents() {
+    good("<a/>");
+    good(
+        "<?xml version='1.0' encoding=\"UTF-8\" standalone='no' ?>\n<!-- c --><a b='1' c=\"&lt;\">t<![CDATA[<&]]></a>\n<?pi x?>",
+    );
+    good("<a xmlns:p='u'><p:b p:c='1' c='2'/></a>");
+    good("<!DOCTYPE a [<!ELEMENT a (b,(c|d)*)?><!ATTLIST a x (y|z) 'y'><!ENTITY e '<b>t</b>'>]><a>&e;</a>");
+    bad("", "text where the outermost element should begin");
+    bad("plain", "line 1 column 1");
+    bad("<a>\n<b>\n</a></b>", "line 3 column 1: an end tag of another name");
+    bad("<a/><b/>", "something after");
+    bad("<a/>text", "something after");
+    bad("<a b=1/>", "a quotation mark is missing");
+    bad("<a b='1' b='2'/>", "occurs twice");
+    bad("<a b='1'c='2'/>", "a blank is missing");
+    bad("<a>AT&T</a>", "semicolon");
+    bad("<a>1 & 2</a>", "&amp;");
+    bad("<a>&nbsp;</a>", "not declared");
+    bad("<a>&#0;</a>", "character that is none");
+    bad("<a>\u{1}</a>", "does not allow");
+    bad("<a><br></a>", "another name");
+    bad("<a>]]></a>", "]]>");
+    bad("<a><!-- -- --></a>", "two hyphens");
+    bad(" <?xml version='1.0'?><a/>", "very beginning");
+    bad("<p:a/>", "bound to no namespace");
+    bad("<a xmlns:p='u' xmlns:q='u' p:x='1' q:x='2'/>", "different prefixes");
+    bad("<a:b:c xmlns:a='u'/>", "separates no prefix");
+    assert_eq!(well_formed("<p:a/>", false), Ok(()));
+}
+
+#[test]
+fn entities_neither_explode_nor_turn_in_circles() {
+    let lol: String =
+        (1..12).map(|i| format!("<!ENTITY e{i} '{}'>", format!("&e{};", i - 1).repeat(10))).collect();
+    let bomb = format!("<!DOCTYPE a [<!ENTITY e0 'lol'>{lol}]><a>&e11;</a>");
+    bad(&bomb, "expand to too much");
+    bad(&bomb.replace("<a>&e11;</a>", "<a b='&e11;'/>"), "expand to too much");
+    bad("<!DOCTYPE a [<!ENTITY x '&y;'><!ENTITY y '&x;'>]><a>&x;</a>", "holds itself");
+    bad("<!DOCTYPE a [<!ENTITY x '<b>'>]><a>&x;</b></a>", "not closed");
+    bad("<!DOCTYPE a [<!ENTITY x '&#60;'>]><a b='&x;'/>", "a < within");
+}
+
+#[test]
+fn large_and_deep_texts_take_linear_time() {
+    let began = Instant::now();
+    good(&format!("{}{}", "<a>".repeat(1_000_000), "</a>".repeat(1_000_000)));
+    good(&format!("<a>{}</a>", "x".repeat(10_000_000)));
+    bad(&"<a ".repeat(1_000_000), "a name is missing");
+    bad(&"<!DOCTYPE a [<!ELEMENT a ".replace("a ", &format!("a {}", "(".repeat(1_000_000))), "");
+    let attributes: String = (0..200_000).map(|it| format!(" a{it}='{it}'")).collect();
+    good(&format!("<a{attributes}/>"));
+    let scopes: String = (0..200_000).map(|it| format!("<p{it}:a xmlns:p{it}='u'>")).collect();
+    bad(&scopes, "not closed");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}

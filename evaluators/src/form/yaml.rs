@@ -1,0 +1,102 @@
+//! YAML 1.2.
+//!
+//! The text is read as a stream of events; no value is built, so aliases cost nothing however often
+//! they multiply.
+
+use saphyr_parser::{Event, Parser};
+
+/// Collections that may be open within one another.
+const NESTED: usize = 1_000;
+
+/// What a document is at its outermost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outermost {
+    /// Names and values.
+    Mapping,
+    /// A list.
+    Sequence,
+    /// Text, number or nothing.
+    Scalar,
+}
+
+/// What the documents of a YAML stream are.
+///
+/// # Errors
+/// With the reason and its place, when the text is no YAML.
+pub(crate) fn documents(text: &str) -> Result<Vec<Outermost>, String> {
+    let mut found = Vec::new();
+    let mut open = 0_usize;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|it| {
+            let at = it.marker();
+            format!("line {} column {}: {}", at.line(), at.col() + 1, it.info())
+        })?;
+        let outermost = match event {
+            Event::MappingStart(..) => Some(Outermost::Mapping),
+            Event::SequenceStart(..) => Some(Outermost::Sequence),
+            Event::Scalar(..) | Event::Alias(_) => Some(Outermost::Scalar),
+            _ => None,
+        };
+        if open == 0 {
+            found.extend(outermost);
+        }
+        match event {
+            Event::MappingStart(..) | Event::SequenceStart(..) => open += 1,
+            Event::MappingEnd | Event::SequenceEnd => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > NESTED {
+            return Err(format!("line {}: it nests more than {NESTED} levels", span.start.line()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn what_documents_are() {
+        assert_eq!(documents("a: 1\nb: [1, 2]"), Ok(vec![Outermost::Mapping]));
+        assert_eq!(documents("- a\n- b: {c: d}"), Ok(vec![Outermost::Sequence]));
+        assert_eq!(documents("plain text"), Ok(vec![Outermost::Scalar]));
+        assert_eq!(
+            documents("---\na: 1\n---\n- 2\n...\n"),
+            Ok(vec![Outermost::Mapping, Outermost::Sequence])
+        );
+        assert_eq!(documents("# nothing"), Ok(vec![]));
+        for text in
+            ["a: b: c", "a:\n\tb: 1", "[1, 2", "\"a", "a: *none", "- a\n b: 1\n  - c", "key: [a\n]]", "@a"]
+        {
+            assert!(documents(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_texts_take_bounded_time() {
+        let began = Instant::now();
+        let mut bomb = String::from("a0: &a0 [x, x]\n");
+        for i in 1..30 {
+            bomb.push_str(&format!("a{i}: &a{i} [*a{p}, *a{p}, *a{p}, *a{p}]\n", p = i - 1));
+        }
+        assert_eq!(documents(&bomb), Ok(vec![Outermost::Mapping]));
+        for text in [
+            "[".repeat(1_000_000),
+            "- ".repeat(1_000_000),
+            "{".repeat(1_000_000),
+            "? ".repeat(200_000),
+            "a: ".repeat(200_000),
+            "\"".to_owned() + &"x".repeat(2_000_000),
+            "\u{0}".repeat(1_000),
+            "&a ".repeat(100_000),
+            "!".repeat(100_000),
+            "|\n".to_owned() + &" x\n".repeat(200_000),
+        ] {
+            let outcome = documents(&text);
+            assert!(began.elapsed() < Duration::from_secs(20), "{:?} {outcome:?}", text.get(..10));
+        }
+    }
+}
