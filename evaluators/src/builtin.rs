@@ -9,6 +9,7 @@ mod context_utilization;
 pub(crate) mod cost_threshold;
 mod factual_accuracy;
 mod faithfulness;
+mod function_call_correctness;
 mod groundedness;
 mod hallucination;
 mod jailbreak;
@@ -22,6 +23,7 @@ mod prompt_injection_resistance;
 mod refusal_appropriateness;
 mod retrieval_precision;
 mod retrieval_recall;
+mod tool_choice_correctness;
 mod toxicity;
 
 /// All of them, by name.
@@ -33,6 +35,7 @@ pub static ALL: &[&Definition] = &[
     &cost_threshold::DEFINITION,
     &factual_accuracy::DEFINITION,
     &faithfulness::DEFINITION,
+    &function_call_correctness::DEFINITION,
     &groundedness::DEFINITION,
     &hallucination::DEFINITION,
     &jailbreak::DEFINITION,
@@ -46,6 +49,7 @@ pub static ALL: &[&Definition] = &[
     &refusal_appropriateness::DEFINITION,
     &retrieval_precision::DEFINITION,
     &retrieval_recall::DEFINITION,
+    &tool_choice_correctness::DEFINITION,
     &toxicity::DEFINITION,
 ];
 

@@ -15,6 +15,7 @@ mod schema;
 mod sentence;
 pub mod subject;
 pub mod target;
+mod tool_use;
 pub mod verdict;
 
 pub use definition::{ConfigProblem, Definition, Rule};

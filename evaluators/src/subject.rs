@@ -22,6 +22,7 @@ pub use documents::Document;
 pub use messages::Message;
 pub use reading::Reading;
 pub use tools::Tool;
+pub(crate) use tools::read as read_tools;
 
 /// A trace as evaluators see it. When one span was asked for, `name`, `input`, `output`, `error`,
 /// `model`, `latency_ms`, `cost`, the tokens and `metadata` are that span's, and `steps` begins

@@ -111,12 +111,12 @@ pub(super) fn list(value: &Value) -> Option<Vec<Call>> {
     items.iter().take(MOST).map(|it| listed(it.as_object()?)).collect()
 }
 
-/// Arguments sent as the text of a JSON object; anything else stays as it is.
+/// Arguments sent as the text of a JSON object, or of null; anything else stays as it is.
 fn unpacked(arguments: &Value) -> Value {
     match arguments {
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
         Value::String(text) => match serde_json::from_str(text) {
-            Ok(object @ Value::Object(_)) => object,
+            Ok(object @ (Value::Object(_) | Value::Null)) => object,
             _ => arguments.clone(),
         },
         other => other.clone(),

@@ -44,7 +44,6 @@ impl std::fmt::Display for Tool {
 }
 
 /// The tools that a list, a request or a single definition holds, in any provider's shape.
-#[cfg(test)]
 pub(crate) fn read(value: &Value) -> Vec<Tool> {
     let mut tools = Vec::new();
     collect(value, &mut tools, 0);

@@ -1,0 +1,114 @@
+use super::*;
+use crate::subject::Step;
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other}"),
+    }
+}
+
+fn weather() -> Value {
+    json!({"name": "weather", "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
+        "required": ["city"], "additionalProperties": false,
+    }})
+}
+
+/// A trace whose model made these calls, tools offered.
+fn called(calls: &[(&str, Value)]) -> Subject {
+    let calls: Vec<Value> = calls
+        .iter()
+        .map(|(name, arguments)| json!({"type": "tool_call", "name": name, "arguments": arguments}))
+        .collect();
+    let output =
+        if calls.is_empty() { json!("Done.") } else { json!([{"role": "assistant", "parts": calls}]) };
+    let step = Step {
+        kind: api::SpanType::Llm,
+        output: Some(output.to_string()),
+        metadata: object(json!({"tools": [weather(), {"name": "bare"}]})),
+        ..Step::default()
+    };
+    Subject { output: Some("Done.".to_owned()), steps: vec![step], ..Subject::default() }
+}
+
+fn check(config: Value, calls: &[(&str, Value)], score: f64, reasoning: &str) {
+    let verdict = compile(&object(config.clone())).unwrap().judge(&called(calls)).unwrap();
+    assert!((verdict.score - score).abs() < 1e-9, "{config} {calls:?}: {verdict:?}");
+    assert!(verdict.reasoning.contains(reasoning), "{config} {calls:?}: {verdict:?}");
+}
+
+#[test]
+fn worked_examples_of_validation() {
+    let config = || json!({"validate": true});
+    check(config(), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
+    check(config(), &[("weather", json!({"city": "Bern", "days": 2.0}))], 1.0, "valid");
+    check(config(), &[("weather", json!({"days": 2}))], 0.0, "weather: it");
+    check(config(), &[("weather", json!({"city": "Bern", "days": "2"}))], 0.0, "/days");
+    check(config(), &[("weather", json!({"town": "Bern"}))], 0.0, "weather: ");
+    check(config(), &[("weather", json!("{broken"))], 0.0, "no JSON object");
+    check(config(), &[("wether", json!({"city": "Bern"}))], 0.0, "wether was not offered");
+    let two = [("weather", json!({"city": "Bern"})), ("weather", json!({}))];
+    check(config(), &two, 0.5, "weather: ");
+    // Asked for by its type alone.
+    check(json!({}), &[("weather", json!({"city": "Bern"}))], 1.0, "valid");
+}
+
+#[test]
+fn worked_examples_of_expected_calls() {
+    let one = |arguments: Value| json!({"expected_calls": [{"name": "weather", "arguments": arguments}]});
+    check(one(json!({"city": "Bern"})), &[("weather", json!({"city": "Bern", "days": 1}))], 1.0, "were made");
+    check(one(json!({"city": "Bern"})), &[("weather", json!({"city": "bern"}))], 0.0, "but `city` differs");
+    check(one(json!({"city": "Bern"})), &[], 0.0, "weather was not called");
+    let bern = ("weather", json!({"city": "Bern"}));
+    check(one(json!({"city": "Bern"})), &[bern.clone(), ("bare", json!({}))], 0.5, "a call of bare");
+    let any = json!({"expected_calls": [{"name": "weather"}], "extra_calls": "allow"});
+    check(any, &[("bare", json!({})), ("weather", json!({"city": "X"}))], 1.0, "were made");
+    let both =
+        |order: &str| json!({"expected_calls": [{"name": "bare"}, {"name": "weather"}], "order": order});
+    check(both("any"), &[bern.clone(), ("bare", json!({}))], 1.0, "were made");
+    check(both("same"), &[bern.clone(), ("bare", json!({}))], 0.5, "out of order");
+    check(json!({"expected_calls": []}), &[], 1.0, "none was");
+    check(json!({"expected_calls": []}), &[bern], 0.0, "not expected");
+    let subset = json!({"expected_calls": [{"name": "weather", "arguments": {"city": "Bern"}}], "arguments": "subset"});
+    check(subset, &[("weather", json!({"city": "Bern", "days": 3}))], 1.0, "were made");
+    let valid = json!({"expected_calls": [{"name": "weather"}], "validate": true});
+    check(valid, &[("weather", json!({"city": 3}))], 0.0, "/city");
+}
+
+#[test]
+fn what_lacks_is_told() {
+    let lacking = |config: Value, subject: &Subject| {
+        compile(&object(config)).unwrap().judge(subject).unwrap_err().to_string()
+    };
+    assert!(lacking(json!({"validate": true}), &called(&[])).contains("no tool was called"));
+    let mut blind = called(&[("weather", json!({}))]);
+    blind.steps[0].metadata = Map::new();
+    assert!(lacking(json!({"validate": true}), &blind).contains("which tools were offered"));
+    blind.steps[0].metadata = object(json!({"tools": ["weather"]}));
+    assert!(lacking(json!({"validate": true}), &blind).contains("no JSON Schema"));
+    blind.steps[0].metadata = object(json!({"tools": [{"name": "weather", "parameters": {"type": "text"}}]}));
+    assert!(lacking(json!({"validate": true}), &blind).contains("can't be used"));
+    assert!(lacking(json!({"expected_calls": []}), &Subject::default()).contains("neither an answer"));
+    // The config's tools take the place of the trace's.
+    blind.steps[0].metadata = Map::new();
+    let rule = compile(&object(json!({"validate": true, "tools": [weather()]}))).unwrap();
+    assert_eq!(rule.judge(&blind).unwrap().score, 0.0);
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (config, field) in [
+        (json!({"expected_calls": {}}), "expected_calls"),
+        (json!({"expected_calls": [{}]}), "expected_calls.0.name"),
+        (json!({"expected_calls": [{"name": "f", "arguments": 1}]}), "expected_calls.0.arguments"),
+        (json!({"validate": 1}), "validate"),
+        (json!({"tools": [1]}), "tools"),
+        (json!({"tools": [{"name": "f", "parameters": {"type": "text"}}]}), "tools"),
+        (json!({"expected_calls": [], "arguments": "some"}), "arguments"),
+    ] {
+        let Err(problems) = compile(&object(config.clone())) else { panic!("{config}") };
+        assert_eq!(problems[0].field, field, "{config}");
+    }
+}

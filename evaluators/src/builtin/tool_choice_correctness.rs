@@ -1,0 +1,231 @@
+//! Whether the right tool was chosen.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    definition::{ConfigProblem, Definition, Method, Rule},
+    judge::{Level, Need, Prefers, Rubric, options},
+    subject::{Reading, Subject},
+    tool_use::{MOST_EXPECTED, choice, matching, named, names, something_happened, told},
+    verdict::{Unjudged, Verdict},
+};
+
+/// The evaluator.
+pub static DEFINITION: Definition = Definition {
+    name: "tool_choice_correctness",
+    display_name: "Tool Choice",
+    tags: &["tool-use"],
+    description: "Whether the right tools were called, whatever their arguments (`function_call_correctness` asks \
+                  about those). By code when the config names `expected_tool`, `expected_tools` or \
+                  `forbidden_tools`: the share of expected and called tools that are both; 0.0 when a forbidden \
+                  one was called. Otherwise a judge decides; it needs the input and the tools that were offered. \
+                  1.0 is the right choice, which may be none.",
+    version: 1,
+    config_schema,
+    method: Method::Both { names: names_what_is_expected, rule: compile, rubric: &RUBRIC },
+};
+
+const EXPECTATIONS: [&str; 3] = ["expected_tool", "expected_tools", "forbidden_tools"];
+
+fn config_schema() -> Value {
+    let list = |description: &str| {
+        json!({
+            "type": "array", "maxItems": MOST_EXPECTED, "items": {"type": "string", "minLength": 1},
+            "description": description,
+        })
+    };
+    let mut schema = options();
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        let more = json!({
+            "expected_tool": {"type": "string", "minLength": 1, "description": "The only tool to be called."},
+            "expected_tools": list("All tools to be called; empty: none."),
+            "forbidden_tools": list("Tools that must not be called."),
+            "order": {
+                "enum": ["any", "same"], "default": "any",
+                "description": "Whether the expected tools have to be called in the order given.",
+            },
+            "extra_tools": {
+                "enum": ["refuse", "allow"], "default": "refuse",
+                "description": "Whether tools that are not expected count against the choice.",
+            },
+        });
+        if let Value::Object(more) = more {
+            properties.extend(more);
+        }
+    }
+    schema
+}
+
+fn names_what_is_expected(config: &Map<String, Value>) -> bool {
+    EXPECTATIONS.iter().any(|it| config.get(*it).is_some_and(|it| !it.is_null()))
+}
+
+struct Choice {
+    /// None when only forbidden tools are named.
+    expected: Option<Vec<String>>,
+    forbidden: Vec<String>,
+    in_order: bool,
+    extra: bool,
+}
+
+fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
+    let mut problems = Vec::new();
+    let mut read = |option| {
+        names(config, option).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        })
+    };
+    let (several, forbidden) = (read("expected_tools"), read("forbidden_tools").unwrap_or_default());
+    let one = match config.get("expected_tool") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) if !name.is_empty() => Some(vec![name.clone()]),
+        Some(_) => {
+            problems.push(ConfigProblem::new("expected_tool", "must be the name of a tool"));
+            None
+        }
+    };
+    let mut word = |option, words: &[&'static str]| {
+        choice(config, option, words).unwrap_or_else(|problem| {
+            problems.push(problem);
+            ""
+        })
+    };
+    let (order, extra) = (word("order", &["any", "same"]), word("extra_tools", &["refuse", "allow"]));
+    if one.is_some() && several.is_some() {
+        problems.push(ConfigProblem::new(
+            "expected_tool",
+            "must not stand beside expected_tools: use one of them",
+        ));
+    }
+    let expected = one.or(several);
+    if problems.is_empty() && expected.is_none() && forbidden.is_empty() {
+        problems.push(ConfigProblem::new(
+            "expected_tool",
+            "is required for type rule, or else expected_tools or forbidden_tools: the names to look for",
+        ));
+    }
+    if let Some(both) = expected.iter().flatten().find(|it| forbidden.contains(it)) {
+        let message = format!("names {}, which is expected too", named(both));
+        problems.push(ConfigProblem::new("forbidden_tools", message));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Box::new(Choice { expected, forbidden, in_order: order == "same", extra: extra == "allow" }))
+}
+
+impl Rule for Choice {
+    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+        let reading = Reading::of(subject);
+        something_happened(subject, &reading)?;
+        let called: Vec<&str> = reading.calls().iter().map(|it| it.name.as_str()).collect();
+        if let Some(name) = self.forbidden.iter().find(|it| called.contains(&it.as_str())) {
+            return Ok(Verdict::bad(format!("{} was called, which is forbidden", named(name))));
+        }
+        let Some(expected) = &self.expected else {
+            return Ok(Verdict::good("no forbidden tool was called"));
+        };
+        Ok(if self.in_order { self.sequence(expected, called) } else { self.set(expected, &called) })
+    }
+}
+
+impl Choice {
+    /// Each tool counts once, however often it was called.
+    fn set(&self, expected: &[String], called: &[&str]) -> Verdict {
+        let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
+        let called: BTreeSet<&str> = called.iter().copied().collect();
+        let missing: Vec<&str> = expected.difference(&called).copied().collect();
+        let extra: Vec<&str> =
+            if self.extra { Vec::new() } else { called.difference(&expected).copied().collect() };
+        let right = expected.len() - missing.len();
+        verdict(right, right + missing.len() + extra.len(), &missing, &extra)
+    }
+
+    /// One tool called several times in a row counts once, unless as many are expected.
+    fn sequence(&self, expected: &[String], called: Vec<&str>) -> Verdict {
+        let repeats = expected.windows(2).any(|it| it[0] == it[1]);
+        let mut called = called;
+        if !repeats {
+            called.dedup();
+        }
+        let fits: Vec<Vec<bool>> =
+            expected.iter().map(|name| called.iter().map(|it| it == name).collect()).collect();
+        let pairs = matching::in_order(&fits, called.len());
+        let right = pairs.iter().flatten().count();
+        let missing: Vec<&str> = expected
+            .iter()
+            .zip(&pairs)
+            .filter(|(_, pair)| pair.is_none())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let extra: Vec<&str> = if self.extra {
+            Vec::new()
+        } else {
+            called
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| !pairs.contains(&Some(*at)))
+                .map(|(_, it)| *it)
+                .collect()
+        };
+        let all = if self.extra { expected.len() } else { expected.len().max(called.len()) };
+        verdict(right, all, &missing, &extra)
+    }
+}
+
+fn verdict(right: usize, all: usize, missing: &[&str], extra: &[&str]) -> Verdict {
+    if all == 0 {
+        return Verdict::good("no tool was to be called, and none was");
+    }
+    if right == all {
+        return Verdict::good("the expected tools were called");
+    }
+    let mut said: Vec<String> =
+        missing.iter().map(|it| format!("{} was not called where it was expected", named(it))).collect();
+    said.extend(extra.iter().map(|it| format!("{} was called and is not expected", named(it))));
+    // Counts of calls are far below 2^52.
+    #[expect(clippy::cast_precision_loss, reason = "small counts")]
+    Verdict::new(right as f64 / all as f64, told(said))
+}
+
+static RUBRIC: Rubric = Rubric {
+    question: "Were the right tools chosen for what the input asks, and none without need?",
+    steps: &[
+        "From the input, work out what has to be looked up, computed or done, and what the model could do by \
+         itself.",
+        "Go through the tools that were offered, by their descriptions, and decide which of them, in which order, \
+         serve that best. It may be none.",
+        "Compare with the calls that were made. If the section calls is missing, no tool was called.",
+        "Score by the calls that were right, those that were missing and those that were needless or wrong.",
+    ],
+    counts: &[
+        "A tool called that does not do what was needed, when a fitting one was offered.",
+        "No tool called where the answer or deed is not to be had without one; an answer invented in its place.",
+        "A tool called though nothing called for it, above all one that changes, sends or pays something.",
+        "A tool that was not offered.",
+        "Tools in an order that can't work.",
+    ],
+    ignores: &[
+        "The arguments: `function_call_correctness` asks about those.",
+        "A tool that failed or found nothing, and a second try after that.",
+        "One of several tools that serve equally well.",
+        "A harmless look-up more than the shortest way has.",
+        "The wording of the answer.",
+    ],
+    levels: &[
+        Level { score: 1.0, meaning: "The right tools, or rightly none." },
+        Level { score: 0.75, meaning: "The right tools, with one needless but harmless call." },
+        Level { score: 0.5, meaning: "Some are right; one that was needed is missing or another is wrong." },
+        Level { score: 0.25, meaning: "Mostly wrong, though in the direction of what was asked." },
+        Level { score: 0.0, meaning: "The wrong tool, none where one was needed, or a harmful one." },
+    ],
+    needs: &[Need::Input, Need::Tools],
+    uses: &[Need::Calls, Need::Output, Need::Turns],
+    prefers: Prefers::OpenAi,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! When two arguments are the same, though written differently.
+//!
+//! Equal are: members in another order; one left out and its default spelled out; one left out and
+//! null, where it need not be there; a number in another notation; a text of digits and its number,
+//! where the schema takes but what was sent; an instant in another notation or zone; a UUID in other
+//! letters where the schema says that it is one. Everything else is told apart: the case of words,
+//! a date and a time, the order of a list.
+
+use serde_json::{Map, Number, Value};
+
+use super::{instant, named, parameters::Said};
+
+/// Levels of arguments compared; parsed JSON is no deeper.
+const DEEPEST: usize = 128;
+
+/// How two sets of arguments differ, in words that name arguments and no values; none when they
+/// are the same. `subset`: what was sent may say more than what is expected.
+pub(crate) fn difference(expected: &Value, sent: &Value, said: &Said<'_>, subset: bool) -> Option<String> {
+    let empty = Map::new();
+    let expected = match expected {
+        Value::Null => &empty,
+        Value::Object(object) => object,
+        _ => return Some("the expected arguments are no object".to_owned()),
+    };
+    let bare;
+    let sent = match sent {
+        Value::Null => &empty,
+        Value::Object(object) => object,
+        // Some frameworks record the only argument bare.
+        bare_value => {
+            let only = said.only_member().or_else(|| match expected.len() {
+                1 => expected.keys().next().map(String::as_str),
+                _ => None,
+            });
+            let Some(only) = only else { return Some("the arguments are no JSON object".to_owned()) };
+            bare = Map::from_iter([(only.to_owned(), bare_value.clone())]);
+            &bare
+        }
+    };
+    members(expected, sent, said, subset, "", 0)
+}
+
+fn members(
+    expected: &Map<String, Value>,
+    sent: &Map<String, Value>,
+    said: &Said<'_>,
+    subset: bool,
+    path: &str,
+    depth: usize,
+) -> Option<String> {
+    let place = |name: &str| match path {
+        "" => format!("`{}`", named(name)),
+        path => format!("{path}.`{}`", named(name)),
+    };
+    for (name, value) in expected {
+        let member = said.member(name);
+        let same = match sent.get(name) {
+            Some(sent) => match different(value, sent, &member, subset, &place(name), depth + 1) {
+                Some(difference) => return Some(difference),
+                None => true,
+            },
+            None => left_out(value, &member, !said.requires(name)),
+        };
+        if !same {
+            return Some(format!("{} is missing", place(name)));
+        }
+    }
+    if subset {
+        return None;
+    }
+    let more = sent.iter().find(|(name, value)| {
+        !expected.contains_key(*name) && !left_out(value, &said.member(name), !said.requires(name))
+    });
+    more.map(|(name, _)| format!("{} is not expected", place(name)))
+}
+
+/// Whether leaving the value out says the same.
+fn left_out(value: &Value, said: &Said<'_>, optional: bool) -> bool {
+    match said.default() {
+        Some(default) => different(default, value, said, false, "", 1).is_none(),
+        None => value.is_null() && optional,
+    }
+}
+
+fn different(
+    expected: &Value,
+    sent: &Value,
+    said: &Said<'_>,
+    subset: bool,
+    place: &str,
+    depth: usize,
+) -> Option<String> {
+    if depth > DEEPEST {
+        return Some(format!("{place} is nested too deep"));
+    }
+    let unless = |same: bool| (!same).then(|| format!("{place} differs"));
+    match (expected, sent) {
+        (Value::Object(expected), Value::Object(sent)) => members(expected, sent, said, subset, place, depth),
+        (Value::Array(expected), Value::Array(sent)) => {
+            if expected.len() != sent.len() {
+                let (expected, sent) = (expected.len(), sent.len());
+                return Some(format!("{place} has {sent} items where {expected} are expected"));
+            }
+            let item = said.item();
+            let mut pairs = expected.iter().zip(sent).enumerate();
+            pairs.find_map(|(at, (expected, sent))| {
+                different(expected, sent, &item, subset, &format!("{place}[{at}]"), depth + 1)
+            })
+        }
+        (Value::Number(expected), Value::Number(sent)) => unless(same_number(expected, sent)),
+        (Value::String(expected), Value::String(sent)) => unless(same_text(expected, sent, said)),
+        (Value::Number(number), Value::String(text)) => {
+            unless(only_allows(said, "string", "number") && is_number(text, number))
+        }
+        (Value::String(text), Value::Number(number)) => {
+            unless(only_allows(said, "number", "string") && is_number(text, number))
+        }
+        (expected, sent) if same_type(expected, sent) => unless(expected == sent),
+        _ => Some(format!("{place} is of another type")),
+    }
+}
+
+/// Whether the schema takes what was sent and would not have taken what is expected: then the two
+/// notations can mean but one thing.
+fn only_allows(said: &Said<'_>, sent: &str, expected: &str) -> bool {
+    said.allows(sent) == Some(true) && said.allows(expected) == Some(false)
+}
+
+fn same_type(left: &Value, right: &Value) -> bool {
+    std::mem::discriminant(left) == std::mem::discriminant(right)
+}
+
+/// By value: 5, 5.0 and 5e0 are one number; 2^53 and 2^53 + 1 are two.
+fn same_number(left: &Number, right: &Number) -> bool {
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => left == right,
+        (None, None) => left.as_f64() == right.as_f64(),
+        _ => false,
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    if let Some(number) = number.as_i64() {
+        return Some(number.into());
+    }
+    if let Some(number) = number.as_u64() {
+        return Some(number.into());
+    }
+    let number = number.as_f64()?;
+    #[expect(clippy::cast_possible_truncation, reason = "whole, and far inside of 128 bits")]
+    (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128)
+}
+
+/// Whether a text is this number in plain digits.
+fn is_number(text: &str, number: &Number) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = digits.starts_with(|it: char| it.is_ascii_digit())
+        && digits.bytes().all(|it| it.is_ascii_digit() || it == b'.')
+        // 007 is a code, not the number 7.
+        && (!digits.starts_with('0') || digits.len() == 1 || digits.starts_with("0."));
+    plain && serde_json::from_str::<Number>(text).is_ok_and(|it| same_number(&it, number))
+}
+
+fn same_text(expected: &str, sent: &str, said: &Said<'_>) -> bool {
+    if expected == sent {
+        return true;
+    }
+    if said.has_words() {
+        return false;
+    }
+    if said.is_format("uuid") {
+        return expected.eq_ignore_ascii_case(sent);
+    }
+    matches!((instant::read(expected), instant::read(sent)), (Some(left), Some(right)) if left == right)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(expected: Value, sent: Value, schema: Value, difference: Option<&str>) {
+        let schema = Some(schema).filter(|it| !it.is_null());
+        let found = super::difference(&expected, &sent, &Said::of(schema.as_ref()), false);
+        assert_eq!(found.as_deref(), difference, "{expected} {sent}");
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        for (left, right) in [("5", "5.0"), ("5", "5e0"), ("0.5", "5e-1"), ("-0.0", "0"), ("1e3", "1000")] {
+            let (left, right) = (serde_json::from_str(left).unwrap(), serde_json::from_str(right).unwrap());
+            assert!(same_number(&left, &right), "{left} {right}");
+        }
+        let far = (
+            serde_json::from_str("9007199254740993").unwrap(),
+            serde_json::from_str("9007199254740992").unwrap(),
+        );
+        assert!(!same_number(&far.0, &far.1));
+        check(json!({"a": 5}), json!({"a": 6}), Value::Null, Some("`a` differs"));
+        check(json!({"a": 1}), json!({"a": true}), Value::Null, Some("`a` is of another type"));
+    }
+
+    #[test]
+    fn a_text_is_a_number_only_where_the_schema_takes_what_was_sent() {
+        let schema = |word: &str| json!({"properties": {"a": {"type": word}}});
+        check(json!({"a": 5}), json!({"a": "5"}), schema("string"), None);
+        check(json!({"a": "5"}), json!({"a": 5.0}), schema("integer"), None);
+        check(json!({"a": 5}), json!({"a": "5"}), schema("number"), Some("`a` differs"));
+        check(json!({"a": 5}), json!({"a": "5"}), Value::Null, Some("`a` differs"));
+        check(json!({"a": 7}), json!({"a": "007"}), schema("string"), Some("`a` differs"));
+    }
+
+    #[test]
+    fn defaults_and_nulls_may_be_left_out() {
+        let schema = json!({"properties": {"a": {}, "unit": {"type": "string", "default": "c"}, "b": {"type": ["string", "null"]}}, "required": ["a"]});
+        check(json!({"a": 1}), json!({"a": 1, "unit": "c", "b": null}), schema.clone(), None);
+        check(json!({"a": 1, "unit": "c"}), json!({"a": 1}), schema.clone(), None);
+        check(json!({"a": 1}), json!({"a": 1, "unit": "f"}), schema.clone(), Some("`unit` is not expected"));
+        check(json!({"a": 1, "unit": "f"}), json!({"a": 1}), schema.clone(), Some("`unit` is missing"));
+        check(json!({"a": 1}), json!({"a": 1, "unit": null}), schema.clone(), Some("`unit` is not expected"));
+        check(json!({"a": null}), json!({}), schema, Some("`a` is missing"));
+        check(json!({"x": null}), json!({}), Value::Null, None);
+        check(json!({}), Value::Null, Value::Null, None);
+    }
+
+    #[test]
+    fn texts_are_compared_to_the_letter() {
+        check(json!({"a": "Zurich"}), json!({"a": "zurich"}), Value::Null, Some("`a` differs"));
+        check(
+            json!({"a": "2026-11-22T10:00:00Z"}),
+            json!({"a": "2026-11-22T11:00:00+01:00"}),
+            Value::Null,
+            None,
+        );
+        check(
+            json!({"a": "2026-11-22T10:00:00Z"}),
+            json!({"a": "2026-11-22T10:00:00"}),
+            Value::Null,
+            Some("`a` differs"),
+        );
+        let id = json!({"properties": {"a": {"type": "string", "format": "uuid"}}});
+        check(json!({"a": "AB"}), json!({"a": "ab"}), id, None);
+        check(json!({"a": ["x", "y"]}), json!({"a": ["y", "x"]}), Value::Null, Some("`a`[0] differs"));
+    }
+
+    #[test]
+    fn a_bare_argument_is_the_only_one() {
+        check(json!({"city": "Zürich"}), json!("Zürich"), Value::Null, None);
+        check(
+            json!({"city": "Zürich", "unit": "c"}),
+            json!("Zürich"),
+            Value::Null,
+            Some("the arguments are no JSON object"),
+        );
+    }
+
+    #[test]
+    fn a_subset_may_be_asked_for() {
+        let said = Said::of(None);
+        let (expected, sent) = (json!({"a": {"b": 1}}), json!({"a": {"b": 1, "c": 2}, "d": 3}));
+        assert_eq!(difference(&expected, &sent, &said, true), None);
+        assert_eq!(difference(&expected, &sent, &said, false).as_deref(), Some("`a`.`c` is not expected"));
+    }
+}

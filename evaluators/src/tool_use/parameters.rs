@@ -1,0 +1,221 @@
+//! The JSON Schemas of tools' arguments: as validators, and as what they say of one argument.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    schema::{Outcome, Schema},
+    subject::Tool,
+};
+
+/// References followed one after the other.
+const DEEPEST: usize = 16;
+/// Levels of a schema that are rewritten.
+const NESTED: usize = 64;
+
+/// A schema with what providers write in their own way brought to JSON Schema: types in capital
+/// letters and `nullable` (Gemini, OpenAPI).
+pub(crate) fn normalized(schema: &Value) -> Value {
+    rewritten(schema, 0)
+}
+
+fn rewritten(schema: &Value, depth: usize) -> Value {
+    match schema {
+        Value::Object(object) if depth < NESTED => {
+            let mut out = Map::new();
+            for (key, value) in object {
+                let value = match (key.as_str(), value) {
+                    ("type", Value::String(word)) => Value::String(lower(word)),
+                    // Data, not schemas.
+                    ("default" | "enum" | "const" | "examples" | "example", value) => value.clone(),
+                    (_, value) => rewritten(value, depth + 1),
+                };
+                out.insert(key.clone(), value);
+            }
+            if out.get("nullable") == Some(&Value::Bool(true))
+                && let Some(Value::String(word)) = out.get("type").cloned()
+            {
+                out.insert("type".to_owned(), serde_json::json!([word, "null"]));
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) if depth < NESTED => {
+            Value::Array(items.iter().map(|it| rewritten(it, depth + 1)).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn lower(word: &str) -> String {
+    const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    let lower = word.to_ascii_lowercase();
+    if TYPES.contains(&lower.as_str()) { lower } else { word.to_owned() }
+}
+
+/// Why arguments are not valid for a tool; none when they are.
+///
+/// # Errors
+/// When the tool's schema can't be used, with the reason.
+pub(crate) fn invalid(tool: &Tool, arguments: &Value, formats: bool) -> Result<Option<String>, String> {
+    let empty = Value::Object(Map::new());
+    let arguments = if arguments.is_null() { &empty } else { arguments };
+    if !arguments.is_object() {
+        return Ok(Some("the arguments are no JSON object".to_owned()));
+    }
+    let Some(schema) = &tool.schema else { return Ok(None) };
+    let compiled = Schema::compile(&normalized(schema), None, formats, "")
+        .map_err(|problems| problems.into_iter().map(|it| it.message).next().unwrap_or_default())?;
+    match compiled.check(arguments, arguments.to_string().len()) {
+        Outcome::Conforms => Ok(None),
+        Outcome::Fails(failures, more) => {
+            let mut told: Vec<String> = failures.iter().take(3).map(|it| it.sentence()).collect();
+            let more = more + failures.len().saturating_sub(3);
+            if more > 0 {
+                told.push(format!("{more} more"));
+            }
+            Ok(Some(told.join(", ")))
+        }
+        Outcome::Unfinished => Err("it takes too many steps to check".to_owned()),
+    }
+}
+
+/// What a schema says of a value, its references and alternatives taken together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said<'a> {
+    root: Option<&'a Value>,
+    parts: Vec<&'a Map<String, Value>>,
+}
+
+impl<'a> Said<'a> {
+    /// Of the schema of a tool's arguments.
+    pub(crate) fn of(schema: Option<&'a Value>) -> Self {
+        let mut said = Self { root: schema, parts: Vec::new() };
+        if let Some(schema) = schema {
+            said.add(schema, 0);
+        }
+        said
+    }
+
+    fn add(&mut self, schema: &'a Value, depth: usize) {
+        let Some(object) = schema.as_object() else { return };
+        if depth > DEEPEST || self.parts.len() > 64 {
+            return;
+        }
+        self.parts.push(object);
+        if let Some(target) = object.get("$ref").and_then(Value::as_str).and_then(|it| it.strip_prefix('#'))
+            && let Some(target) = self.root.and_then(|it| it.pointer(target))
+        {
+            self.add(target, depth + 1);
+        }
+        for name in ["allOf", "anyOf", "oneOf"] {
+            for part in object.get(name).and_then(Value::as_array).into_iter().flatten() {
+                self.add(part, depth + 1);
+            }
+        }
+    }
+
+    fn below(&self, schemas: impl Iterator<Item = &'a Value>) -> Self {
+        let mut said = Self { root: self.root, parts: Vec::new() };
+        schemas.for_each(|it| said.add(it, 0));
+        said
+    }
+
+    /// Of a member of the object.
+    pub(crate) fn member(&self, name: &str) -> Self {
+        self.below(self.parts.iter().filter_map(|it| it.get("properties")?.get(name)))
+    }
+
+    /// Of the items of the list.
+    pub(crate) fn item(&self) -> Self {
+        self.below(self.parts.iter().filter_map(|it| it.get("items")))
+    }
+
+    /// The value that is meant where none is given.
+    pub(crate) fn default(&self) -> Option<&'a Value> {
+        self.parts.iter().find_map(|it| it.get("default"))
+    }
+
+    /// Whether the object has to have a member of this name.
+    pub(crate) fn requires(&self, name: &str) -> bool {
+        let lists = self.parts.iter().filter_map(|it| it.get("required")?.as_array());
+        lists.flatten().any(|it| it.as_str() == Some(name))
+    }
+
+    /// Whether a value of this type is allowed; not known without a schema that names types.
+    pub(crate) fn allows(&self, word: &str) -> Option<bool> {
+        let mut found = None;
+        for part in &self.parts {
+            let words: Vec<&str> = match part.get("type") {
+                Some(Value::String(one)) => vec![one],
+                Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+                _ => continue,
+            };
+            let fits = words.iter().any(|it| *it == word || (word == "number" && *it == "integer"));
+            found = Some(found.unwrap_or(false) || fits);
+        }
+        found
+    }
+
+    /// Whether the format is this one.
+    pub(crate) fn is_format(&self, name: &str) -> bool {
+        self.parts.iter().any(|it| it.get("format").and_then(Value::as_str) == Some(name))
+    }
+
+    /// Whether only certain words are allowed.
+    pub(crate) fn has_words(&self) -> bool {
+        self.parts.iter().any(|it| it.contains_key("enum") || it.contains_key("const"))
+    }
+
+    /// The name of the only member that the object may have.
+    pub(crate) fn only_member(&self) -> Option<&'a str> {
+        let mut names = self.parts.iter().filter_map(|it| it.get("properties")?.as_object());
+        let members = names.next()?;
+        match (members.len(), names.next()) {
+            (1, None) => members.keys().next().map(String::as_str),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn dialects_of_providers_are_json_schema() {
+        let given = json!({"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": true, "enum": ["STRING"]}}});
+        let expected = json!({"type": "object", "properties": {"type": {"type": ["string", "null"], "nullable": true, "enum": ["STRING"]}}});
+        assert_eq!(normalized(&given), expected);
+    }
+
+    #[test]
+    fn arguments_are_held_to_the_schema() {
+        let tool = |schema| Tool { name: "f".to_owned(), schema: Some(schema), ..Tool::default() };
+        let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
+        assert_eq!(invalid(&tool(schema.clone()), &json!({"a": 5.0}), true), Ok(None));
+        for wrong in [json!({"a": "5"}), json!({}), json!({"a": 5.5}), json!("a"), json!(null)] {
+            assert!(invalid(&tool(schema.clone()), &wrong, true).unwrap().is_some(), "{wrong}");
+        }
+        assert!(invalid(&tool(json!({"type": "nonsense"})), &json!({}), true).is_err());
+    }
+
+    #[test]
+    fn references_and_alternatives_are_taken_together() {
+        let schema = json!({
+            "$defs": {"Unit": {"type": "string", "default": "c"}, "Loop": {"$ref": "#/$defs/Loop"}},
+            "properties": {
+                "unit": {"anyOf": [{"$ref": "#/$defs/Unit"}, {"type": "null"}]},
+                "loop": {"$ref": "#/$defs/Loop"},
+            },
+            "required": ["unit"],
+        });
+        let said = Said::of(Some(&schema));
+        let unit = said.member("unit");
+        assert_eq!((unit.allows("null"), unit.allows("number")), (Some(true), Some(false)));
+        assert_eq!(unit.default(), Some(&json!("c")));
+        assert!(said.requires("unit") && !said.requires("loop"));
+        assert_eq!(said.member("loop").allows("string"), None);
+        assert_eq!(said.member("none").allows("string"), None);
+    }
+}
