@@ -13,6 +13,7 @@ mod calls;
 mod documents;
 mod json;
 mod messages;
+mod prompted;
 mod python;
 mod reading;
 mod tools;

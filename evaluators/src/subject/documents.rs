@@ -4,8 +4,9 @@ use api::SpanType;
 use serde_json::{Map, Value};
 
 use super::{
-    Step, Subject,
+    Message, Step, Subject,
     json::{Budget, first, first_text},
+    prompted,
 };
 
 /// Documents read of one trace.
@@ -87,8 +88,9 @@ impl std::fmt::Display for Document {
 /// The documents of a trace in the order they were found, each text once.
 ///
 /// From spans of type `retrieval` and from `documents` in metadata; without those from other
-/// spans whose output is a list of what can only be search results.
-pub(super) fn of(subject: &Subject, budget: &mut Budget) -> Vec<Document> {
+/// spans whose output is a list of what can only be search results, and last of a prompt that
+/// holds its context under a heading.
+pub(super) fn of(subject: &Subject, prompt: &[Message], budget: &mut Budget) -> Vec<Document> {
     let mut found = of_metadata(&subject.metadata, budget);
     for step in &subject.steps {
         let documents = of_step(step, budget);
@@ -104,6 +106,9 @@ pub(super) fn of(subject: &Subject, budget: &mut Budget) -> Vec<Document> {
     }
     if found.is_empty() {
         found.extend(subject.steps.iter().flat_map(|step| of_results(step, budget)));
+    }
+    if found.is_empty() {
+        found = prompted::documents(prompt);
     }
     let mut documents: Vec<Document> = Vec::new();
     for document in found {

@@ -142,8 +142,8 @@ fn unwrapped(object: &Map<String, Value>) -> &Map<String, Value> {
 fn role(object: &Map<String, Value>) -> Option<String> {
     let word = match object.get("role").and_then(Value::as_str) {
         Some(role) => role,
-        None => match object.get("type").and_then(Value::as_str)? {
-            word @ ("human" | "ai" | "system" | "tool") if object.contains_key("content") => word,
+        None => match object.get("type").and_then(Value::as_str) {
+            Some(word @ ("human" | "ai" | "system" | "tool")) if object.contains_key("content") => word,
             _ => return calls::of_message(object).first().map(|_| "assistant".to_owned()),
         },
     };

@@ -45,12 +45,14 @@ impl Reading {
         if turns.is_empty() {
             turns = of_session(subject, &mut budget);
         }
+        let prompt = prompt(subject, &mut budget);
+        let context = if prompt.is_empty() { &conversation } else { &prompt };
         Self {
+            documents: documents::of(subject, context, &mut budget),
             input: shown(asked, &conversation),
             last_input: shown(asked, last),
             output: answer(answered, &answers),
-            calls: calls_of(subject, &answers, &conversation, &mut budget),
-            documents: documents::of(subject, &mut budget),
+            calls: calls_of(subject, &answers, &conversation, &prompt, &mut budget),
             tools: tools::of(subject, &mut budget),
             turns,
         }
@@ -92,6 +94,12 @@ impl Reading {
     pub fn turns(&self) -> &[Message] {
         &self.turns
     }
+}
+
+/// What the last model call was given.
+fn prompt(subject: &Subject, budget: &mut Budget) -> Vec<Message> {
+    let last = models(subject).filter_map(|it| it.input.as_deref()).last();
+    last.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default()
 }
 
 fn models(subject: &Subject) -> impl Iterator<Item = &Step> {
@@ -154,6 +162,7 @@ fn calls_of(
     subject: &Subject,
     answers: &[Message],
     conversation: &[Message],
+    history: &[Message],
     budget: &mut Budget,
 ) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
@@ -166,9 +175,7 @@ fn calls_of(
             add(&mut calls, calls::list(&list).unwrap_or_default());
         }
     }
-    let last_request = models(subject).filter_map(|it| it.input.as_deref()).last();
-    let history = last_request.and_then(|it| messages::read(&budget.parse(it)?)).unwrap_or_default();
-    let (_, current) = split(&history);
+    let (_, current) = split(history);
     for message in current {
         results.extend(message.results.iter().cloned());
     }
