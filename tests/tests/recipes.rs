@@ -5,12 +5,16 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Arc, Mutex},
+    thread,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use server::access::{api_key::ApiKey, master_key::MasterKey};
 use tests::{
     On,
@@ -39,9 +43,17 @@ struct Ran {
 const BOTH: [On; 2] = [On::Sqlite, On::Postgres];
 
 async fn world(on: On) -> World {
+    world_with(on, &[]).await
+}
+
+/// A server with these settings as well.
+async fn world_with(on: On, settings: &[(&str, &str)]) -> World {
     let folder = tempfile::tempdir().unwrap();
     let key = ApiKey::generate().unwrap().reveal().to_owned();
     let mut setup = Setup::new(folder.path()).with("LOUPE_BOOTSTRAP_API_KEY", &key);
+    for (name, value) in settings {
+        setup = setup.with(name, value);
+    }
     let database = match on {
         On::Sqlite => None,
         On::Postgres => Some(Database::create().await.unwrap()),
@@ -98,13 +110,19 @@ impl World {
     }
 }
 
-/// The script below a heading of the document.
+/// The first script below a heading of the document.
 fn recipe(heading: &str) -> String {
+    recipes(heading).remove(0)
+}
+
+/// All scripts below a heading of the document.
+fn recipes(heading: &str) -> Vec<String> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ci.md");
     let document = fs::read_to_string(document).unwrap();
     let (_, section) = document.split_once(&format!("## {heading}\n")).unwrap();
-    let (_, script) = section.split_once("```sh\n").unwrap();
-    script.split_once("```").unwrap().0.to_owned()
+    let section = section.split("\n## ").next().unwrap();
+    let scripts = section.split("```sh\n").skip(1);
+    scripts.map(|it| it.split_once("```").unwrap().0.to_owned()).collect()
 }
 
 fn has(program: &str) -> bool {
@@ -219,5 +237,147 @@ async fn a_deploy_is_gated_on_metrics() {
         send(r#"{"name":"smoke","latency_ms":60000,"error":"upstream timeout"}"#);
         let metrics = gate(&["error_rate>2% (it is 10.0 %)", "latency_p95>5s"]);
         assert_eq!(metrics["trace_count"], 10);
+    }
+}
+
+/// A provider of models that always gives the score it was told.
+struct Judge {
+    url: String,
+    score: Arc<Mutex<f64>>,
+}
+
+impl Judge {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let score = Arc::new(Mutex::new(1.0));
+        let told = Arc::clone(&score);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let told = Arc::clone(&told);
+                thread::spawn(move || answer(stream, *told.lock().unwrap()));
+            }
+        });
+        Self { url, score }
+    }
+
+    fn says(&self, score: f64) {
+        *self.score.lock().unwrap() = score;
+    }
+}
+
+/// Answers one request as OpenAI's chat completions do.
+fn answer(mut stream: TcpStream, score: f64) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).unwrap_or_default() > 2 {
+        if let Some(it) = line.to_lowercase().strip_prefix("content-length:") {
+            length = it.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let verdict = json!({ "reasoning": "The recipe says so.", "score": score }).to_string();
+    let message = json!({ "role": "assistant", "content": verdict });
+    let document = json!({
+        "id": "c", "object": "chat.completion", "model": "gpt-4o-mini",
+        "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940 },
+    })
+    .to_string();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+    // Whoever asked may have left.
+    _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{document}", document.len());
+}
+
+impl World {
+    /// Writes the trace that the recipes send.
+    fn smoke(&self, output: Option<&str>, latency_ms: i64) {
+        let question = "How long may I return a pair of shoes?";
+        let document = json!([{ "content": "Shoes may be returned within 30 days." }]).to_string();
+        let spans = json!([
+            { "name": "look_up", "type": "retrieval", "input": question, "output": document },
+            { "name": "answer", "type": "llm", "input": question, "output": output },
+        ]);
+        let mut trace = json!({ "name": "smoke", "input": question, "latency_ms": latency_ms });
+        if output.is_some() {
+            trace["output"] = json!(output);
+            trace["spans"] = spans;
+        }
+        fs::write(self.folder.path().join("smoke.json"), trace.to_string()).unwrap();
+    }
+
+    /// Runs the scripts below these headings, one after the other, as one.
+    fn recipes(&self, headings: &[&str]) -> Ran {
+        let scripts: Vec<String> = headings.iter().map(|it| recipe(it)).collect();
+        self.run(&format!("{}\n{}", recipe("What every script begins with"), scripts.join("\n")))
+    }
+}
+
+#[tokio::test]
+async fn a_build_is_gated_on_evaluations() {
+    for database in BOTH {
+        let judge = Judge::start();
+        let settings =
+            [("LOUPE_JUDGE_OPENAI_API_KEY", "sk-recipe"), ("LOUPE_JUDGE_OPENAI_BASE_URL", &judge.url)];
+        let world = world_with(database, &settings).await;
+        let heading = "Gate a build on an evaluation";
+        let answer = Some("Within 30 days.");
+        for (score, output, code, said) in [
+            (0.9, answer, 0, ""),
+            (0.8, answer, 0, ""),
+            (0.62, answer, 6, "faithfulness: 0.62 is below 0.8"),
+            (0.9, None, 16, "faithfulness: "),
+        ] {
+            world.smoke(output, 900);
+            judge.says(score);
+            let ran = world.recipes(&[heading]);
+            assert_eq!(ran.code, Some(code), "{score} {}\n{}", ran.stderr, ran.stdout);
+            assert!(ran.stderr.contains(said), "{}", ran.stderr);
+            assert!(ran.stdout.contains("faithfulness"), "{}", ran.stdout);
+        }
+        let second = recipes(heading).remove(1);
+        for (latency, code) in [(900, 0), (60_000, 6)] {
+            world.smoke(answer, latency);
+            let send = "TRACE=$(loupe traces send smoke.json -o id -q)";
+            let ran = world.run(&format!("{}\n{send}\n{second}", recipe("What every script begins with")));
+            assert_eq!(ran.code, Some(code), "{}\n{}", ran.stderr, ran.stdout);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_evaluator_of_ones_own_is_made_and_used() {
+    for database in BOTH {
+        let world = world(database).await;
+        let ran = world.recipes(&["An evaluator of your own"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        // Every check that the program's own page shows is one that the server takes.
+        let page = world.run("loupe help own-evaluators").stdout;
+        let checks: Vec<&str> =
+            page.lines().map(str::trim).filter(|it| it.starts_with("{\"kind\"")).collect();
+        assert!(checks.len() >= 9, "{page}");
+        fs::write(world.folder.path().join("checks.json"), format!("[{}]", checks.join(","))).unwrap();
+        let ran = world.loupe(&world.key, "evaluators create shown --checks checks.json -o id");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "shown\n"), "{}", ran.stderr);
+
+        for (output, code) in [("Within 30 days.", 0), ("Within 30 days, we promise.", 6)] {
+            world.smoke(Some(output), 900);
+            let ran = world.recipes(&["Several evaluations of one trace"]);
+            assert_eq!(ran.code, Some(code), "{}\n{}", ran.stderr, ran.stdout);
+            assert_eq!(ran.stdout.lines().count(), 3, "{}", ran.stdout);
+            assert_eq!(ran.stderr.contains("no_promises: the label is fail"), code == 6, "{}", ran.stderr);
+        }
+
+        let ran = world.recipes(&["Judge what came in"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let bulk: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(
+            (&bulk["status"], &bulk["matched"], &bulk["failed"]),
+            (&json!("complete"), &json!(2), &json!(0))
+        );
+        let worst = fs::read_to_string(world.folder.path().join("worst.csv")).unwrap();
+        assert!(worst.lines().count() >= 2 && !worst.contains("pass"), "{worst}");
     }
 }
