@@ -10,6 +10,7 @@ mod failures;
 mod first_start;
 mod ladder;
 mod limits;
+mod over_http;
 mod provider;
 mod unreadable;
 mod whose;

@@ -1,0 +1,185 @@
+//! Judges behind `POST /v1/eval` and rules: what a caller sees of them.
+
+use futures::future::join_all;
+use sea_orm::{EntityTrait, Set};
+use server::{access::plans::Quota, clock::month};
+
+use super::*;
+
+const METRIC: &str = "answer_relevance";
+
+impl Scene {
+    /// Stores a trace that can be judged.
+    async fn say(&self) -> Value {
+        let item = json!({"name": "chat", "input": "Where is my parcel?", "output": "On its way."});
+        self.app.full_key().post("/v1/ingest", &item).await.ok()["id"].clone()
+    }
+
+    /// Asks for an evaluation of a new trace; answers its path.
+    async fn evaluate(&self) -> String {
+        let body = json!({"trace_id": self.say().await, "metric_name": METRIC});
+        let asked = self.app.full_key().post("/v1/eval", &body).await.ok();
+        format!("/v1/eval/{}", asked["id"].as_str().unwrap())
+    }
+
+    /// An evaluation of a new trace, after the judge was asked once.
+    async fn evaluated(&self) -> (String, Value) {
+        let path = self.evaluate().await;
+        self.app.drain().await;
+        let now = self.get(&path).await;
+        (path, now)
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.app.full_key().get(path).await.ok()
+    }
+
+    /// With a tenant on the plan Team whose own provider judges.
+    async fn judging(database: On, flags: &[&str]) -> Self {
+        let scene = Self::on(database, Plan::Team, flags).await;
+        scene.store_credential("openai", json!({})).await.ok();
+        scene
+    }
+
+    /// Counts so many evaluations as used in this month.
+    async fn use_evaluations(&self, n: i64) {
+        let row = entities::quota_use::ActiveModel {
+            tenant_id: Set(self.app.tenant),
+            month: Set(month(server::clock::Clock::now(self.app.clock.as_ref()))),
+            quota: Set(Quota::LlmEvaluations.as_str().to_owned()),
+            slot: Set(0),
+            used: Set(n),
+        };
+        entities::quota_use::Entity::insert(row)
+            .exec_without_returning(&self.app.app.db.write)
+            .await
+            .unwrap();
+    }
+}
+
+on_both! {
+    async fn a_verdict_and_what_it_cost(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let (_, done) = scene.evaluated().await;
+        assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("complete"), &json!(0.75), &json!("pass")), "{done}");
+        assert_eq!((&done["reasoning"], &done["error"]), (&json!("It answers the question."), &Value::Null));
+        assert_eq!((&done["judge_model"], &done["model_tier"]), (&json!("gpt-4o"), &json!("cheap")));
+        assert_eq!((&done["prompt_tokens"], &done["completion_tokens"], &done["cost"]), (&json!(1_000), &json!(100), &json!(0.0035)));
+        let asked = scene.own.asked().remove(0);
+        assert!(asked.said().concat().contains("Where is my parcel?"));
+        scene.stop().await;
+    }
+
+    /// Garbage is asked for once more and then a failure, never a score; what it cost is told.
+    async fn garbage(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        for mood in [Mood::Says("Great answer! 10/10".to_owned()), Mood::Says(r#"{"reasoning": "x", "score": 11}"#.to_owned())] {
+            scene.own.turn([mood]);
+            let (_, done) = scene.evaluated().await;
+            assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("failed"), &Value::Null, &Value::Null), "{done}");
+            assert_eq!((&done["judge_model"], &done["prompt_tokens"], &done["cost"]), (&json!("gpt-4o"), &json!(2_000), &json!(0.007)));
+            assert!(done["error"].as_str().unwrap().contains("gave no verdict"), "{done}");
+        }
+        scene.own.turn([Mood::Endless]);
+        assert_eq!(scene.evaluated().await.1["status"], "failed");
+        scene.stop().await;
+    }
+
+    /// Whoever says when to come back is asked then; for ever is eight times.
+    async fn later_and_never(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        scene.own.turn([Mood::Status(429, Some("30"), "Rate limit reached", "rate_limit_exceeded")]);
+        let (path, now) = scene.evaluated().await;
+        assert_eq!((&now["status"], &now["error"]), (&json!("pending"), &Value::Null), "{now}");
+        scene.app.advance(29);
+        scene.app.drain().await;
+        assert_eq!(scene.own.count(), 1);
+        scene.own.turn([Mood::Well]);
+        scene.app.advance(1);
+        scene.app.drain().await;
+        assert_eq!(scene.get(&path).await["status"], "complete");
+
+        scene.own.asked();
+        scene.own.turn([Mood::Status(503, None, "away", "")]);
+        let path = scene.evaluate().await;
+        for _ in 0..60 {
+            scene.app.drain().await;
+            scene.app.advance(60);
+        }
+        let done = scene.get(&path).await;
+        assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");
+        assert!(done["error"].as_str().unwrap().contains("it answered 503"), "{done}");
+        // Each time once more at once.
+        assert_eq!(scene.own.count(), 16);
+        scene.stop().await;
+    }
+
+    async fn silence(on: On) {
+        let scene = Scene::judging(on, &["--judge-timeout", "1"]).await;
+        scene.own.turn([Mood::Stalls]);
+        let (path, now) = scene.evaluated().await;
+        assert_eq!(now["status"], "pending", "{now}");
+        scene.own.turn([Mood::Well]);
+        scene.app.advance(10);
+        scene.app.drain().await;
+        assert_eq!(scene.get(&path).await["status"], "complete");
+        scene.stop().await;
+    }
+
+    /// A rule whose judge can't work is paused, and says why.
+    async fn a_broken_judge_pauses_rules(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let key = scene.app.full_key();
+        let rule = json!({"project_id": scene.app.project, "metric_name": METRIC, "evaluator_type": "llm"});
+        let rule = key.post("/v1/eval-rules", &rule).await.ok();
+        let path = format!("/v1/eval-rules/{}", rule["id"].as_str().unwrap());
+        scene.app.advance(1);
+        scene.own.turn([Mood::Status(401, None, "Incorrect API key provided", "invalid_api_key")]);
+        let (_, done) = scene.evaluated().await;
+        assert_eq!(done["status"], "failed", "{done}");
+        assert!(done["error"].as_str().unwrap().contains("PUT /v1/provider-credentials/openai"), "{done}");
+        for _ in 0..3 {
+            scene.app.advance(10);
+            scene.app.drain().await;
+        }
+        let paused = scene.get(&path).await["paused_reason"].clone();
+        assert!(paused.as_str().unwrap().contains("Incorrect API key provided"), "{paused}");
+        assert!(!paused.to_string().contains("canary"), "{paused}");
+        scene.stop().await;
+    }
+
+    async fn nobody_judges(on: On) {
+        let app = TestApp::with(on, Plan::Team, &[]).await;
+        let id = app.full_key().post("/v1/ingest", &json!({"name": "t", "input": "a", "output": "b"})).await.ok()["id"].clone();
+        let body = json!({"trace_id": id, "metric_name": METRIC});
+        app.full_key().post("/v1/eval", &body).await.is(422, "provider_credentials_missing");
+        app.set_plan(Plan::Pro).await;
+        app.full_key().post("/v1/eval", &body).await.is(422, "judge_not_configured");
+        app.stop().await;
+    }
+
+    /// With ten left, a hundred at once and judges that fail: ten are complete, and the failed cost nothing.
+    async fn the_quota_is_not_passed(on: On) {
+        let scene = Scene::on(on, Plan::Pro, &[]).await;
+        scene.use_evaluations(49_990).await;
+        let trace = scene.say().await;
+        let (key, body) = (scene.app.full_key(), json!({"trace_id": trace, "metric_name": METRIC}));
+        let moods = (0..8).map(|_| Mood::Status(400, None, "filtered", "content_filter")).chain([Mood::Well]);
+        scene.platform.turn(moods);
+        let mut rounds = Vec::new();
+        for _ in 0..3 {
+            let replies = join_all((0..100).map(|_| key.post("/v1/eval", &body))).await;
+            for refused in replies.iter().filter(|it| it.status != 202) {
+                assert_eq!((refused.status, refused.code().as_deref()), (402, Some("eval_quota_exceeded")));
+            }
+            rounds.push(replies.iter().filter(|it| it.status == 202).count());
+            scene.app.drain().await;
+        }
+        assert_eq!(rounds, [10, 8, 0]);
+        let list = |status: &str| format!("/v1/eval?limit=200&status={status}");
+        let complete = scene.get(&list("complete")).await["evaluations"].as_array().unwrap().len();
+        let failed = scene.get(&list("failed")).await["evaluations"].as_array().unwrap().len();
+        assert_eq!((complete, failed), (10, 8));
+        scene.stop().await;
+    }
+}
