@@ -6,15 +6,15 @@ mod answer_relevance;
 mod bias;
 mod citation_correctness;
 mod context_utilization;
-pub(crate) mod cost_threshold;
 mod factual_accuracy;
 mod faithfulness;
 mod function_call_correctness;
 mod groundedness;
 mod hallucination;
 mod jailbreak;
-pub(crate) mod json_schema_conformance;
-pub(crate) mod latency_threshold;
+mod json_schema_conformance;
+mod language_conformance;
+mod latency_threshold;
 mod multi_turn_consistency;
 mod output_format_compliance;
 mod pii_leakage;
@@ -32,7 +32,6 @@ pub static ALL: &[&Definition] = &[
     &bias::DEFINITION,
     &citation_correctness::DEFINITION,
     &context_utilization::DEFINITION,
-    &cost_threshold::DEFINITION,
     &factual_accuracy::DEFINITION,
     &faithfulness::DEFINITION,
     &function_call_correctness::DEFINITION,
@@ -40,6 +39,7 @@ pub static ALL: &[&Definition] = &[
     &hallucination::DEFINITION,
     &jailbreak::DEFINITION,
     &json_schema_conformance::DEFINITION,
+    &language_conformance::DEFINITION,
     &latency_threshold::DEFINITION,
     &multi_turn_consistency::DEFINITION,
     &output_format_compliance::DEFINITION,

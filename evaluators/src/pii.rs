@@ -13,13 +13,13 @@ mod lettered;
 mod national;
 mod numbers;
 mod phone;
-mod plain;
 mod reserved;
 mod secrets;
 mod words;
 
 pub(crate) use self::reserved::Reserved;
-use self::{plain::Plain, words::Words};
+use self::words::Words;
+use crate::plain::Plain;
 
 /// A group of findings, as `kinds` of the config names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

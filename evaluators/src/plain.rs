@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// A folded text.
-pub(super) struct Plain<'a> {
+pub(crate) struct Plain<'a> {
     text: Cow<'a, str>,
     /// For each byte of the folded text, the character of the given one; none when they agree.
     places: Option<Vec<u32>>,
@@ -14,7 +14,7 @@ pub(super) struct Plain<'a> {
 
 impl<'a> Plain<'a> {
     /// Folds a text of less than 4 GiB.
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(crate) fn of(text: &'a str) -> Self {
         if text.is_ascii() && !text.contains('\\') {
             return Self { text: Cow::Borrowed(text), places: None, length: text.len() };
         }
@@ -37,12 +37,12 @@ impl<'a> Plain<'a> {
     }
 
     /// The folded text.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// The character of the given text at which this byte of the folded one begins.
-    pub(super) fn place(&self, byte: usize) -> usize {
+    pub(crate) fn place(&self, byte: usize) -> usize {
         match &self.places {
             None => byte,
             Some(places) => places.get(byte).map_or(self.length, |it| *it as usize),

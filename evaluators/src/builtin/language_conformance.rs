@@ -1,0 +1,111 @@
+//! Whether an answer is in the language that was asked for.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    definition::{ConfigProblem, Definition, Method, Rule},
+    language::{Answer, Language, all, ask, find},
+    subject::Subject,
+    target::Target,
+    verdict::{Unjudged, Verdict},
+};
+
+/// The evaluator.
+pub static DEFINITION: Definition = Definition {
+    name: "language_conformance",
+    display_name: "Language Match",
+    tags: &["quality"],
+    description: "Whether the output is in the language of `language`, or in one of several. The score is the \
+                  share of its words that are, so a text that is half in another language has about 0.5. Code, \
+                  addresses, ids and numbers are left out; a text without words can't be judged.",
+    version: 1,
+    config_schema,
+    method: Method::Rule(compile),
+};
+
+/// Languages that may be asked for at once.
+const MOST: usize = 20;
+
+fn config_schema() -> Value {
+    let one = json!({"type": "string", "minLength": 2, "maxLength": 64});
+    json!({
+        "type": "object",
+        "properties": {
+            "language": {
+                "anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": MOST}],
+                "description": "A code such as `fr`, `pt-BR` (the region makes no difference) or `zh-Hant`, or an \
+                                English name; or a list of them, each of which will do."
+            },
+            "target": Target::schema()
+        },
+        "required": ["language"]
+    })
+}
+
+struct Conformance {
+    languages: Vec<&'static Language>,
+    target: Target,
+}
+
+fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
+    let mut problems = Vec::new();
+    let target = Target::of(config).unwrap_or_else(|it| {
+        problems.push(it);
+        Target::default()
+    });
+    let languages = languages(config.get("language")).unwrap_or_else(|it| {
+        problems.push(ConfigProblem::new("language", it));
+        Vec::new()
+    });
+    if problems.is_empty() { Ok(Box::new(Conformance { languages, target })) } else { Err(problems) }
+}
+
+fn languages(value: Option<&Value>) -> Result<Vec<&'static Language>, String> {
+    let wrong = || {
+        format!("is required: a code or an English name such as `fr` or `French`, or a list of 1 to {MOST}")
+    };
+    let one = value.map(std::slice::from_ref);
+    let list = value.and_then(Value::as_array).map(Vec::as_slice).or(one).unwrap_or_default();
+    if list.is_empty() || list.len() > MOST {
+        return Err(wrong());
+    }
+    let mut languages = Vec::new();
+    for it in list {
+        let text = it.as_str().ok_or_else(wrong)?;
+        let found = find(text);
+        if found.is_empty() {
+            let codes: Vec<&str> = all().iter().map(|it| it.code).collect();
+            let text: String = text.chars().take(40).collect();
+            return Err(format!("`{text}` is not known; the codes are {}", codes.join(", ")));
+        }
+        languages.extend(found);
+    }
+    Ok(languages)
+}
+
+impl Rule for Conformance {
+    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+        let text = self.target.text(subject)?;
+        let names: Vec<&str> = self.languages.iter().map(|it| it.name).collect();
+        let names = names.join(" or ");
+        let Answer::Share { share, rest, sampled } = ask(text, &self.languages) else {
+            return Err(Unjudged::new(
+                "the text has no words that would tell a language, leaving out code, addresses, ids and numbers: \
+                 judge a text with a sentence in it",
+            ));
+        };
+        let read = if sampled { " (read in 16 samples of 2 KiB)" } else { "" };
+        let percent = (share * 100.0).round();
+        Ok(match rest {
+            None if share >= 0.995 => Verdict::good(format!("The text is in {names}{read}.")),
+            Some(rest) if share <= 0.005 => {
+                Verdict::bad(format!("The text is in {rest}, not in {names}{read}."))
+            }
+            Some(rest) => Verdict::new(
+                share,
+                format!("{percent} % of the text is in {names}; most of the rest is in {rest}{read}."),
+            ),
+            None => Verdict::new(share, format!("{percent} % of the text is in {names}{read}.")),
+        })
+    }
+}

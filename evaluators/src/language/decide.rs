@@ -1,0 +1,218 @@
+//! Which part of a text is in the languages asked for.
+
+use super::{
+    names::{COLUMNS, Language, all},
+    prose::{Piece, Prose},
+    script::Script,
+    table::{Scores, weigh},
+};
+
+/// What a text is like.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// How much of it is in the languages asked for, and what most of the rest is in.
+    Share {
+        /// From 0.0 to 1.0, by letters.
+        share: f64,
+        /// The language or script of most of the rest, by its English name.
+        rest: Option<&'static str>,
+        /// Whether only samples of the text were read.
+        sampled: bool,
+    },
+    /// There are no words, or none that would tell.
+    Undetermined,
+}
+
+/// What the language asked for has before a rival, in eighths of a nat: it is likelier than any one
+/// other before a word is read.
+const AHEAD: u32 = 24;
+/// The same of texts so short that chance decides between languages.
+const FAR_AHEAD: u32 = 64;
+/// Letters of such a text.
+const FEW: u32 = 24;
+/// Below this no language is told: names, or words of none of them.
+const TOLD: u32 = 40;
+/// Letters up to which quadruples are read too.
+const SHORT: u32 = 120;
+
+/// Languages so alike that a sentence doesn't tell them apart: the whole text does.
+const ALIKE: [&[&str]; 6] =
+    [&["nb", "nn", "da"], &["hr", "bs", "sr"], &["id", "ms"], &["xh", "zu"], &["st", "tn"], &["cs", "sk"]];
+
+/// How much of a text is in these languages.
+pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
+    let prose = Prose::of(text);
+    let long = prose.pieces.iter().map(Piece::weight).sum::<u32>() > SHORT;
+    let mut total = [0; COLUMNS.len()];
+    let pieces: Vec<(&Piece, Option<Scores>)> = prose
+        .pieces
+        .iter()
+        .filter(|it| it.weight() > 0)
+        .map(|piece| {
+            let scores = Script::main(piece).shared().then(|| {
+                let mut scores = [0; COLUMNS.len()];
+                for word in prose.words(piece) {
+                    weigh(word, !long, &mut scores);
+                }
+                for (sum, it) in total.iter_mut().zip(scores) {
+                    *sum += it;
+                }
+                scores
+            });
+            (piece, scores)
+        })
+        .collect();
+    let lost = lost(&total, wanted);
+    let (mut inside, mut all) = (0.0, 0.0);
+    let mut rest: Vec<(&'static str, f64)> = Vec::new();
+    for (piece, scores) in &pieces {
+        let weight = f64::from(piece.weight());
+        let part = match wanted_writing(&prose, piece, wanted) {
+            Some(false) => Part::Outside("the other way of writing Chinese"),
+            _ => part(piece, scores.as_ref(), wanted, lost),
+        };
+        match part {
+            Part::Untold => continue,
+            Part::Inside(share) => inside += weight * share,
+            Part::Outside(name) => match rest.iter_mut().find(|it| it.0 == name) {
+                Some(it) => it.1 += weight,
+                None => rest.push((name, weight)),
+            },
+        }
+        all += weight;
+    }
+    if all == 0.0 {
+        return Answer::Undetermined;
+    }
+    let most = rest.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|it| it.0);
+    Answer::Share { share: inside / all, rest: most, sampled: prose.sampled }
+}
+
+enum Part {
+    /// This share of it is in a language asked for.
+    Inside(f64),
+    /// It is in this one.
+    Outside(&'static str),
+    /// It doesn't tell.
+    Untold,
+}
+
+impl Script {
+    /// The script of most of a piece. Words in Latin letters are common in all others.
+    fn main(piece: &Piece) -> Self {
+        let mut best = Self::Latin;
+        let mut most = piece.scripts[Self::Latin as usize] * 2 / 3;
+        for script in all().iter().flat_map(|it| it.scripts) {
+            if *script != Self::Latin && piece.scripts[*script as usize] > most {
+                most = piece.scripts[*script as usize];
+                best = *script;
+            }
+        }
+        best
+    }
+}
+
+/// The language alike to one asked for that the text as a whole is in.
+fn lost(total: &Scores, wanted: &[&'static Language]) -> Option<usize> {
+    let ours = wanted.iter().filter_map(|it| it.column).map(|it| total[usize::from(it)]).max()?;
+    let asked = |at: &usize| wanted.iter().any(|it| it.column.map(usize::from) == Some(*at));
+    rivals(wanted).filter(|it| !asked(it)).filter(|it| total[*it] > ours + AHEAD).max_by_key(|it| total[*it])
+}
+
+/// Columns of languages alike to those asked for.
+fn rivals(wanted: &[&'static Language]) -> impl Iterator<Item = usize> {
+    let groups: Vec<&[&str]> =
+        ALIKE.into_iter().filter(|group| wanted.iter().any(|it| group.contains(&it.code))).collect();
+    (0..COLUMNS.len()).filter(move |it| groups.iter().any(|group| group.contains(&COLUMNS[*it])))
+}
+
+fn part(piece: &Piece, scores: Option<&Scores>, wanted: &[&'static Language], lost: Option<usize>) -> Part {
+    let script = Script::main(piece);
+    let fits: Vec<&Language> = wanted.iter().copied().filter(|it| it.scripts.contains(&script)).collect();
+    let Some(scores) = scores else {
+        return match script {
+            Script::Han | Script::Kana => east_asian(piece, &fits),
+            _ if fits.is_empty() => Part::Outside(name(script)),
+            _ => Part::Inside(1.0),
+        };
+    };
+    let ours = fits.iter().filter_map(|it| it.column).map(|it| scores[usize::from(it)]).max().unwrap_or(0);
+    let asked = |at: &usize| wanted.iter().any(|it| it.column.map(usize::from) == Some(*at));
+    let alike: Vec<usize> = rivals(wanted).collect();
+    let other =
+        (0..COLUMNS.len()).filter(|it| !asked(it) && !alike.contains(it)).max_by_key(|it| scores[*it]);
+    let theirs = other.map_or(0, |it| scores[it]);
+    let best = ours.max(theirs).max(lost.map_or(0, |it| scores[it]));
+    if best < TOLD && !fits.is_empty() {
+        return Part::Untold;
+    }
+    if fits.is_empty() && best < TOLD {
+        return Part::Outside(name(script));
+    }
+    if fits.is_empty() || ours + if piece.weight() < FEW { FAR_AHEAD } else { AHEAD } < theirs {
+        let loser = lost.filter(|it| scores[*it] > theirs).or(other);
+        return Part::Outside(loser.map_or(name(script), language));
+    }
+    if let Some(lost) = lost {
+        return Part::Outside(language(lost));
+    }
+    // Letters of another script in it are of no language asked for, except those of names.
+    let foreign: u32 = (0..piece.scripts.len())
+        .filter(|it| *it != script as usize && (*it != Script::Latin as usize))
+        .map(|it| piece.scripts[it])
+        .sum();
+    Part::Inside(1.0 - f64::from(foreign) / f64::from(piece.weight().max(1)))
+}
+
+/// Whether Chinese is written in the way asked for, when one of the two ways was, and only one.
+fn wanted_writing(prose: &Prose, piece: &Piece, wanted: &[&'static Language]) -> Option<bool> {
+    let asked = |code: &str| wanted.iter().any(|it| it.code == code);
+    let simplified = asked("zh-Hans");
+    if simplified == asked("zh-Hant") || asked("zh") || Script::main(piece) != Script::Han {
+        return None;
+    }
+    let (mut new, mut old) = (0, 0);
+    for char in prose.words(piece).flatten().take(400) {
+        new += u32::from(SIMPLIFIED.contains(*char));
+        old += u32::from(TRADITIONAL.contains(*char));
+    }
+    (new != old).then_some((new > old) == simplified)
+}
+
+/// Usual characters of which the two ways have different forms, in the same order.
+const SIMPLIFIED: &str = "这个们来为会说时国学对发过还开后现实经种问没样动点从当关机见将电业东长车书无语与让给体务数应总线张话认间亲马产进义请气万区计设备网选择号";
+const TRADITIONAL: &str = "這個們來為會說時國學對發過還開後現實經種問沒樣動點從當關機見將電業東長車書無語與讓給體務數應總線張話認間親馬產進義請氣萬區計設備網選擇號";
+
+/// Japanese has kana among its characters, Chinese has none.
+fn east_asian(piece: &Piece, fits: &[&Language]) -> Part {
+    let kana = piece.scripts[Script::Kana as usize];
+    let han = piece.scripts[Script::Han as usize];
+    let japanese = kana * 10 >= kana + han && kana > 0;
+    let short = kana == 0 && han <= 24;
+    let code = |code: &str| fits.iter().any(|it| it.code.starts_with(code));
+    match (japanese, code("ja"), code("zh")) {
+        (true, true, _) | (false, _, true) => Part::Inside(1.0),
+        // A name or a heading may be written with characters only.
+        (false, true, _) if short => Part::Untold,
+        (true, ..) => Part::Outside("Japanese"),
+        (false, ..) => Part::Outside("Chinese"),
+    }
+}
+
+fn language(column: usize) -> &'static str {
+    all()
+        .iter()
+        .find(|it| it.column.map(usize::from) == Some(column))
+        .map_or("another language", |it| it.name)
+}
+
+/// What a script is called by the language written in it.
+fn name(script: Script) -> &'static str {
+    match script {
+        Script::Latin => "a language in Latin letters",
+        Script::Cyrillic => "a language in Cyrillic letters",
+        Script::Arabic => "a language in Arabic letters",
+        Script::Devanagari => "a language in Devanagari",
+        _ => all().iter().find(|it| it.scripts.contains(&script)).map_or("another script", |it| it.name),
+    }
+}

@@ -1,0 +1,206 @@
+//! Languages that can be asked for, by code and by name.
+
+use super::script::Script::{self, *};
+
+/// A language.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Language {
+    /// ISO 639-1, or 639-3 where there is none; `zh-Hans` and `zh-Hant` for the two ways of writing.
+    pub code: &'static str,
+    /// The English name.
+    pub name: &'static str,
+    /// Other names, in lower case.
+    also: &'static [&'static str],
+    /// Scripts that it is written in.
+    pub scripts: &'static [Script],
+    /// Its column in the table; none when the script decides.
+    pub column: Option<u8>,
+}
+
+/// Columns of the table, in order.
+pub(super) const COLUMNS: [&str; 63] = [
+    "af", "sq", "ar", "az", "eu", "be", "nb", "bs", "bg", "ca", "hr", "cs", "da", "nl", "en", "eo", "et",
+    "fi", "fr", "lg", "de", "hi", "hu", "is", "id", "ga", "it", "kk", "la", "lv", "lt", "mk", "ms", "mi",
+    "mr", "mn", "nn", "fa", "pl", "pt", "ro", "ru", "sr", "sn", "sk", "sl", "so", "st", "es", "sw", "sv",
+    "tl", "ts", "tn", "tr", "uk", "ur", "vi", "cy", "xh", "yo", "zu", "gl",
+];
+
+const fn language(
+    code: &'static str,
+    name: &'static str,
+    also: &'static [&'static str],
+    scripts: &'static [Script],
+) -> Language {
+    Language { code, name, also, scripts, column: column(code) }
+}
+
+const fn column(code: &str) -> Option<u8> {
+    let code = code.as_bytes();
+    let mut at = 0;
+    while at < COLUMNS.len() {
+        let it = COLUMNS[at].as_bytes();
+        if code.len() == 2 && code[0] == it[0] && code[1] == it[1] {
+            return Some(at as u8);
+        }
+        at += 1;
+    }
+    None
+}
+
+const LATIN: &[Script] = &[Latin];
+const CYRILLIC: &[Script] = &[Cyrillic];
+const ARABIC: &[Script] = &[Arabic];
+
+static LANGUAGES: &[Language] = &[
+    language("af", "Afrikaans", &[], LATIN),
+    language("am", "Amharic", &[], &[Ethiopic]),
+    language("ar", "Arabic", &[], ARABIC),
+    language("az", "Azerbaijani", &["azeri"], LATIN),
+    language("be", "Belarusian", &["belarussian"], CYRILLIC),
+    language("bg", "Bulgarian", &[], CYRILLIC),
+    language("bn", "Bengali", &["bangla"], &[Bengali]),
+    language("bo", "Tibetan", &[], &[Tibetan]),
+    language("bs", "Bosnian", &[], LATIN),
+    language("ca", "Catalan", &["valencian"], LATIN),
+    language("cs", "Czech", &[], LATIN),
+    language("cy", "Welsh", &[], LATIN),
+    language("da", "Danish", &[], LATIN),
+    language("de", "German", &[], LATIN),
+    language("el", "Greek", &[], &[Greek]),
+    language("en", "English", &[], LATIN),
+    language("eo", "Esperanto", &[], LATIN),
+    language("es", "Spanish", &["castilian"], LATIN),
+    language("et", "Estonian", &[], LATIN),
+    language("eu", "Basque", &[], LATIN),
+    language("fa", "Persian", &["farsi"], ARABIC),
+    language("fi", "Finnish", &[], LATIN),
+    language("fr", "French", &[], LATIN),
+    language("ga", "Irish", &["irish gaelic"], LATIN),
+    language("gl", "Galician", &[], LATIN),
+    language("gu", "Gujarati", &[], &[Gujarati]),
+    language("he", "Hebrew", &["iw"], &[Hebrew]),
+    language("hi", "Hindi", &[], &[Devanagari]),
+    language("hr", "Croatian", &[], LATIN),
+    language("hu", "Hungarian", &[], LATIN),
+    language("hy", "Armenian", &[], &[Armenian]),
+    language("id", "Indonesian", &["bahasa indonesia", "in"], LATIN),
+    language("is", "Icelandic", &[], LATIN),
+    language("it", "Italian", &[], LATIN),
+    language("ja", "Japanese", &[], &[Kana, Han]),
+    language("ka", "Georgian", &[], &[Georgian]),
+    language("kk", "Kazakh", &[], CYRILLIC),
+    language("km", "Khmer", &[], &[Khmer]),
+    language("kn", "Kannada", &[], &[Kannada]),
+    language("ko", "Korean", &[], &[Hangul]),
+    language("la", "Latin", &[], LATIN),
+    language("lg", "Ganda", &["luganda"], LATIN),
+    language("lo", "Lao", &[], &[Lao]),
+    language("lt", "Lithuanian", &[], LATIN),
+    language("lv", "Latvian", &[], LATIN),
+    language("mi", "Maori", &["māori"], LATIN),
+    language("mk", "Macedonian", &[], CYRILLIC),
+    language("ml", "Malayalam", &[], &[Malayalam]),
+    language("mn", "Mongolian", &[], CYRILLIC),
+    language("mr", "Marathi", &[], &[Devanagari]),
+    language("ms", "Malay", &["bahasa melayu"], LATIN),
+    language("my", "Burmese", &[], &[Myanmar]),
+    language("nb", "Norwegian Bokmål", &["bokmål", "bokmal"], LATIN),
+    language("nl", "Dutch", &["flemish"], LATIN),
+    language("nn", "Norwegian Nynorsk", &["nynorsk"], LATIN),
+    language("or", "Odia", &["oriya"], &[Odia]),
+    language("pa", "Punjabi", &["panjabi"], &[Gurmukhi]),
+    language("pl", "Polish", &[], LATIN),
+    language("pt", "Portuguese", &["brazilian portuguese"], LATIN),
+    language("ro", "Romanian", &["moldovan"], LATIN),
+    language("ru", "Russian", &[], CYRILLIC),
+    language("si", "Sinhala", &["sinhalese"], &[Sinhala]),
+    language("sk", "Slovak", &[], LATIN),
+    language("sl", "Slovene", &["slovenian"], LATIN),
+    language("sn", "Shona", &[], LATIN),
+    language("so", "Somali", &[], LATIN),
+    language("sq", "Albanian", &[], LATIN),
+    language("sr", "Serbian", &[], &[Cyrillic, Latin]),
+    language("st", "Sotho", &["sesotho"], LATIN),
+    language("sv", "Swedish", &[], LATIN),
+    language("sw", "Swahili", &["kiswahili"], LATIN),
+    language("ta", "Tamil", &[], &[Tamil]),
+    language("te", "Telugu", &[], &[Telugu]),
+    language("th", "Thai", &[], &[Thai]),
+    language("tl", "Tagalog", &["filipino", "fil"], LATIN),
+    language("tn", "Tswana", &["setswana"], LATIN),
+    language("tr", "Turkish", &[], LATIN),
+    language("ts", "Tsonga", &[], LATIN),
+    language("uk", "Ukrainian", &[], CYRILLIC),
+    language("ur", "Urdu", &[], ARABIC),
+    language("vi", "Vietnamese", &[], LATIN),
+    language("xh", "Xhosa", &[], LATIN),
+    language("yo", "Yoruba", &[], LATIN),
+    language("zh", "Chinese", &["mandarin", "cmn"], &[Han]),
+    language("zh-Hans", "Simplified Chinese", &["chinese (simplified)"], &[Han]),
+    language("zh-Hant", "Traditional Chinese", &["chinese (traditional)"], &[Han]),
+    language("zu", "Zulu", &["isizulu"], LATIN),
+];
+
+/// All of them, by code.
+pub(crate) fn all() -> &'static [Language] {
+    LANGUAGES
+}
+
+/// The languages that a code (`fr`, `fr-CA`, `zh-Hant`) or an English name stands for; none when it
+/// stands for none. Norwegian is two.
+pub(crate) fn find(text: &str) -> Vec<&'static Language> {
+    let wanted = text.trim().to_lowercase().replace('_', "-");
+    let by_code = |code: &str| LANGUAGES.iter().find(|it| it.code.eq_ignore_ascii_case(code));
+    if let Some(it) =
+        LANGUAGES.iter().find(|it| it.name.to_lowercase() == wanted || it.also.contains(&wanted.as_str()))
+    {
+        return vec![it];
+    }
+    let mut subtags = wanted.split('-');
+    let primary = subtags.next().unwrap_or_default();
+    let rest: Vec<&str> = subtags.collect();
+    match primary {
+        "no" | "norwegian" => by_code("nb").into_iter().chain(by_code("nn")).collect(),
+        "zh" if rest.iter().any(|it| matches!(*it, "hans" | "cn" | "sg")) => {
+            by_code("zh-Hans").into_iter().collect()
+        }
+        "zh" if rest.iter().any(|it| matches!(*it, "hant" | "tw" | "hk" | "mo")) => {
+            by_code("zh-Hant").into_iter().collect()
+        }
+        _ if rest
+            .iter()
+            .all(|it| (1..=8).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric())) =>
+        {
+            LANGUAGES
+                .iter()
+                .find(|it| it.code == primary || it.also.contains(&primary) && primary.len() <= 3)
+                .into_iter()
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn codes_tags_and_names_are_understood() {
+        for (text, codes) in [
+            ("fr", &["fr"][..]),
+            ("fr-CA", &["fr"]),
+            ("pt_BR", &["pt"]),
+            ("French", &["fr"]),
+            (" german ", &["de"]),
+            ("zh-TW", &["zh-Hant"]),
+            ("zh-Hans-CN", &["zh-Hans"]),
+            ("no", &["nb", "nn"]),
+            ("fil", &["tl"]),
+            ("klingon", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(find(text).iter().map(|it| it.code).collect::<Vec<_>>(), codes, "{text}");
+        }
+    }
+}

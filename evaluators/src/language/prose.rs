@@ -1,0 +1,225 @@
+//! The words of a text that are language: not code, addresses, ids, numbers or names of fields.
+
+use std::{borrow::Cow, ops::Range};
+
+use super::script::{SCRIPTS, Script};
+use crate::plain::Plain;
+
+/// Words of a text, in pieces of about a sentence.
+#[derive(Default)]
+pub(super) struct Prose {
+    letters: Vec<char>,
+    words: Vec<Range<usize>>,
+    /// Pieces, in order.
+    pub(super) pieces: Vec<Piece>,
+    /// Whether only samples of the text were read.
+    pub(super) sampled: bool,
+}
+
+/// A sentence, or several short ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Piece {
+    words: Range<usize>,
+    /// Letters by script, weighted.
+    pub(super) scripts: [u32; SCRIPTS],
+}
+
+impl Piece {
+    /// Letters, weighted.
+    pub(super) fn weight(&self) -> u32 {
+        self.scripts.iter().sum()
+    }
+}
+
+/// Bytes of a text that are read as a whole; of longer ones samples are.
+const WHOLE: usize = 32 << 10;
+const SAMPLES: usize = 16;
+/// Letters from which a piece is long enough to be told by itself.
+const ENOUGH: u32 = 40;
+
+impl Prose {
+    pub(super) fn of(text: &str) -> Self {
+        let (text, sampled) = sample(text);
+        let text = values(&text);
+        let plain = Plain::of(&text);
+        let mut prose = Self { sampled, ..Self::default() };
+        let mut fenced = false;
+        for line in plain.text().lines() {
+            let trimmed = line.trim_start();
+            if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
+                fenced = !fenced;
+            } else if !fenced && !is_code(trimmed) {
+                prose.line(trimmed);
+            }
+            prose.end(ENOUGH);
+        }
+        prose.end(1);
+        prose
+    }
+
+    /// Words of a piece, in lower case.
+    pub(super) fn words(&self, piece: &Piece) -> impl Iterator<Item = &[char]> {
+        self.words[piece.words.clone()].iter().map(|it| &self.letters[it.clone()])
+    }
+
+    fn line(&mut self, line: &str) {
+        let mut quoted = false;
+        // What stands between backticks is code; a lone one is a mark.
+        let parts = line.split('`');
+        let paired = line.bytes().filter(|it| *it == b'`').count() % 2 == 0;
+        for part in parts {
+            if !(quoted && paired) {
+                for token in part.split_whitespace() {
+                    if is_word(token) {
+                        self.token(token);
+                    }
+                    if token.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟']) {
+                        self.end(ENOUGH);
+                    }
+                }
+            }
+            quoted = !quoted;
+        }
+    }
+
+    fn token(&mut self, token: &str) {
+        let mut start = self.letters.len();
+        let mut scripts = [0_u32; SCRIPTS];
+        for char in token.chars() {
+            // Marks that are not letters of themselves belong to the letter before.
+            match Script::of(char) {
+                Some(script) => {
+                    scripts[script as usize] += script.weight();
+                    self.letters.extend(char.to_lowercase());
+                }
+                None if matches!(u32::from(char), 0x300..=0x36F) => self.letters.push(char),
+                None => start = self.close(start),
+            }
+        }
+        self.close(start);
+        let Some(piece) = self.open() else { return };
+        for (sum, it) in piece.scripts.iter_mut().zip(scripts) {
+            *sum += it;
+        }
+    }
+
+    /// Ends a word.
+    fn close(&mut self, start: usize) -> usize {
+        if self.letters.len() > start {
+            self.words.push(start..self.letters.len());
+        }
+        self.letters.len()
+    }
+
+    /// The piece that is being read.
+    fn open(&mut self) -> Option<&mut Piece> {
+        let end = self.words.len();
+        if self.pieces.is_empty() {
+            self.pieces.push(Piece::default());
+        }
+        let piece = self.pieces.last_mut()?;
+        piece.words.end = end;
+        Some(piece)
+    }
+
+    /// Ends a piece that is long enough; the last one joins the piece before when it is not.
+    fn end(&mut self, enough: u32) {
+        let Some(last) = self.pieces.last() else { return };
+        if last.weight() >= enough {
+            let from = last.words.end;
+            self.pieces.push(Piece { words: from..from, scripts: [0; SCRIPTS] });
+        }
+    }
+}
+
+/// A text, or samples of it from beginning to end.
+fn sample(text: &str) -> (Cow<'_, str>, bool) {
+    if text.len() <= WHOLE {
+        return (Cow::Borrowed(text), false);
+    }
+    let mut samples = String::with_capacity(WHOLE + SAMPLES);
+    for at in 0..SAMPLES {
+        let from = boundary(text, text.len() / SAMPLES * at);
+        let to = boundary(text, from + WHOLE / SAMPLES);
+        let sample = &text[from..to];
+        // It begins and ends within words, if there are words.
+        let sample =
+            if at == 0 { sample } else { sample.split_once(char::is_whitespace).map_or(sample, |it| it.1) };
+        samples.push_str(sample);
+        samples.push('\n');
+    }
+    (Cow::Owned(samples), true)
+}
+
+fn boundary(text: &str, mut at: usize) -> usize {
+    at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The texts that are values, when the text is JSON: names of fields are not language.
+fn values(text: &str) -> Cow<'_, str> {
+    let trimmed = text.trim();
+    let json = (trimmed.starts_with('{') && trimmed.ends_with('}')
+        || trimmed.starts_with('[') && trimmed.ends_with(']'))
+        && trimmed.contains('"');
+    if !json {
+        return Cow::Borrowed(text);
+    }
+    let mut values = String::with_capacity(trimmed.len());
+    let bytes = trimmed.as_bytes();
+    let mut at = 0;
+    while let Some(open) = bytes[at..].iter().position(|it| *it == b'"').map(|it| at + it + 1) {
+        let mut close = open;
+        while let Some(byte) = bytes.get(close) {
+            match byte {
+                b'"' => break,
+                b'\\' => close += 2,
+                _ => close += 1,
+            }
+        }
+        let end = close.min(bytes.len());
+        let name =
+            bytes[(end + 1).min(bytes.len())..].iter().find(|it| !it.is_ascii_whitespace()) == Some(&b':');
+        if !name {
+            values.push_str(trimmed.get(open..end).unwrap_or_default());
+            values.push('\n');
+        }
+        at = (end + 1).min(bytes.len());
+    }
+    Cow::Owned(values)
+}
+
+/// Whether a line is a statement of a program rather than a sentence.
+fn is_code(line: &str) -> bool {
+    let signs = line.bytes().filter(|it| b"{}()[];=<>_\\|&#*+$".contains(it)).count();
+    let ends = line.ends_with(['{', '}', ';']) || line.ends_with("):") || line.ends_with("/>");
+    signs * 5 > line.len() || ends && signs * 20 > line.len()
+}
+
+/// Whether a token is of language: no address, path, id, number, name of a variable or call.
+fn is_word(token: &str) -> bool {
+    let core = token.trim_matches(|it: char| !it.is_alphanumeric());
+    if core.is_empty() {
+        return false;
+    }
+    if !core.is_ascii() && !core.bytes().any(|it| it.is_ascii()) {
+        return true;
+    }
+    let bytes = core.as_bytes();
+    let odd = bytes.iter().any(|it| b"@_\\={}<>[]()|".contains(it))
+        || core.contains("://")
+        || core.starts_with("www.");
+    let digits = bytes.iter().any(u8::is_ascii_digit) && core.is_ascii();
+    let camel = bytes.windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
+    // `a/b` is "a or b"; more than one is a path. `file.txt` has no blank behind its dot.
+    let path = bytes.iter().filter(|it| **it == b'/').count() > 1;
+    let file = core.is_ascii()
+        && bytes
+            .windows(3)
+            .any(|it| it[1] == b'.' && it[0].is_ascii_alphanumeric() && it[2].is_ascii_lowercase());
+    // Brackets of languages without blanks stand inside their tokens.
+    !(core.is_ascii() && (odd || digits || camel || path || file)) && !core.contains("://")
+}

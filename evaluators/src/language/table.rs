@@ -1,0 +1,87 @@
+//! How usual letters and words are in each language: triples and quadruples of letters inside words,
+//! and whole words, with a weight for each language that has them.
+//!
+//! `table.bin` was made once (`ORIGIN.md` beside it) and is read in place: 2^15 + 1 offsets (u32, little
+//! endian) into what follows them, a bucket each; a bucket is a row of entries; an entry is two bytes
+//! of the key's hash, the number of languages, and for each its column and its weight in eighths of
+//! a nat above what an unseen key would have.
+
+use super::names::COLUMNS;
+
+static TABLE: &[u8] = include_bytes!("table.bin");
+const BUCKETS: usize = 1 << 15;
+const BODY: usize = (BUCKETS + 1) * 4;
+
+/// What a word as a whole is marked with among keys; those of letters are marked with their number.
+const WORD: u64 = 9;
+
+/// Sums of weights, by column.
+pub(super) type Scores = [u32; COLUMNS.len()];
+
+/// Adds what a word in lower case says. Quadruples are left out of long texts, where triples do.
+pub(super) fn weigh(word: &[char], quadruples: bool, scores: &mut Scores) {
+    add(WORD, word, scores);
+    for three in word.windows(3) {
+        add(3, three, scores);
+    }
+    if quadruples {
+        for four in word.windows(4) {
+            add(4, four, scores);
+        }
+    }
+}
+
+fn add(mark: u64, key: &[char], scores: &mut Scores) {
+    let hash = hash(mark, key);
+    let bucket = hash as usize & (BUCKETS - 1);
+    let offset =
+        |at: usize| TABLE.get(at * 4..at * 4 + 4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]));
+    let (Some(from), Some(to)) = (offset(bucket), offset(bucket + 1)) else { return };
+    let mut rest = TABLE.get(BODY + from as usize..BODY + to as usize).unwrap_or_default();
+    let wanted = ((hash >> 40) as u16).to_le_bytes();
+    while let [first, second, count, more @ ..] = rest {
+        let Some((weights, next)) = more.split_at_checked(usize::from(*count) * 2) else { return };
+        if [*first, *second] == wanted {
+            for pair in weights.chunks_exact(2) {
+                if let Some(score) = scores.get_mut(usize::from(pair[0])) {
+                    *score += u32::from(pair[1]);
+                }
+            }
+            return;
+        }
+        rest = next;
+    }
+}
+
+/// FNV-1a over characters, then mixed.
+fn hash(mark: u64, key: &[char]) -> u64 {
+    let sum = key.iter().fold(0xCBF2_9CE4_8422_2325 ^ mark, |sum: u64, it| {
+        (sum ^ u64::from(*it)).wrapping_mul(0x0100_0000_01B3)
+    });
+    let sum = (sum ^ (sum >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    sum ^ (sum >> 29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::names::COLUMNS, BODY, BUCKETS, TABLE, weigh};
+
+    #[test]
+    fn the_table_is_whole() {
+        let last = &TABLE[BUCKETS * 4..BODY];
+        let length = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
+        assert_eq!(BODY + length as usize, TABLE.len());
+    }
+
+    #[test]
+    fn words_weigh_most_in_their_language() {
+        for (code, word) in
+            [("de", "nicht"), ("fr", "toujours"), ("pl", "przez"), ("ru", "который"), ("gl", "unha")]
+        {
+            let mut scores = [0; COLUMNS.len()];
+            weigh(&word.chars().collect::<Vec<_>>(), true, &mut scores);
+            let best = (0..COLUMNS.len()).max_by_key(|it| scores[*it]);
+            assert_eq!(best.map(|it| COLUMNS[it]), Some(code), "{word}");
+        }
+    }
+}

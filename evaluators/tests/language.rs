@@ -1,0 +1,225 @@
+//! `language_conformance` on the labelled set, and on texts made to break it.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use evaluators::{Subject, Unjudged, Verdict, builtin};
+use serde_json::{Value, json};
+
+fn judged(language: Value, output: &str) -> Result<Verdict, Unjudged> {
+    let rule = builtin::find("language_conformance").and_then(|it| it.rule()).expect("it is a rule");
+    let config = json!({"language": language});
+    let rule = rule(config.as_object().expect("an object")).expect("a good config");
+    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
+}
+
+/// From this score up a text counts as being in the language: the default threshold.
+const PASS: f64 = 0.7;
+
+fn passes(language: &str, text: &str) -> Option<bool> {
+    judged(json!(language), text).ok().map(|it| it.score >= PASS)
+}
+
+/// Languages that are easily taken for each other.
+const CLOSE: [&[&str]; 10] = [
+    &["es", "pt", "gl", "ca"],
+    &["da", "nb", "sv"],
+    &["cs", "sk"],
+    &["hr", "sr", "bs", "sl"],
+    &["id", "ms"],
+    &["nl", "af"],
+    &["ru", "uk", "bg", "be", "mk"],
+    &["fr", "it"],
+    &["en", "de"],
+    &["hi", "mr"],
+];
+
+/// The closest rivals of a language, or else a far one.
+fn rivals(language: &str) -> Vec<&'static str> {
+    let close: Vec<&str> = CLOSE
+        .iter()
+        .filter(|it| it.contains(&language))
+        .flat_map(|it| it.iter().copied())
+        .filter(|it| *it != language)
+        .collect();
+    match close[..] {
+        [] if language == "en" => vec!["nl"],
+        [] => vec!["en"],
+        _ => close,
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    /// Texts said to be in their language, of so many.
+    own: (u32, u32),
+    /// Texts said not to be in a rival's, of so many.
+    other: (u32, u32),
+}
+
+impl Counts {
+    fn balanced(&self) -> f64 {
+        let part = |it: (u32, u32)| f64::from(it.0) / f64::from(it.1.max(1));
+        f64::midpoint(part(self.own), part(self.other))
+    }
+}
+
+struct Measured {
+    all: Counts,
+    close: Counts,
+    short: Counts,
+    undetermined: (u32, u32),
+}
+
+fn measured(half: &str) -> Measured {
+    let mut it = Measured {
+        all: Counts::default(),
+        close: Counts::default(),
+        short: Counts::default(),
+        undetermined: (0, 0),
+    };
+    let mut wrong: BTreeMap<String, u32> = BTreeMap::new();
+    for row in include_str!("data/language.tsv").lines().skip(1) {
+        let [of, language, kind, text] = row.splitn(4, '\t').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        if of != half {
+            continue;
+        }
+        let text = &text.replace("\\n", "\n");
+        if language == "und" {
+            it.undetermined.0 += u32::from(passes("en", text).is_none());
+            it.undetermined.1 += 1;
+            if half == "dev" && passes("en", text).is_some() {
+                println!("determined: {text}");
+            }
+            continue;
+        }
+        let own = u32::from(passes(language, text) == Some(true));
+        if own == 0 {
+            *wrong.entry(format!("not {language}")).or_default() += 1;
+            if half == "dev" && kind != "sentence" {
+                println!("not {language}: {:?} {text}", judged(json!(language), text));
+            }
+        }
+        let close = CLOSE[..7].iter().any(|it| it.contains(&language));
+        let sets =
+            [Some(&mut it.all), close.then_some(&mut it.close), (kind == "short").then_some(&mut it.short)];
+        let rivals = rivals(language);
+        let others: Vec<u32> =
+            rivals.iter().map(|rival| u32::from(passes(rival, text) != Some(true))).collect();
+        for (rival, right) in rivals.iter().zip(&others) {
+            if *right == 0 {
+                *wrong.entry(format!("{language} as {rival}")).or_default() += 1;
+            }
+        }
+        for set in sets.into_iter().flatten() {
+            set.own.0 += own;
+            set.own.1 += 1;
+            set.other.0 += others.iter().sum::<u32>();
+            set.other.1 += u32::try_from(others.len()).expect("few");
+        }
+    }
+    if half == "dev" {
+        println!("{wrong:?}");
+    }
+    println!(
+        "{half}: all {:.3} ({:?} {:?}), close {:.3} ({:?} {:?}), short {:.3}, undetermined {:?}",
+        it.all.balanced(),
+        it.all.own,
+        it.all.other,
+        it.close.balanced(),
+        it.close.own,
+        it.close.other,
+        it.short.balanced(),
+        it.undetermined
+    );
+    it
+}
+
+#[test]
+fn the_development_half_is_told_right() {
+    let it = measured("dev");
+    assert!(it.all.balanced() >= 0.968 && it.close.balanced() >= 0.928);
+    assert_eq!(it.undetermined.0, it.undetermined.1);
+}
+
+#[test]
+fn the_held_out_half_is_told_right() {
+    let it = measured("held");
+    assert!(it.all.balanced() >= 0.968 && it.close.balanced() >= 0.928);
+    assert_eq!(it.undetermined.0, it.undetermined.1);
+}
+
+#[test]
+fn the_score_of_a_mixed_text_is_its_share() {
+    let text = "Le conseil municipal a voté hier soir un budget en hausse de trois pour cent.\n\
+                The city council voted last night for a budget that rises by three percent.";
+    for language in ["fr", "en"] {
+        let verdict = judged(json!(language), text).expect("a verdict");
+        assert!((0.4..0.6).contains(&verdict.score), "{verdict:?}");
+    }
+    assert_eq!(judged(json!(["fr", "English"]), text).expect("a verdict").score, 1.0);
+    let verdict = judged(json!("de"), text).expect("a verdict");
+    assert_eq!(verdict.score, 0.0);
+}
+
+#[test]
+fn the_reasoning_names_the_language_found() {
+    let verdict =
+        judged(json!("nb"), "Hvordan kan jeg hjælpe dig i dag? Jeg ved ikke, hvad du mener.").expect("one");
+    assert_eq!(verdict.reasoning, "The text is in Danish, not in Norwegian Bokmål.");
+    let verdict =
+        judged(json!("fr-FR"), "Bonjour, je voudrais réserver une table pour deux personnes.").expect("one");
+    assert_eq!(verdict.reasoning, "The text is in French.");
+}
+
+#[test]
+fn chinese_is_written_in_two_ways() {
+    let (simple, old) = ("这个问题我们会在会议后说明。", "這個問題我們會在會議後說明。");
+    for (language, text, score) in [
+        ("zh-Hans", simple, 1.0),
+        ("zh-Hant", simple, 0.0),
+        ("zh-TW", old, 1.0),
+        ("zh-CN", old, 0.0),
+        ("zh", old, 1.0),
+    ] {
+        assert_eq!(judged(json!(language), text).expect("a verdict").score, score, "{language}: {text}");
+    }
+}
+
+#[test]
+fn a_wrong_config_is_refused_by_field() {
+    let rule = builtin::find("language_conformance").and_then(|it| it.rule()).expect("it is a rule");
+    for (config, field) in [
+        (json!({}), "language"),
+        (json!({"language": []}), "language"),
+        (json!({"language": "klingon"}), "language"),
+        (json!({"language": ["fr", 7]}), "language"),
+        (json!({"language": "fr", "target": "trace"}), "target"),
+    ] {
+        let problems = rule(config.as_object().expect("an object")).err().expect("a problem");
+        assert_eq!(problems.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), [field]);
+    }
+}
+
+/// Long texts cost no more than their samples.
+#[test]
+fn time_is_bounded() {
+    for piece in
+        ["a", "a ", "`", "```\n", "<", "\"", "{\"a\":\"", "\\", "\\u0041", "é", "字", "a.b ", "\n", "I am. "]
+    {
+        for text in [
+            piece.repeat(10_000_000 / piece.len()),
+            format!("{{\"{}\"}}", piece.repeat(30_000 / piece.len())),
+        ] {
+            let started = Instant::now();
+            let _ = judged(json!("en"), &text);
+            assert!(started.elapsed() < Duration::from_secs(2), "{piece:?}: {:?}", started.elapsed());
+        }
+    }
+    let verdict =
+        judged(json!("de"), &"Das ist ein ganz gewöhnlicher Satz. ".repeat(100_000)).expect("a verdict");
+    assert_eq!(verdict.reasoning, "The text is in German (read in 16 samples of 2 KiB).");
+}
