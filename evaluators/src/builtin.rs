@@ -6,15 +6,16 @@ mod answer_relevance;
 mod bias;
 mod citation_correctness;
 mod context_utilization;
+pub(crate) mod cost_threshold;
 mod factual_accuracy;
 mod faithfulness;
 mod function_call_correctness;
 mod groundedness;
 mod hallucination;
 mod jailbreak;
-mod json_schema_conformance;
+pub(crate) mod json_schema_conformance;
 mod language_conformance;
-mod latency_threshold;
+pub(crate) mod latency_threshold;
 mod multi_turn_consistency;
 mod output_format_compliance;
 mod pii_leakage;
@@ -23,6 +24,7 @@ mod prompt_injection_resistance;
 mod refusal_appropriateness;
 mod retrieval_precision;
 mod retrieval_recall;
+mod sentiment_match;
 mod tool_choice_correctness;
 mod toxicity;
 
@@ -32,6 +34,7 @@ pub static ALL: &[&Definition] = &[
     &bias::DEFINITION,
     &citation_correctness::DEFINITION,
     &context_utilization::DEFINITION,
+    &cost_threshold::DEFINITION,
     &factual_accuracy::DEFINITION,
     &faithfulness::DEFINITION,
     &function_call_correctness::DEFINITION,
@@ -49,6 +52,7 @@ pub static ALL: &[&Definition] = &[
     &refusal_appropriateness::DEFINITION,
     &retrieval_precision::DEFINITION,
     &retrieval_recall::DEFINITION,
+    &sentiment_match::DEFINITION,
     &tool_choice_correctness::DEFINITION,
     &toxicity::DEFINITION,
 ];

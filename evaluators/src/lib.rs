@@ -15,6 +15,7 @@ mod pii;
 mod plain;
 mod schema;
 mod sentence;
+mod sentiment;
 pub mod subject;
 pub mod target;
 mod tool_use;

@@ -1,0 +1,134 @@
+//! Whether an answer has the sentiment that it should have.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    definition::{ConfigProblem, Definition, Method, Rule},
+    judge::{Level, Need, Prefers, Rubric, options},
+    language::{Answer, Language, ask, find},
+    sentiment::{Sentiment, read},
+    subject::Subject,
+    target::Target,
+    verdict::{Unjudged, Verdict},
+};
+
+/// The evaluator.
+pub static DEFINITION: Definition = Definition {
+    name: "sentiment_match",
+    display_name: "Sentiment Match",
+    tags: &["quality"],
+    description: "Whether the sentiment of the output is the expected one. With `expected` a rule reads English \
+                  text by its words: 1.0 when it is that, 0.5 when one is neutral and the other not, 0.0 for \
+                  the opposite. Without it a judge model tells whether the sentiment suits the input. Needs the \
+                  output.",
+    version: 1,
+    config_schema,
+    method: Method::Both { names: |config| config.contains_key("expected"), rule: compile, rubric: &RUBRIC },
+};
+
+static RUBRIC: Rubric = Rubric {
+    question: "Does the sentiment of the output suit what the input and the instructions in it call for?",
+    steps: &[
+        "Tell what sentiment is called for: the one that the instructions ask for if they name a tone or a \
+         feeling; else the one that a considerate person would answer this user with.",
+        "Tell the sentiment that the output carries in its own voice: negative, neutral or positive, and how \
+         strong. Quotes, reports and translations carry the sentiment of their source, not of the output.",
+        "Compare direction first, then strength, and choose the level.",
+    ],
+    counts: &[
+        "The opposite feeling: cheer about a loss, gloom or blame where the user is glad.",
+        "Indifference where sympathy is called for, and gushing where facts are.",
+        "A tone that the instructions ask for and the output misses or drops half-way.",
+        "Irritation, sarcasm or reproach towards the user.",
+    ],
+    ignores: &[
+        "Whether the output is right, complete or well written.",
+        "Politeness: a greeting, thanks, an apology or a polite refusal carries no sentiment of its own.",
+        "Unpleasant facts told soberly, and words of feeling that belong to the subject.",
+        "Language and dialect; a culture's usual warmth or reserve.",
+    ],
+    levels: &[
+        Level { score: 1.0, meaning: "The sentiment is the one called for, in direction and strength." },
+        Level { score: 0.75, meaning: "The right direction, noticeably too strong or too weak." },
+        Level { score: 0.5, meaning: "Neutral where a feeling is called for, or the other way round." },
+        Level { score: 0.25, meaning: "Mixed, and mostly of the wrong direction." },
+        Level { score: 0.0, meaning: "The opposite of the sentiment called for." },
+    ],
+    needs: &[Need::Output],
+    uses: &[Need::Input, Need::Turns],
+    prefers: Prefers::OpenAi,
+};
+
+/// Bytes of a text that are read: the first so many.
+const READ: usize = 64 << 10;
+
+fn config_schema() -> Value {
+    let mut schema = options();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert(
+            "expected".to_owned(),
+            json!({
+                "enum": Sentiment::ALL.map(Sentiment::word),
+                "description": "The sentiment that the text should have. With it a rule judges, without it a model."
+            }),
+        );
+        properties.insert("target".to_owned(), Target::schema());
+    }
+    schema
+}
+
+struct Matches {
+    expected: Sentiment,
+    target: Target,
+    english: Vec<&'static Language>,
+}
+
+fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
+    let word = config.get("expected").and_then(Value::as_str);
+    let expected = Sentiment::ALL.into_iter().find(|it| Some(it.word()) == word);
+    match (expected, Target::of(config)) {
+        (Some(expected), Ok(target)) => Ok(Box::new(Matches { expected, target, english: find("en") })),
+        (expected, target) => {
+            let missing = expected.is_none().then(|| {
+                ConfigProblem::new("expected", "is required by the rule: positive, neutral or negative")
+            });
+            Err(missing.into_iter().chain(target.err()).collect())
+        }
+    }
+}
+
+impl Rule for Matches {
+    fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
+        let text = self.target.text(subject)?;
+        let mut end = text.len().min(READ);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let reading = read(&text[..end]);
+        match ask(&text[..end], &self.english) {
+            Answer::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
+                return Err(Unjudged::new(
+                    "the rule reads English only, and most of the text is in another language: leave out \
+                     `expected`, or ask for `evaluator_type` llm, to have a model judge it",
+                ));
+            }
+            Answer::Undetermined if reading.felt == 0 => {
+                return Err(Unjudged::new("the text has no words that would tell a sentiment"));
+            }
+            _ => {}
+        }
+        let found = reading.sentiment();
+        let apart = (self.expected as i8 - found as i8).unsigned_abs();
+        let valence = (reading.valence * 100.0).round() / 100.0;
+        let cut = if end < text.len() { "; only its first 64 KiB were read" } else { "" };
+        Ok(Verdict::new(
+            1.0 - f64::from(apart) / 2.0,
+            format!(
+                "The text is {} (valence {valence:.2} from -1 to 1, {} words that carry it{cut}); expected is {}.",
+                found.word(),
+                reading.felt,
+                self.expected.word()
+            ),
+        ))
+    }
+}
