@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 use tests::{Caller, On};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{Home, kill::kills_asked_for};
@@ -36,10 +37,11 @@ async fn kills(database: On) {
     }
     let mut acknowledged = Vec::new();
     for round in 0..kills_asked_for().clamp(4, 20) {
-        let sending = tokio::spawn(send_on(home.caller(&server.url), u128::from(round + 1) << 64));
+        let mut sending = JoinSet::new();
+        sending.spawn(send_on(home.caller(&server.url), u128::from(round + 1) << 64));
         tokio::time::sleep(Duration::from_millis(200 + round * 173 % 500)).await;
         server.kill();
-        acknowledged.append(&mut sending.await.unwrap());
+        acknowledged.append(&mut sending.join_next().await.unwrap().unwrap());
         server = home.setup.start();
     }
     assert!(acknowledged.len() > 100, "no load: {}", acknowledged.len());
