@@ -171,3 +171,27 @@ fn what_rubrics_need_is_what_their_descriptions_say() {
         }
     }
 }
+
+#[test]
+fn the_table_for_users_says_what_each_needs_and_uses() {
+    let page = include_str!("../../docs/evaluators.md");
+    for definition in builtin::ALL {
+        let start = format!("| `{}` |", definition.name);
+        let row = page.lines().find(|it| it.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let kind = match definition.types() {
+            [_, _] => "both",
+            [api::EvaluatorType::Llm] => "llm",
+            _ => "rule",
+        };
+        assert_eq!(columns[2], kind, "{row}");
+        let Some(rubric) = definition.rubric() else { continue };
+        let words = |needs: &[Need]| needs.iter().map(|it| it.word().to_owned()).collect::<BTreeSet<_>>();
+        let listed = |column: &str| -> BTreeSet<String> {
+            let column = column.split("llm: ").last().unwrap();
+            column.split(", ").filter(|it| !it.is_empty()).map(str::to_owned).collect()
+        };
+        assert_eq!(listed(columns[4]), words(rubric.needs), "{row}");
+        assert_eq!(listed(columns[5]), words(rubric.uses), "{row}");
+    }
+}
