@@ -1,12 +1,18 @@
 //! Whether the right tool was called with valid and right arguments.
 
+use std::collections::{BTreeMap, btree_map::Entry};
+
 use serde_json::{Map, Value, json};
 
 use crate::{
     definition::{ConfigProblem, Definition, Method, Rule},
     judge::{Level, Need, Prefers, Rubric, options},
     subject::{Call, Reading, Subject, Tool},
-    tool_use::{MOST_EXPECTED, argument, choice, matching, named, parameters, something_happened, told},
+    tool_use::{
+        MOST_EXPECTED, argument, choice, matching, named,
+        parameters::{self, Parameters},
+        something_happened, told,
+    },
     verdict::{Unjudged, Verdict},
 };
 
@@ -82,7 +88,8 @@ struct Calls {
     expected: Option<Vec<Expected>>,
     validate: bool,
     formats: bool,
-    tools: Option<Vec<Tool>>,
+    /// Those of the config, compiled once for all traces.
+    tools: Option<Vec<(Tool, Parameters)>>,
     subset: bool,
     in_order: bool,
     extra: bool,
@@ -125,14 +132,18 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
                                \"parameters\"}";
                 problems.push(ConfigProblem::new("tools", message));
             }
-            for tool in &tools {
+            let mut offered = Vec::new();
+            for tool in tools {
                 // A schema that can't be used is a mistake to be told now.
-                if let Err(why) = parameters::invalid(tool, &json!({}), formats) {
-                    let message = format!("has an unusable schema for {}: {why}", named(&tool.name));
-                    problems.push(ConfigProblem::new("tools", message));
+                match Parameters::of(&tool, formats) {
+                    Ok(parameters) => offered.push((tool, parameters)),
+                    Err(why) => {
+                        let message = format!("has an unusable schema for {}: {why}", named(&tool.name));
+                        problems.push(ConfigProblem::new("tools", message));
+                    }
                 }
             }
-            Some(tools)
+            Some(offered)
         }
     };
     if !problems.is_empty() {
@@ -181,11 +192,14 @@ impl Rule for Calls {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
         let reading = Reading::of(subject);
         something_happened(subject, &reading)?;
-        let tools = self.tools.as_deref().unwrap_or(reading.tools());
+        let tools: Vec<&Tool> = match &self.tools {
+            Some(own) => own.iter().map(|(tool, _)| tool).collect(),
+            None => reading.tools().iter().collect(),
+        };
         let calls = reading.calls();
-        let invalid = if self.validate { self.invalid(calls, tools)? } else { vec![None; calls.len()] };
+        let invalid = if self.validate { self.invalid(calls, &tools)? } else { vec![None; calls.len()] };
         match &self.expected {
-            Some(expected) => Ok(self.compared(expected, calls, tools, &invalid)),
+            Some(expected) => Ok(self.compared(expected, calls, &tools, &invalid)),
             None => Ok(share(
                 invalid.iter().filter(|it| it.is_none()).count(),
                 calls.len(),
@@ -198,7 +212,7 @@ impl Rule for Calls {
 
 impl Calls {
     /// For each call why it is not valid.
-    fn invalid(&self, calls: &[Call], tools: &[Tool]) -> Result<Vec<Option<String>>, Unjudged> {
+    fn invalid(&self, calls: &[Call], tools: &[&Tool]) -> Result<Vec<Option<String>>, Unjudged> {
         let nothing_expected = self.expected.as_ref().is_some_and(Vec::is_empty);
         if calls.is_empty() && self.expected.is_none() {
             return Err(Unjudged::new(
@@ -218,20 +232,30 @@ impl Calls {
                  `tools` of the config",
             ));
         }
+        let mut compiled: BTreeMap<&str, Parameters> = BTreeMap::new();
         calls
             .iter()
             .map(|call| {
                 let name = named(&call.name);
+                let unusable = |why: String| {
+                    Unjudged::new(format!(
+                        "the JSON Schema of the tool {name} can't be used ({why}): send a right one with the \
+                         trace, or as `tools` of the config"
+                    ))
+                };
                 let Some(tool) = tools.iter().find(|it| it.name == call.name) else {
                     return Ok(Some(format!("{name} was not offered")));
                 };
-                match parameters::invalid(tool, &call.arguments, self.formats) {
-                    Ok(why) => Ok(why.map(|why| format!("{name}: {why}"))),
-                    Err(why) => Err(Unjudged::new(format!(
-                        "the JSON Schema of the tool {name} can't be used ({why}): send a right one with the \
-                         trace, or as `tools` of the config"
-                    ))),
-                }
+                let own = self.tools.iter().flatten().find(|(it, _)| it.name == call.name);
+                let parameters = match (own, compiled.entry(&call.name)) {
+                    (Some((_, parameters)), _) => parameters,
+                    (None, Entry::Occupied(known)) => known.into_mut(),
+                    (None, Entry::Vacant(free)) => {
+                        free.insert(Parameters::of(tool, self.formats).map_err(unusable)?)
+                    }
+                };
+                let why = parameters.invalid(&call.arguments).map_err(unusable)?;
+                Ok(why.map(|why| format!("{name}: {why}")))
             })
             .collect()
     }
@@ -240,7 +264,7 @@ impl Calls {
         &self,
         expected: &[Expected],
         calls: &[Call],
-        tools: &[Tool],
+        tools: &[&Tool],
         invalid: &[Option<String>],
     ) -> Verdict {
         let schemas: Vec<Option<Value>> = expected

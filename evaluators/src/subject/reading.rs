@@ -170,7 +170,8 @@ fn calls_of(
     let mut results = Vec::new();
     for step in models(subject) {
         let output = step.output.as_deref().and_then(|it| budget.parse(it));
-        calls.extend(output.iter().flat_map(said));
+        // Two libraries that record one request record its calls twice.
+        add(&mut calls, output.iter().flat_map(said).collect());
         if let Some(list) = step.metadata.get("ai.response.toolCalls").and_then(|it| budget.unpacked(it)) {
             add(&mut calls, calls::list(&list).unwrap_or_default());
         }
@@ -224,10 +225,12 @@ fn said(output: &Value) -> Vec<Call> {
     }
 }
 
-/// Adds calls that are not there yet by their id.
+/// Adds calls that are not there yet: the same call again has the same id, which alone says
+/// little, since some servers number the calls of each answer anew.
 fn add(calls: &mut Vec<Call>, more: Vec<Call>) {
     for call in more {
-        if call.id.is_none() || !calls.iter().any(|it| it.id == call.id) {
+        let same = |it: &Call| it.id == call.id && it.name == call.name && it.arguments == call.arguments;
+        if call.id.is_none() || !calls.iter().any(same) {
             calls.push(call);
         }
     }

@@ -51,30 +51,46 @@ fn lower(word: &str) -> String {
     if TYPES.contains(&lower.as_str()) { lower } else { word.to_owned() }
 }
 
-/// Why arguments are not valid for a tool; none when they are.
-///
-/// # Errors
-/// When the tool's schema can't be used, with the reason.
-pub(crate) fn invalid(tool: &Tool, arguments: &Value, formats: bool) -> Result<Option<String>, String> {
-    let empty = Value::Object(Map::new());
-    let arguments = if arguments.is_null() { &empty } else { arguments };
-    if !arguments.is_object() {
-        return Ok(Some("the arguments are no JSON object".to_owned()));
+/// The schema of a tool's arguments, compiled; of a tool without one nothing is asked but that
+/// they are an object.
+pub(crate) struct Parameters(Option<Schema>);
+
+impl Parameters {
+    /// Compiles them.
+    ///
+    /// # Errors
+    /// When the tool's schema can't be used, with the reason.
+    pub(crate) fn of(tool: &Tool, formats: bool) -> Result<Self, String> {
+        let Some(schema) = &tool.schema else { return Ok(Self(None)) };
+        let compiled = Schema::compile(&normalized(schema), None, formats, "");
+        compiled
+            .map(|it| Self(Some(it)))
+            .map_err(|problems| problems.into_iter().map(|it| it.message).next().unwrap_or_default())
     }
-    let Some(schema) = &tool.schema else { return Ok(None) };
-    let compiled = Schema::compile(&normalized(schema), None, formats, "")
-        .map_err(|problems| problems.into_iter().map(|it| it.message).next().unwrap_or_default())?;
-    match compiled.check(arguments, arguments.to_string().len()) {
-        Outcome::Conforms => Ok(None),
-        Outcome::Fails(failures, more) => {
-            let mut told: Vec<String> = failures.iter().take(3).map(|it| it.sentence()).collect();
-            let more = more + failures.len().saturating_sub(3);
-            if more > 0 {
-                told.push(format!("{more} more"));
-            }
-            Ok(Some(told.join(", ")))
+
+    /// Why arguments are not valid; none when they are.
+    ///
+    /// # Errors
+    /// When the schema takes too long.
+    pub(crate) fn invalid(&self, arguments: &Value) -> Result<Option<String>, String> {
+        let empty = Value::Object(Map::new());
+        let arguments = if arguments.is_null() { &empty } else { arguments };
+        if !arguments.is_object() {
+            return Ok(Some("the arguments are no JSON object".to_owned()));
         }
-        Outcome::Unfinished => Err("it takes too many steps to check".to_owned()),
+        let Some(schema) = &self.0 else { return Ok(None) };
+        match schema.check(arguments, arguments.to_string().len()) {
+            Outcome::Conforms => Ok(None),
+            Outcome::Fails(failures, more) => {
+                let mut told: Vec<String> = failures.iter().take(3).map(|it| it.sentence()).collect();
+                let more = more + failures.len().saturating_sub(3);
+                if more > 0 {
+                    told.push(format!("{more} more"));
+                }
+                Ok(Some(told.join(", ")))
+            }
+            Outcome::Unfinished => Err("it takes too many steps to check".to_owned()),
+        }
     }
 }
 
@@ -193,11 +209,12 @@ mod tests {
     fn arguments_are_held_to_the_schema() {
         let tool = |schema| Tool { name: "f".to_owned(), schema: Some(schema), ..Tool::default() };
         let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
-        assert_eq!(invalid(&tool(schema.clone()), &json!({"a": 5.0}), true), Ok(None));
+        let parameters = Parameters::of(&tool(schema), true).unwrap();
+        assert_eq!(parameters.invalid(&json!({"a": 5.0})), Ok(None));
         for wrong in [json!({"a": "5"}), json!({}), json!({"a": 5.5}), json!("a"), json!(null)] {
-            assert!(invalid(&tool(schema.clone()), &wrong, true).unwrap().is_some(), "{wrong}");
+            assert!(parameters.invalid(&wrong).unwrap().is_some(), "{wrong}");
         }
-        assert!(invalid(&tool(json!({"type": "nonsense"})), &json!({}), true).is_err());
+        assert!(Parameters::of(&tool(json!({"type": "nonsense"})), true).is_err());
     }
 
     #[test]

@@ -51,6 +51,18 @@ fn a_call_and_the_span_that_carries_it_out_are_one() {
 }
 
 #[test]
+fn a_request_that_two_libraries_record_makes_its_calls_once() {
+    let said = |id: &str, arguments: &str| json!([{"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "f", "arguments": arguments}}]}]);
+    let subject = |answers: Vec<Value>| Subject {
+        steps: answers.into_iter().map(|it| step(SpanType::Llm, json!("Hi"), it)).collect(),
+        ..Subject::default()
+    };
+    let count = |answers| Reading::of(&subject(answers)).calls().len();
+    assert_eq!(count(vec![said("a", "{\"x\": 1}"), said("a", "{\"x\":1}")]), 1);
+    assert_eq!(count(vec![said("call_0", "{\"x\": 1}"), said("call_0", "{\"x\": 2}")]), 2);
+}
+
+#[test]
 fn calls_are_found_without_spans() {
     let calls =
         json!([{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]);
