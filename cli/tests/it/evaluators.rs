@@ -235,6 +235,8 @@ fn an_evaluator_is_changed_in_what_is_given_and_deleted_by_who_says_so() {
     let ran = shown(&taken, &["evaluators", "create", "polite", "--checks", "[{\"kind\": \"json_valid\"}]"]);
     assert_eq!(ran.code, 12);
     assert!(ran.stderr.contains("loupe evaluators update polite"), "{}", ran.stderr);
+    let ran = shown(&taken, &["evaluators", "create", "bias", "--checks", "[{\"kind\": \"json_valid\"}]"]);
+    assert!(!ran.stderr.contains("evaluators update"), "{}", ran.stderr);
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn many_are_asked_for_by_a_filter_and_followed() {
     let ran = shown(&stub, &args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), bulk("complete", 0));
-    assert!(ran.stderr.contains("1,200 traces, 1,100 evaluations queued"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1,200 traces match, 1,100 evaluations asked for"), "{}", ran.stderr);
     assert!(ran.stderr.contains("100 traces have one already"), "{}", ran.stderr);
     let asked = stub.requests().into_iter().find(|it| it.method == "POST").unwrap();
     assert_eq!(
@@ -381,4 +381,30 @@ fn a_trace_shows_its_scores() {
     assert_eq!(ran.stdout, "0.62\n");
     let ran = shown(&stub, &["traces", "get", TRACE, "--json"]);
     assert!(!ran.stdout.contains("evaluations"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_refused_names_the_command_that_knows_better() {
+    let refusing = |field: &'static str| {
+        Stub::new(move |_, _| {
+            let fields = [json!({ "field": field, "message": "is wrong" })];
+            let body =
+                json!({ "error": "no", "code": "validation_failed", "request_id": "r", "fields": fields });
+            Reply::status(422, body)
+        })
+    };
+    let run = ["evals", "run", TRACE, "--metric", "latency_threshold"];
+    let rule = ["rules", "create", "-p", BOT, "--metric", "latency_threshold", "--type", "rule"];
+    let own = ["evaluators", "create", "own", "--checks", "{\"kind\": \"length\"}"];
+    for (args, field, hint) in [
+        (&run[..], "config.max_latency_ms", "loupe evaluators get latency_threshold"),
+        (&run, "metric_name", "loupe evaluators list -o id"),
+        (&rule, "evaluator_type", "loupe evaluators get latency_threshold"),
+        (&own, "checks[0].max_words", "loupe help own-evaluators"),
+        (&own, "name", "--help shows what is taken"),
+    ] {
+        let ran = shown(&refusing(field), args);
+        assert_eq!(ran.code, 13, "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(hint), "{args:?}: {}", ran.stderr);
+    }
 }

@@ -16,7 +16,7 @@ use super::{
     wait::{WaitArgs, first_pause, rest, shown_then},
 };
 use crate::{
-    commands::{document, traces::filter_args::FilterArgs},
+    commands::{document, evaluators::hinted, traces::filter_args::FilterArgs},
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
@@ -119,7 +119,8 @@ pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
         config,
         model_tier: args.how.tier.map(|it| it.to_string()),
     };
-    let Some(started) = ctx.write(&client, &calls::evaluate_all(&new)).await? else {
+    let started = ctx.write(&client, &calls::evaluate_all(&new)).await;
+    let Some(started) = started.map_err(|error| hinted(error, &new.metric_name))? else {
         return Ok(());
     };
     follow(ctx, &client, &started, until).await
@@ -130,7 +131,7 @@ pub async fn follow(ctx: &mut Ctx, client: &Client, started: &Value, until: Opti
     let number = |name: &str| started.get(name).and_then(Value::as_i64).unwrap_or_default();
     let id = word(started, "bulk_id");
     ctx.out.note(&format!(
-        "{} traces, {} evaluations queued",
+        "{} traces match, {} evaluations asked for",
         format::thousands(number("matched")),
         format::thousands(number("queued"))
     ));

@@ -15,7 +15,10 @@ use super::{
     wait::{WaitArgs, ended, shown_then},
 };
 use crate::{
-    commands::{document, evaluators::metric},
+    commands::{
+        document,
+        evaluators::{hinted, metric},
+    },
     ctx::Ctx,
     error::{CliError, Result},
     find,
@@ -82,7 +85,8 @@ pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
         model_tier: how.tier.map(|it| it.to_string()),
         span_id,
     };
-    let Some(asked) = ctx.write(&client, &calls::evaluate(&new)).await? else {
+    let asked = ctx.write(&client, &calls::evaluate(&new)).await;
+    let Some(asked) = asked.map_err(|error| hinted(error, &new.metric_name))? else {
         return Ok(());
     };
     let Some(until) = until else {

@@ -19,6 +19,11 @@ pub fn all() -> Result<Vec<Value>> {
         .map_err(|error| CliError::new(Exit::Unexpected, format!("the built-in list is not JSON: {error}")))
 }
 
+/// Whether a name is one of them.
+pub fn is_builtin(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
 /// Takes any name, because a tenant has evaluators of its own, and offers those of the built-ins.
 #[derive(Clone, Debug)]
 pub struct Metric;

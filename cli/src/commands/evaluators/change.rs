@@ -8,7 +8,7 @@ use api::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{scale, show, view::VIEW};
+use super::{builtin::is_builtin, hinted, scale, show, view::VIEW};
 use crate::{
     commands::{document, report},
     ctx::Ctx,
@@ -141,8 +141,12 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
     let client = ctx.client()?;
     let made =
         ctx.write(&client, &calls::create_evaluator(&new)).await.map_err(|error| match error.exit {
+            // The server says that a built-in can't be changed; the hint must not say otherwise.
+            Exit::Conflict if is_builtin(&args.name) => {
+                error.hint("the names that are taken: loupe evaluators list -o id")
+            }
             Exit::Conflict => error.hint(format!("change it: loupe evaluators update {}", args.name)),
-            _ => error,
+            _ => hinted(error, &args.name),
         })?;
     let Some(made) = made else { return Ok(()) };
     let name = &args.name;
@@ -162,7 +166,8 @@ pub async fn update(ctx: &mut Ctx, args: UpdateArgs) -> Result {
             .hint("give --rubric, --scale, --checks, --description or another part"));
     }
     let client = ctx.client()?;
-    let Some(changed) = ctx.write(&client, &calls::update_evaluator(&args.name, &change)).await? else {
+    let changed = ctx.write(&client, &calls::update_evaluator(&args.name, &change)).await;
+    let Some(changed) = changed.map_err(|error| hinted(error, &args.name))? else {
         return Ok(());
     };
     let version = changed.get("version").and_then(Value::as_i64).unwrap_or_default();

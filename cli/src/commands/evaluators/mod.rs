@@ -192,6 +192,21 @@ fn offline() -> Result<Value> {
     Ok(json!({ VIEW.plural: builtin::all()?, "has_more": false, "next_cursor": null }))
 }
 
+/// The same error with the command that says what would have been right, where a metric, its
+/// options or the parts of an evaluator are refused.
+pub fn hinted(error: CliError, metric: &str) -> CliError {
+    let fields = error.answer.as_ref().and_then(|it| it.body.get("fields"));
+    let field = fields.and_then(|it| it.get(0)?.get("field")?.as_str()).unwrap_or_default();
+    // Paths are written with dots or with brackets.
+    let hint = match field.split(['.', '[']).next().unwrap_or_default() {
+        "metric_name" => "their names: loupe evaluators list -o id".to_owned(),
+        "config" | "evaluator_type" => format!("what it takes: loupe evaluators get {metric}"),
+        "checks" | "rubric" | "scale" | "combine" => "see `loupe help own-evaluators`".to_owned(),
+        _ => return error,
+    };
+    error.hint(hint)
+}
+
 /// Whether nobody answered, or there is nothing to sign in with. An answer that refuses is told.
 fn is_no_server(error: &CliError) -> bool {
     error.exit == Exit::Unreachable || (error.exit == Exit::Unauthenticated && error.answer.is_none())

@@ -14,7 +14,7 @@ use crate::{
     commands::{
         document,
         evals::{gate::share, view::word},
-        evaluators::metric,
+        evaluators::{hinted, metric},
         report,
     },
     ctx::Ctx,
@@ -161,7 +161,8 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
         filter: filter.is_given().then(|| filter.over(RuleFilter::default())),
         sample_rate: *sample_rate,
     };
-    let Some(rule) = ctx.write(&client, &calls::create_eval_rule(&new)).await? else {
+    let rule = ctx.write(&client, &calls::create_eval_rule(&new)).await;
+    let Some(rule) = rule.map_err(|error| hinted(error, &new.metric_name))? else {
         return Ok(());
     };
     ctx.out.note(&format!("{} Created a rule for {}", ctx.out.style.glyphs.ok, new.metric_name));
@@ -215,7 +216,9 @@ async fn changed(
     change: &EvalRuleChange,
     sentence: &str,
 ) -> Result {
-    let Some(rule) = ctx.write(client, &calls::update_eval_rule(id, change)).await? else {
+    let rule = ctx.write(client, &calls::update_eval_rule(id, change)).await;
+    let metric = change.metric_name.as_deref().unwrap_or("METRIC");
+    let Some(rule) = rule.map_err(|error| hinted(error, metric))? else {
         return Ok(());
     };
     ctx.out.note(&format!("{} {sentence}", ctx.out.style.glyphs.ok));

@@ -19,7 +19,7 @@ pub const VIEW: View = View {
         Column::new("STATE", "enabled", state),
         Column::new("METRIC", "metric_name", |row, style| cell::text(row, "metric_name", style)).elastic(),
         Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style)),
-        Column::new("TIER", "model_tier", |row, style| cell::text(row, "model_tier", style)).optional(),
+        Column::new("TIER", "model_tier", tier).optional(),
         Column::new("SAMPLE", "sample_rate", sample).right(),
         Column::new("DROP", "min_score_drop", |row, style| cell::text(row, "min_score_drop", style))
             .right()
@@ -106,6 +106,15 @@ fn state(row: &Value, _: &Style) -> Cell {
         (false, _) => Cell::toned("off", Tone::Dim),
         (true, "") => Cell::toned("on", Tone::Green),
         (true, _) => Cell::toned("paused", Tone::Yellow),
+    }
+}
+
+/// The tier of judges; code has none.
+fn tier(row: &Value, style: &Style) -> Cell {
+    if word(row, "evaluator_type") == "rule" {
+        cell::none(style)
+    } else {
+        cell::text(row, "model_tier", style)
     }
 }
 
