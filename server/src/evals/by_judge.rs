@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    by_rule::{absent, config_of, failed, lost, no_config, no_evaluator},
+    by_rule::{LOST, absent, config_of, failed, given_up, lost, no_config, no_evaluator},
     evaluator::{Config, Evaluator},
     matching::label,
     rules,
@@ -69,8 +69,8 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByJudge) -> Outcome 
 async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     let Some(row) = evaluations::start(&app.db, tenant, &[id]).await?.pop() else { return Ok(Outcome::Done) };
     let ended = match lost(&row) {
-        Some(end) => Ended::End(end),
-        None => attempt(app, &row).await?,
+        it if it >= LOST => Ended::End(given_up(it)),
+        _ => attempt(app, &row).await?,
     };
     match ended {
         Ended::End(end) => {

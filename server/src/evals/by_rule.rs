@@ -1,6 +1,6 @@
 //! Doing evaluations by code, some at once.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
 use entities::{evaluation, job};
 use evaluators::{Rule, Subject};
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     app::App,
     error::Result,
-    queue::{Job, Lane, Outcome, new_job},
+    queue::{self, Job, Lane, Outcome, new_job},
     store::{
         self,
         evaluations::{self, End, Judged},
@@ -27,6 +27,8 @@ use crate::{
 pub const AT_ONCE: usize = 64;
 /// How often a worker may get lost over an evaluation.
 pub const LOST: i32 = 3;
+/// What an evaluation says whose evaluator panicked.
+const BROKE: &str = "the evaluator broke on this trace, which is a fault of this server; please report it";
 
 /// Evaluations of type `rule` that wait.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,9 +64,11 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
     let mut by_subject: BTreeMap<(Uuid, Option<Uuid>), Vec<evaluation::Model>> = BTreeMap::new();
     let mut ends = Vec::with_capacity(rows.len());
     for row in rows {
-        match lost(&row) {
-            Some(end) => ends.push((row, end)),
-            None => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
+        match (lost(&row), ids.len()) {
+            (it, _) if it >= LOST => ends.push((row, given_up(it))),
+            // One of these may be what kills whoever works on it: from now on each is done alone.
+            (1.., 2..) => alone(app, &row).await?,
+            _ => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
         }
     }
     for ((trace, span), rows) in by_subject {
@@ -82,7 +86,10 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
         }
         let judged = tokio::task::spawn_blocking(move || {
             let judge = |(prepared, row): (Result<Prepared, String>, evaluation::Model)| {
-                let end = prepared.map_or_else(failed, |it| it.judge(&subject));
+                let judged = || prepared.map_or_else(failed, |it| it.judge(&subject));
+                // Whatever is wrong with one evaluator is not the others'.
+                let end =
+                    std::panic::catch_unwind(AssertUnwindSafe(judged)).unwrap_or_else(|_| failed(BROKE));
                 (row, end)
             };
             prepared.into_iter().map(judge).collect::<Vec<_>>()
@@ -146,10 +153,22 @@ pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<Stri
     Ok(rules::rule(app, row.tenant_id, rule).await?.map(|it| it.row.config.clone()))
 }
 
+/// Puts an evaluation into a job of its own.
+async fn alone(app: &App, row: &evaluation::Model) -> Result<()> {
+    let now = app.clock.now();
+    evaluations::put_back(&app.db, row.tenant_id, row, false).await?;
+    queue::enqueue_all(&app.db.write, vec![job(row.tenant_id, vec![row.id], now)]).await?;
+    Ok(())
+}
+
+/// How many workers got lost over an evaluation before this one took it up.
+pub fn lost(row: &evaluation::Model) -> i32 {
+    row.attempts.saturating_sub(1).saturating_sub(row.returns)
+}
+
 /// The end of an evaluation over which workers got lost too often.
-pub fn lost(row: &evaluation::Model) -> Option<End> {
-    let lost = row.attempts.saturating_sub(1).saturating_sub(row.returns);
-    (lost >= LOST).then(|| failed(format!("{lost} workers were lost over it; ask for it again")))
+pub fn given_up(lost: i32) -> End {
+    failed(format!("{lost} workers were lost over it; ask for it again"))
 }
 
 /// An end without a verdict.

@@ -14,12 +14,14 @@ use crate::{
     error::Result,
     store::{
         Db,
-        traces::{self, Filter, SpanTexts, Texts},
+        traces::{self, Filter, PackedSpans, SpanTexts, Texts},
     },
 };
 
 /// Spans of a trace that evaluators see.
 const SPANS: u64 = 2_000;
+/// Bytes of the spans' texts that they see: many traces are read at the same time.
+const SPAN_BYTES: usize = 16 * 1024 * 1024;
 /// Earlier traces of the session that evaluators see.
 const TURNS: usize = 50;
 /// Bytes of their texts together; no judge reads more.
@@ -45,21 +47,21 @@ pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bo
     let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
     let texts = traces::trace_texts(db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
     let spans = traces::spans(db, tenant, id, None, SPANS).await?;
-    let span_texts = traces::span_texts(db, tenant, &spans).await?;
+    let packed = PackedSpans::of(db, tenant, &spans).await?;
     let turns = if turns { earlier(db, tenant, &row).await? } else { Vec::new() };
     // Texts of many megabytes are parsed here.
-    let made = tokio::task::spawn_blocking(move || subject(row, texts, spans, span_texts, turns, span)).await;
-    Ok(made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was broken off"))?)
+    let made = tokio::task::spawn_blocking(move || subject(row, texts, spans, packed, turns, span)).await;
+    made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was broken off"))?
 }
 
 fn subject(
     row: trace::Model,
     texts: Texts,
     spans: Vec<span::Model>,
-    span_texts: Vec<SpanTexts>,
+    packed: PackedSpans,
     turns: Vec<Turn>,
     asked: Option<Uuid>,
-) -> Found {
+) -> Result<Found> {
     let tags = row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let mut subject = Subject {
         name: row.name,
@@ -76,12 +78,12 @@ fn subject(
         steps: Vec::new(),
         turns,
     };
-    let spans: Vec<(span::Model, SpanTexts)> = spans.into_iter().zip(span_texts).collect();
+    let spans = with_texts(spans, packed, asked)?;
     let Some(asked) = asked else {
         subject.steps = spans.into_iter().map(step).collect();
-        return Found::Subject(Box::new(subject));
+        return Ok(Found::Subject(Box::new(subject)));
     };
-    let Some(at) = spans.iter().position(|it| it.0.id == asked) else { return Found::NoSpan };
+    let Some(at) = spans.iter().position(|it| it.0.id == asked) else { return Ok(Found::NoSpan) };
     let row = &spans[at].0;
     subject.name = Some(row.name.clone());
     subject.error.clone_from(&row.error);
@@ -96,7 +98,28 @@ fn subject(
         subject.output.clone_from(&own.output);
         subject.metadata = own.metadata.clone();
     }
-    Found::Subject(Box::new(subject))
+    Ok(Found::Subject(Box::new(subject)))
+}
+
+/// The spans with their texts, up to a bound; those beyond it are there without.
+fn with_texts(
+    spans: Vec<span::Model>,
+    mut packed: PackedSpans,
+    asked: Option<Uuid>,
+) -> Result<Vec<(span::Model, SpanTexts)>> {
+    let mut bytes = 0;
+    let mut read = Vec::with_capacity(spans.len());
+    for row in spans {
+        let texts = if bytes < SPAN_BYTES || asked == Some(row.id) {
+            packed.take(&row)?
+        } else {
+            SpanTexts::default()
+        };
+        let sizes = [&texts.input, &texts.output, &texts.metadata].into_iter().flatten().map(String::len);
+        bytes += sizes.sum::<usize>();
+        read.push((row, texts));
+    }
+    Ok(read)
 }
 
 /// A span and what is below it, itself first, the others in order of start.
