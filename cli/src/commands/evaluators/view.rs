@@ -152,6 +152,9 @@ fn sample(option: Option<&Value>) -> Value {
     {
         return value;
     }
+    if let Some(choice) = first("anyOf").or_else(|| first("oneOf")) {
+        return sample(Some(&choice));
+    }
     match option.get("type").and_then(Value::as_str) {
         Some("integer") => 1_000.into(),
         Some("number") => option.get("maximum").cloned().unwrap_or_else(|| 1.into()),
@@ -175,9 +178,10 @@ mod tests {
             "name": "latency_threshold", "display_name": "Latency Threshold", "tags": ["performance"],
             "evaluator_type": "rule", "evaluator_types": ["rule"], "description": "Within the limit.",
             "version": 1, "builtin": true,
-            "config_schema": {"type": "object", "required": ["max_latency_ms"], "properties": {
+            "config_schema": {"type": "object", "required": ["max_latency_ms", "tongue"], "properties": {
                 "max_latency_ms": {"type": "integer", "minimum": 0, "description": "The limit."},
                 "labels": {"type": "array", "items": {"enum": ["a", "b"]}},
+                "tongue": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
                 "threshold": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.7},
             }},
         });
@@ -189,7 +193,8 @@ mod tests {
             "  config      labels: list of a | b",
             "  config      max_latency_ms: integer, required, from 0. The limit.",
             "  config      threshold: number, default 0.7, from 0, to 1",
-            "  try it      loupe evals run TRACE --metric latency_threshold --wait --config '{\"max_latency_ms\":1000}'",
+            "  config      tongue: string | list of string, required",
+            "  try it      loupe evals run TRACE --metric latency_threshold --wait --config '{\"max_latency_ms\":1000,\"tongue\":\"...\"}'",
         ];
         assert_eq!(sheet(&row, &style, None), lines.join("\n") + "\n");
     }
