@@ -61,6 +61,8 @@ static RUBRIC: Rubric = Rubric {
 
 /// Bytes of a text that are read: the first so many.
 const READ: usize = 64 << 10;
+/// Bytes that tell whether it is English.
+const LANGUAGE: usize = 400;
 
 fn config_schema() -> Value {
     let mut schema = options();
@@ -100,12 +102,9 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
 impl Rule for Matches {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
         let text = self.target.text(subject)?;
-        let mut end = text.len().min(READ);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let reading = read(&text[..end]);
-        match ask(&text[..end], &self.english) {
+        let read_part = head(text, READ);
+        let reading = read(read_part);
+        match ask(head(text, LANGUAGE), &self.english) {
             Answer::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
                 return Err(Unjudged::new(
                     "the rule reads English only, and most of the text is in another language: leave out \
@@ -120,7 +119,7 @@ impl Rule for Matches {
         let found = reading.sentiment();
         let apart = (self.expected as i8 - found as i8).unsigned_abs();
         let valence = (reading.valence * 100.0).round() / 100.0;
-        let cut = if end < text.len() { "; only its first 64 KiB were read" } else { "" };
+        let cut = if read_part.len() < text.len() { "; only its first 64 KiB were read" } else { "" };
         Ok(Verdict::new(
             1.0 - f64::from(apart) / 2.0,
             format!(
@@ -131,4 +130,13 @@ impl Rule for Matches {
             ),
         ))
     }
+}
+
+/// At most so many bytes of a text, from its beginning.
+fn head(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

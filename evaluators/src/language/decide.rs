@@ -3,7 +3,7 @@
 use super::{
     names::{COLUMNS, Language, all},
     prose::{Piece, Prose},
-    script::Script,
+    script::{OTHERS, Script},
     table::{Scores, weigh},
 };
 
@@ -32,7 +32,7 @@ const FAR_AHEAD: u32 = 64;
 const FEW: u32 = 24;
 /// Below this no language is told: names, or words of none of them.
 const TOLD: u32 = 40;
-/// Letters up to which quadruples are read too.
+/// Letters up to which everything is read.
 const SHORT: u32 = 120;
 
 /// Languages so alike that a sentence doesn't tell them apart: the whole text does.
@@ -52,7 +52,7 @@ pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
             let scores = Script::main(piece).shared().then(|| {
                 let mut scores = [0; COLUMNS.len()];
                 for word in prose.words(piece) {
-                    weigh(word, !long, &mut scores);
+                    weigh(word, long, &mut scores);
                 }
                 for (sum, it) in total.iter_mut().zip(scores) {
                     *sum += it;
@@ -102,10 +102,10 @@ impl Script {
     fn main(piece: &Piece) -> Self {
         let mut best = Self::Latin;
         let mut most = piece.scripts[Self::Latin as usize] * 2 / 3;
-        for script in all().iter().flat_map(|it| it.scripts) {
-            if *script != Self::Latin && piece.scripts[*script as usize] > most {
-                most = piece.scripts[*script as usize];
-                best = *script;
+        for script in OTHERS {
+            if piece.scripts[script as usize] > most {
+                most = piece.scripts[script as usize];
+                best = script;
             }
         }
         best

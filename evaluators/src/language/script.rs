@@ -32,6 +32,16 @@ pub(crate) enum Script {
     Han,
 }
 
+/// All but Latin, whose words are common in texts of all others.
+pub(super) const OTHERS: [Script; SCRIPTS - 1] = {
+    use Script::*;
+    [
+        Cyrillic, Greek, Arabic, Hebrew, Devanagari, Bengali, Gurmukhi, Gujarati, Odia, Tamil, Telugu,
+        Kannada, Malayalam, Sinhala, Thai, Lao, Tibetan, Myanmar, Georgian, Armenian, Ethiopic, Khmer,
+        Hangul, Kana, Han,
+    ]
+};
+
 /// How many there are.
 pub(super) const SCRIPTS: usize = Script::Han as usize + 1;
 

@@ -15,42 +15,51 @@ const BODY: usize = (BUCKETS + 1) * 4;
 /// What a word as a whole is marked with among keys; those of letters are marked with their number.
 const WORD: u64 = 9;
 
+/// Triples of an unknown word of a long text that are read.
+const TRIPLES: usize = 6;
+
 /// Sums of weights, by column.
 pub(super) type Scores = [u32; COLUMNS.len()];
 
-/// Adds what a word in lower case says. Quadruples are left out of long texts, where triples do.
-pub(super) fn weigh(word: &[char], quadruples: bool, scores: &mut Scores) {
-    add(WORD, word, scores);
-    for three in word.windows(3) {
+/// Adds what a word in lower case says. Of a long text the words that are known say enough, and of the
+/// others their triples.
+pub(super) fn weigh(word: &[char], long: bool, scores: &mut Scores) {
+    let known = add(WORD, word, scores);
+    if known && long {
+        return;
+    }
+    for three in word.windows(3).take(if long { TRIPLES } else { usize::MAX }) {
         add(3, three, scores);
     }
-    if quadruples {
+    if !long {
         for four in word.windows(4) {
             add(4, four, scores);
         }
     }
 }
 
-fn add(mark: u64, key: &[char], scores: &mut Scores) {
+/// Adds the weights of a key, and tells whether there are any.
+fn add(mark: u64, key: &[char], scores: &mut Scores) -> bool {
     let hash = hash(mark, key);
     let bucket = hash as usize & (BUCKETS - 1);
     let offset =
         |at: usize| TABLE.get(at * 4..at * 4 + 4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]));
-    let (Some(from), Some(to)) = (offset(bucket), offset(bucket + 1)) else { return };
+    let (Some(from), Some(to)) = (offset(bucket), offset(bucket + 1)) else { return false };
     let mut rest = TABLE.get(BODY + from as usize..BODY + to as usize).unwrap_or_default();
     let wanted = ((hash >> 40) as u16).to_le_bytes();
     while let [first, second, count, more @ ..] = rest {
-        let Some((weights, next)) = more.split_at_checked(usize::from(*count) * 2) else { return };
+        let Some((weights, next)) = more.split_at_checked(usize::from(*count) * 2) else { return false };
         if [*first, *second] == wanted {
             for pair in weights.chunks_exact(2) {
                 if let Some(score) = scores.get_mut(usize::from(pair[0])) {
                     *score += u32::from(pair[1]);
                 }
             }
-            return;
+            return true;
         }
         rest = next;
     }
+    false
 }
 
 /// FNV-1a over characters, then mixed.
@@ -79,7 +88,7 @@ mod tests {
             [("de", "nicht"), ("fr", "toujours"), ("pl", "przez"), ("ru", "который"), ("gl", "unha")]
         {
             let mut scores = [0; COLUMNS.len()];
-            weigh(&word.chars().collect::<Vec<_>>(), true, &mut scores);
+            weigh(&word.chars().collect::<Vec<_>>(), false, &mut scores);
             let best = (0..COLUMNS.len()).max_by_key(|it| scores[*it]);
             assert_eq!(best.map(|it| COLUMNS[it]), Some(code), "{word}");
         }
