@@ -13,6 +13,7 @@ pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
     let [a, b, c, d] = *octets;
     let shared = a == 100 && (64..128).contains(&b);
     let benchmark = a == 198 && (b == 18 || b == 19);
+    let protocols = [a, b, c] == [192, 0, 0];
     // Public resolvers, which everybody names.
     let resolver = matches!(
         octets,
@@ -33,6 +34,7 @@ pub(super) fn is_v4(octets: &[u8; 4], around: Around) -> bool {
         || a >= 240
         || shared
         || benchmark
+        || protocols
         || resolver
     {
         return false;

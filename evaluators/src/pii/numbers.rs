@@ -221,8 +221,11 @@ fn address(cluster: &Cluster, groups: &[Group], words: &Words) -> Option<Hit> {
 /// A telephone number that begins with `+` and the code of a country.
 fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
     let first = cluster.groups[0];
+    // `0049 30 …` shows itself; `00` before other groups may be anything.
+    let code = cluster.groups.len() > 1 && (3..=5).contains(&first.len()) && first.before == 0;
+    let around = words.around(first.start, first.end);
     let zeros = cluster.bytes[first.start..].starts_with(b"00")
-        && words.around(first.start, first.end).says(Label::Phone);
+        && (around.says(Label::Phone) || code && !around.other());
     let to = if cluster.plus {
         phone::international(cluster, 0)?
     } else if zeros {

@@ -59,7 +59,7 @@ const LABELS: &[(Label, &str)] = &[
         "phone, telephone, tel, mobile, cell, cellphone, call, sms, whatsapp, fax, hotline, dial, \
          ring, text me, text us, texted, reach me, reach her, reach him, reached, telefon, \
          telefonnummer, telefone, teléfono, telefono, téléphone, portable, handy, handynummer, mobil, \
-         mobilnummer, rufnummer, móvil, movil, celular, cellulare, appelez, appeler, llame, llámame, \
+         mobilnummer, rufnummer, móvil, movil, cel, celular, cellulare, appelez, appeler, llame, llámame, \
          llamar, ligue, chiama, ruf, anrufen, тел, телефон, звоните, 电话, 電話, 手机, 手機, 携帯, 전화, 휴대폰, \
          연락처, هاتف, جوال, फ़ोन, फोन, मोबाइल, điện thoại, puhelin, puh, tlf, telp, hp, msisdn, \
          callback, contact number, numer telefonu, telefoonnummer, mobiel, cep telefonu, signal, \

@@ -45,6 +45,8 @@ pub(in super::super) const NAMES: &[(&str, Class)] = &[
     ("passphrase", Password),
     ("passcode", Password),
     ("pwd", Password),
+    ("_pass", Password),
+    ("-pass", Password),
     ("passwort", Password),
     ("kennwort", Password),
     ("contraseña", Password),
@@ -92,13 +94,14 @@ pub(super) fn read(text: &str, start: usize, end: usize, class: Class) -> Option
         assigned(text, after).or_else(|| follows(bytes, after, class))?
     };
     let length = bytes[from..].iter().take(512).take_while(|it| !ends(**it)).count();
-    let value = text.get(from..from + length)?.trim_end_matches(['.', '!', '?', ':']);
+    let whole = text.get(from..from + length)?;
+    let value = whole.trim_end_matches(['.', '!', '?', ':']);
     let is = match class {
         Key => key(value),
         Bearer => value.len() >= 20 && key(value),
         Password => password(value),
     };
-    (is && !reserved::template(value)).then_some(Hit {
+    (is && !reserved::template(whole)).then_some(Hit {
         kind: Kind::Secret,
         what: if class == Password { "password" } else { "key or token" },
         start: from,
