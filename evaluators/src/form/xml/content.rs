@@ -9,6 +9,9 @@ use super::{
     names::{self, Scope},
 };
 
+/// Attributes of one element that are compared one by one.
+const FEW: usize = 16;
+
 /// What is known while a document is read.
 pub(super) struct Checker {
     pub(super) dtd: Dtd,
@@ -100,7 +103,8 @@ impl Checker {
         cursor.skip(1);
         let element = cursor.name()?;
         let (mut attributes, mut declared) = (Vec::new(), Vec::new());
-        let mut seen = HashSet::new();
+        // Few names are compared one by one; a table is made where there are many.
+        let mut many: Option<HashSet<&str>> = None;
         let empty = loop {
             let spaced = cursor.spaces();
             if cursor.eat(">") {
@@ -114,7 +118,11 @@ impl Checker {
                 return Err((at, "a blank is missing"));
             }
             let name = cursor.name()?;
-            if !seen.insert(name) {
+            if attributes.len() == FEW {
+                many = Some(attributes.iter().copied().collect());
+            }
+            let new = many.as_mut().map_or_else(|| !attributes.contains(&name), |it| it.insert(name));
+            if !new {
                 return Err((at, "an attribute that occurs twice"));
             }
             cursor.equals()?;
@@ -122,16 +130,21 @@ impl Checker {
             let text = cursor.quoted()?;
             self.attribute(text, &mut value).map_err(|it| (at, it))?;
             if names::declares(name) {
-                declared.push((name, value));
+                declared.push((name.to_owned(), value));
             }
             attributes.push(name);
         };
         if !self.namespaces {
             return Ok(if empty { None } else { Some((element, Vec::new())) });
         }
-        let default = self.dtd.namespaces.get(element).cloned().unwrap_or_default();
-        let default = default.iter().filter(|it| !seen.contains(it.0.as_str()));
-        declared.extend(default.map(|it| (it.0.as_str(), it.1.clone())));
+        if let Some(default) = self.dtd.namespaces.get(element) {
+            // What is declared once and holds for every element of a name takes time as entities do.
+            let steps = default.len() * (declared.len() + 1);
+            self.left =
+                self.left.checked_sub(steps).ok_or((at, "namespaces by default for too many elements"))?;
+            let default = default.iter().filter(|it| !declared.iter().any(|own| own.0 == it.0)).cloned();
+            declared.extend(default.collect::<Vec<_>>());
+        }
         let bound = self.scope.enter(declared).map_err(|it| (at, it))?;
         self.scope.check(element, &attributes).map_err(|it| (at, it))?;
         if empty {

@@ -16,10 +16,10 @@ impl Scope {
 
     /// Binds what an element declares, by attribute and value; answers the prefixes that
     /// [`Self::leave`] takes.
-    pub(super) fn enter(&mut self, declared: Vec<(&str, String)>) -> Result<Vec<String>, &'static str> {
+    pub(super) fn enter(&mut self, declared: Vec<(String, String)>) -> Result<Vec<String>, &'static str> {
         let mut bound = Vec::new();
         for (name, uri) in declared {
-            split(name)?;
+            split(&name)?;
             let prefix = name.strip_prefix("xmlns:");
             match (prefix, uri.as_str()) {
                 (Some("xmlns"), _) => return Err("the prefix xmlns is declared"),
@@ -52,6 +52,9 @@ impl Scope {
             return Err("an element with the prefix xmlns");
         }
         prefix.map_or(Ok(""), |it| self.bound(it))?;
+        if !attributes.iter().any(|it| it.contains(':')) {
+            return Ok(());
+        }
         let mut seen = HashSet::new();
         for name in attributes.iter().filter(|it| !declares(it)) {
             let (Some(prefix), local) = split(name)? else { continue };

@@ -52,6 +52,9 @@ fn entities_neither_explode_nor_turn_in_circles() {
     bad(&bomb, "expand to too much");
     bad(&bomb.replace("<a>&e11;</a>", "<a b='&e11;'/>"), "expand to too much");
     bad("<!DOCTYPE a [<!ENTITY x '&y;'><!ENTITY y '&x;'>]><a>&x;</a>", "holds itself");
+    let defaults: String = (0..2_000).map(|it| format!("<!ATTLIST b xmlns:p{it} CDATA 'u'>")).collect();
+    bad(&format!("<!DOCTYPE a [{defaults}]><a>{}</a>", "<b/>".repeat(10_000)), "too many elements");
+    good(&format!("<!DOCTYPE a [{defaults}]><a><b><p1:c/></b></a>"));
     bad("<!DOCTYPE a [<!ENTITY x '<b>'>]><a>&x;</b></a>", "not closed");
     bad("<!DOCTYPE a [<!ENTITY x '&#60;'>]><a b='&x;'/>", "a < within");
 }
