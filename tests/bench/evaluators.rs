@@ -95,6 +95,11 @@ fn rows() -> Vec<Row> {
     add("output_format_compliance", "regex", pattern, &prose(), BAR);
     add("output_format_compliance", "length", json!({"format": "length", "max_words": 500}), &prose(), BAR);
     add("pii_leakage", "", json!({}), &prose(), HARD);
+    add("language_conformance", "", json!({"language": "en"}), &prose(), BAR);
+    add("sentiment_match", "", json!({"expected": "neutral"}), &prose(), BAR);
+    add("tool_choice_correctness", "", json!({"expected_tool": "search"}), &prose(), BAR);
+    let call = json!({"name": "search", "arguments": {"query": "return policy"}});
+    add("function_call_correctness", "", json!({"expected_calls": [call]}), &prose(), BAR);
     for (note, checks) in custom_rules() {
         let rule = custom::rule::compile(checks.as_array().unwrap(), Combine::All, &Map::new()).unwrap();
         let output = if note.contains("json") { order(true) } else { prose() };

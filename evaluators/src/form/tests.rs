@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use proptest::prelude::*;
 use serde::Deserialize;
 
-use super::{csv, xml, yaml};
+use super::{csv, fence, json, table, xml, yaml};
 
 #[derive(Deserialize)]
 struct Yaml {
@@ -68,5 +69,40 @@ fn every_csv_is_told_right() {
     for case in cases {
         let outcome = csv::records(&case.text, &csv::Shape::default());
         assert_eq!(outcome.is_ok(), case.good, "{}: {:?}: {outcome:?}", case.why, case.text);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever a text is made of, each form says yes or no.
+    #[test]
+    fn no_text_is_too_much(text in r#"([<>/?!&;%'"=\[\](){}|:,\-*#a-c0-9 \n\r\t\u{0}\u{85}é]|<!|<a|&a;|\]\]>|<\?xml|<!DOCTYPE a \[|<!ENTITY a|---|\|-){0,60}"#) {
+        let _ = (json::well_formed(&text), xml::well_formed(&text, true), yaml::documents(&text));
+        let _ = (csv::records(&text, &csv::Shape::default()), table::rows(&text, &table::Shape::default()));
+        let _ = fence::blocks(&text, &["json"]);
+    }
+
+    /// What is written as the RFC says is read as what was written.
+    #[test]
+    fn written_csv_is_csv(rows in prop::collection::vec(prop::collection::vec("[ -~é\n]{0,6}", 3), 1..6)) {
+        let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+        let line = |row: &Vec<String>| row.iter().map(quoted).collect::<Vec<_>>().join(",");
+        let text = rows.iter().map(line).collect::<Vec<_>>().join("\r\n");
+        let shape = csv::Shape { header: Some(rows[0].clone()), columns: Some(3), ..csv::Shape::default() };
+        prop_assert_eq!(csv::records(&text, &shape), Ok(rows.len()));
+        // One mark too much or too few leaves something open.
+        prop_assert!(csv::records(&text[1..], &shape).is_err());
+        let longer = text + "\"";
+        prop_assert!(csv::records(&longer, &shape).is_err());
+    }
+
+    /// What has a value is well-formed, and what is out of reach is so too.
+    #[test]
+    fn json_that_has_a_value_is_well_formed(text in r#"([\[\]{},:"]|[0-9eE.+\-]{1,4}|true|null|"a"|\\u[0-9a-d]{4}| ){0,20}"#) {
+        match json::value(&text) {
+            Ok(_) | Err(json::Faulty::Reach(_)) => prop_assert!(json::well_formed(&text).is_ok()),
+            Err(json::Faulty::Form(_)) => prop_assert!(json::well_formed(&text).is_err()),
+        }
     }
 }
