@@ -1,3 +1,5 @@
+//! What the screen of evaluations makes of what it is told.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

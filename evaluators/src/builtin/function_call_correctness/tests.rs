@@ -1,3 +1,5 @@
+//! Calls held to those that are expected, and to the schemas of their tools.
+
 use super::*;
 use crate::subject::Step;
 

@@ -1,3 +1,5 @@
+//! Tools held to those that are expected, and to those that are forbidden.
+
 use super::*;
 use crate::subject::Step;
 

@@ -1,3 +1,5 @@
+//! Answers of judges that count, and answers that do not.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Parts of a trace, read out of the shapes in which they come.
+
 use serde_json::json;
 
 use super::*;
