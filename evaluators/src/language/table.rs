@@ -1,7 +1,7 @@
 //! How usual letters and words are in each language: triples and quadruples of letters inside words,
 //! and whole words, with a weight for each language that has them.
 //!
-//! `table.bin` was made once (`ORIGIN.md` beside it) and is read in place: 2^15 + 1 offsets (u32, little
+//! `table.bin` was made once (`ORIGIN.md` beside it) and is read in place: 2^16 + 1 offsets (u32, little
 //! endian) into what follows them, a bucket each; a bucket is a row of entries; an entry is two bytes
 //! of the key's hash, the number of languages, and for each its column and its weight in eighths of
 //! a nat above what an unseen key would have.
@@ -9,14 +9,14 @@
 use super::names::COLUMNS;
 
 static TABLE: &[u8] = include_bytes!("table.bin");
-const BUCKETS: usize = 1 << 15;
+const BUCKETS: usize = 1 << 16;
 const BODY: usize = (BUCKETS + 1) * 4;
 
 /// What a word as a whole is marked with among keys; those of letters are marked with their number.
 const WORD: u64 = 9;
 
-/// Triples of an unknown word of a long text that are read.
-const TRIPLES: usize = 6;
+/// Triples of an unknown word of a long text that are read, every second one.
+const TRIPLES: usize = 4;
 
 /// Sums of weights, by column.
 pub(super) type Scores = [u32; COLUMNS.len()];
@@ -28,7 +28,9 @@ pub(super) fn weigh(word: &[char], long: bool, scores: &mut Scores) {
     if known && long {
         return;
     }
-    for three in word.windows(3).take(if long { TRIPLES } else { usize::MAX }) {
+    for three in
+        word.windows(3).step_by(if long { 2 } else { 1 }).take(if long { TRIPLES } else { usize::MAX })
+    {
         add(3, three, scores);
     }
     if !long {

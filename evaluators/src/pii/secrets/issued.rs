@@ -170,7 +170,11 @@ fn block(text: &str, start: usize) -> Option<usize> {
         until -= 1;
     }
     let block = &text[start..until];
-    let head = block.find("KEY").filter(|it| *it < 48)?;
+    let mut title = block.len().min(64);
+    while !block.is_char_boundary(title) {
+        title -= 1;
+    }
+    let head = block[..title].find("KEY")?;
     if !block[..head].contains("PRIVATE ") {
         return None;
     }
