@@ -32,6 +32,8 @@ pub struct Model {
     pub sample_rate: f64,
     /// What the judge's provider said that trying again can't mend; null when it runs.
     pub paused_reason: Option<String>,
+    /// When the provider said so, microseconds; the rule rests for a while from then on.
+    pub paused_at: Option<i64>,
     /// Microseconds.
     pub created_at: i64,
     /// Microseconds.

@@ -114,6 +114,7 @@ fn rules() -> TableCreateStatement {
         .col(text(Column::Filter))
         .col(double(Column::SampleRate))
         .col(text_null(Column::PausedReason))
+        .col(big_integer_null(Column::PausedAt))
         .col(big_integer(Column::CreatedAt))
         .col(big_integer(Column::UpdatedAt))
         .primary_key(Index::create().col(Column::TenantId).col(Column::Id))

@@ -80,6 +80,7 @@ pub(super) async fn set_up(app: &App, cast: &Cast) -> anyhow::Result<()> {
             filter: filter.to_string(),
             sample_rate: share,
             paused_reason: None,
+            paused_at: None,
             created_at: at,
             updated_at: at,
         };

@@ -182,6 +182,13 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<bool> {
         let left = bulk.granted - bulk.queued;
         quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, left).await?;
     }
+    if bulk.filled && bulk.queued < bulk.granted && bulk.detail.is_none() {
+        let why = match &rule {
+            Some(_) => "the others the rule had judged before, or its filter or sample leaves them out",
+            None => "the others were removed meanwhile",
+        };
+        bulk.detail = Some(why.to_owned());
+    }
     let filled = bulk.filled;
     bulk_runs::replace(&txn, bulk).await?;
     txn.commit().await?;

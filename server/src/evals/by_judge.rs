@@ -233,7 +233,8 @@ fn judged(model: &str, spent: Spent) -> Judged {
 /// Pauses a rule whose judge can't work.
 async fn pause(app: &App, tenant: Uuid, rule: Uuid, why: &str) -> Result<()> {
     let txn = app.db.begin().await?;
-    if store::eval_rules::pause(&txn, tenant, rule, why).await? {
+    let now = app.clock.now();
+    if store::eval_rules::pause(&txn, tenant, rule, why, (now - rules::PAUSE, now)).await? {
         tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
         app.commit(txn).await?;
     }

@@ -12,6 +12,11 @@ use crate::{app::App, error::Result, store};
 /// Rules that run on the plan Starter: the oldest.
 pub const STARTER_RULES: usize = 3;
 
+/// How long a rule rests whose judge can't work, unless the rule or a credential changes before:
+/// an account may be topped up, or a key mended by the operator, without our hearing of it.
+/// Microseconds.
+pub const PAUSE: i64 = 900_000_000;
+
 /// A rule, read.
 #[derive(Debug)]
 pub struct Rule {
@@ -118,7 +123,8 @@ pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>
 /// # Errors
 /// When the database fails.
 pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<String>> {
-    if let Some(why) = &rule.row.paused_reason {
+    let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
+    if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
         return Ok(Some(why.clone()));
     }
     if plan == Plan::Starter && rule.older >= STARTER_RULES {

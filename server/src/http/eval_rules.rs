@@ -94,6 +94,7 @@ pub async fn create(
         filter: text(&body.filter.unwrap_or_default())?,
         sample_rate: body.sample_rate.unwrap_or(1.0),
         paused_reason: None,
+        paused_at: None,
         created_at: now,
         updated_at: now,
     };
@@ -301,6 +302,7 @@ fn changed(was: &eval_rule::Model, change: &EvalRuleChange, now: i64) -> Result<
         filter: change.filter.as_ref().map(text).transpose()?.unwrap_or(was.filter),
         sample_rate: change.sample_rate.unwrap_or(was.sample_rate),
         paused_reason: None,
+        paused_at: None,
         updated_at: now,
         ..was
     })

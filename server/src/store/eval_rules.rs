@@ -5,8 +5,8 @@ use entities::{
     rule_decision,
 };
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
+    IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     sea_query::{Expr, OnConflict},
 };
 use uuid::Uuid;
@@ -98,16 +98,23 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
 
-/// Pauses a rule. False when it is gone or says so already.
+/// Pauses a rule from `now` on. False when it is gone, or was paused after `since`.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn pause(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid, why: &str) -> Result<bool, DbErr> {
+pub async fn pause(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    id: Uuid,
+    why: &str,
+    (since, now): (i64, i64),
+) -> Result<bool, DbErr> {
     let done = Entity::update_many()
         .col_expr(Column::PausedReason, Expr::value(why))
+        .col_expr(Column::PausedAt, Expr::value(now))
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::Id.eq(id))
-        .filter(Column::PausedReason.is_null())
+        .filter(Condition::any().add(Column::PausedAt.is_null()).add(Column::PausedAt.lt(since)))
         .exec(txn)
         .await?;
     Ok(done.rows_affected > 0)
@@ -120,6 +127,7 @@ pub async fn pause(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid, why: &str)
 pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::PausedReason, Expr::value(Option::<String>::None))
+        .col_expr(Column::PausedAt, Expr::value(Option::<i64>::None))
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::PausedReason.is_not_null())
         .exec(txn)

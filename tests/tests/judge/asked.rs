@@ -142,6 +142,14 @@ on_both! {
         scene.app.drain().await;
         let decided = decision(&scene, &rule, &second).await;
         assert_eq!((&decided["decision"], &decided["detail"]), (&json!("paused"), &json!(why)));
+        // It tries again by itself after a while, and rests again.
+        scene.own.turn([Mood::Status(401, None, "invalid key", "invalid_api_key")]);
+        scene.app.advance(1_000);
+        assert_eq!(shown(&scene, &rule).await["paused_reason"], Value::Null);
+        let again = trace(&scene).await;
+        scene.app.drain().await;
+        assert_eq!(decision(&scene, &rule, &again).await["decision"], "queued");
+        assert_eq!(shown(&scene, &rule).await["paused_reason"], json!(why));
         scene.own.turn([Mood::Well]);
         scene.app.advance(120);
         scene.store_credential("openai", json!({"api_key": "sk-another-canary"})).await.ok();
