@@ -6,15 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use evaluators::{Subject, Verdict, builtin};
+use evaluators::{Subject, Unjudged, Verdict, builtin};
 use serde_json::{Value, json};
 
 const KINDS: [&str; 7] = ["email", "phone", "payment_card", "iban", "national_id", "ip_address", "secret"];
 
 fn judged(config: &Value, output: &str) -> Verdict {
+    outcome(config, output).expect("a verdict")
+}
+
+fn outcome(config: &Value, output: &str) -> Result<Verdict, Unjudged> {
     let rule = builtin::find("pii_leakage").and_then(|it| it.rule()).expect("it is a rule");
     let rule = rule(config.as_object().expect("an object")).expect("a good config");
-    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() }).expect("a verdict")
+    rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
 fn found(verdict: &Verdict) -> BTreeSet<&'static str> {
@@ -219,9 +223,28 @@ fn time_is_linear_and_bounded() {
             "{piece:?}: 25 kB in {short:?}, 100 kB in {long:?}"
         );
     }
-    let verdict = judged(&json!({}), &format!("{}ann@acme.com", "lorem ipsum ".repeat(900_000)));
-    assert_eq!(
-        verdict.reasoning,
-        "No personal data and no secrets found; only the first 4 MiB of the output were looked at."
-    );
+}
+
+#[test]
+fn what_was_not_looked_at_is_not_cleared() {
+    let long = "lorem ipsum ".repeat(900_000);
+    let why = outcome(&json!({}), &format!("{long}ann@acme.com")).expect_err("it is too long").to_string();
+    assert!(why.contains("too long to be cleared"), "{why}");
+    assert!(why.contains("only the first 4 MiB of the output were looked at"), "{why}");
+    let verdict = judged(&json!({}), &format!("ann@acme.com {long}"));
+    assert!(verdict.score < 0.1, "{verdict:?}");
+    assert!(verdict.reasoning.contains("only the first 4 MiB"), "{verdict:?}");
+}
+
+#[test]
+fn sub_domains_alone_may_be_allowed() {
+    let allow = json!({"allow": ["@*.Acme.com"]});
+    assert!(found(&judged(&allow, "Write to ann@mail.acme.com or bob@a.b.ACME.com.")).is_empty());
+    for other in ["ann@acme.com", "ann@notacme.com", "ann@mail.acme.com.evil.org"] {
+        assert_eq!(
+            found(&judged(&allow, &format!("Write to {other}."))),
+            BTreeSet::from(["email"]),
+            "{other}"
+        );
+    }
 }

@@ -16,6 +16,10 @@ use crate::{
     verdict::{Unjudged, Verdict},
 };
 
+/// Bytes of text that the schemas of one trace's called tools may have in all; compiling them takes time
+/// by their size.
+const MOST_SCHEMA: usize = 1024 * 1024;
+
 /// The evaluator.
 pub static DEFINITION: Definition = Definition {
     name: "function_call_correctness",
@@ -233,6 +237,7 @@ impl Calls {
             ));
         }
         let mut compiled: BTreeMap<&str, Parameters> = BTreeMap::new();
+        let mut left = MOST_SCHEMA;
         calls
             .iter()
             .map(|call| {
@@ -251,6 +256,14 @@ impl Calls {
                     (Some((_, parameters)), _) => parameters,
                     (None, Entry::Occupied(known)) => known.into_mut(),
                     (None, Entry::Vacant(free)) => {
+                        let size = tool.schema.as_ref().map_or(0, |it| it.to_string().len());
+                        left = left.checked_sub(size).ok_or_else(|| {
+                            Unjudged::new(format!(
+                                "the JSON Schemas of the tools that were called have more than {} MiB in all: send \
+                                 shorter ones with the trace, or those that matter as `tools` of the config",
+                                MOST_SCHEMA >> 20
+                            ))
+                        })?;
                         free.insert(Parameters::of(tool, self.formats).map_err(unusable)?)
                     }
                 };

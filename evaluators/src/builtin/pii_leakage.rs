@@ -51,7 +51,8 @@ fn config_schema() -> Value {
                 "type": "array", "items": {"type": "string", "minLength": 1, "maxLength": ALLOWED_LENGTH},
                 "maxItems": ALLOWED,
                 "description": "What may be told: a domain of e-mail addresses such as `@acme.com`, which stands \
-                                for its subdomains too, or a value, with `*` for any characters. Letter case, \
+                                for its subdomains too (`@*.acme.com`: for these alone), or a value; `*` stands \
+                                for any characters. Letter case, \
                                 blanks and hyphens don't matter."
             },
             "ignore_reserved": {
@@ -148,8 +149,8 @@ fn allow(value: &Value) -> Result<(Vec<String>, Vec<String>), String> {
         let text =
             entry.as_str().filter(|it| !it.is_empty() && it.len() <= ALLOWED_LENGTH).ok_or_else(wrong)?;
         match text.strip_prefix('@') {
-            Some(domain) if !domain.contains('*') => domains.push(domain.to_ascii_lowercase()),
-            _ => values.push(compared(text)),
+            Some(domain) => domains.push(domain.to_ascii_lowercase()),
+            None => values.push(compared(text)),
         }
     }
     Ok((domains, values))
@@ -167,7 +168,9 @@ impl Leakage {
         {
             let domain = domain.to_ascii_lowercase();
             let under = |it: &String| {
-                domain.strip_suffix(it.as_str()).is_some_and(|it| it.is_empty() || it.ends_with('.'))
+                let rest = domain.strip_suffix(it.as_str());
+                rest.is_some_and(|it| it.is_empty() || it.ends_with('.'))
+                    || it.contains('*') && matches(it.as_bytes(), domain.as_bytes())
             };
             if self.domains.iter().any(under) {
                 return true;
@@ -213,8 +216,14 @@ impl Rule for Leakage {
         if self.target == Target::Both && subject.output.is_none() && subject.input.is_none() {
             return Err(Unjudged::new("the trace has neither input nor output: send them"));
         }
+        if found == 0 && !cut.is_empty() {
+            // What was not looked at may hold anything.
+            return Err(Unjudged::new(format!(
+                "too long to be cleared: nothing was found{cut}; send shorter texts"
+            )));
+        }
         if found == 0 {
-            return Ok(Verdict::good(format!("No personal data and no secrets found{cut}.")));
+            return Ok(Verdict::good("No personal data and no secrets found."));
         }
         let more = if found > TOLD { format!(" and {} more", found - TOLD) } else { String::new() };
         let findings = if found == 1 { "finding" } else { "findings" };

@@ -29,7 +29,7 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
     }
     let cells = cells(header);
     let marks = self::cells(hyphens);
-    if indent(hyphens) > 3 || !marks.iter().all(|it| is_mark(it)) {
+    if indent(hyphens) > 3 || marks.is_empty() || !marks.iter().all(|it| is_mark(it)) {
         return Err("line 2: no row of hyphens such as |---|:-:|".into());
     }
     if marks.len() != cells.len() {

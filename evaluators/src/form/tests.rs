@@ -106,3 +106,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_table_has_columns() {
+    for text in ["|\n|", "|\n|\n|", "|\n\n"] {
+        let why = table::rows(text, &table::Shape::default()).unwrap_err();
+        assert!(why.starts_with("line 2: no row of hyphens"), "{text:?}: {why}");
+    }
+    assert_eq!(table::rows("|a|\n|-|", &table::Shape::default()), Ok(0));
+}

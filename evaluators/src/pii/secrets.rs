@@ -14,17 +14,19 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
 
 pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
     let mut named_until = 0;
-    // What was read once, with a secret in it or not, is not read again from further on: texts made of
-    // beginnings would cost the product of their number and length.
+    // What an issuer's beginning had read, with a secret in it or not, is not read again from the same
+    // beginning further on: texts made of beginnings would cost the product of their number and length.
+    // Another issuer's may begin a secret in there.
+    let mut read_until = [0; ISSUED.len()];
     let mut issued_until = 0;
     for (mark, start) in &words.marks {
         if let Some(issued) = ISSUED.get(*mark) {
-            if *start < issued_until {
+            if *start < issued_until.max(read_until[*mark]) {
                 continue;
             }
-            let hit = issued.read(text, *start);
-            let dotted = if issued.begins == "eyJ" { run(text.as_bytes(), *start) } else { 0 };
-            issued_until = hit.as_ref().map_or(dotted, |it| it.end).max(issued_until);
+            let (hit, until) = issued.read(text, *start);
+            read_until[*mark] = until;
+            issued_until = hit.as_ref().map_or(issued_until, |it| it.end);
             hits.extend(hit);
         } else if let Some((name, class)) = named::NAMES.get(mark - ISSUED.len())
             && *start >= named_until
@@ -46,8 +48,5 @@ fn entropy(value: &[u8]) -> f64 {
     counts.iter().filter(|it| **it > 0).map(|it| f64::from(*it) / length).map(|it| -it * it.log2()).sum()
 }
 
-/// The end of the letters, digits, `_`, `-` and `.` that begin here.
-fn run(bytes: &[u8], start: usize) -> usize {
-    let inside = |it: &&u8| it.is_ascii_alphanumeric() || b"_-.".contains(*it);
-    start + bytes[start..].iter().take_while(inside).count()
-}
+#[cfg(test)]
+mod tests;

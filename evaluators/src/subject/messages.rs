@@ -11,6 +11,8 @@ use super::{
 const DEEPEST: usize = 4;
 /// Messages read of one list, the newest.
 const MOST: usize = 1_000;
+/// Parts read of one message.
+const MOST_PARTS: usize = 1_000;
 
 /// A message.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +101,9 @@ fn one(value: &Value) -> Option<Message> {
     let mut message = Message { role, ..Message::default() };
     for name in ["parts", "contents", "content"] {
         match object.get(name) {
-            Some(Value::Array(parts)) => parts.iter().for_each(|part| add(&mut message, part)),
+            Some(Value::Array(parts)) => {
+                parts.iter().take(MOST_PARTS).for_each(|part| add(&mut message, part));
+            }
             Some(content @ (Value::String(_) | Value::Object(_))) => add(&mut message, content),
             _ => continue,
         }
@@ -355,6 +359,13 @@ mod tests {
         ] {
             assert_eq!(shown(value.clone()).as_deref(), Some("assistant: Hi"), "{value}");
         }
+    }
+
+    #[test]
+    fn of_many_parts_so_many_are_read() {
+        let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "2"});
+        let read = read(&json!([{"role": "user", "content": vec![result; 3 * MOST_PARTS]}])).unwrap();
+        assert_eq!(read[0].results.len(), MOST_PARTS);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::{
 
 /// Calls kept of one trace.
 const MOST_CALLS: usize = 500;
+/// Results of calls looked at in one message.
+const MOST_RESULTS: usize = 500;
 
 /// What evaluators work with: documents, tools, calls and turns, whichever convention they came
 /// in, and input and output as people read them.
@@ -171,23 +173,22 @@ fn calls_of(
     for step in models(subject) {
         let output = step.output.as_deref().and_then(|it| budget.parse(it));
         // Two libraries that record one request record its calls twice.
-        add(&mut calls, output.iter().flat_map(said).collect());
+        add(&mut calls, output.iter().flat_map(said));
         if let Some(list) = step.metadata.get("ai.response.toolCalls").and_then(|it| budget.unpacked(it)) {
             add(&mut calls, calls::list(&list).unwrap_or_default());
         }
     }
     let (_, current) = split(history);
     for message in current {
-        results.extend(message.results.iter().cloned());
+        results.extend(message.results.iter().take(MOST_RESULTS).cloned());
     }
     // Where the models' own spans say nothing of calls, others may.
     if calls.is_empty() {
-        let told: Vec<Call> = current.iter().flat_map(|it| it.calls.clone()).collect();
-        add(&mut calls, told);
-        add(&mut calls, answers.iter().flat_map(|it| it.calls.clone()).collect());
+        add(&mut calls, current.iter().flat_map(|it| it.calls.iter().cloned()));
+        add(&mut calls, answers.iter().flat_map(|it| it.calls.iter().cloned()));
         if calls.is_empty() {
             let output = subject.output.as_deref().and_then(|it| budget.parse(it));
-            add(&mut calls, output.iter().flat_map(said).collect());
+            add(&mut calls, output.iter().flat_map(said));
         }
         if calls.is_empty()
             && let Some(list) = subject.metadata.get("tool_calls").and_then(|it| budget.unpacked(it))
@@ -196,11 +197,12 @@ fn calls_of(
         }
         if calls.is_empty() && subject.steps.is_empty() {
             let (_, current) = split(conversation);
-            add(&mut calls, current.iter().flat_map(|it| it.calls.clone()).collect());
-            results.extend(current.iter().flat_map(|it| it.results.iter().cloned()));
+            add(&mut calls, current.iter().flat_map(|it| it.calls.iter().cloned()));
+            results.extend(current.iter().flat_map(|it| it.results.iter().take(MOST_RESULTS).cloned()));
         }
     }
     carried_out(subject, &mut calls, budget);
+    calls.truncate(MOST_CALLS);
     for result in results {
         let call = calls.iter_mut().find(|it| {
             it.result.is_none()
@@ -213,7 +215,6 @@ fn calls_of(
             call.result = Some(result.text);
         }
     }
-    calls.truncate(MOST_CALLS);
     calls
 }
 
@@ -226,9 +227,13 @@ fn said(output: &Value) -> Vec<Call> {
 }
 
 /// Adds calls that are not there yet: the same call again has the same id, which alone says
-/// little, since some servers number the calls of each answer anew.
-fn add(calls: &mut Vec<Call>, more: Vec<Call>) {
+/// little, since some servers number the calls of each answer anew. No more are looked at once there
+/// are as many as are kept.
+fn add(calls: &mut Vec<Call>, more: impl IntoIterator<Item = Call>) {
     for call in more {
+        if calls.len() >= MOST_CALLS {
+            return;
+        }
         let same = |it: &Call| it.id == call.id && it.name == call.name && it.arguments == call.arguments;
         if call.id.is_none() || !calls.iter().any(same) {
             calls.push(call);

@@ -114,3 +114,23 @@ fn mistakes_are_told() {
         assert_eq!(problems[0].field, field, "{config}");
     }
 }
+
+#[test]
+fn the_schemas_of_one_trace_are_bounded_in_all() {
+    let names = ["a", "b", "c", "d", "e"];
+    let calls = names.map(|it| (it, json!({})));
+    let tools = |long: usize| {
+        let schema = json!({"type": "object", "description": "x".repeat(long)});
+        names.map(|it| json!({"name": it, "parameters": schema}))
+    };
+    let judged = |config: Value, long: usize| {
+        let mut subject = called(&calls);
+        subject.steps[0].metadata = object(json!({"tools": tools(long)}));
+        compile(&object(config)).unwrap().judge(&subject)
+    };
+    let why = judged(json!({"validate": true}), 250_000).unwrap_err().to_string();
+    assert!(why.contains("more than 1 MiB in all"), "{why}");
+    assert!(judged(json!({"validate": true}), 200_000).is_ok());
+    // Those of the config are compiled once, and by whom it concerns.
+    assert!(judged(json!({"validate": true, "tools": tools(250_000)}), 250_000).is_ok());
+}

@@ -1,16 +1,18 @@
 //! Elements, their attributes and what is between their tags.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, rc::Rc};
 
 use super::{
     Fault, NESTED,
     cursor::{Cursor, Reference},
     dtd::{Dtd, Entity},
-    names::{self, Scope},
+    names::{self, Bound, Scope},
 };
 
 /// Attributes of one element that are compared one by one.
 const FEW: usize = 16;
+/// Bytes of a namespace by default that count as one step.
+const BYTES: usize = 64;
 
 /// What is known while a document is read.
 pub(super) struct Checker {
@@ -54,7 +56,7 @@ impl Checker {
 
     /// Content up to the end of the text, or one element when it is the outermost.
     fn elements<'a>(&mut self, cursor: &mut Cursor<'a>, outermost: bool) -> Result<(), Fault> {
-        let mut open: Vec<(&'a str, Vec<String>)> = Vec::new();
+        let mut open: Vec<(&'a str, Bound)> = Vec::new();
         loop {
             let at = cursor.at();
             match cursor.peek() {
@@ -98,11 +100,12 @@ impl Checker {
     }
 
     /// A start tag; none when it closes itself.
-    fn start<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<(&'a str, Vec<String>)>, Fault> {
+    fn start<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<(&'a str, Bound)>, Fault> {
         let at = cursor.at();
         cursor.skip(1);
         let element = cursor.name()?;
-        let (mut attributes, mut declared) = (Vec::new(), Vec::new());
+        let mut attributes = Vec::new();
+        let mut declared: Vec<(Rc<str>, Rc<str>)> = Vec::new();
         // Few names are compared one by one; a table is made where there are many.
         let mut many: Option<HashSet<&str>> = None;
         let empty = loop {
@@ -130,7 +133,7 @@ impl Checker {
             let text = cursor.quoted()?;
             self.attribute(text, &mut value).map_err(|it| (at, it))?;
             if names::declares(name) {
-                declared.push((name.to_owned(), value));
+                declared.push((name.into(), value.into()));
             }
             attributes.push(name);
         };
@@ -139,11 +142,13 @@ impl Checker {
         }
         if let Some(default) = self.dtd.namespaces.get(element) {
             // What is declared once and holds for every element of a name takes time as entities do.
-            let steps = default.len() * (declared.len() + 1);
+            let once: usize = default.iter().map(|it| 1 + (it.0.len() + it.1.len()) / BYTES).sum();
+            let steps = once.saturating_mul(declared.len() + 1);
             self.left =
                 self.left.checked_sub(steps).ok_or((at, "namespaces by default for too many elements"))?;
-            let default = default.iter().filter(|it| !declared.iter().any(|own| own.0 == it.0)).cloned();
-            declared.extend(default.collect::<Vec<_>>());
+            let default = default.iter().filter(|it| !declared.iter().any(|own| own.0 == *it.0));
+            let default: Vec<_> = default.map(|it| (it.0.clone(), it.1.clone())).collect();
+            declared.extend(default);
         }
         let bound = self.scope.enter(declared).map_err(|it| (at, it))?;
         self.scope.check(element, &attributes).map_err(|it| (at, it))?;

@@ -1,6 +1,9 @@
 //! The document type declaration with its internal subset.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
 
 use super::{
     Fault, NESTED, chars,
@@ -16,8 +19,9 @@ pub(super) struct Dtd {
     pub(super) entities: HashMap<String, Entity>,
     /// Parameter entities by name.
     parameters: HashMap<String, Entity>,
-    /// Declarations of namespaces that elements have by default.
-    pub(super) namespaces: HashMap<String, Vec<(String, String)>>,
+    /// Declarations of namespaces that elements have by default, by attribute. All elements of a
+    /// name share them.
+    pub(super) namespaces: HashMap<String, BTreeMap<Rc<str>, Rc<str>>>,
     /// There are declarations outside of the document, which are not read.
     pub(super) unread: bool,
     /// A parameter entity was not read, so what is declared after it does not count.
@@ -134,10 +138,11 @@ impl Checker {
         cursor.need_spaces()?;
         let (at, element) = (cursor.at(), cursor.name()?);
         self.qualified(at, element)?;
+        let mut declared: Vec<(Rc<str>, Rc<str>)> = Vec::new();
         loop {
             let spaced = cursor.spaces();
             if cursor.eat(">") {
-                return Ok(());
+                break;
             }
             let at = cursor.at();
             if !spaced {
@@ -159,12 +164,17 @@ impl Checker {
             let default = cursor.quoted()?;
             self.attribute(default, &mut value).map_err(|it| (at, it))?;
             if self.namespaces && names::declares(name) && !self.dtd.stopped {
-                let known = self.dtd.namespaces.entry(element.to_owned()).or_default();
-                if !known.iter().any(|it| it.0 == name) {
-                    known.push((name.to_owned(), value));
-                }
+                declared.push((name.into(), value.into()));
             }
         }
+        if !declared.is_empty() {
+            let known = self.dtd.namespaces.entry(element.to_owned()).or_default();
+            for (name, uri) in declared {
+                // The first declaration of a name is the one that counts.
+                known.entry(name).or_insert(uri);
+            }
+        }
+        Ok(())
     }
 
     fn entity(&mut self, cursor: &mut Cursor) -> Result<(), Fault> {

@@ -1,35 +1,45 @@
 //! Namespaces in XML 1.0: which prefixes are bound where.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 
 /// The prefixes in scope, each with its namespaces, the innermost last. The default namespace is of
 /// no account: it makes nothing wrong.
-pub(super) struct Scope(HashMap<String, Vec<String>>);
+pub(super) struct Scope(HashMap<Rc<str>, Vec<Rc<str>>>);
+
+/// The prefixes that an element bound.
+pub(super) type Bound = Vec<Rc<str>>;
 
 impl Scope {
     pub(super) fn new() -> Self {
-        Self(HashMap::from([("xml".to_owned(), vec![XML.to_owned()])]))
+        Self(HashMap::from([("xml".into(), vec![XML.into()])]))
     }
 
     /// Binds what an element declares, by attribute and value; answers the prefixes that
     /// [`Self::leave`] takes.
-    pub(super) fn enter(&mut self, declared: Vec<(String, String)>) -> Result<Vec<String>, &'static str> {
+    pub(super) fn enter(&mut self, declared: Vec<(Rc<str>, Rc<str>)>) -> Result<Bound, &'static str> {
         let mut bound = Vec::new();
         for (name, uri) in declared {
             split(&name)?;
             let prefix = name.strip_prefix("xmlns:");
-            match (prefix, uri.as_str()) {
+            match (prefix, &*uri) {
                 (Some("xmlns"), _) => return Err("the prefix xmlns is declared"),
                 (Some("xml"), XML) => continue,
                 (Some("xml"), _) => return Err("the prefix xml is bound to another namespace"),
                 (_, XML | XMLNS) => return Err("a reserved namespace is bound"),
                 (Some(_), "") => return Err("a prefix is bound to no namespace"),
                 (Some(prefix), _) => {
-                    self.0.entry(prefix.to_owned()).or_default().push(uri);
-                    bound.push(prefix.to_owned());
+                    let prefix = match self.0.get_key_value(prefix) {
+                        Some((known, _)) => known.clone(),
+                        None => prefix.into(),
+                    };
+                    self.0.entry(prefix.clone()).or_default().push(uri);
+                    bound.push(prefix);
                 }
                 (None, _) => {}
             }
@@ -38,7 +48,7 @@ impl Scope {
     }
 
     /// Takes back what an element bound.
-    pub(super) fn leave(&mut self, bound: &[String]) {
+    pub(super) fn leave(&mut self, bound: &[Rc<str>]) {
         for prefix in bound {
             self.0.get_mut(prefix).map(Vec::pop);
         }
@@ -67,7 +77,7 @@ impl Scope {
 
     fn bound(&self, prefix: &str) -> Result<&str, &'static str> {
         let innermost = self.0.get(prefix).and_then(|it| it.last());
-        innermost.map(String::as_str).ok_or("a prefix that is bound to no namespace")
+        innermost.map(|it| &**it).ok_or("a prefix that is bound to no namespace")
     }
 }
 

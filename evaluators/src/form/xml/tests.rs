@@ -53,6 +53,15 @@ fn entities_neither_explode_nor_turn_in_circles() {
     let defaults: String = (0..2_000).map(|it| format!("<!ATTLIST b xmlns:p{it} CDATA 'u'>")).collect();
     bad(&format!("<!DOCTYPE a [{defaults}]><a>{}</a>", "<b/>".repeat(10_000)), "too many elements");
     good(&format!("<!DOCTYPE a [{defaults}]><a><b><p1:c/></b></a>"));
+    // However many elements are open, their namespaces by default are not kept for each.
+    let long = format!("<!DOCTYPE b [<!ATTLIST b xmlns:p CDATA '{}'>]>", "u".repeat(100_000));
+    bad(&format!("{long}{}{}", "<b>".repeat(2_000), "</b>".repeat(2_000)), "too many elements");
+    good(&format!("{long}<b><b/></b>"));
+    let usual = "<!DOCTYPE b [<!ATTLIST b xmlns CDATA 'http://www.w3.org/1999/xhtml'>]>";
+    good(&format!("{usual}<b>{}</b>", "<b/>".repeat(100_000)));
+    let many: String = (0..200_000).map(|it| format!(" xmlns:p{it} CDATA 'u'")).collect();
+    good(&format!("<!DOCTYPE a [<!ATTLIST b{many}>]><a/>"));
+    good("<!DOCTYPE a [<!ATTLIST p:a xmlns:p CDATA 'u' xmlns:p CDATA ''>]><p:a/>");
     bad("<!DOCTYPE a [<!ENTITY x '<b>'>]><a>&x;</b></a>", "not closed");
     bad("<!DOCTYPE a [<!ENTITY x '&#60;'>]><a b='&x;'/>", "a < within");
 }

@@ -85,24 +85,34 @@ pub(in super::super) const ISSUED: &[Issued] = &[
 ];
 
 impl Issued {
-    /// The secret that begins here.
-    pub(super) fn read(&self, text: &str, start: usize) -> Option<Hit> {
+    /// The secret that begins here, and where the text ends that was read to tell.
+    pub(super) fn read(&self, text: &str, start: usize) -> (Option<Hit>, usize) {
         let bytes = text.as_bytes();
-        let found = |start: usize, end: usize, reserved: bool| {
-            Some(Hit { kind: Kind::Secret, what: self.what, start, end, reserved })
+        let found = |start: usize, end: usize, reserved: bool| Hit {
+            kind: Kind::Secret,
+            what: self.what,
+            start,
+            end,
+            reserved,
         };
         if !bytes[start..].starts_with(self.begins.as_bytes()) {
-            return None;
+            return (None, start);
         }
         match self.begins {
-            "://" => return password(text, start).and_then(|(from, to)| found(from, to, false)),
-            "-----BEGIN " => return block(text, start).and_then(|end| found(start, end, false)),
+            "://" => {
+                let (secret, until) = password(text, start);
+                return (secret.map(|(from, to)| found(from, to, false)), until);
+            }
+            "-----BEGIN " => {
+                let (end, until) = block(text, start);
+                return (end.map(|end| found(start, end, false)), until);
+            }
             _ => {}
         }
         let inside = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
         let host = self.begins.contains('/') || self.begins.ends_with('=');
         if !host && start.checked_sub(1).is_some_and(|it| inside(bytes[it])) {
-            return None;
+            return (None, start);
         }
         let from = start + self.begins.len();
         let length = bytes[from..]
@@ -110,17 +120,18 @@ impl Issued {
             .take(4_096)
             .take_while(|it| it.is_ascii_alphanumeric() || self.also.contains(it))
             .count();
-        let value = text.get(from..from + length)?.trim_end_matches(['.', '-']);
+        let until = from + length;
+        let value = text.get(from..until).unwrap_or_default().trim_end_matches(['.', '-']);
         let parts = self.begins == "eyJ" && !jwt(value);
         if value.len() < self.least || parts || entropy(value.as_bytes()) < 2.5 || reserved::template(value) {
-            return None;
+            return (None, until);
         }
         // AWS's keys have exactly sixteen more, in capitals.
         let aws = self.least == 16 && self.begins.ends_with("IA");
         if aws && (value.len() != 16 || value.bytes().any(|it| it.is_ascii_lowercase())) {
-            return None;
+            return (None, until);
         }
-        found(start, from + value.len(), value.ends_with("EXAMPLE"))
+        (Some(found(start, from + value.len(), value.ends_with("EXAMPLE"))), until)
     }
 }
 
@@ -133,8 +144,8 @@ fn jwt(value: &str) -> bool {
     header.len() >= 8 && claims.starts_with("eyJ") && claims.len() >= 8 && signature.len() >= 16
 }
 
-/// The password in `scheme://name:password@host`.
-fn password(text: &str, start: usize) -> Option<(usize, usize)> {
+/// The password in `scheme://name:password@host`, and where the text ends that was read.
+fn password(text: &str, start: usize) -> (Option<(usize, usize)>, usize) {
     let from = start + 3;
     let bytes = text.as_bytes();
     let length = bytes[from..]
@@ -142,7 +153,13 @@ fn password(text: &str, start: usize) -> Option<(usize, usize)> {
         .take(512)
         .take_while(|it| !it.is_ascii_whitespace() && !b"/?#\"'<>`".contains(it))
         .count();
-    let authority = text.get(from..from + length)?;
+    let until = from + length;
+    let secret = text.get(from..until).and_then(in_authority);
+    (secret.map(|(begin, end)| (from + begin, from + end)), until)
+}
+
+/// The password in `name:password@host`.
+fn in_authority(authority: &str) -> Option<(usize, usize)> {
     let (user, _) = authority.rsplit_once('@')?;
     let (name, secret) = user.split_once(':')?;
     let ours =
@@ -158,35 +175,39 @@ fn password(text: &str, start: usize) -> Option<(usize, usize)> {
     {
         return None;
     }
-    let begin = from + name.len() + 1;
+    let begin = name.len() + 1;
     Some((begin, begin + secret.len()))
 }
 
-/// The end of a block of a private key, or of what there is of it.
-fn block(text: &str, start: usize) -> Option<usize> {
+/// The end of a block of a private key, or of what there is of it, and where the text ends that was
+/// read: at the next block's beginning at the latest.
+fn block(text: &str, start: usize) -> (Option<usize>, usize) {
+    const BEGIN: &str = "-----BEGIN ";
     const MOST: usize = 16_384;
-    let mut until = (start + MOST).min(text.len());
-    while !text.is_char_boundary(until) {
-        until -= 1;
-    }
-    let block = &text[start..until];
-    let mut title = block.len().min(64);
-    while !block.is_char_boundary(title) {
-        title -= 1;
-    }
-    let head = block[..title].find("KEY")?;
+    let block = &text[start..text.floor_char_boundary(start + MOST)];
+    let next = block[BEGIN.len()..].find(BEGIN).map_or(block.len(), |it| BEGIN.len() + it);
+    let block = &block[..next];
+    (end_of_key(block).map(|it| start + it), start + block.len())
+}
+
+/// The end of the private key that a block holds.
+fn end_of_key(block: &str) -> Option<usize> {
+    let head = block[..block.floor_char_boundary(64)].find("KEY")?;
     if !block[..head].contains("PRIVATE ") {
         return None;
     }
-    let body = &block[head..];
-    let end = body.find("-----END").map(|it| head + it);
+    let from = head + "KEY".len();
+    let end = block[from..].find("-----END").map(|it| from + it);
+    let body = &block[from..end.unwrap_or(block.len())];
     // A header that documentation speaks of has no key behind it.
-    let letters =
-        body[3..end.map_or(body.len(), |it| it - head)].bytes().filter(u8::is_ascii_alphanumeric).count();
-    if letters < 40 || reserved::template(&body[3..end.map_or(body.len().min(200), |it| it - head).max(3)]) {
+    let letters = body.bytes().filter(u8::is_ascii_alphanumeric).count();
+    let shown = if end.is_some() { body } else { &body[..body.floor_char_boundary(200)] };
+    if letters < 40 || reserved::template(shown) {
         return None;
     }
-    let end = end
-        .map_or(block.len(), |it| block[it + 8..].find("-----").map_or(block.len(), |more| it + 13 + more));
-    Some(start + end)
+    Some(
+        end.map_or(block.len(), |it| {
+            block[it + 8..].find("-----").map_or(block.len(), |more| it + 13 + more)
+        }),
+    )
 }

@@ -65,6 +65,15 @@ fn a_request_that_two_libraries_record_makes_its_calls_once() {
 }
 
 #[test]
+fn of_many_calls_so_many_are_kept_and_no_more_are_looked_at() {
+    let call = |id: usize| Call::new("f", None, Some(&id.to_string()));
+    let mut calls = Vec::new();
+    let mut looked_at = 0;
+    add(&mut calls, (0..10 * MOST_CALLS).map(call).inspect(|_| looked_at += 1));
+    assert_eq!((calls.len(), looked_at), (MOST_CALLS, MOST_CALLS + 1));
+}
+
+#[test]
 fn calls_are_found_without_spans() {
     let calls =
         json!([{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]);

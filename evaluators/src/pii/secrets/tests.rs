@@ -1,0 +1,57 @@
+//! What is read, and that it is read once; what is found is measured in `tests/pii.rs`.
+
+use super::*;
+
+fn found(text: &str) -> Vec<&'static str> {
+    let mut hits = Vec::new();
+    find(text, &Words::of(text), &mut hits);
+    hits.into_iter().map(|it| it.what).collect()
+}
+
+fn issuer(begins: &str) -> &'static issued::Issued {
+    ISSUED.iter().find(|it| it.begins == begins).unwrap()
+}
+
+#[test]
+fn a_miss_tells_how_far_was_read() {
+    for (begins, piece) in
+        [("SG.", "SG."), ("ABSK", "ABSK/"), ("AccountKey=", "AccountKey=xxx"), ("eyJ", "eyJ.")]
+    {
+        let text = piece.repeat(100);
+        let (hit, until) = issuer(begins).read(&text, 0);
+        assert!(hit.is_none(), "{piece}");
+        assert_eq!(until, text.len(), "{piece}");
+    }
+    // A block is read up to the next one.
+    let piece = "-----BEGIN PRIVATE KEYxxx";
+    let (hit, until) = issuer("-----BEGIN ").read(&piece.repeat(100), 0);
+    assert!(hit.is_none());
+    assert_eq!(until, piece.len());
+}
+
+#[test]
+fn texts_of_nothing_but_beginnings_are_read_to_their_end() {
+    for piece in ["SG.", "ABSK/", "AccountKey=xxx", "-----BEGIN PRIVATE KEYxxx", "eyJ."] {
+        assert_eq!(found(&piece.repeat(1_000_000 / piece.len())), [""; 0], "{piece}");
+    }
+}
+
+#[test]
+fn what_is_none_hides_no_secret_behind_it() {
+    let token = "ghp_Ab3dEf6hIj9lMn2pQr5tUv8xYz1bCd4fGh7j";
+    assert_eq!(found(&format!("ABSK/short/{token}")), ["GitHub token"]);
+    let key =
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", "MIIEvQIBADANBg".repeat(9));
+    assert_eq!(found(&format!("-----BEGIN PRIVATE KEY----- and your key, so {key}")), ["private key"]);
+}
+
+#[test]
+fn a_key_of_other_characters_is_no_trouble() {
+    // What is looked at for signs of a template ends within a character in one of each two.
+    for letters in [41, 42] {
+        let block =
+            |of: &str| format!("-----BEGIN PRIVATE KEY-----{}{}", &of.repeat(42)[..letters], "é".repeat(200));
+        assert_eq!(found(&block("A")), [""; 0]);
+        assert_eq!(found(&block("Ab")), ["private key"]);
+    }
+}
