@@ -9,7 +9,7 @@
 mod measure;
 mod traces;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use measure::{Processor, median};
 use reqwest::Method;
@@ -36,6 +36,10 @@ struct Options {
     connections: usize,
     /// What the tenant pays for: one with limits counts what it sends.
     plan: String,
+    /// Eval rules by code that are enabled, none of which selects a trace.
+    rules: usize,
+    /// Seconds after the last answer whose work counts too: traces get ready five seconds after.
+    settle: u64,
     /// An empty PostgreSQL database; SQLite without.
     database: Option<String>,
     /// The PostgreSQL server's first process, whose time counts too.
@@ -54,6 +58,7 @@ async fn main() {
 
     let folder = tempfile::tempdir().unwrap();
     let (server, key) = start(&options, folder.path());
+    rules(&options, &key).await;
     let processor = Processor::of(server.id(), options.postgres);
     ingest(&options, &processor, "OTLP", &key, "/v1/otlp/traces", "application/x-protobuf", otlp, spans)
         .await;
@@ -67,6 +72,7 @@ async fn main() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (server, key) = start(&options, folder.path());
+    rules(&options, &key).await;
     let processor = Processor::of(server.id(), None);
     let items = requests(&traces).map(|it| json!({"traces": it.iter().map(Trace::item).collect::<Vec<_>>()}));
     let items = items.map(|it| it.to_string().into_bytes()).collect();
@@ -94,6 +100,22 @@ fn start(options: &Options, folder: &std::path::Path) -> (ServerProcess, Caller)
     assert!(setup.run(&["admin", "set-plan", "--tenant", tenant, "--plan", &options.plan]).status.success());
     let caller = Caller::new(&server.url, Some(&key));
     (server, caller)
+}
+
+/// Makes the eval rules.
+async fn rules(options: &Options, key: &Caller) {
+    let project = key.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
+    for n in 0..options.rules {
+        // Each asks for something else, so that each has to be compared.
+        let filter = match n % 3 {
+            0 => json!({"model": "none of these"}),
+            1 => json!({"tag": "none:of these"}),
+            _ => json!({"name": "none of these", "span_type": "tool"}),
+        };
+        let rule = json!({"project_id": project, "metric_name": "latency_threshold", "evaluator_type": "rule",
+            "config": {"max_latency_ms": 1}, "filter": filter});
+        key.post("/v1/eval-rules", &rule).await.ok();
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "the two ways of ingest differ in all of these")]
@@ -126,7 +148,9 @@ async fn ingest(
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    let (wall, cpu) = (started.elapsed().as_secs_f64(), processor.seconds() - before);
+    let wall = started.elapsed().as_secs_f64();
+    tokio::time::sleep(Duration::from_secs(options.settle)).await;
+    let cpu = processor.seconds() - before;
     let count = f64::from(u32::try_from(spans).unwrap());
     println!(
         "ingest {what}: {:.2} CPU seconds per 100,000 spans, {:.0} spans a second, {:.0} MiB resident",
@@ -178,6 +202,8 @@ fn options(mut given: impl Iterator<Item = String>) -> Options {
         requests: 200,
         connections: 4,
         plan: "enterprise".to_owned(),
+        rules: 0,
+        settle: 0,
         database: None,
         postgres: None,
     };
@@ -193,6 +219,8 @@ fn options(mut given: impl Iterator<Item = String>) -> Options {
             "--requests" => options.requests = number(),
             "--connections" => options.connections = number(),
             "--plan" => options.plan = value,
+            "--rules" => options.rules = number(),
+            "--settle" => options.settle = number() as u64,
             "--database" => options.database = Some(value),
             "--postgres-pid" => options.postgres = u32::try_from(number()).ok(),
             _ => panic!("unknown: {flag}; see docs/benchmarks.md"),
