@@ -161,9 +161,13 @@ impl Judge {
         let (who, endpoint) = match which(plan, &credentials, &self.settings, prefers, tier) {
             Err(nobody) => return Ok(Err(nobody)),
             Ok(Which::Platform(provider, model)) => (Who::Platform(provider), self.platform(provider, model)),
-            Ok(Which::Own(row, provider, model)) => {
-                (Who::Tenant(tenant, provider, row.updated_at), self.own(row, provider, model)?)
-            }
+            Ok(Which::Own(row, provider, model)) => match self.own(row, provider, model) {
+                Ok(endpoint) => (Who::Tenant(tenant, provider, row.updated_at), endpoint),
+                Err(error) => {
+                    tracing::error!(%tenant, %error, "a credential of a judge can't be opened");
+                    return Ok(Err(Nobody::Sealed));
+                }
+            },
         };
         let prices = self.known.price_book(tenant).await?;
         Ok(Ok(Chosen { who, endpoint, prices }))

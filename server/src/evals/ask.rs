@@ -157,7 +157,7 @@ pub async fn store(
 /// There is nobody to ask.
 pub fn no_judge(nobody: &Nobody) -> Error {
     let code = match nobody {
-        Nobody::CredentialsMissing => ErrorCode::ProviderCredentialsMissing,
+        Nobody::CredentialsMissing | Nobody::Sealed => ErrorCode::ProviderCredentialsMissing,
         Nobody::NotConfigured => ErrorCode::JudgeNotConfigured,
     };
     problem(code, nobody.to_string())

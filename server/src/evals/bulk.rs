@@ -33,6 +33,9 @@ use crate::{
 /// Traces that one transaction looks at.
 const BLOCK: usize = 500;
 
+/// Blocks that a worker makes before others have their turn.
+const TURN: usize = 4;
+
 /// Makes the evaluations of a bulk run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FillBulk {
@@ -83,9 +86,16 @@ pub async fn begin(
     let quota_month = (asked.kind == EvaluatorType::Llm).then(|| month(now));
     let txn = app.db.begin().await?;
     let granted = match quota_month {
+        // A rule wants fewer of them, how many is known when they are looked at: it takes then.
+        Some(month) if rule.is_some() => {
+            let used = quotas::used(&txn, tenant, month).await?(quota);
+            let left = quota.limit(plan).map_or(i64::MAX, |it| i64::try_from(it).unwrap_or(i64::MAX) - used);
+            if left > 0 { matched } else { 0 }
+        }
         Some(month) => quotas::reserve(&txn, tenant, month, quota, quota.limit(plan), matched).await?,
         None => matched,
     };
+    let quota_month = quota_month.filter(|_| rule.is_none());
     if granted == 0 && matched > 0 {
         return Err(exceeded(plan));
     }
@@ -116,9 +126,9 @@ pub async fn begin(
 
 /// Makes the evaluations of a run.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: FillBulk) -> Outcome {
-    loop {
+    for _ in 0..TURN {
         if app.is_stopping() {
-            return Outcome::Snooze { until: app.clock.now() };
+            break;
         }
         match fill(app, tenant, job.bulk).await {
             Ok(true) => return Outcome::Done,
@@ -129,6 +139,8 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: FillBulk) -> Outcome {
             }
         }
     }
+    // Others have their turn, the evaluations that were made among them.
+    Outcome::Snooze { until: app.clock.now() }
 }
 
 /// Makes those of the next block of traces. True when none is left.
@@ -151,6 +163,8 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<bool> {
         None => page,
     };
     let version = rules::evaluator(app, tenant, &bulk.metric_name).await?.map(|it| it.version());
+    let Some(known) = app.known.tenant(tenant).await? else { return Ok(true) };
+    let plan: Plan = known.plan.parse().map_err(anyhow::Error::from)?;
     let now = app.clock.now();
     let txn = app.db.begin().await?;
     let Some(mut bulk) = bulk_runs::lock(&txn, tenant, id).await? else { return Ok(true) };
@@ -163,12 +177,22 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<bool> {
     if let Some(version) = version.filter(|_| !rule_is_gone) {
         let ids: Vec<Uuid> = wanted.iter().map(|it| it.id).collect();
         let there: HashSet<Uuid> = traces::lock_some(&txn, tenant, &ids).await?.into_iter().collect();
-        let rows: Vec<evaluation::Model> = wanted
+        let mut rows: Vec<evaluation::Model> = wanted
             .iter()
             .filter(|it| there.contains(&it.id))
             .take(room)
             .map(|it| made(&bulk, rule.as_deref(), it, &version, now))
             .collect();
+        if bulk.rule_id.is_some() && bulk.evaluator_type == EvaluatorType::Llm.as_str() {
+            let wanted = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+            let quota = Quota::LlmEvaluations;
+            let taken = quotas::reserve(&txn, tenant, month(now), quota, quota.limit(plan), wanted).await?;
+            if taken < wanted {
+                rows.truncate(usize::try_from(taken).unwrap_or(0));
+                bulk.detail = Some(exceeded_message(plan));
+                bulk.filled = true;
+            }
+        }
         added = ask::store(&txn, rows, now).await?;
     } else {
         bulk.detail = Some("the rule or its evaluator was deleted meanwhile".to_owned());
@@ -184,7 +208,9 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<bool> {
     }
     if bulk.filled && bulk.queued < bulk.granted && bulk.detail.is_none() {
         let why = match &rule {
-            Some(_) => "the others the rule had judged before, or its filter or sample leaves them out",
+            Some(_) => {
+                "the others the rule had judged before, are not ready, or are left out by its filter or sample"
+            }
             None => "the others were removed meanwhile",
         };
         bulk.detail = Some(why.to_owned());
@@ -204,7 +230,9 @@ async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -
     let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
     let selected = |trace: &trace::Model| {
         let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
-        !judged.contains(&trace.id)
+        // Half a trace would use up the only time that the rule judges it.
+        trace.ready
+            && !judged.contains(&trace.id)
             && unselected(&rule.filter, trace, has).is_none()
             && sampled(trace.id, rule.row.sample_rate)
     };
@@ -226,7 +254,9 @@ fn made(
         model_tier: bulk.model_tier.clone(),
         rule_id: rule.map(|it| it.row.id),
         bulk_id: Some(bulk.id),
-        quota_month: bulk.quota_month,
+        quota_month: bulk
+            .quota_month
+            .or_else(|| (bulk.evaluator_type == EvaluatorType::Llm.as_str()).then(|| month(now))),
         ..row
     }
 }

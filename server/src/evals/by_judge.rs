@@ -4,7 +4,7 @@
 //! answer for now is asked again later, by the durable queue; one that can't work at all pauses the
 //! rule that wanted it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::{Plan, eval::ModelTier};
 use entities::{evaluation, job};
@@ -32,6 +32,10 @@ use crate::{
 
 /// How often a judge that can't answer for now is asked.
 const ASKED: i32 = 8;
+/// How long an evaluation waits at most for a judge that can't be asked, microseconds.
+const PATIENCE: i64 = 6 * 3_600_000_000;
+/// Pause before the end of an evaluation is stored once more.
+const AGAIN: Duration = Duration::from_millis(300);
 /// First pause before it is asked again, doubled each time, microseconds.
 const PAUSE: i64 = 2_000_000;
 /// Longest pause, also when the provider asks for more, microseconds.
@@ -68,13 +72,27 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByJudge) -> Outcome 
 
 async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     let Some(row) = evaluations::start(&app.db, tenant, &[id]).await?.pop() else { return Ok(Outcome::Done) };
-    let ended = match lost(&row) {
-        it if it >= LOST => Ended::End(given_up(it)),
-        _ => attempt(app, &row).await?,
+    let attempted = match lost(&row) {
+        it if it >= LOST => Ok(Ended::End(given_up(it))),
+        _ => attempt(app, &row).await,
+    };
+    let ended = match attempted {
+        Ok(ended) => ended,
+        // Nobody was lost over it.
+        Err(error) => {
+            evaluations::put_back(&app.db, tenant, &row, false).await?;
+            return Err(error);
+        }
     };
     match ended {
         Ended::End(end) => {
-            evaluations::end(&app.db, tenant, vec![(row, end)], app.clock.now()).await?;
+            // The judge was paid for: a database that is busy for a moment must not cost its verdict.
+            let ends = || vec![(row.clone(), end.clone())];
+            if let Err(error) = evaluations::end(&app.db, tenant, ends(), app.clock.now()).await {
+                tracing::warn!(%tenant, %error, "the end of an evaluation is stored once more");
+                app.pause(AGAIN).await;
+                evaluations::end(&app.db, tenant, ends(), app.clock.now()).await?;
+            }
             Ok(Outcome::Done)
         }
         Ended::Later { until, asked } => {
@@ -139,8 +157,11 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
             }
             Ended::End(end)
         }
-        Answer::Waiting { wait } => {
-            Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE / 2, PAUSE_MAX), asked: false }
+        Answer::Waiting { why, .. } if now.saturating_sub(row.created_at) > PATIENCE => {
+            Ended::End(failed(format!("{why}; it was waited for for {} hours", PATIENCE / 3_600_000_000)))
+        }
+        Answer::Waiting { wait, .. } => {
+            Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE, PAUSE_MAX), asked: false }
         }
         Answer::Later { wait, .. } if row.asked + 1 < ASKED => {
             let own = PAUSE << row.asked.clamp(0, 20);
@@ -161,6 +182,8 @@ pub enum Answer {
     Waiting {
         /// For how long, microseconds, if that is known.
         wait: Option<i64>,
+        /// What it waits for, in words.
+        why: String,
     },
     /// None, and asking again later may help.
     Later {
@@ -211,13 +234,15 @@ pub async fn ask(
         }
         Err(failure) => failure,
     };
-    let end = End { evaluator_version: version, verdict: Err(message), judged: judged(judge.model(), spent) };
     let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
+    if kind == Kind::Waiting {
+        return Ok(Answer::Waiting { wait, why: message });
+    }
+    let end = End { evaluator_version: version, verdict: Err(message), judged: judged(judge.model(), spent) };
     Ok(match kind {
-        Kind::Waiting => Answer::Waiting { wait },
         Kind::Later => Answer::Later { wait, end },
         Kind::Broken => Answer::Broken(end),
-        Kind::Refused | Kind::Unreadable => Answer::End(end),
+        Kind::Waiting | Kind::Refused | Kind::Unreadable => Answer::End(end),
     })
 }
 

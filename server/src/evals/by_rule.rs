@@ -61,10 +61,22 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
 
 async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
     let rows = evaluations::start(&app.db, tenant, ids).await?;
+    let done = judge(app, tenant, ids.len(), rows.clone()).await;
+    if done.is_err() {
+        // Nobody was lost over them.
+        for row in &rows {
+            evaluations::put_back(&app.db, tenant, row, false).await?;
+        }
+    }
+    done
+}
+
+/// Judges what was taken up together with others, `together` in all, and stores the ends.
+async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluation::Model>) -> Result<()> {
     let mut by_subject: BTreeMap<(Uuid, Option<Uuid>), Vec<evaluation::Model>> = BTreeMap::new();
     let mut ends = Vec::with_capacity(rows.len());
     for row in rows {
-        match (lost(&row), ids.len()) {
+        match (lost(&row), together) {
             (it, _) if it >= LOST => ends.push((row, given_up(it))),
             // One of these may be what kills whoever works on it: from now on each is done alone.
             (1.., 2..) => alone(app, &row).await?,

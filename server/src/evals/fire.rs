@@ -61,6 +61,7 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     }
     let now = app.clock.now();
     let txn = app.db.begin().await?;
+    traces::lock_in_order(&txn, tenant, ids).await?;
     let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, ids, ready_at).await?.into_iter().collect();
     let judged = store::evaluations::rules_of(&txn, tenant, &marked).await?;
     let mut firing = Firing { tenant, now, rows: Vec::new(), notes: Vec::new() };

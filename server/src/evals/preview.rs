@@ -39,7 +39,7 @@ pub async fn judge(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uu
     let answer = by_judge::ask(app, tenant, trace, None, &question).await;
     let end = answer.map(|it| match it {
         Answer::End(end) | Answer::Later { end, .. } | Answer::Broken(end) => end,
-        Answer::Waiting { .. } => failed("the judge can't be asked at the moment; try again shortly"),
+        Answer::Waiting { why, .. } => failed(format!("{why}; try again shortly")),
     });
     if end.as_ref().map_or(true, |it| it.verdict.is_err()) {
         let txn = app.db.begin().await?;

@@ -101,6 +101,10 @@ pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Eva
     if let Some(found) = app.known.setup(tenant).await?.evaluator(name) {
         return Ok(Some(found));
     }
+    // No name has it, and PostgreSQL takes no such text.
+    if name.contains('\0') {
+        return Ok(None);
+    }
     let row = store::evaluators::get(app.db.current(), tenant, name).await?;
     Ok(row.map(Own::of).transpose()?.map(|it| Evaluator::Own(Arc::new(it))))
 }

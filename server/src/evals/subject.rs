@@ -47,6 +47,11 @@ pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bo
     let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
     let texts = traces::trace_texts(db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
     let spans = traces::spans(db, tenant, id, None, SPANS).await?;
+    let mut spans = spans;
+    if let Some(asked) = span.filter(|it| spans.iter().all(|row| row.id != *it)) {
+        // Far down a long trace: it is judged by itself.
+        spans.extend(traces::some_spans(db, tenant, &[(id, asked)]).await?);
+    }
     let packed = PackedSpans::of(db, tenant, &spans).await?;
     let turns = if turns { earlier(db, tenant, &row).await? } else { Vec::new() };
     // Texts of many megabytes are parsed here.

@@ -188,6 +188,9 @@ fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
         for value in values {
             let text = match value {
                 Value::Null => continue,
+                Value::String(text) if text.contains('\0') => {
+                    return Err(Problem::field(format!("filter.{name}"), "must not contain NUL").into());
+                }
                 Value::String(text) => text,
                 Value::Bool(_) | Value::Number(_) => value.to_string(),
                 Value::Array(_) | Value::Object(_) => {

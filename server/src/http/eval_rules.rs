@@ -27,7 +27,7 @@ use crate::{
     access::Caller,
     app::App,
     clock::new_id,
-    error::{Problem, Result, not_found, problem},
+    error::{Error, Problem, Result, not_found, problem},
     evals::{
         ask::Asked,
         bulk, decide, preview,
@@ -104,9 +104,7 @@ pub async fn create(
     store::tenants::lock(&txn, tenant).await?;
     in_place(&txn, &row).await?;
     if caller.plan == Plan::Starter && table::count(&txn, tenant).await? >= STARTER_RULES as u64 {
-        let message =
-            format!("the plan starter has {STARTER_RULES} eval rules; delete one or take a higher plan");
-        return Err(problem(ErrorCode::EvalRulesQuotaExceeded, message));
+        return Err(too_many());
     }
     table::add(&txn, row.clone()).await?;
     app.commit(txn).await?;
@@ -127,17 +125,28 @@ pub async fn update(
     ApiJson(change): ApiJson<EvalRuleChange>,
 ) -> Result<Json<EvalRule>> {
     let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
+    within_plan(&caller, found(&app, tenant, id).await?.as_ref())?;
     // What is wrong is found before anything is locked; the row is read again then.
     let seen = table::get(app.db.current(), tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
     check(&app, &changed(&seen, &change, now)?).await?;
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     let was = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
+    if was != seen {
+        return Err(problem(
+            ErrorCode::Conflict,
+            "the rule was changed at the same time; look at it and try again",
+        ));
+    }
     let row = changed(&was, &change, now)?;
     if row == (eval_rule::Model { updated_at: now, ..was.clone() }) {
         return Ok(Json(shown(&app, &caller, was).await?));
     }
     in_place(&txn, &row).await?;
+    if (&row.metric_name, &row.evaluator_type) != (&was.metric_name, &was.evaluator_type) {
+        // What waits is judged as it was asked for.
+        store::evaluations::keep_config(&txn, tenant, id, &was.config).await?;
+    }
     table::replace(&txn, row.clone()).await?;
     app.commit(txn).await?;
     Ok(Json(shown(&app, &caller, row).await?))
@@ -205,6 +214,7 @@ pub async fn test(
 ) -> Result<Json<RuleTest>> {
     let tenant = caller.tenant_id;
     let rule = found(&app, tenant, path_id(&id)?).await?;
+    within_plan(&caller, &rule)?;
     let trace =
         traces::get(&app.db.primary(), tenant, body.trace_id).await?.ok_or_else(|| not_found("trace"))?;
     let paused = rules::paused(&app, tenant, caller.plan, &rule).await?;
@@ -252,6 +262,7 @@ pub async fn backfill(
         return Err(Problem::field("to", "must not be before from").into());
     }
     let rule = found(&app, caller.tenant_id, path_id(&id)?).await?;
+    within_plan(&caller, &rule)?;
     let asked = asked(&app, &rule).await?;
     asked.judged(&app, caller.tenant_id, caller.plan).await?;
     let filter = bulk::filter_of(&rule, from, to);
@@ -260,6 +271,17 @@ pub async fn backfill(
         StatusCode::ACCEPTED,
         Json(BulkStarted { matched: row.matched, queued: row.granted, bulk_id: row.id }),
     ))
+}
+
+/// Rules that a lowered plan has too many of can be looked at and deleted.
+fn within_plan(caller: &Caller, rule: &Rule) -> Result<()> {
+    if caller.plan == Plan::Starter && rule.older >= STARTER_RULES { Err(too_many()) } else { Ok(()) }
+}
+
+fn too_many() -> Error {
+    let message =
+        format!("the plan starter has {STARTER_RULES} eval rules; delete one or take a higher plan");
+    problem(ErrorCode::EvalRulesQuotaExceeded, message)
 }
 
 async fn found(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<Rule>> {
@@ -320,10 +342,13 @@ async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
     let RuleFilter { model, tag, name, error: _, span_type } =
         serde_json::from_str(&row.filter).map_err(anyhow::Error::from)?;
     for (member, text) in [("model", &model), ("tag", &tag), ("name", &name), ("span_type", &span_type)] {
-        if text.as_ref().is_some_and(|it| it.is_empty() || it.chars().count() > 2 * MAX_LABEL + 1) {
+        if text
+            .as_ref()
+            .is_some_and(|it| it.is_empty() || it.contains('\0') || it.chars().count() > 2 * MAX_LABEL + 1)
+        {
             return field(
                 &format!("filter.{member}"),
-                &format!("must have 1 to {} characters", 2 * MAX_LABEL + 1),
+                &format!("must have 1 to {} characters, none of them NUL", 2 * MAX_LABEL + 1),
             );
         }
     }

@@ -24,7 +24,7 @@ use crate::{
         evaluator::{Evaluator, Own, refused},
         rules, view,
     },
-    ingest::checked::short,
+    ingest::{checked::short, part::derived_id},
     store::{self, Transaction, evaluators as table, is_duplicate},
 };
 
@@ -37,24 +37,37 @@ const MAX_DESCRIPTION: usize = 4_000;
 /// Bytes of everything that is said of an evaluator.
 const MAX_DEFINITION: usize = 256 * 1024;
 
-/// List evaluators: the built-in ones by name, then the tenant's own by name.
+/// List evaluators: the built-in ones by name, then the tenant's own, newest first.
 #[utoipa::path(get, path = "/v1/evaluators", tag = "Evaluators", params(
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = EvaluatorList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<EvaluatorList>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
-    // A place in the list: the number of a built-in, or after them an own one by its rank.
+    // A place in the list: below zero the number of a built-in, else where an own one stands.
     let after: Option<(i64, Uuid)> =
         query.get("cursor").map(|it| app.cursors.open(tenant, "evaluators", it)).transpose()?;
-    let skip = after.map_or(0, |it| usize::try_from(it.0).unwrap_or(0));
-    let own = store::evaluators::all(app.db.current(), tenant).await?;
-    let builtins = evaluators::builtin::ALL.iter().map(|it| Ok(Evaluator::Builtin(it)));
-    let own = own.into_iter().map(|it| Ok(Evaluator::Own(Arc::new(Own::of(it)?))));
-    let mut rest = builtins.chain(own).skip(skip);
-    let page: Vec<Evaluator> = rest.by_ref().take(limit).collect::<Result<_>>()?;
-    let next = i64::try_from(skip + page.len()).unwrap_or(i64::MAX);
-    let next_cursor = rest.next().map(|_| app.cursors.seal(tenant, "evaluators", (next, Uuid::nil())));
+    let skip = after.map_or(0, |it| it.0.min(0).unsigned_abs());
+    let skip = if after.is_some_and(|it| it.0 >= 0) {
+        usize::MAX
+    } else {
+        usize::try_from(skip).unwrap_or(usize::MAX)
+    };
+    let builtins = evaluators::builtin::ALL.iter().enumerate().skip(skip);
+    let builtins =
+        builtins.map(|(n, it)| ((-i64::try_from(n).unwrap_or(0) - 1, Uuid::nil()), Evaluator::Builtin(it)));
+    let mut own = Vec::new();
+    for row in table::all(app.db.current(), tenant).await? {
+        let place = (row.created_at, derived_id(tenant, &row.name));
+        if after.is_none_or(|it| it.0 < 0 || place < it) {
+            own.push((place, Evaluator::Own(Arc::new(Own::of(row)?))));
+        }
+    }
+    own.sort_unstable_by_key(|it| std::cmp::Reverse(it.0));
+    let mut rest = builtins.chain(own);
+    let (places, page): (Vec<_>, Vec<Evaluator>) = rest.by_ref().take(limit).unzip();
+    let more = places.last().copied().filter(|_| rest.next().is_some());
+    let next_cursor = more.map(|it| app.cursors.seal(tenant, "evaluators", it));
     Ok(Json(EvaluatorList {
         evaluators: page.iter().map(view::evaluator).collect(),
         has_more: next_cursor.is_some(),

@@ -112,6 +112,7 @@ const EVAL_OF_RULE: &[ErrorCode] = &[
     NotFound,
     ProviderCredentialsMissing,
     JudgeNotConfigured,
+    EvalRulesQuotaExceeded,
     EvalQuotaExceeded,
 ];
 /// Codes of making an eval rule.
@@ -133,6 +134,8 @@ const CHANGE_RULE: &[ErrorCode] = &[
     PayloadTooLarge,
     UnsupportedMediaType,
     NotFound,
+    Conflict,
+    EvalRulesQuotaExceeded,
 ];
 /// Codes of changing an evaluator, which is found by its name.
 const CHANGE_EVALUATOR: &[ErrorCode] =

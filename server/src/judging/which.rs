@@ -28,6 +28,11 @@ pub enum Nobody {
         "no judge is configured: whoever operates this server sets LOUPE_JUDGE_OPENAI_API_KEY or LOUPE_JUDGE_ANTHROPIC_API_KEY; evaluators of type rule need none"
     )]
     NotConfigured,
+    /// There is a credential, and the server can't open it: the key that sealed it is gone.
+    #[error(
+        "the stored key of the judge can't be opened: an owner stores it anew with PUT /v1/provider-credentials"
+    )]
+    Sealed,
 }
 
 /// Who judges on a plan with these credentials.

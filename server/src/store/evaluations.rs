@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType};
 use entities::evaluation::{Column, Entity, Model};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, FromQueryResult,
-    IntoActiveModel, QueryFilter, QuerySelect, QueryTrait, Statement, Value,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
+    FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Statement, Value,
     sea_query::{Expr, OnConflict},
 };
 use uuid::Uuid;
@@ -106,6 +106,12 @@ pub async fn page(
         .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)))
         .apply_if(filter.min_score, |query, it| query.filter(Column::Score.gte(it)))
         .apply_if(filter.max_score, |query, it| query.filter(Column::Score.lte(it)));
+    // What implies an index's own condition: SQLite looks for that very text.
+    let rare = [
+        filter.status.is_some_and(|it| it != EvaluationStatus::Complete).then_some("status <> 'complete'"),
+        filter.label.as_deref().is_some_and(|it| it != "pass").then_some("label <> 'pass'"),
+    ];
+    let query = rare.into_iter().flatten().fold(query, |query, it| query.filter(Expr::cust(it)));
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
 }
 
@@ -261,6 +267,64 @@ pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: bool) -> Result
     Ok(())
 }
 
+/// Ends what waits for a verdict on a trace that is being removed, and gives back what judges would
+/// have cost.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forgo(txn: &DatabaseTransaction, tenant: Uuid, trace: Uuid) -> Result<(), DbErr> {
+    let waiting = Condition::any()
+        .add(Column::Status.eq(EvaluationStatus::Pending.as_str()))
+        .add(Column::Status.eq(EvaluationStatus::Running.as_str()));
+    let waiting = Condition::all()
+        .add(Column::TenantId.eq(tenant))
+        .add(Column::TraceId.eq(trace))
+        .add(Column::QuotaMonth.is_not_null())
+        .add(waiting);
+    let taken = Entity::find().select_only().columns([Column::Id, Column::QuotaMonth]).filter(waiting);
+    let taken: Vec<(Uuid, i32)> =
+        taken.order_by_asc(Column::Id).lock_exclusive().into_tuple().all(txn).await?;
+    let mut back: BTreeMap<i32, i64> = BTreeMap::new();
+    for (_, month) in &taken {
+        *back.entry(*month).or_default() += 1;
+    }
+    for block in taken.chunks(BLOCK) {
+        Entity::update_many()
+            .col_expr(Column::Status, Expr::value(EvaluationStatus::Failed.as_str()))
+            .col_expr(Column::QuotaMonth, Expr::value(Option::<i32>::None))
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::Id.is_in(block.iter().map(|it| it.0)))
+            .exec(txn)
+            .await?;
+    }
+    for (month, count) in back {
+        quotas::give_back(txn, tenant, month, Quota::LlmEvaluations, count).await?;
+    }
+    Ok(())
+}
+
+/// Lets the evaluations of a rule that wait keep the options that they were asked for with.
+///
+/// # Errors
+/// When the database fails.
+pub async fn keep_config(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    rule: Uuid,
+    config: &str,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Config, Expr::value(config))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::RuleId.eq(rule))
+        .filter(Column::BulkId.is_null())
+        .filter(Column::Config.is_null())
+        .filter(Column::CompletedAt.is_null())
+        .exec(txn)
+        .await?;
+    Ok(())
+}
+
 /// How many evaluations of a bulk run are how far.
 ///
 /// # Errors
@@ -284,8 +348,8 @@ pub async fn progress(
 }
 
 /// The row, as long as the attempt is the newest.
-fn held(tenant: Uuid, row: &Model) -> sea_orm::Condition {
-    sea_orm::Condition::all()
+fn held(tenant: Uuid, row: &Model) -> Condition {
+    Condition::all()
         .add(Column::TenantId.eq(tenant))
         .add(Column::Id.eq(row.id))
         .add(Column::Status.eq(EvaluationStatus::Running.as_str()))

@@ -2,8 +2,8 @@
 
 use entities::evaluator::{Column, Entity, Model};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
-    IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
@@ -30,23 +30,6 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, name: &str) -> Result
 pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
     let query = Entity::find().filter(Column::TenantId.eq(tenant)).filter(Column::DeletedAt.is_null());
     query.order_by_asc(Column::Name).all(db).await
-}
-
-/// A page, by name, after the name of `after`.
-///
-/// # Errors
-/// When the database fails.
-pub async fn page(
-    db: &impl ConnectionTrait,
-    tenant: Uuid,
-    after: Option<&str>,
-    limit: u64,
-) -> Result<Vec<Model>, DbErr> {
-    let mut there = Condition::all().add(Column::TenantId.eq(tenant)).add(Column::DeletedAt.is_null());
-    if let Some(name) = after {
-        there = there.add(Column::Name.gt(name));
-    }
-    Entity::find().filter(there).order_by_asc(Column::Name).limit(limit).all(db).await
 }
 
 /// Stores an evaluator that was never there.

@@ -238,6 +238,11 @@ async fn starter_has_three_rules() {
     let id = timed(&key, 1).await;
     app.drain().await;
     assert_eq!(decision(&key, &ids[4], &id).await["decision"], "paused");
+    let path = format!("/v1/eval-rules/{}", ids[4]);
+    let change = key.request(reqwest::Method::PATCH, &path).json(&json!({"enabled": false}));
+    key.send(change).await.is(402, "eval_rules_quota_exceeded");
+    key.post(&format!("{path}/test"), &json!({"trace_id": id})).await.is(402, "eval_rules_quota_exceeded");
+    key.post(&format!("{path}/backfill"), &json!({})).await.is(402, "eval_rules_quota_exceeded");
     assert_eq!(decision(&key, &ids[1], &id).await["decision"], "queued");
     app.set_plan(Plan::Pro).await;
     assert_eq!(key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok()["paused_reason"], Value::Null);

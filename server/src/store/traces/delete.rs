@@ -16,7 +16,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{
-    super::{Db, audit, metrics},
+    super::{Db, audit, evaluations, metrics},
     BLOCK,
 };
 use crate::{ingest::part::tag_rows, metrics::delta::Delta, queue, trace_removal};
@@ -75,6 +75,7 @@ pub async fn remove(
         if let Some(record) = record.take() {
             audit::add(&txn, record).await?;
         }
+        evaluations::forgo(&txn, tenant, *id).await?;
         left -= remove_children(&txn, tenant, *id, left).await?;
         if left == 0 {
             removal.more = true;

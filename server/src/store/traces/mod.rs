@@ -122,6 +122,27 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<O
     trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
 }
 
+/// Locks those of the traces that are there until the transaction ends, in the order in which writers
+/// lock them.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<(), DbErr> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    for block in ids.chunks(BLOCK) {
+        let query = trace::Entity::find()
+            .select_only()
+            .column(trace::Column::Id)
+            .filter(trace::Column::TenantId.eq(tenant))
+            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            .order_by_asc(trace::Column::Id)
+            .lock_exclusive();
+        query.into_tuple::<Uuid>().all(txn).await?;
+    }
+    Ok(())
+}
+
 /// Those of the traces that are there, locked against being removed until the transaction ends.
 ///
 /// # Errors
