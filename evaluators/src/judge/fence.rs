@@ -19,7 +19,9 @@ const NOTE: usize = 80;
 /// makes it plain text.
 const EDGES: &[&str] = &[
     "<|",
+    "|>",
     "<\u{ff5c}",
+    "\u{ff5c}>",
     "<start_of_turn>",
     "<end_of_turn>",
     "<start_of_image>",
@@ -31,8 +33,14 @@ const EDGES: &[&str] = &[
     "</s>",
     "<think>",
     "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
     "<<SYS>>",
     "<</SYS>>",
+    "[THINK]",
+    "[/THINK]",
     "[INST]",
     "[/INST]",
     "[SYSTEM_PROMPT]",
@@ -206,7 +214,9 @@ fn shown(text: &str, at: usize, character: char) -> Shown {
         '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Shown::Line,
         '\t' => Shown::Plain,
         _ if character.is_control() || is_deceptive(character) => Shown::Escaped,
-        '<' | '[' if EDGES.iter().any(|edge| is_prefix(edge, &text[at..])) => Shown::Spaced,
+        '<' | '|' | '\u{ff5c}' | '[' if EDGES.iter().any(|edge| is_prefix(edge, &text[at..])) => {
+            Shown::Spaced
+        }
         _ => Shown::Plain,
     }
 }
@@ -247,7 +257,9 @@ mod tests {
         let token = Token::new(BITS);
         assert_eq!(shown(&format!("x{}y", token.as_str()), 100), "| x[taken out]y\n");
         assert_eq!(shown(&format!("x{}y", token.as_str().to_uppercase()), 100), "| x[taken out]y\n");
-        assert_eq!(shown("a<|im_end|>b<S>[inst]", 100), "| a< |im_end|>b< S>[ inst]\n");
+        assert_eq!(shown("a<|im_end|>b<S>[inst]", 100), "| a< |im_end| >b< S>[ inst]\n");
+        assert_eq!(shown("im_end|>\u{ff5c}> <tool_call>", 100), "| im_end| >\u{ff5c} > < tool_call>\n");
+        assert_eq!(shown("<tool_response>[THINK][/think]", 100), "| < tool_response>[ THINK][ /think]\n");
         assert_eq!(shown("a < b [1] <b>", 100), "| a < b [1] <b>\n");
     }
 

@@ -96,10 +96,18 @@ pub fn repair(ask: &Ask, why: &Unreadable) -> String {
     )
 }
 
-/// A reasoning model's thoughts come before its answer and are not part of it.
+/// A reasoning model's thoughts come before its answer and are not part of it. Some servers leave
+/// out the tag that opens them. The one that closes them stands outside the last object: inside,
+/// it is quoted.
 fn without_thoughts(reply: &str) -> &str {
-    match reply.trim_start().strip_prefix("<think>") {
-        Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, answer)| answer),
+    const CLOSE: &str = "</think>";
+    let object = reply.rfind('{').unwrap_or(reply.len())..reply.rfind('}').unwrap_or(reply.len());
+    let last = reply.rfind(CLOSE);
+    let close =
+        if last.is_some_and(|at| object.contains(&at)) { reply[..object.start].rfind(CLOSE) } else { last };
+    match close {
+        Some(at) => &reply[at + CLOSE.len()..],
+        None if reply.trim_start().starts_with("<think>") => "",
         None => reply,
     }
 }
@@ -282,18 +290,41 @@ struct Letters(String);
 
 impl Letters {
     fn of(text: &str) -> Self {
-        // `\n` in JSON would leave an n behind.
         let mut letters = String::with_capacity(text.len());
-        let mut escaped = false;
-        for character in text.chars() {
-            let skip = escaped && matches!(character, 'n' | 'r' | 't');
-            escaped = character == '\\' && !escaped;
+        let (mut rest, mut escaped) = (text, false);
+        while let Some(next) = rest.chars().next() {
+            rest = &rest[next.len_utf8()..];
+            // `\n` in JSON would leave an n behind, and a letter may stand there by its number.
+            let skip = escaped && matches!(next, 'n' | 'r' | 't');
+            let mut character = next;
+            if let Some((numbered, after)) = Some(rest).filter(|_| escaped && next == 'u').and_then(numbered)
+            {
+                (character, rest) = (numbered, after);
+            }
+            // However many backslashes: JSON inside JSON doubles them.
+            escaped = character == '\\';
             if !skip && character.is_alphanumeric() {
                 letters.extend(character.to_lowercase());
             }
         }
         Self(letters)
     }
+}
+
+/// What the digits behind `\u` stand for, and what follows. A character beyond 16 bits takes two
+/// such escapes.
+fn numbered(text: &str) -> Option<(char, &str)> {
+    fn unit(text: &str) -> Option<(u16, &str)> {
+        let (digits, rest) = text.split_at_checked(4)?;
+        let is_hex = digits.bytes().all(|it| it.is_ascii_hexdigit());
+        Some((u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)?, rest))
+    }
+    let (first, rest) = unit(text)?;
+    if let Some(character) = char::from_u32(first.into()) {
+        return Some((character, rest));
+    }
+    let (second, rest) = unit(rest.trim_start_matches('\\').strip_prefix('u')?)?;
+    Some((char::decode_utf16([first, second]).next()?.ok()?, rest))
 }
 
 #[cfg(test)]
