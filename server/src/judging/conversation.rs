@@ -8,8 +8,8 @@ use evaluators::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Chosen, Judge, Spent};
-use crate::providers::judge::{Answer, Failure, Part, Question, Way};
+use super::{Chosen, Judge, Spent, ways::Course};
+use crate::providers::judge::{Answer, Failure, Question};
 
 /// Tokens that an answer may have: a few hundred for the verdict, the rest for a model that thinks.
 const MAX_TOKENS: u32 = 4_096;
@@ -26,9 +26,7 @@ struct Talk<'a> {
     chosen: &'a Chosen,
     ask: &'a Ask,
     turns: Vec<String>,
-    way: Way,
-    /// This way has worked before, so that an unclear refusal is not of the form.
-    is_proven: bool,
+    course: Course,
     max_tokens: u32,
     /// Whether something that broke was tried again at once.
     has_retried: bool,
@@ -40,14 +38,12 @@ struct Talk<'a> {
 impl Judge {
     /// Asks for a verdict; answers what that took as well.
     pub(super) async fn converse(&self, chosen: &Chosen, ask: &Ask) -> (Spent, Result<Verdict, Failure>) {
-        let (way, is_proven) = self.ways.of(&chosen.endpoint);
         let mut talk = Talk {
             judge: self,
             chosen,
             ask,
             turns: vec![ask.user.clone()],
-            way,
-            is_proven,
+            course: self.ways.of(&chosen.endpoint),
             max_tokens: MAX_TOKENS,
             has_retried: false,
             end: Instant::now() + self.settings.timeout() * 2,
@@ -63,7 +59,7 @@ impl Talk<'_> {
         let answer = self.answer().await?;
         let why = match read(self.ask, &answer.text) {
             Ok(verdict) => {
-                self.judge.ways.works(&self.chosen.endpoint, self.way);
+                self.judge.ways.works(&self.chosen.endpoint, self.course);
                 return Ok(verdict);
             }
             Err(why) => why,
@@ -72,17 +68,14 @@ impl Talk<'_> {
         if answer.is_cut {
             self.max_tokens = MAX_TOKENS_AGAIN;
         } else if matches!(why, Unreadable::NoObject(_)) {
-            // Whoever takes a schema and answers prose does not hold to it; perhaps to another form.
-            let provider = self.chosen.endpoint.provider;
-            self.way = self.way.without(Part::Rung, provider).unwrap_or(self.way);
-            self.is_proven = false;
+            self.course.ignored(self.chosen.endpoint.provider);
         }
         self.turns.push(shown_again(&answer.text));
         self.turns.push(repair(self.ask, &why));
         let answer = self.answer().await?;
         match read(self.ask, &answer.text) {
             Ok(verdict) => {
-                self.judge.ways.works(&self.chosen.endpoint, self.way);
+                self.judge.ways.works(&self.chosen.endpoint, self.course);
                 Ok(verdict)
             }
             Err(why) if answer.is_cut => {
@@ -101,13 +94,12 @@ impl Talk<'_> {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let provider = self.chosen.endpoint.provider;
             match failure {
                 Failure::Form { why, part } => {
-                    let is_unclear = self.is_proven && part == Part::Unknown;
-                    let next = self.way.without(part, provider).filter(|_| !is_unclear);
-                    // Nothing is left to do without: it is what is asked.
-                    self.way = next.ok_or(Failure::Refused(why))?;
+                    if !self.course.refused(part, self.chosen.endpoint.provider) {
+                        // Nothing is left to do without: it is what is asked.
+                        return Err(Failure::Refused(why));
+                    }
                 }
                 Failure::Passing { at_once: true, .. } if !self.has_retried => {
                     self.has_retried = true;
@@ -129,7 +121,8 @@ impl Talk<'_> {
             schema: &self.ask.schema,
             max_tokens: self.max_tokens,
         };
-        let asked = judge.client.ask(&chosen.endpoint, &question, self.way, timeout, judge.clock.now()).await;
+        let asked =
+            judge.client.ask(&chosen.endpoint, &question, self.course.way, timeout, judge.clock.now()).await;
         let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
         judge.telemetry.judge.requested(outcome, began.elapsed());
         if let Ok(answer) = &asked {

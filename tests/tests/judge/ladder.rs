@@ -103,9 +103,10 @@ async fn a_server_that_ignores_schemas() {
     let asked = scene.own.asked();
     assert_eq!(asked.iter().map(provider::Asked::rung).collect::<Vec<_>>(), ["schema", "tool"]);
     assert_eq!(asked[1].said()[1..3], ["What is judged.", "I would say it is rather good."]);
+    // One such answer is no rule.
     scene.own.turn([Mood::Well]);
     assert!(scene.ask().await.is_ok());
-    assert_eq!(scene.own.rungs(), ["tool"]);
+    assert_eq!(scene.own.rungs(), ["schema"]);
     scene.stop().await;
 }
 

@@ -61,16 +61,18 @@ pub enum Spoilt {
 }
 
 /// Words for an account that has nothing left.
-const UNPAID: [&str; 8] = [
+const UNPAID: [&str; 6] = [
     "insufficient_quota",
-    "exceeded your current quota",
     "credit balance",
     "insufficient balance",
     "insufficient credit",
     "insufficient_balance",
-    "billing",
     "payment required",
 ];
+/// Words for the same, except beside 429: there they also tell small accounts where more can be bought.
+const BILLING: [&str; 2] = ["exceeded your current quota", "billing"];
+/// Words for a limit that is over soon.
+const SOON: [&str; 2] = ["try again in", "retry in"];
 /// Words for a key that is none.
 const UNKNOWN_KEY: [&str; 6] = [
     "invalid_api_key",
@@ -171,7 +173,7 @@ impl Failure {
         let words = words(&said);
         match said.status.filter(|it| (400..600).contains(it)) {
             Some(status) => Self::sorted(status, &said, why, None),
-            None if any(&words, &UNPAID) || any(&words, &UNKNOWN_KEY) => Self::denied(why),
+            None if is_unpaid(&words) || any(&words, &UNKNOWN_KEY) => Self::denied(why),
             None if any(&words, &UNWANTED) => Self::Refused(why),
             None => Self::Passing { why, after: None, at_once: true },
         }
@@ -185,7 +187,7 @@ impl Failure {
             401 | 402 => Self::denied(why),
             403 if is(&UNWANTED) => Self::Refused(why),
             403 => Self::Denied { why, only_model: is_gone },
-            429 if is(&UNPAID) => Self::denied(why),
+            429 if is(&UNPAID) && !is_rate(said, &words, after) => Self::denied(why),
             408 | 409 | 425 | 429 => Self::Passing { why, after, at_once: false },
             // Some fall over a schema that they can't hold an answer to.
             500..=599 => match part(&words) {
@@ -203,7 +205,7 @@ impl Failure {
     /// A request that is the caller's fault.
     fn of_request(status: u16, words: &str, why: String) -> Self {
         let is = |some: &[&str]| any(words, some);
-        if is(&UNPAID) {
+        if is_unpaid(words) {
             return Self::denied(why);
         }
         if is(&UNWANTED) {
@@ -244,6 +246,18 @@ fn part(words: &str) -> Option<Part> {
     }
     let of = |some: &[&str], part| any(words, some).then_some(part);
     of(&LIMIT, Part::Limit).or_else(|| of(&SYSTEM, Part::System)).or_else(|| of(&RUNG, Part::Rung))
+}
+
+/// Whether these words, beside another status than 429, are of an account that has nothing left.
+fn is_unpaid(words: &str) -> bool {
+    any(words, &UNPAID) || any(words, &BILLING)
+}
+
+/// Whether a 429 is of a rate, which passes. An empty account is told to wait as well, so that its
+/// own code goes before any pause.
+fn is_rate(said: &Said, words: &str, after: Option<Duration>) -> bool {
+    said.codes.to_lowercase().contains("rate_limit")
+        || !words.contains("insufficient_quota") && (after.is_some() || any(words, &SOON))
 }
 
 fn words(said: &Said) -> String {
@@ -307,6 +321,25 @@ mod tests {
         ] {
             assert_eq!(of(status, message, code).word(), expected, "{status} {message} {code}");
         }
+    }
+
+    #[test]
+    fn a_rate_of_a_small_account_is_no_empty_account() {
+        let of = |message: &str, code: &str| {
+            let body = json!({"error": {"message": message, "code": code}}).to_string();
+            let none = HeaderMap::new();
+            Failure::of(StatusCode::TOO_MANY_REQUESTS, &none, body.as_bytes(), "", 0).word()
+        };
+        let small = "Rate limit reached for x. Please try again in 20s. You can increase it by adding a \
+                     payment method to your account at https://platform.openai.com/account/billing";
+        assert_eq!(of(small, "rate_limit_exceeded"), "failed");
+        assert_eq!(of(small, ""), "failed");
+        let gemini = "You exceeded your current quota, please check your plan and billing details.";
+        assert_eq!(of(gemini, ""), "failed");
+        assert_eq!(of("Insufficient balance. Retry in 9s.", ""), "failed");
+        assert_eq!(of("Insufficient balance", "rate_limit_error"), "failed");
+        assert_eq!(of("Insufficient balance", ""), "denied");
+        assert_eq!(of(gemini, "insufficient_quota"), "denied");
     }
 
     #[test]
