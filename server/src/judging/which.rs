@@ -126,6 +126,7 @@ mod tests {
             Ok(Which::Platform(provider, model)) => format!("platform {provider} {model}"),
             Err(Nobody::CredentialsMissing) => "missing".to_owned(),
             Err(Nobody::NotConfigured) => "none".to_owned(),
+            Err(Nobody::Sealed) => "sealed".to_owned(),
         }
     }
 
