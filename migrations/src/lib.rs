@@ -12,6 +12,7 @@ mod m0007_metrics;
 mod m0008_vectors;
 mod m0009_unmeasured;
 mod m0010_evaluations;
+mod m0011_failed_again;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -32,6 +33,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0008_vectors::Migration),
             Box::new(m0009_unmeasured::Migration),
             Box::new(m0010_evaluations::Migration),
+            Box::new(m0011_failed_again::Migration),
         ]
     }
 }

@@ -187,6 +187,27 @@ impl Judge {
         asked
     }
 
+    /// Whether a judge could be asked now, for callers that have much to read before they can ask. It
+    /// takes nobody's turn, so asking may come to nothing yet.
+    ///
+    /// # Errors
+    /// What asking would answer.
+    pub fn would_admit(&self, chosen: &Chosen) -> std::result::Result<(), JudgeFailure> {
+        let admitted = match self.turns.taken(&chosen.who) {
+            taken if taken >= turns_of(chosen.who) => Err(no_turn(chosen)),
+            _ => {
+                let now = self.clock.now();
+                let resting =
+                    |it: &Place| self.rests.would_admit(it, now).map_err(|it| resting(chosen, &it, now));
+                places(chosen).iter().try_for_each(resting)
+            }
+        };
+        if let Err(failure) = &admitted {
+            self.telemetry.judge.asked(failure.kind.word(), None, None);
+        }
+        admitted
+    }
+
     fn platform(&self, provider: Provider, model: &str) -> Endpoint {
         Endpoint {
             provider,
@@ -207,16 +228,9 @@ impl Judge {
 
     /// Asks, if the provider is not to be left alone and there is a turn.
     async fn admitted(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
-        let model = Some(chosen.endpoint.model.clone());
-        let (provider, model) = ((chosen.who, None), (chosen.who, model));
-        let most = match chosen.who {
-            Who::Platform(_) => TURNS_PLATFORM,
-            Who::Tenant(..) => TURNS_OWN,
-        };
-        let Some(_turn) = self.turns.take(&chosen.who, most) else {
-            let message = format!("others wait for the judge {} already", chosen.model());
-            let retry_after = Some(NEXT_TURN);
-            return Err(JudgeFailure { kind: Kind::Waiting, message, retry_after, spent: Spent::default() });
+        let [model, provider] = places(chosen);
+        let Some(_turn) = self.turns.take(&chosen.who, turns_of(chosen.who)) else {
+            return Err(no_turn(chosen));
         };
         let (now, patience) = (self.clock.now(), self.settings.timeout());
         for place in [&model, &provider] {
@@ -266,6 +280,25 @@ impl Judge {
             tracing::info!(who = ?chosen.who, model = chosen.model(), "a judge works again");
         }
     }
+}
+
+/// What may be left alone, the narrower first.
+fn places(chosen: &Chosen) -> [Place; 2] {
+    [(chosen.who, Some(chosen.endpoint.model.clone())), (chosen.who, None)]
+}
+
+/// How many may wait for a provider.
+const fn turns_of(who: Who) -> usize {
+    match who {
+        Who::Platform(_) => TURNS_PLATFORM,
+        Who::Tenant(..) => TURNS_OWN,
+    }
+}
+
+/// Others have all its turns.
+fn no_turn(chosen: &Chosen) -> JudgeFailure {
+    let message = format!("others wait for the judge {} already", chosen.model());
+    JudgeFailure { kind: Kind::Waiting, message, retry_after: Some(NEXT_TURN), spent: Spent::default() }
 }
 
 /// What happened, and what to do about it.

@@ -224,15 +224,14 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<bool> {
 /// Those of the traces that a rule judges and has not judged.
 async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -> Result<Vec<trace::Model>> {
     let ids: Vec<Uuid> = page.iter().map(|it| it.id).collect();
-    let judged = evaluations::of_rule(app.db.current(), tenant, rule.row.id, &ids).await?;
-    let judged: HashSet<Uuid> = judged.into_iter().map(|it| it.trace_id).collect();
+    let judged = evaluations::judged(app.db.current(), tenant, &[rule.row.id], &ids).await?;
     let asked = if rule.filter.span_type.is_some() { ids } else { Vec::new() };
     let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
     let selected = |trace: &trace::Model| {
         let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
         // Half a trace would use up the only time that the rule judges it.
         trace.ready
-            && !judged.contains(&trace.id)
+            && !judged.contains(&(rule.row.id, trace.id))
             && unselected(&rule.filter, trace, has).is_none()
             && sampled(trace.id, rule.row.sample_rate)
     };

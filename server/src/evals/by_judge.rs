@@ -22,7 +22,7 @@ use super::{
 use crate::{
     app::App,
     error::Result,
-    judging::{Chosen, JudgeFailure, Kind, Spent},
+    judging::{Chosen, JudgeFailure, Kind, Spent, Who},
     queue::{Job, Lane, Outcome, new_job},
     store::{
         self,
@@ -80,7 +80,7 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
         Ok(ended) => ended,
         // Nobody was lost over it.
         Err(error) => {
-            evaluations::put_back(&app.db, tenant, &row, false).await?;
+            evaluations::put_back(&app.db, tenant, &row, None).await?;
             return Err(error);
         }
     };
@@ -110,8 +110,8 @@ pub enum Ended {
     Later {
         /// When, microseconds.
         until: i64,
-        /// Whether a judge was asked.
-        asked: bool,
+        /// What it used, if a judge was asked.
+        asked: Option<Judged>,
     },
 }
 
@@ -146,26 +146,30 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
     let answer = tokio::select! {
         answer = asked => answer?,
         // Another worker, or this one when it is back, asks anew.
-        () = stopping.cancelled() => return Ok(Ended::Later { until: app.clock.now(), asked: false }),
+        () = stopping.cancelled() => return Ok(Ended::Later { until: app.clock.now(), asked: None }),
     };
     let now = app.clock.now();
     Ok(match answer {
         Answer::End(end) => Ended::End(end),
         Answer::Broken(end) => {
-            if let (Some(rule), Err(why)) = (row.rule_id, &end.verdict) {
-                pause(app, tenant, rule, why).await?;
+            let why = end.verdict.as_ref().err().map_or("", String::as_str);
+            if blamed(app, row, judge.who(), why).await? || row.asked + 1 >= ASKED {
+                Ended::End(end)
+            } else {
+                // It was mended while the answer was under way.
+                Ended::Later { until: now, asked: Some(end.judged) }
             }
-            Ended::End(end)
         }
         Answer::Waiting { why, .. } if now.saturating_sub(row.created_at) > PATIENCE => {
             Ended::End(failed(format!("{why}; it was waited for for {} hours", PATIENCE / 3_600_000_000)))
         }
         Answer::Waiting { wait, .. } => {
-            Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE, PAUSE_MAX), asked: false }
+            Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE, PAUSE_MAX), asked: None }
         }
-        Answer::Later { wait, .. } if row.asked + 1 < ASKED => {
+        Answer::Later { wait, end } if row.asked + 1 < ASKED => {
             let own = PAUSE << row.asked.clamp(0, 20);
-            Ended::Later { until: now + wait.unwrap_or(0).max(own).min(PAUSE_MAX), asked: true }
+            let until = now + wait.unwrap_or(0).max(own).min(PAUSE_MAX);
+            Ended::Later { until, asked: Some(end.judged) }
         }
         Answer::Later { end, .. } => {
             let verdict = end.verdict.map_err(|why| format!("{why} (asked {ASKED} times)"));
@@ -212,6 +216,10 @@ pub async fn ask(
         Ok(instructions) => instructions,
         Err(why) => return Ok(Answer::End(failed(why))),
     };
+    // A long trace is not read for a judge that can't be asked anyway.
+    if let Err(failure) = app.judge.would_admit(judge) {
+        return Ok(unanswered(evaluator, judge, failure));
+    }
     let turns = instructions.shows_turns();
     let subject = match subject::read(&app.db, tenant, trace, span, turns).await? {
         Found::Subject(subject) => subject,
@@ -224,26 +232,29 @@ pub async fn ask(
         Err(missing) => return Ok(Answer::End(failed(missing.to_string()))),
     };
     drop(subject);
-    let version = Some(evaluator.version());
-    let JudgeFailure { kind, message, retry_after, spent } = match app.judge.ask(judge, &asked).await {
+    Ok(match app.judge.ask(judge, &asked).await {
         Ok(it) => {
             let word = it.verdict.label.unwrap_or_else(|| label(it.verdict.score, config).to_owned());
             let verdict = Ok((it.verdict.score, word, it.verdict.reasoning));
             let judged = judged(&it.model, it.spent);
-            return Ok(Answer::End(End { evaluator_version: version, verdict, judged }));
+            Answer::End(End { evaluator_version: Some(evaluator.version()), verdict, judged })
         }
-        Err(failure) => failure,
-    };
-    let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
-    if kind == Kind::Waiting {
-        return Ok(Answer::Waiting { wait, why: message });
-    }
-    let end = End { evaluator_version: version, verdict: Err(message), judged: judged(judge.model(), spent) };
-    Ok(match kind {
-        Kind::Later => Answer::Later { wait, end },
-        Kind::Broken => Answer::Broken(end),
-        Kind::Waiting | Kind::Refused | Kind::Unreadable => Answer::End(end),
+        Err(failure) => unanswered(evaluator, judge, failure),
     })
+}
+
+/// What it means that there is no verdict.
+fn unanswered(evaluator: &Evaluator, judge: &Chosen, failure: JudgeFailure) -> Answer {
+    let JudgeFailure { kind, message, retry_after, spent } = failure;
+    let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
+    let (version, judged) = (Some(evaluator.version()), judged(judge.model(), spent));
+    let end = |why| End { evaluator_version: version, verdict: Err(why), judged };
+    match kind {
+        Kind::Waiting => Answer::Waiting { wait, why: message },
+        Kind::Later => Answer::Later { wait, end: end(message) },
+        Kind::Broken => Answer::Broken(end(message)),
+        Kind::Refused | Kind::Unreadable => Answer::End(end(message)),
+    }
 }
 
 fn judged(model: &str, spent: Spent) -> Judged {
@@ -255,13 +266,28 @@ fn judged(model: &str, spent: Spent) -> Judged {
     }
 }
 
-/// Pauses a rule whose judge can't work.
-async fn pause(app: &App, tenant: Uuid, rule: Uuid, why: &str) -> Result<()> {
+/// Whether a judge is still the one that is stored. The lock makes whoever stores another one wait.
+async fn is_stored(txn: &store::Transaction, who: Who) -> Result<bool> {
+    let Who::Tenant(tenant, provider, updated_at) = who else { return Ok(true) };
+    let row = store::credentials::lock(txn, tenant, provider).await?;
+    Ok(row.is_some_and(|it| it.updated_at == updated_at))
+}
+
+/// Blames a judge that can't work: the rule that wanted it is paused. False when somebody has stored
+/// another one meanwhile, so that neither is to blame.
+async fn blamed(app: &App, row: &evaluation::Model, judge: Who, why: &str) -> Result<bool> {
+    let tenant = row.tenant_id;
     let txn = app.db.begin().await?;
+    if !is_stored(&txn, judge).await? {
+        return Ok(false);
+    }
+    let Some(rule) = row.rule_id else { return Ok(true) };
     let now = app.clock.now();
-    if store::eval_rules::pause(&txn, tenant, rule, why, (now - rules::PAUSE, now)).await? {
+    // A rule that was changed since has other wants.
+    let asked_at = row.created_at;
+    if store::eval_rules::pause(&txn, tenant, rule, why, asked_at, (now - rules::PAUSE, now)).await? {
         tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
         app.commit(txn).await?;
     }
-    Ok(())
+    Ok(true)
 }

@@ -65,7 +65,7 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
     if done.is_err() {
         // Nobody was lost over them.
         for row in &rows {
-            evaluations::put_back(&app.db, tenant, row, false).await?;
+            evaluations::put_back(&app.db, tenant, row, None).await?;
         }
     }
     done
@@ -168,7 +168,7 @@ pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<Stri
 /// Puts an evaluation into a job of its own.
 async fn alone(app: &App, row: &evaluation::Model) -> Result<()> {
     let now = app.clock.now();
-    evaluations::put_back(&app.db, row.tenant_id, row, false).await?;
+    evaluations::put_back(&app.db, row.tenant_id, row, None).await?;
     queue::enqueue_all(&app.db.write, vec![job(row.tenant_id, vec![row.id], now)]).await?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use api::{
     Timestamp,
+    eval::EvaluationStatus,
     eval_rule::{Decision, RuleDecision},
 };
 use entities::{evaluation, rule_decision, trace};
@@ -19,6 +20,9 @@ use crate::{
     store::{eval_rules, evaluations, traces},
 };
 
+/// What becomes of an evaluation that failed.
+const AGAIN: &str = "; a backfill asks for it again, and so does the rule when the trace is ready anew";
+
 /// What a rule did with these traces, in their order.
 ///
 /// # Errors
@@ -31,9 +35,7 @@ pub async fn decisions(
 ) -> Result<Vec<RuleDecision>> {
     let db = app.db.current();
     let ids: Vec<Uuid> = rows.iter().map(|it| it.id).collect();
-    let by_trace = |it: evaluation::Model| (it.trace_id, it);
-    let judged: HashMap<Uuid, evaluation::Model> =
-        evaluations::of_rule(db, tenant, rule.row.id, &ids).await?.into_iter().map(by_trace).collect();
+    let judged = evaluations::of_rule(db, tenant, rule.row.id, &ids).await?;
     let noted: HashMap<Uuid, rule_decision::Model> = eval_rules::noted(db, tenant, rule.row.id, &ids)
         .await?
         .into_iter()
@@ -66,13 +68,14 @@ fn decision(
         decided_at: None,
     };
     if let Some(it) = judged {
-        let again = trace.ready && trace.ready_at > it.created_at;
-        let (decision, detail) = if again {
+        let failed = it.status == EvaluationStatus::Failed.as_str();
+        let (decision, detail) = if !failed && trace.ready && trace.ready_at > it.created_at {
             let detail =
                 "the trace changed after it was judged and was ready again; a rule judges a trace once";
             (Decision::Duplicate, detail.to_owned())
         } else {
-            (Decision::Queued, format!("the evaluation was asked for and is {}", it.status))
+            let again = if failed { AGAIN } else { "" };
+            (Decision::Queued, format!("the evaluation was asked for and is {}{again}", it.status))
         };
         let decided_at = Some(Timestamp::from_micros(it.created_at));
         return Ok(RuleDecision { evaluation_id: Some(it.id), decided_at, ..decided(decision, detail) });
@@ -141,7 +144,7 @@ pub async fn foreseen(
         return Ok((Decision::Paused, why));
     }
     let judged = evaluations::of_rule(app.db.current(), tenant, rule.row.id, &[trace.id]).await?;
-    if let Some(it) = judged.first() {
+    if let Some(it) = judged.get(&trace.id).filter(|it| it.status != EvaluationStatus::Failed.as_str()) {
         return Ok((Decision::Duplicate, format!("the rule has judged the trace: evaluation {}", it.id)));
     }
     Ok((Decision::Queued, "the rule would judge the trace".to_owned()))

@@ -63,7 +63,9 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     let txn = app.db.begin().await?;
     traces::lock_in_order(&txn, tenant, ids).await?;
     let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, ids, ready_at).await?.into_iter().collect();
-    let judged = store::evaluations::rules_of(&txn, tenant, &marked).await?;
+    let rules: Vec<Uuid> = paused.keys().copied().collect();
+    let traces: Vec<Uuid> = marked.iter().copied().collect();
+    let judged = store::evaluations::judged(&txn, tenant, &rules, &traces).await?;
     let mut firing = Firing { tenant, now, rows: Vec::new(), notes: Vec::new() };
     for (rule, trace) in selected {
         if !marked.contains(&trace.id) || judged.contains(&(rule.row.id, trace.id)) {

@@ -1,6 +1,9 @@
 //! Judging a trace while somebody waits, without storing anything.
 
+use std::sync::Arc;
+
 use api::{EvaluatorType, Plan};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
@@ -18,11 +21,21 @@ use crate::{
 };
 
 /// What an evaluator says of a trace. By a judge it takes one of the month's evaluations, which is
-/// given back when there is no verdict.
+/// given back when there is no verdict, also when whoever asked has hung up meanwhile.
 ///
 /// # Errors
 /// `provider_credentials_missing`, `judge_not_configured`, `eval_quota_exceeded`.
-pub async fn judge(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid) -> Result<End> {
+pub async fn judge(app: &Arc<App>, tenant: Uuid, plan: Plan, asked: Asked, trace: Uuid) -> Result<End> {
+    let (tell, told) = oneshot::channel();
+    let task = {
+        let app = Arc::clone(app);
+        async move { _ = tell.send(judged(&app, tenant, plan, &asked, trace).await) }
+    };
+    app.spawn(task);
+    told.await.map_err(|_| anyhow::anyhow!("an evaluation broke off"))?
+}
+
+async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid) -> Result<End> {
     let Some(tier) = asked.tier.filter(|_| asked.kind == EvaluatorType::Llm) else {
         return by_code(app, tenant, asked, trace).await;
     };

@@ -220,7 +220,8 @@ pub async fn test(
     let paused = rules::paused(&app, tenant, caller.plan, &rule).await?;
     let (decision, detail) = decide::foreseen(&app, tenant, &rule, &trace, paused).await?;
     let asked = asked(&app, &rule).await?;
-    let end = preview::judge(&app, tenant, caller.plan, &asked, trace.id).await?;
+    let evaluator_version = asked.evaluator.version();
+    let end = preview::judge(&app, tenant, caller.plan, asked, trace.id).await?;
     let (status, score, label, reasoning, error) = match end.verdict {
         Ok((score, label, reasoning)) => {
             (EvaluationStatus::Complete, Some(score), Some(label), Some(reasoning), None)
@@ -236,7 +237,7 @@ pub async fn test(
         label,
         reasoning,
         error,
-        evaluator_version: asked.evaluator.version(),
+        evaluator_version,
         judge_model: end.judged.model,
         prompt_tokens: end.judged.prompt_tokens,
         completion_tokens: end.judged.completion_tokens,

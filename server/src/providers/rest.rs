@@ -51,6 +51,16 @@ struct Rest {
     pause: Pause,
 }
 
+impl Rest {
+    fn admits(&self, now: i64) -> Result<(), Resting> {
+        let until = self.until.max(self.probed_until);
+        if now < until {
+            return Err(Resting { until, why: self.why.clone(), pause: self.pause });
+        }
+        Ok(())
+    }
+}
+
 /// Who is left alone until when.
 #[derive(Debug)]
 pub struct Rests<K> {
@@ -74,12 +84,17 @@ impl<K: Hash + Eq> Rests<K> {
     pub fn admit(&self, who: &K, now: i64, patience: Duration) -> Result<(), Resting> {
         let mut rests = self.lock();
         let Some(rest) = rests.get_mut(who).filter(|it| it.until > 0) else { return Ok(()) };
-        let until = rest.until.max(rest.probed_until);
-        if now < until {
-            return Err(Resting { until, why: rest.why.clone(), pause: rest.pause });
-        }
+        rest.admits(now)?;
         rest.probed_until = now.saturating_add(micros(patience));
         Ok(())
+    }
+
+    /// The same for a caller that does not ask yet: it takes nobody's place.
+    ///
+    /// # Errors
+    /// When to come back, if it would not be admitted now.
+    pub fn would_admit(&self, who: &K, now: i64) -> Result<(), Resting> {
+        self.lock().get(who).filter(|it| it.until > 0).map_or(Ok(()), |it| it.admits(now))
     }
 
     /// Somebody failed at `now`: until when it is left alone, if it is, and whether that is new.
@@ -142,7 +157,9 @@ mod tests {
         assert_eq!(rests.admit(&1, 0, PATIENCE), Ok(()));
         assert_eq!(rests.failed(1, AWAY, "away", 0), Some((SECOND, true)));
         let resting = Resting { until: SECOND, why: "away".to_owned(), pause: AWAY };
+        assert_eq!(rests.would_admit(&1, SECOND - 1), Err(resting.clone()));
         assert_eq!(rests.admit(&1, SECOND - 1, PATIENCE), Err(resting));
+        assert_eq!((rests.would_admit(&1, SECOND), rests.would_admit(&2, 0)), (Ok(()), Ok(())));
         assert_eq!(rests.admit(&1, SECOND, PATIENCE), Ok(()));
         assert_eq!(until(&rests, SECOND), 21 * SECOND);
         // The one that probed fails, at the end of its patience.

@@ -40,6 +40,11 @@ impl<K: Hash + Eq + Clone> Turns<K> {
 }
 
 impl<K: Hash + Eq> Turns<K> {
+    /// How many turns are taken.
+    pub fn taken(&self, who: &K) -> usize {
+        self.lock().get(who).copied().unwrap_or_default()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<K, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,6 +73,7 @@ mod tests {
         let first = turns.take(&one, 2).unwrap();
         let _second = turns.take(&one, 2).unwrap();
         assert!(turns.take(&one, 2).is_none() && turns.take(&other, 2).is_some());
+        assert_eq!((turns.taken(&one), turns.taken(&other)), (2, 0));
         drop(first);
         assert!(turns.take(&one, 2).is_some());
         assert_eq!(turns.lock().len(), 1);

@@ -98,7 +98,8 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
 
-/// Pauses a rule from `now` on. False when it is gone, or was paused after `since`.
+/// Pauses a rule from `now` on. False when it is gone, was changed after `wanted_at`, when it wanted
+/// what can't be had, or was paused after `since`. Times in microseconds.
 ///
 /// # Errors
 /// When the database fails.
@@ -107,6 +108,7 @@ pub async fn pause(
     tenant: Uuid,
     id: Uuid,
     why: &str,
+    wanted_at: i64,
     (since, now): (i64, i64),
 ) -> Result<bool, DbErr> {
     let done = Entity::update_many()
@@ -114,6 +116,7 @@ pub async fn pause(
         .col_expr(Column::PausedAt, Expr::value(now))
         .filter(Column::TenantId.eq(tenant))
         .filter(Column::Id.eq(id))
+        .filter(Column::UpdatedAt.lte(wanted_at))
         .filter(Condition::any().add(Column::PausedAt.is_null()).add(Column::PausedAt.lt(since)))
         .exec(txn)
         .await?;

@@ -3,7 +3,7 @@
 //! The number of attempts is a fence. Who takes an evaluation up gets the next one, and only the
 //! newest can end it, so a worker that lost its lease changes nothing, and no evaluation ends twice.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType};
 use entities::evaluation::{Column, Entity, Model};
@@ -73,6 +73,21 @@ pub struct Judged {
     pub cost: Option<i64>,
 }
 
+impl Judged {
+    /// With what earlier asks for the same evaluation used.
+    fn with_earlier(mut self, row: &Model) -> Self {
+        let add = |to: &mut Option<i64>, earlier: Option<i64>| {
+            if let Some(earlier) = earlier {
+                *to = Some(to.unwrap_or(0).saturating_add(earlier));
+            }
+        };
+        add(&mut self.prompt_tokens, row.prompt_tokens);
+        add(&mut self.completion_tokens, row.completion_tokens);
+        add(&mut self.cost, row.cost);
+        self
+    }
+}
+
 /// One evaluation, whatever a replica says.
 ///
 /// # Errors
@@ -115,8 +130,8 @@ pub async fn page(
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
 }
 
-/// Stores new evaluations. Of a rule's, those that it asked for before are left out. Answers how
-/// many are new.
+/// Stores new evaluations. Of a rule's, those that it asked for before are left out, unless they
+/// failed. Answers how many are new.
 ///
 /// # Errors
 /// When the database fails.
@@ -131,7 +146,8 @@ pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, D
     Ok(added)
 }
 
-/// Which of these traces a rule has judged, as ingested.
+/// What a rule asked for on these traces, as ingested: the newest of each trace, as what failed may
+/// have been asked for again.
 ///
 /// # Errors
 /// When the database fails.
@@ -140,38 +156,47 @@ pub async fn of_rule(
     tenant: Uuid,
     rule: Uuid,
     traces: &[Uuid],
-) -> Result<Vec<Model>, DbErr> {
-    let mut found = Vec::new();
+) -> Result<HashMap<Uuid, Model>, DbErr> {
+    let mut newest: HashMap<Uuid, Model> = HashMap::new();
     for block in traces.chunks(BLOCK) {
+        // Along the index of traces: with the rule among the conditions SQLite reads all that it asked for.
         let query = Entity::find()
             .filter(Column::TenantId.eq(tenant))
-            .filter(Column::RuleId.eq(rule))
             .filter(Column::TraceId.is_in(block.iter().copied()))
             .filter(Column::SourceActionId.eq(Uuid::nil()));
-        found.extend(query.all(db).await?);
+        for row in query.all(db).await?.into_iter().filter(|it| it.rule_id == Some(rule)) {
+            let is_newer =
+                newest.get(&row.trace_id).is_none_or(|it| (it.created_at, it.id) < (row.created_at, row.id));
+            if is_newer {
+                newest.insert(row.trace_id, row);
+            }
+        }
     }
-    Ok(found)
+    Ok(newest)
 }
 
-/// Which rules have judged which of these traces, as ingested: (rule, trace).
+/// Which of these rules have judged which of these traces, as ingested, or will: (rule, trace). A failed
+/// evaluation is no judgement.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn rules_of(
+pub async fn judged(
     db: &impl ConnectionTrait,
     tenant: Uuid,
-    traces: &HashSet<Uuid>,
+    rules: &[Uuid],
+    traces: &[Uuid],
 ) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
-    let traces: Vec<Uuid> = traces.iter().copied().collect();
     let mut found = HashSet::new();
     for block in traces.chunks(BLOCK) {
         let query = Entity::find()
             .select_only()
             .columns([Column::RuleId, Column::TraceId])
             .filter(Column::TenantId.eq(tenant))
+            .filter(Column::RuleId.is_in(rules.iter().copied()))
             .filter(Column::TraceId.is_in(block.iter().copied()))
-            .filter(Column::RuleId.is_not_null())
-            .filter(Column::SourceActionId.eq(Uuid::nil()));
+            .filter(Column::SourceActionId.eq(Uuid::nil()))
+            // The index's own condition: SQLite looks for that very text.
+            .filter(Expr::cust("status <> 'failed'"));
         found.extend(query.into_tuple::<(Uuid, Uuid)>().all(db).await?);
     }
     Ok(found)
@@ -213,7 +238,7 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
     let mut ended = 0;
     let mut back: BTreeMap<i32, i64> = BTreeMap::new();
     for (row, End { evaluator_version, verdict, judged }) in ends {
-        let failed = verdict.is_err();
+        let (failed, judged) = (verdict.is_err(), judged.with_earlier(&row));
         let (score, label, reasoning, error) = match verdict {
             Ok((score, label, reasoning)) => (Some(score), Some(label), Some(reasoning), None),
             Err(why) => (None, None, None, Some(why)),
@@ -251,16 +276,23 @@ pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Re
     Ok(ended)
 }
 
-/// Puts an evaluation that this worker took up back among those that wait; `asked` says whether a
-/// judge was asked for nothing.
+/// Puts an evaluation that this worker took up back among those that wait; `asked` is what a judge
+/// used that was asked for nothing.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: bool) -> Result<(), DbErr> {
+pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>) -> Result<(), DbErr> {
+    let asks = row.asked.saturating_add(i32::from(asked.is_some()));
+    let Judged { model, prompt_tokens, completion_tokens, cost } =
+        asked.unwrap_or_default().with_earlier(row);
     Entity::update_many()
         .col_expr(Column::Status, Expr::value(EvaluationStatus::Pending.as_str()))
         .col_expr(Column::Returns, Expr::value(row.returns.saturating_add(1)))
-        .col_expr(Column::Asked, Expr::value(row.asked.saturating_add(i32::from(asked))))
+        .col_expr(Column::Asked, Expr::value(asks))
+        .col_expr(Column::JudgeModel, Expr::value(model.or_else(|| row.judge_model.clone())))
+        .col_expr(Column::PromptTokens, Expr::value(prompt_tokens))
+        .col_expr(Column::CompletionTokens, Expr::value(completion_tokens))
+        .col_expr(Column::Cost, Expr::value(cost))
         .filter(held(tenant, row))
         .exec(&db.write)
         .await?;

@@ -37,7 +37,7 @@ on_both_databases! {
         assert_eq!((done.status.as_str(), done.score, done.attempts), ("complete", Some(1.0), 2));
         let ended = store::end(&app.app.db, app.tenant, vec![(stale[0].clone(), failed("late"))], app.app.clock.now()).await;
         assert_eq!(ended.unwrap(), 0);
-        store::put_back(&app.app.db, app.tenant, &stale[0], true).await.unwrap();
+        store::put_back(&app.app.db, app.tenant, &stale[0], Some(store::Judged::default())).await.unwrap();
         assert_eq!(row(app, id).await, done);
         assert!(store::start(&app.app.db, app.tenant, &[id]).await.unwrap().is_empty());
     }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "providers run beside the test")]
 
+mod again;
 mod asked;
 mod failures;
 mod first_start;

@@ -6,11 +6,11 @@ use server::{access::plans::Quota, clock::month};
 
 use super::*;
 
-const METRIC: &str = "answer_relevance";
+pub const METRIC: &str = "answer_relevance";
 
 impl Scene {
     /// Stores a trace that can be judged.
-    async fn say(&self) -> Value {
+    pub async fn say(&self) -> Value {
         let item = json!({"name": "chat", "input": "Where is my parcel?", "output": "On its way."});
         self.app.full_key().post("/v1/ingest", &item).await.ok()["id"].clone()
     }
@@ -23,26 +23,26 @@ impl Scene {
     }
 
     /// An evaluation of a new trace, after the judge was asked once.
-    async fn evaluated(&self) -> (String, Value) {
+    pub async fn evaluated(&self) -> (String, Value) {
         let path = self.evaluate().await;
         self.app.drain().await;
         let now = self.get(&path).await;
         (path, now)
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub async fn get(&self, path: &str) -> Value {
         self.app.full_key().get(path).await.ok()
     }
 
     /// With a tenant on the plan Team whose own provider judges.
-    async fn judging(database: On, flags: &[&str]) -> Self {
+    pub async fn judging(database: On, flags: &[&str]) -> Self {
         let scene = Self::on(database, Plan::Team, flags).await;
         scene.store_credential("openai", json!({})).await.ok();
         scene
     }
 
     /// Counts so many evaluations as used in this month.
-    async fn use_evaluations(&self, n: i64) {
+    pub async fn use_evaluations(&self, n: i64) {
         let row = entities::quota_use::ActiveModel {
             tenant_id: Set(self.app.tenant),
             month: Set(month(server::clock::Clock::now(self.app.clock.as_ref()))),

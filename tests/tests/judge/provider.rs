@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
 /// A verdict in the form that was asked for.
 pub const VERDICT: &str = r#"{"reasoning": "It answers the question.", "score": 0.75}"#;
@@ -37,6 +37,8 @@ pub enum Mood {
     Without(&'static [&'static str]),
     /// The same without saying what is wrong.
     Mutely(&'static [&'static str]),
+    /// It behaves like this once it is told to.
+    Held(Arc<Notify>, Box<Mood>),
     /// It answers nothing.
     Stalls,
     /// It answers without end.
@@ -146,11 +148,22 @@ async fn answer(State(inside): State<Inside>, uri: Uri, headers: HeaderMap, body
         let only = moods.front().cloned();
         if moods.len() > 1 { moods.pop_front() } else { only }
     };
+    let mood = match mood.unwrap_or(Mood::Well) {
+        Mood::Held(told, then) => {
+            told.notified().await;
+            *then
+        }
+        mood => mood,
+    };
+    behave(&asked, &key, mood).await
+}
+
+async fn behave(asked: &Asked, key: &str, mood: Mood) -> Response {
     let refused = |names: &[&'static str]| names.iter().find(|it| asked.body.get(**it).is_some()).copied();
-    match mood.unwrap_or(Mood::Well) {
-        Mood::Well => well(&asked),
-        Mood::Says(text) => says(&asked, &text, false),
-        Mood::Cut => says(&asked, &VERDICT[..20], true),
+    match mood {
+        Mood::Well => well(asked),
+        Mood::Says(text) => says(asked, &text, false),
+        Mood::Cut => says(asked, &VERDICT[..20], true),
         Mood::Status(status, retry_after, message, code) => {
             // Some repeat the key that they were given.
             failure(status, retry_after, &format!("{message} (key {key})"), code)
@@ -158,13 +171,13 @@ async fn answer(State(inside): State<Inside>, uri: Uri, headers: HeaderMap, body
         Mood::Body(body) => body.into_response(),
         Mood::Without(names) => match refused(names) {
             Some(name) => failure(400, None, &format!("Unsupported parameter: '{name}'"), "unsupported"),
-            None => well(&asked),
+            None => well(asked),
         },
         Mood::Mutely(names) => match refused(names) {
             Some(_) => failure(400, None, "Bad request", "invalid"),
-            None => well(&asked),
+            None => well(asked),
         },
-        Mood::Stalls => {
+        Mood::Held(..) | Mood::Stalls => {
             tokio::time::sleep(Duration::from_secs(600)).await;
             StatusCode::OK.into_response()
         }

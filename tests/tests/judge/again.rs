@@ -1,0 +1,179 @@
+//! What is judged again, and what a judge that was asked in vain costs.
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::{over_http::METRIC, *};
+
+impl Scene {
+    /// A rule of the project that asks the judge; its path.
+    async fn rule(&self) -> String {
+        let rule = json!({"project_id": self.app.project, "metric_name": METRIC, "evaluator_type": "llm"});
+        let rule = self.app.full_key().post("/v1/eval-rules", &rule).await.ok();
+        self.app.advance(1);
+        format!("/v1/eval-rules/{}", rule["id"].as_str().unwrap())
+    }
+
+    /// Lets what was stored become ready, and does what is asked for then.
+    async fn fire(&self) {
+        for _ in 0..3 {
+            self.app.advance(10);
+            self.app.drain().await;
+        }
+    }
+
+    /// All evaluations, newest first.
+    async fn evaluations(&self) -> Vec<Value> {
+        self.get("/v1/eval").await["evaluations"].as_array().unwrap().clone()
+    }
+
+    /// Waits until the tenant's provider was asked so often.
+    async fn until_asked(&self, times: usize) {
+        while self.own.count() < times {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// It holds this answer back until it is told to give it.
+fn held(then: Mood) -> (Arc<Notify>, Mood) {
+    let told = Arc::new(Notify::new());
+    (Arc::clone(&told), Mood::Held(told, Box::new(then)))
+}
+
+fn statuses(evaluations: &[Value]) -> Vec<&str> {
+    evaluations.iter().map(|it| it["status"].as_str().unwrap()).collect()
+}
+
+on_both! {
+    /// A failed evaluation is no judgement: a backfill asks for it again, and for what is judged not.
+    async fn a_backfill_repeats_what_failed(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let rule = scene.rule().await;
+        scene.own.turn([Mood::Status(400, None, "filtered", "content_filter"), Mood::Well]);
+        let trace = scene.say().await;
+        scene.fire().await;
+        assert_eq!(statuses(&scene.evaluations().await), ["failed"]);
+        let decisions = format!("{rule}/decisions?trace_id={}", trace.as_str().unwrap());
+        let decided = scene.get(&decisions).await["decisions"][0].clone();
+        assert_eq!(decided["decision"], "queued", "{decided}");
+        assert!(decided["detail"].as_str().unwrap().contains("backfill"), "{decided}");
+
+        let key = scene.app.full_key();
+        for expected in [1, 0] {
+            let run = key.post(&format!("{rule}/backfill"), &json!({})).await.ok();
+            scene.app.drain().await;
+            let run = scene.get(&format!("/v1/eval/bulk/{}", run["bulk_id"].as_str().unwrap())).await;
+            assert_eq!((&run["complete"], &run["status"]), (&json!(expected), &json!("complete")), "{run}");
+        }
+        let all = scene.evaluations().await;
+        assert_eq!(statuses(&all), ["complete", "failed"]);
+        let decided = scene.get(&decisions).await["decisions"][0].clone();
+        assert_eq!(decided["evaluation_id"], all[0]["id"], "the newest: {decided}");
+        scene.stop().await;
+    }
+
+    /// A refusal of a key that was replaced while it was under way pauses nothing.
+    async fn who_was_mended_meanwhile_is_not_blamed(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let rule = scene.rule().await;
+        let (told, refusing) = held(Mood::Status(401, None, "no", "invalid_api_key"));
+        scene.own.turn([refusing, Mood::Well]);
+        scene.say().await;
+        let mending = async {
+            scene.until_asked(1).await;
+            scene.app.advance(1);
+            scene.store_credential("openai", json!({"api_key": "sk-another"})).await.ok();
+            told.notify_one();
+        };
+        tokio::join!(scene.fire(), mending);
+        assert_eq!(statuses(&scene.evaluations().await), ["complete"]);
+        assert_eq!(scene.get(&rule).await["paused_reason"], Value::Null);
+        assert_eq!(scene.own.asked().pop().unwrap().key, "sk-another");
+        scene.stop().await;
+    }
+
+    /// Nor one that the rule no longer wants.
+    async fn a_rule_that_was_changed_meanwhile_is_not_paused(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let rule = scene.rule().await;
+        let (told, refusing) = held(Mood::Status(404, None, "The model does not exist", "model_not_found"));
+        scene.own.turn([refusing, Mood::Well]);
+        scene.say().await;
+        let mending = async {
+            scene.until_asked(1).await;
+            scene.app.advance(1);
+            let key = scene.app.full_key();
+            let change = key.request(reqwest::Method::PATCH, &rule).json(&json!({"model_tier": "premium"}));
+            key.send(change).await.ok();
+            told.notify_one();
+        };
+        tokio::join!(scene.fire(), mending);
+        assert_eq!(statuses(&scene.evaluations().await), ["failed"]);
+        assert_eq!(scene.get(&rule).await["paused_reason"], Value::Null);
+        scene.stop().await;
+    }
+
+    /// What was answered before the judge went away is paid for as well.
+    async fn all_asks_are_counted(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let away = || Mood::Status(503, None, "away", "");
+        scene.own.turn([Mood::Says("?".to_owned()), away(), away(), Mood::Well]);
+        let (path, now) = scene.evaluated().await;
+        assert_eq!((&now["status"], &now["prompt_tokens"]), (&json!("pending"), &json!(1_000)), "{now}");
+        scene.app.advance(5);
+        scene.app.drain().await;
+        let done = scene.get(&path).await;
+        assert_eq!((&done["status"], &done["score"]), (&json!("complete"), &json!(0.75)), "{done}");
+        let spent = (&done["prompt_tokens"], &done["completion_tokens"], &done["cost"]);
+        assert_eq!(spent, (&json!(2_000), &json!(200), &json!(0.007)));
+        scene.stop().await;
+    }
+
+    /// Whoever tests a rule and hangs up does not pay for a test that comes to nothing.
+    async fn hanging_up_costs_nothing(on: On) {
+        let scene = Scene::on(on, Plan::Pro, &[]).await;
+        let rule = scene.rule().await;
+        scene.use_evaluations(49_998).await;
+        let trace = scene.say().await;
+        scene.fire().await;
+        let (told, refusing) = held(Mood::Status(400, None, "filtered", "content_filter"));
+        scene.platform.turn([refusing, Mood::Well]);
+        let (path, body, key) = (format!("{rule}/test"), json!({"trace_id": trace}), scene.app.full_key());
+        let before = scene.platform.count();
+        tokio::select! {
+            reply = key.post(&path, &body) => panic!("{}", reply.text()),
+            () = async {
+                while scene.platform.count() == before {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            } => {}
+        }
+        key.post(&path, &body).await.is(402, "eval_quota_exceeded");
+        told.notify_one();
+        // It is given back, soon.
+        while key.post(&path, &body).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        scene.stop().await;
+    }
+}
+
+/// A trace is not read for a judge that can't be asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_asked_out_of_turn() {
+    let scene = Scene::own("openai").await;
+    let chosen = scene.chosen().await;
+    assert!(scene.app.app.judge.would_admit(&chosen).is_ok());
+    scene.own.turn([Mood::Status(429, Some("30"), "Rate limit reached", "rate_limit_exceeded")]);
+    scene.fails().await;
+    let rests = scene.app.app.judge.would_admit(&chosen).unwrap_err();
+    assert_eq!((rests.kind, rests.retry_after), (Kind::Waiting, Some(Duration::from_secs(30))));
+    scene.app.advance(30);
+    // It takes nobody's place.
+    for _ in 0..2 {
+        assert!(scene.app.app.judge.would_admit(&chosen).is_ok());
+    }
+    scene.stop().await;
+}
