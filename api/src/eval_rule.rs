@@ -1,5 +1,7 @@
 //! Eval rules: evaluators that run by themselves on every matching trace.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -36,6 +38,27 @@ impl RuleFilter {
     /// Whether it leaves every choice open.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// The filter as the terms that people write and read: `model:gpt-4o error:true`.
+impl fmt::Display for RuleFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = self.error.map(|it| it.to_string());
+        let terms = [
+            ("model", &self.model),
+            ("name", &self.name),
+            ("tag", &self.tag),
+            ("error", &error),
+            ("type", &self.span_type),
+        ];
+        let mut blank = "";
+        for (name, value) in terms.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+            let quote = if value.contains(char::is_whitespace) { "\"" } else { "" };
+            write!(f, "{blank}{name}:{quote}{value}{quote}")?;
+            blank = " ";
+        }
+        Ok(())
     }
 }
 
@@ -256,4 +279,22 @@ pub struct NewBackfill {
     /// Traces started then or earlier.
     #[serde(default)]
     pub to: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_reads_as_terms() {
+        assert_eq!(RuleFilter::default().to_string(), "");
+        let filter = RuleFilter {
+            model: Some("gpt-4o".into()),
+            tag: Some("env:prod".into()),
+            name: Some("plan trip".into()),
+            error: Some(false),
+            span_type: Some("llm".into()),
+        };
+        assert_eq!(filter.to_string(), "model:gpt-4o name:\"plan trip\" tag:env:prod error:false type:llm");
+    }
 }

@@ -12,9 +12,10 @@ use uuid::Uuid;
 
 use crate::{
     content::{Reader, Setting, Subject, TEXT_STEP, Tab, result_lines, scores, tab_lines},
-    evals::{Standing, standing},
+    evals::standing,
     layout::{self, GUTTER, Shown},
     msg::NetError,
+    standing::Standing,
     tree::Tree,
     widgets::json::{Line, Toggled},
 };

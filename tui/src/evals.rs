@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use line::{FIELDS, Line};
 pub use rules::{HOURS, Rules, Sample, Side};
 
-use crate::{manage::Rows, msg::NetError};
+use crate::{manage::Rows, msg::NetError, standing::Standing};
 
 /// Most evaluations kept; further pages are not asked for.
 pub const CAPACITY: usize = 2_000;
@@ -32,25 +32,6 @@ pub enum Part {
     List,
     /// The rules.
     Rules,
-}
-
-/// How an evaluation stands, in the one mark of its row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It waits, or a worker is at it.
-    Unfinished,
-    /// It has no score.
-    Failed,
-    /// The score of a remediated output lies below that of the output before.
-    Below,
-    /// The label is `pass`.
-    Pass,
-    /// The label is `warn`.
-    Warn,
-    /// The label is `fail`.
-    Fail,
-    /// A label of the evaluator's own, or none.
-    Scored,
 }
 
 /// What the loaded evaluations come to.
@@ -252,18 +233,11 @@ fn drop(it: &Evaluation, baseline: f64) -> Option<f64> {
 
 /// How an evaluation stands beside its baseline's score.
 pub fn standing(it: &Evaluation, baseline: Option<f64>) -> Standing {
-    match it.status {
-        EvaluationStatus::Pending | EvaluationStatus::Running => Standing::Unfinished,
-        EvaluationStatus::Failed => Standing::Failed,
-        EvaluationStatus::Complete if baseline.is_some_and(|baseline| drop(it, baseline).is_some()) => {
-            Standing::Below
-        }
-        EvaluationStatus::Complete => match it.label.as_deref() {
-            Some("pass") => Standing::Pass,
-            Some("warn") => Standing::Warn,
-            Some("fail") => Standing::Fail,
-            _ => Standing::Scored,
-        },
+    let dropped = baseline.is_some_and(|baseline| drop(it, baseline).is_some());
+    match Standing::of(it.status, it.label.as_deref()) {
+        standing @ (Standing::Unfinished | Standing::Failed) => standing,
+        _ if dropped => Standing::Below,
+        standing => standing,
     }
 }
 

@@ -5,7 +5,7 @@
 //! `view` draws the state and changes nothing.
 //!
 //! The command line shows the same things in the same words, so it borrows how they read:
-//! [`chart`], [`mod@format`], [`text`] and [`theme`].
+//! [`chart`], [`mod@format`], [`share`], [`standing`], [`text`] and [`theme`].
 
 mod bookmarks;
 mod change;
@@ -30,6 +30,8 @@ mod options;
 mod palette;
 mod screens;
 mod search;
+pub mod share;
+pub mod standing;
 mod state;
 mod terminal;
 pub mod text;

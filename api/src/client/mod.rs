@@ -26,7 +26,7 @@ pub use answer::Answer;
 pub use call::{Auth, Body, Call};
 pub use download::Download;
 pub use error::{ApiError, Error};
-pub use options::{Notice, Observer, Options};
+pub use options::{JUDGE_TIMEOUT, Notice, Observer, Options};
 pub use retry::Retry;
 pub use stream::{StreamEvent, TraceStream};
 
@@ -69,6 +69,12 @@ impl Client {
     /// The same server, with another longest time for one request.
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         let options = Options { timeout, ..Options::clone(&self.options) };
+        Self { options: Arc::new(options), ..self.clone() }
+    }
+
+    /// The same server, with another way of repeating requests.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        let options = Options { retry, ..Options::clone(&self.options) };
         Self { options: Arc::new(options), ..self.clone() }
     }
 

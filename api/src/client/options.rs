@@ -4,6 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use super::Retry;
 
+/// Longest time for a request that is answered once a judge has: a judge may be asked twice, a
+/// minute each, and the rest is the way there and back.
+pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(180);
+
 /// What a client is made of.
 #[derive(Clone)]
 pub struct Options {

@@ -4,7 +4,7 @@ use api::{Timestamp, text::printable};
 use serde_json::Value;
 use tui::{
     format::{self, Zone},
-    theme::Glyphs,
+    theme::{self, Glyphs},
 };
 
 /// How cells look in this run.
@@ -35,6 +35,20 @@ pub enum Tone {
     Yellow,
     /// Bad.
     Red,
+}
+
+/// The colour of what the console has a tone for.
+impl From<theme::Tone> for Tone {
+    fn from(tone: theme::Tone) -> Self {
+        match tone {
+            theme::Tone::Good => Self::Green,
+            theme::Tone::Warn => Self::Yellow,
+            theme::Tone::Bad => Self::Red,
+            theme::Tone::Dim => Self::Dim,
+            theme::Tone::Strong => Self::Bold,
+            _ => Self::Plain,
+        }
+    }
 }
 
 /// A cell: text without controls and line ends, and its colour.

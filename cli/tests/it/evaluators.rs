@@ -329,8 +329,8 @@ fn a_rule_is_found_by_the_end_of_its_id_and_by_a_metric_that_only_it_has() {
     let ran = shown(&stub, &["rules", "get", RULE, "-o", "table"]);
     for line in [
         "paused toxicity  llm",
-        "  traces      error:true model:gpt-4o",
-        "  sample      10 %",
+        "  traces      model:gpt-4o error:true",
+        "  sample      10%",
         "  paused      the provider refused the key",
     ] {
         assert!(ran.stdout.lines().any(|it| it == line), "{line}\n{}", ran.stdout);

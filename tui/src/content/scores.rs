@@ -2,7 +2,6 @@
 
 use api::{
     eval::{Evaluation, EvaluationContext, EvaluationStatus},
-    eval_rule::Decision,
     trace::Span,
 };
 use uuid::Uuid;
@@ -11,7 +10,8 @@ use super::{Setting, plain};
 use crate::{
     detail::{Rules, Scores},
     format::{clock, money},
-    screens::{evals::look, notice::describe},
+    screens::notice::describe,
+    standing::of_decision,
     text::{clean, cut, fit, width},
     theme::Tone,
     widgets::json::{Line, Piece},
@@ -84,7 +84,7 @@ fn decisions(rules: &Rules, setting: &Setting<'_>) -> Vec<Line> {
             None => (Tone::Dim, glyphs.ellipsis, String::new()),
             Some(Err(error)) => (Tone::Bad, "unknown", describe(error)),
             Some(Ok(None)) => (Tone::Plain, "nothing", "The server knows of no decision.".to_owned()),
-            Some(Ok(Some(it))) => (tone_of(it.decision), it.decision.as_str(), it.detail.clone()),
+            Some(Ok(Some(it))) => (of_decision(it.decision), it.decision.as_str(), it.detail.clone()),
         };
         let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);
         let pieces = vec![
@@ -99,16 +99,6 @@ fn decisions(rules: &Rules, setting: &Setting<'_>) -> Vec<Line> {
         lines.push(Line::of(Tone::Dim, text));
     }
     lines
-}
-
-/// How a decision deserves to be read.
-pub fn tone_of(decision: Decision) -> Tone {
-    match decision {
-        Decision::Queued => Tone::Good,
-        Decision::Quota | Decision::Paused => Tone::Bad,
-        Decision::NotReady | Decision::Disabled => Tone::Warn,
-        Decision::Filtered | Decision::SampledOut | Decision::Duplicate => Tone::Plain,
-    }
 }
 
 fn indented(lines: &mut Vec<Line>, text: &str, tone: Tone, setting: &Setting<'_>) {
@@ -141,7 +131,7 @@ fn section(
 fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
     let Around { scores, current, spans } = *around;
     let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
-    let look = look(scores.standing(it), glyphs);
+    let look = scores.standing(it).look(glyphs);
     let score = it.score.map_or_else(|| format!("{:>4}", glyphs.none), |score| format!("{score:>4.2}"));
     let label = it.label.clone().unwrap_or_else(|| match it.status {
         EvaluationStatus::Complete => glyphs.none.to_owned(),

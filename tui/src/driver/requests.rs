@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     Timestamp,
-    client::{self, Auth, Call, Client, Retry, StreamEvent as Wire, calls},
+    client::{self, Auth, Call, Client, JUDGE_TIMEOUT, Retry, StreamEvent as Wire, calls},
     eval_rule::{EvalRuleChange, NewRuleTest},
     key::{ApiKey, NewApiKey},
     metrics::{ProjectMetric, ProjectWindow},
@@ -30,8 +30,6 @@ use crate::{
 const PAGE: u32 = 100;
 /// Longest time for a request.
 const LIMIT: Duration = Duration::from_secs(20);
-/// The same for the test of a rule, which waits for a judge.
-const TEST: Duration = Duration::from_secs(180);
 /// Pages of a list that is shown as a whole; beyond them it is cut.
 const PAGES: usize = 10;
 
@@ -188,7 +186,7 @@ impl Requests {
             }
             Change::TestRule { id, trace, .. } => {
                 let call = calls::test_eval_rule(id, &NewRuleTest { trace_id: trace }).with(auth);
-                self.ask_within(request, call, TEST, |it| Reply::Tested(Box::new(it)));
+                self.ask_within(request, call, JUDGE_TIMEOUT, |it| Reply::Tested(Box::new(it)));
             }
         }
     }

@@ -8,13 +8,13 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::notice::{self, describe};
 use crate::{
-    evals::{CAPACITY, Part, Standing},
+    evals::{CAPACITY, Part},
     format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
     keymap::{Action, Scope, key_label},
     layout,
     state::{Link, State},
     text::{clean, fit, width},
-    theme::{Glyphs, Theme, Tone},
+    theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
 
@@ -31,19 +31,6 @@ const LABEL: usize = 5;
 const CONTEXT: usize = 11;
 /// Columns of the end of a trace's id.
 const ID: usize = 8;
-
-/// The mark of an evaluation and its tone.
-pub fn look(standing: Standing, glyphs: &Glyphs) -> (&'static str, Tone) {
-    match standing {
-        Standing::Unfinished => (glyphs.unfinished, Tone::Dim),
-        Standing::Failed => (glyphs.failed, Tone::Bad),
-        Standing::Below => (glyphs.fall, Tone::Bad),
-        Standing::Pass => (glyphs.ok, Tone::Good),
-        Standing::Warn => (glyphs.worse, Tone::Warn),
-        Standing::Fail => (glyphs.bad, Tone::Bad),
-        Standing::Scored => (glyphs.leaf, Tone::Plain),
-    }
-}
 
 /// Draws the screen.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
@@ -184,7 +171,7 @@ fn list(state: &State, buffer: &mut Buffer, area: Rect) {
 
 fn cells<'a>(state: &'a State, row: &'a Evaluation) -> Cells<'a> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = look(state.evals.standing(row), glyphs);
+    let (mark, tone) = state.evals.standing(row).look(glyphs);
     let below = state.evals.below(row).map(|(baseline, drop)| {
         let score = row.score.unwrap_or_default();
         format!("baseline {baseline:.2} {} {score:.2}, drop {drop:.2}", glyphs.arrow)

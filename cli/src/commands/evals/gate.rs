@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use tui::share;
 
 use super::view::word;
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 #[command(next_help_heading = "Gate")]
 pub struct GateArgs {
     /// End with code 6 when a score is below this: 0.8 or 80%. Waits for the end
-    #[arg(long, value_name = "SCORE", value_parser = share)]
+    #[arg(long, value_name = "SCORE", value_parser = share::parse)]
     fail_under: Option<f64>,
     /// End with code 6 at this label; `warn` means `fail` too. Waits for the end
     #[arg(long, value_enum, value_name = "LABEL")]
@@ -28,19 +29,6 @@ pub enum FailOn {
     Fail,
     /// The labels `warn` and `fail`.
     Warn,
-}
-
-/// A number from 0 to 1, also as a percentage.
-pub fn share(text: &str) -> std::result::Result<f64, String> {
-    let number = match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|it| it / 100.0),
-        None => text.trim().parse::<f64>(),
-    };
-    match number {
-        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        Ok(_) => Err("lies between 0 and 1: write 0.8 or 80%".to_owned()),
-        Err(_) => Err("not a number; write 0.8 or 80%".to_owned()),
-    }
 }
 
 impl GateArgs {
@@ -128,16 +116,6 @@ mod tests {
 
     fn ends(gate: &GateArgs, rows: &[Value]) -> u8 {
         gate.judge(rows).err().map_or(0, |error| error.exit.code())
-    }
-
-    #[test]
-    fn shares_are_numbers_from_0_to_1() {
-        for (text, number) in [("0.8", 0.8), ("80%", 0.8), (" 1 ", 1.0), ("0", 0.0)] {
-            assert_eq!(share(text), Ok(number), "{text}");
-        }
-        for text in ["", "8", "-0.1", "NaN", "101%", "high"] {
-            assert!(share(text).is_err(), "{text}");
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How people read evaluations: as rows of a table, and one by one.
 
 use serde_json::Value;
-use tui::format;
+use tui::{format, standing::Standing};
 
 use crate::output::{
     Column, View,
@@ -79,15 +79,16 @@ pub const OF_TRACE: View = View {
     ..VIEW
 };
 
-/// Good, doubtful, bad, or not known yet: by the label where there is one.
+/// Good, doubtful, bad, not ranked, or not known yet: as in the console.
 pub fn mark(row: &Value, style: &Style) -> Cell {
-    let glyphs = &style.glyphs;
-    match (word(row, "status"), word(row, "label")) {
-        ("failed", _) | (_, "fail") => Cell::toned(glyphs.failed, Tone::Red),
-        (_, "warn") => Cell::toned(glyphs.worse, Tone::Yellow),
-        ("complete", _) => Cell::toned(glyphs.ok, Tone::Green),
-        _ => Cell::toned(glyphs.dot, Tone::Dim),
-    }
+    let (mark, tone) = standing(row).look(&style.glyphs);
+    Cell::toned(mark, tone.into())
+}
+
+/// How it stands. A status that only later servers know is not ranked.
+fn standing(row: &Value) -> Standing {
+    let label = row.get("label").and_then(Value::as_str);
+    word(row, "status").parse().map_or(Standing::Scored, |status| Standing::of(status, label))
 }
 
 /// A score with three digits, which tells one that just fails from one that just passes.
@@ -98,14 +99,9 @@ pub fn score(row: &Value, style: &Style) -> Cell {
 
 /// The label; where there is none yet, how far the evaluation is.
 pub fn label(row: &Value, style: &Style) -> Cell {
-    let tone = match (word(row, "status"), word(row, "label")) {
-        ("failed", _) | (_, "fail") => Tone::Red,
-        (_, "warn") => Tone::Yellow,
-        (_, "pass") => Tone::Green,
-        _ => Tone::Plain,
-    };
+    let (_, tone) = standing(row).look(&style.glyphs);
     let shown = if word(row, "status") == "complete" { "label" } else { "status" };
-    Cell { tone, ..cell::text(row, shown, style) }
+    Cell { tone: tone.into(), ..cell::text(row, shown, style) }
 }
 
 /// The reasoning; where there is none, why there is no score.
@@ -174,4 +170,32 @@ fn judge(row: &Value) -> String {
 /// A member that is a text; empty where it is absent.
 pub fn word<'a>(row: &'a Value, name: &str) -> &'a str {
     row.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tui::theme::Glyphs;
+
+    use super::*;
+
+    #[test]
+    fn a_label_of_its_own_is_no_success() {
+        let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
+        for (status, said, shown, tone) in [
+            ("complete", json!("pass"), "✓", Tone::Green),
+            ("complete", json!("warn"), "!", Tone::Yellow),
+            ("complete", json!("fail"), "✗", Tone::Red),
+            ("complete", json!("bad"), "·", Tone::Plain),
+            ("complete", Value::Null, "·", Tone::Plain),
+            ("failed", Value::Null, "✗", Tone::Red),
+            ("pending", Value::Null, "…", Tone::Dim),
+            ("running", Value::Null, "…", Tone::Dim),
+            ("later", Value::Null, "·", Tone::Plain),
+        ] {
+            let row = json!({ "status": status, "label": said });
+            assert_eq!(mark(&row, &style), Cell::toned(shown, tone), "{row}");
+            assert_eq!(label(&row, &style).tone, tone, "{row}");
+        }
+    }
 }

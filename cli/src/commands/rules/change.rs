@@ -7,13 +7,14 @@ use api::{
 };
 use clap::Args;
 use serde_json::{Value, json};
+use tui::share;
 use uuid::Uuid;
 
 use super::{show, view::VIEW};
 use crate::{
     commands::{
         document,
-        evals::{gate::share, view::word},
+        evals::view::word,
         evaluators::{hinted, metric},
         report,
     },
@@ -37,7 +38,7 @@ pub struct SettingArgs {
     #[arg(long, value_name = "N|none", value_parser = score_drop, allow_hyphen_values = true)]
     min_score_drop: Option<Drop>,
     /// Share of the matching traces, chosen by their ids: 0.1 or 10%
-    #[arg(long, value_name = "RATE", value_parser = share)]
+    #[arg(long, value_name = "RATE", value_parser = share::parse)]
     sample_rate: Option<f64>,
     #[command(flatten)]
     filter: FilterArgs,

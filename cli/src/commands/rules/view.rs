@@ -1,6 +1,9 @@
 //! How people read eval rules and what they did.
 
+use api::eval_rule::RuleFilter;
+use serde::Deserialize;
 use serde_json::Value;
+use tui::{share, standing::of_decision};
 
 use crate::{
     commands::evals::view::{label, mark, score, word},
@@ -120,34 +123,23 @@ fn tier(row: &Value, style: &Style) -> Cell {
 
 fn sample(row: &Value, style: &Style) -> Cell {
     let rate = row.get("sample_rate").and_then(Value::as_f64);
-    rate.map_or_else(|| cell::none(style), |it| Cell::plain(format!("{} %", tidy(it * 100.0))))
+    rate.map_or_else(|| cell::none(style), |it| Cell::plain(share::text(it)))
 }
 
-/// A number without the digits that come of binary fractions.
-fn tidy(number: f64) -> String {
-    let text = format!("{number:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
+/// What a rule did, in the colour that the console has for it.
 fn decision(row: &Value, style: &Style) -> Cell {
-    let tone = match word(row, "decision") {
-        "queued" => Tone::Green,
-        "quota" | "paused" => Tone::Yellow,
-        _ => Tone::Plain,
-    };
+    let tone = word(row, "decision").parse().map_or(Tone::Plain, |it| of_decision(it).into());
     Cell { tone, ..cell::text(row, "decision", style) }
 }
 
 /// The filter as terms; `all` where it leaves every choice open.
-pub fn filter(row: &Value) -> String {
-    let members = row.get("filter").and_then(Value::as_object);
-    let terms: Vec<String> = members
-        .into_iter()
-        .flatten()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, value)| format!("{name}:{}", cell::raw(Some(value))))
-        .collect();
-    if terms.is_empty() { "all".to_owned() } else { terms.join(" ") }
+fn filter(row: &Value) -> String {
+    let Some(filter) = row.get("filter") else { return String::new() };
+    match RuleFilter::deserialize(filter) {
+        Ok(filter) if filter.is_empty() => "all".to_owned(),
+        Ok(filter) => filter.to_string(),
+        Err(_) => cell::raw(Some(filter)),
+    }
 }
 
 /// One rule, whole.
@@ -181,16 +173,32 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tui::theme::Glyphs;
 
     use super::*;
 
     #[test]
     fn filters_and_rates_read_as_they_were_written() {
+        let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
         assert_eq!(filter(&json!({"filter": {}})), "all");
-        let row = json!({"filter": {"model": "gpt-4o", "error": true, "tag": null}});
-        assert_eq!(filter(&row), "error:true model:gpt-4o");
-        for (rate, shown) in [(1.0, "100"), (0.1, "10"), (0.29, "29"), (0.001, "0.1")] {
-            assert_eq!(tidy(rate * 100.0), shown);
+        let row = json!({"sample_rate": 0.125, "filter": {"model": "gpt-4o", "error": true, "tag": null}});
+        assert_eq!(filter(&row), "model:gpt-4o error:true");
+        assert_eq!(sample(&row, &style).text, "12.5%");
+    }
+
+    #[test]
+    fn decisions_have_the_tones_of_the_console() {
+        let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
+        for (word, tone) in [
+            ("queued", Tone::Green),
+            ("quota", Tone::Red),
+            ("paused", Tone::Red),
+            ("not_ready", Tone::Yellow),
+            ("disabled", Tone::Yellow),
+            ("filtered", Tone::Plain),
+            ("later", Tone::Plain),
+        ] {
+            assert_eq!(decision(&json!({ "decision": word }), &style), Cell::toned(word, tone));
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
 use super::{Choice, Form, Kind, Name, Value};
-use crate::change::Change;
+use crate::{change::Change, share};
 
 /// Looks up the one loaded trace whose id ends so.
 pub type Known<'a> = &'a dyn Fn(&str) -> Option<Uuid>;
@@ -131,14 +131,10 @@ impl Form {
 
     fn sample(&self) -> Result<f64, Wrong> {
         let text = self.typed(Name::Sample);
-        let rate = match text.strip_suffix('%') {
-            _ if text.is_empty() => Some(1.0),
-            Some(percent) => percent.trim_end().parse::<f64>().ok().map(|it| it / 100.0),
-            None => text.parse::<f64>().ok(),
-        };
-        rate.filter(|rate| (0.0..=1.0).contains(rate)).ok_or_else(|| {
-            self.wrong(Name::Sample, format!("`{text}` is not a share: 0 to 1, or 0% to 100%"))
-        })
+        if text.is_empty() {
+            return Ok(1.0);
+        }
+        share::parse(text).map_err(|why| self.wrong(Name::Sample, format!("`{text}` {why}")))
     }
 
     fn filter(&self) -> Result<Option<RuleFilter>, Wrong> {

@@ -3,7 +3,7 @@
 use api::eval::{Evaluation, EvaluationStatus};
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{key, look, remediated, rule, score};
+use super::{key, remediated, rule, score};
 use crate::{
     evals::unfinished,
     format::{elapsed, latency, moment, money, short_id, thousands},
@@ -76,7 +76,7 @@ fn title(state: &State, it: &Evaluation, cols: usize) -> Pieces {
 
 fn lines(state: &State, it: &Evaluation, cols: usize, whole: bool) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = look(state.evals.standing(it), glyphs);
+    let (mark, tone) = state.evals.standing(it).look(glyphs);
     let field = |line: Pieces, name: &str, value: String| {
         line.add(Tone::Field, format!("{name} ")).plain(format!("{}   ", clean(&value)))
     };

@@ -3,14 +3,15 @@
 use api::eval_rule::{EvalRule, RuleDecision, RuleTest};
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{key, look, rule, score};
+use super::{key, rule, score};
 use crate::{
     chart::spark_to,
-    content::scores::tone_of,
-    evals::{HOURS, Part, Sample, Side, Standing},
+    evals::{HOURS, Part, Sample, Side},
     format::{clock, moment, money, short_id},
     keymap::{Action, Scope},
     screens::notice::describe,
+    share,
+    standing::{Standing, of_decision},
     state::State,
     text::{clean, fit, fit_right, wrap},
     theme::{Theme, Tone},
@@ -170,21 +171,11 @@ fn cells(state: &State, it: &EvalRule) -> [String; 8] {
         it.evaluator_type.to_string(),
         if judged { it.model_tier.to_string() } else { none() },
         format!("{:.2}", it.min_score_drop.unwrap_or(0.0)),
-        share(it.sample_rate),
+        share::text(it.sample_rate),
         sample.map(|sample| spark_to(&sample.rates(), 1.0, glyphs)).unwrap_or_default(),
         sample.and_then(pass).unwrap_or_else(none),
         standing,
     ]
-}
-
-/// A share as a percentage without more digits than it has.
-fn share(rate: f64) -> String {
-    let percent = rate * 100.0;
-    if (percent - percent.round()).abs() < 0.005 {
-        format!("{percent:.0}%")
-    } else {
-        format!("{percent:.2}%")
-    }
 }
 
 /// The share that passed; `~` says that it is of the newest ones only.
@@ -320,23 +311,14 @@ fn facts(state: &State, it: &EvalRule, cols: usize) -> Vec<Pieces> {
 
 /// Which traces a rule judges, in words.
 fn selected(state: &State, it: &EvalRule) -> String {
-    let filter = &it.filter;
-    let terms = [
-        filter.model.as_ref().map(|it| format!("model:{it}")),
-        filter.name.as_ref().map(|it| format!("name:{it}")),
-        filter.tag.as_ref().map(|it| format!("tag:{it}")),
-        filter.error.map(|it| format!("error:{it}")),
-        filter.span_type.as_ref().map(|it| format!("type:{it}")),
-    ];
-    let terms: Vec<String> = terms.into_iter().flatten().collect();
-    let terms = if terms.is_empty() { "all".to_owned() } else { terms.join(" ") };
+    let terms = if it.filter.is_empty() { "all".to_owned() } else { it.filter.to_string() };
     let project = state.manage.named(it.project_id).map(|project| project.name.clone());
     let project = project.unwrap_or_else(|| short_id(it.project_id));
-    format!("{terms}, of project {project}, {} of them", share(it.sample_rate))
+    format!("{terms}, of project {project}, {} of them", share::text(it.sample_rate))
 }
 
 fn decision(state: &State, it: &RuleDecision, named: bool, cols: usize) -> Vec<Pieces> {
-    let tone = tone_of(it.decision);
+    let tone = of_decision(it.decision);
     let at = it.decided_at.map(|at| format!("  {}", clock(state.zone, at, state.now)));
     let trace = if named { format!("  {}", short_id(it.trace_id)) } else { String::new() };
     let evaluation = it.evaluation_id.map(|id| format!("  evaluation {}", short_id(id)));
@@ -351,14 +333,7 @@ fn decision(state: &State, it: &RuleDecision, named: bool, cols: usize) -> Vec<P
 
 fn tested(state: &State, it: &RuleTest, cols: usize) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
-    let standing = match (it.score, it.label.as_deref()) {
-        (None, _) => Standing::Failed,
-        (_, Some("pass")) => Standing::Pass,
-        (_, Some("warn")) => Standing::Warn,
-        (_, Some("fail")) => Standing::Fail,
-        _ => Standing::Scored,
-    };
-    let (mark, tone) = look(standing, glyphs);
+    let (mark, tone) = Standing::of(it.status, it.label.as_deref()).look(glyphs);
     let shown = it.score.map_or_else(|| glyphs.none.to_owned(), score);
     let label = it.label.clone().unwrap_or_else(|| it.status.to_string());
     let mut line = Pieces::new()
