@@ -367,6 +367,13 @@ fn a_rule_is_switched_tested_backfilled_and_explained() {
 }
 
 #[test]
+fn a_judge_that_fails_is_not_asked_again() {
+    let stub = Stub::new(|_, _| Reply::error(500, "internal"));
+    let ran = shown(&stub, &["rules", "test", RULE, TRACE]);
+    assert_eq!((ran.code, stub.count("POST")), (15, 1), "{}", ran.stderr);
+}
+
+#[test]
 fn completions_offer_the_built_in_metrics() {
     let stub = stub();
     for shell in ["bash", "zsh", "fish"] {

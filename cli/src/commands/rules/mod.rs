@@ -3,8 +3,10 @@
 mod change;
 mod view;
 
+use std::time::Duration;
+
 use api::{
-    client::{Client, calls},
+    client::{Client, JUDGE_TIMEOUT, Retry, calls},
     eval_rule::{NewBackfill, NewRuleTest},
 };
 use clap::{Args, Subcommand};
@@ -65,7 +67,7 @@ pub enum Command {
     /// Judge a trace by a rule and store nothing
     #[command(
         before_help = "Examples:\n  loupe rules test toxicity c07b44d1\n  loupe rules test 5e1f09aa c07b44d1 --json --fields decision,score,error\n",
-        after_help = "Ends with 16 when the evaluator could not judge; the score decides nothing here.\n"
+        after_help = "Ends with 16 when the evaluator could not judge; the score decides nothing here. A judge may take\nits time: without --timeout it is waited for 3 minutes, and asked once.\n"
     )]
     Test(TestArgs),
     /// Run a rule over past traces
@@ -167,7 +169,9 @@ async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
     ctx.out.check(&TEST)?;
     let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
     let trace_id = find::trace(client, &ctx.settings, &args.trace).await?;
-    let Some(result) = ctx.write(client, &calls::test_eval_rule(id, &NewRuleTest { trace_id })).await? else {
+    let asked = ctx.settings.timeout.as_ref().map(|limit| limit.value);
+    let call = calls::test_eval_rule(id, &NewRuleTest { trace_id });
+    let Some(result) = ctx.write(&patient(client, asked), &call).await? else {
         return Ok(());
     };
     let shown = if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
@@ -186,6 +190,11 @@ async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
         why => Err(CliError::new(Exit::Unjudged, format!("no score: {why}"))),
     };
     shown_then(shown, judged)
+}
+
+/// A client for what is answered once a judge has. A judge costs, so nothing is asked for twice.
+fn patient(client: &Client, asked: Option<Duration>) -> Client {
+    client.with_timeout(asked.unwrap_or(JUDGE_TIMEOUT)).with_retry(Retry::NEVER)
 }
 
 async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result {
@@ -208,4 +217,51 @@ async fn decisions(ctx: &mut Ctx, client: &Client, args: DecisionsArgs) -> Resul
     };
     let empty = "no decisions yet";
     list(ctx, client, &DECISIONS, args.page, empty, |page| calls::rule_decisions(id, trace, page)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+    };
+
+    use api::client::Options;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// The default of the client below.
+    const SHORT: Duration = Duration::from_millis(200);
+
+    /// A client of a server that takes three times as long as the client waits by default.
+    #[expect(clippy::disallowed_methods, reason = "the server's own threads, on no runtime")]
+    fn slow() -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut options = Options::new(format!("http://{}", listener.local_addr().unwrap()));
+        options.api_key = Some("lp_test".to_owned());
+        options.timeout = SHORT;
+        options.retry.base = Duration::from_millis(1);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(std::result::Result::ok) {
+                std::thread::spawn(move || {
+                    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                    std::thread::sleep(SHORT * 3);
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+                    // A client that left does not read it.
+                    _ = stream.write_all(answer);
+                });
+            }
+        });
+        Client::new(options).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_judge_may_take_longer_than_other_answers() {
+        let call = calls::test_eval_rule(Uuid::nil(), &NewRuleTest { trace_id: Uuid::nil() });
+        let client = slow();
+        assert!(client.value(&call).await.is_err());
+        assert!(patient(&client, None).value(&call).await.is_ok());
+        assert!(patient(&client, Some(SHORT)).value(&call).await.is_err(), "--timeout is obeyed");
+    }
 }
