@@ -367,6 +367,22 @@ fn a_rule_is_switched_tested_backfilled_and_explained() {
 }
 
 #[test]
+fn fields_are_checked_before_anything_is_begun() {
+    let stub = stub();
+    let backfill = ["rules", "backfill", RULE, "--from", "-1d", "--fields"];
+    let bulk = ["evals", "bulk", "--metric", "toxicity", "--from", "-1d", "--fields"];
+    for args in [&backfill[..], &bulk] {
+        // How far it is, is not known when it begins.
+        for (fields, wait) in [("status", &[][..]), ("nothing", &["--wait"])] {
+            let ran = shown(&stub, &[args, &[fields], wait].concat());
+            assert_eq!((ran.code, stub.requests().len()), (2, 0), "{args:?} {fields}: {}", ran.stderr);
+        }
+    }
+    let ran = shown(&stub, &[&backfill[..], &["queued,bulk_id", "-o", "csv"]].concat());
+    assert_eq!((ran.code, ran.stdout), (0, format!("queued,bulk_id\r\n10,{OTHER}\r\n")), "{}", ran.stderr);
+}
+
+#[test]
 fn a_judge_that_fails_is_not_asked_again() {
     let stub = Stub::new(|_, _| Reply::error(500, "internal"));
     let ran = shown(&stub, &["rules", "test", RULE, TRACE]);

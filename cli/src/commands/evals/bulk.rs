@@ -82,20 +82,26 @@ const VIEW: View = View {
     ],
 };
 
-/// How people read what was begun.
+/// How people read what was begun: how far it is, is not known yet.
 const STARTED: View = View {
     columns: &[
         Column::new("MATCHED", "matched", |row, style| cell::count(row, "matched", style)).right(),
         Column::new("QUEUED", "queued", |row, style| cell::count(row, "queued", style)).right(),
         Column::new("ID", "bulk_id", |row, style| cell::text(row, "bulk_id", style)),
     ],
+    fields: &["matched", "queued", "bulk_id"],
     ..VIEW
 };
+
+/// Refuses fields that what [`follow`] shows does not have; called before the work is begun.
+pub fn check(ctx: &Ctx, until: Option<Instant>) -> Result {
+    ctx.out.check(if until.is_some() { &VIEW } else { &STARTED })
+}
 
 /// Asks for evaluations of many traces; with `--wait` shows how they ended.
 pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
     let until = args.wait.until()?;
-    ctx.out.check(if until.is_some() { &VIEW } else { &STARTED })?;
+    check(ctx, until)?;
     let config = args.how.config.as_deref().map(|it| document::object("--config", it)).transpose()?;
     let filter = args.filter.resolve(ctx)?;
     if filter.is_empty() {

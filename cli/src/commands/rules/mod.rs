@@ -16,7 +16,7 @@ use crate::{
     commands::{
         between::Between,
         evals::{
-            bulk::follow,
+            bulk::{self, follow},
             view::{sheet as verdict, word},
             wait::{WaitArgs, shown_then},
         },
@@ -200,6 +200,7 @@ fn patient(client: &Client, asked: Option<Duration>) -> Client {
 async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result {
     let (from, to) = args.between.resolve()?;
     let until = args.wait.until()?;
+    bulk::check(ctx, until)?;
     let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
     let Some(started) = ctx.write(client, &calls::backfill_eval_rule(id, &NewBackfill { from, to })).await?
     else {
