@@ -13,10 +13,19 @@ use crate::{
     exit::Exit,
 };
 
-/// Asks whether to go on. On a protected context, or where `typed` is given, the word has to be
-/// typed; else y. `--yes` answers for the person; without a terminal it is required. A dry run has
-/// nothing to confirm.
-pub async fn confirm(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<()> {
+/// Asks whether to go on: with y, on a protected context with this word. `--yes` answers for the
+/// person; without a terminal it is required. A dry run has nothing to confirm.
+pub async fn confirm(ctx: &mut Ctx, what: &str, word: &str) -> Result<()> {
+    let typed = ctx.settings.context.protected.then_some(word);
+    ask(ctx, what, typed).await
+}
+
+/// The same, with the word on every context.
+pub async fn confirm_by_word(ctx: &mut Ctx, what: &str, word: &str) -> Result<()> {
+    ask(ctx, what, Some(word)).await
+}
+
+async fn ask(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<()> {
     if ctx.global.yes || ctx.global.dry_run {
         return Ok(());
     }
@@ -26,12 +35,18 @@ pub async fn confirm(ctx: &mut Ctx, what: &str, typed: Option<&str>) -> Result<(
         Some(word) => ctx.out.ask(&format!("Type {word} to go on: ")),
         None => ctx.out.ask("Go on? [y/N] "),
     }
-    let answer = line().await?;
-    let agreed = match typed {
+    if agrees(&line().await?, typed) {
+        Ok(())
+    } else {
+        Err(CliError::new(Exit::Declined, "nothing was changed"))
+    }
+}
+
+fn agrees(answer: &str, typed: Option<&str>) -> bool {
+    match typed {
         Some(word) => answer == word,
         None => matches!(answer.to_lowercase().as_str(), "y" | "yes"),
-    };
-    if agreed { Ok(()) } else { Err(CliError::new(Exit::Declined, "nothing was changed")) }
+    }
 }
 
 /// Fails before any request where a confirmation will be needed and nobody can give it.
@@ -108,4 +123,17 @@ fn hidden() -> Result<String> {
 
 fn unreadable(error: std::io::Error) -> CliError {
     CliError::new(Exit::Unexpected, format!("can't read the answer: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_word_is_asked_for_y_is_not_enough() {
+        assert!(agrees("y", None) && agrees("YES", None));
+        assert!(!agrees("", None) && !agrees("delete", None));
+        assert!(agrees("delete", Some("delete")));
+        assert!(!agrees("y", Some("delete")) && !agrees("", Some("delete")));
+    }
 }

@@ -203,7 +203,7 @@ fn set(ctx: &mut Ctx, args: SetArgs) -> Result {
 async fn delete(ctx: &mut Ctx, name: &str) -> Result {
     known(ctx, name)?;
     let what = format!("This deletes the context {name} and the credentials stored for it on this machine.");
-    prompt::confirm(ctx, &what, None).await?;
+    prompt::confirm(ctx, &what, name).await?;
     if !ctx.changes_files(&format!("delete the context {name}")) {
         return Ok(());
     }

@@ -178,8 +178,7 @@ async fn key(ctx: &mut Ctx, args: &SetArgs) -> Result<String> {
 
 async fn delete(ctx: &mut Ctx, client: &Client, provider: Provider) -> Result {
     let what = format!("This deletes the key at {provider}. Evaluations and searches that need it stop.");
-    let typed = ctx.settings.context.protected.then_some(provider.as_str());
-    prompt::confirm(ctx, &what, typed).await?;
+    prompt::confirm(ctx, &what, provider.as_str()).await?;
     if ctx.write(client, &calls::delete_provider_credential(provider)).await?.is_none() {
         return Ok(());
     }

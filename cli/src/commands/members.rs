@@ -92,8 +92,7 @@ async fn remove(ctx: &mut Ctx, wanted: &str) -> Result {
     let member = find::member(&client, wanted).await?;
     let what =
         format!("This takes the seat of {} ({}), who is refused from now on.", member.subject, member.role);
-    let typed = ctx.settings.context.protected.then_some(member.subject.as_str());
-    prompt::confirm(ctx, &what, typed).await?;
+    prompt::confirm(ctx, &what, &member.subject).await?;
     if ctx.write(&client, &calls::remove_member(member.id)).await?.is_none() {
         return Ok(());
     }

@@ -383,6 +383,17 @@ fn fields_are_checked_before_anything_is_begun() {
 }
 
 #[test]
+fn every_past_trace_is_only_judged_by_somebody_who_says_so() {
+    let stub = stub();
+    let ran = shown(&stub, &["rules", "backfill", RULE]);
+    assert_eq!((ran.code, stub.requests().len()), (2, 0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
+    let ran = shown(&stub, &["rules", "backfill", RULE, "--yes"]);
+    assert_eq!((ran.code, body(&stub)), (0, json!({})), "{}", ran.stderr);
+    assert_eq!(shown(&stub, &["rules", "backfill", RULE, "--to", "-1h"]).code, 0);
+}
+
+#[test]
 fn a_judge_that_fails_is_not_asked_again() {
     let stub = Stub::new(|_, _| Reply::error(500, "internal"));
     let ran = shown(&stub, &["rules", "test", RULE, TRACE]);

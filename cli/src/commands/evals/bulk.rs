@@ -111,7 +111,7 @@ pub async fn run(ctx: &mut Ctx, args: BulkArgs) -> Result {
     if filter.is_empty() {
         let place = project.map_or_else(|| "there is".to_owned(), |id| format!("of the project {id}"));
         let what = format!("There is no filter: this asks for {} of every trace {place}.", args.how.metric);
-        prompt::confirm(ctx, &what, None).await?;
+        prompt::confirm(ctx, &what, &args.how.metric).await?;
     }
     let mut selected: Map<String, Value> =
         filter.params().iter().map(|(name, value)| ((*name).to_owned(), typed(name, value))).collect();

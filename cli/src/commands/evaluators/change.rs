@@ -182,8 +182,7 @@ pub async fn delete(ctx: &mut Ctx, name: &str) -> Result {
     let what = format!(
         "This deletes the evaluator {name}. Its evaluations stay; rules that use it have to go first."
     );
-    let typed = ctx.settings.context.protected.then_some(name);
-    prompt::confirm(ctx, &what, typed).await?;
+    prompt::confirm(ctx, &what, name).await?;
     let gone =
         ctx.write(&client, &calls::delete_evaluator(name)).await.map_err(|error| match error.exit {
             Exit::Conflict => error.hint("the rules that use it: loupe rules list"),

@@ -67,7 +67,7 @@ pub async fn run(ctx: &mut Ctx, args: CreateArgs) -> Result {
     if args.rotate && !namesakes.is_empty() {
         let what =
             format!("This makes a new key {} and revokes {} of that name.", args.name, namesakes.len());
-        prompt::confirm(ctx, &what, None).await?;
+        prompt::confirm(ctx, &what, &args.name).await?;
     }
     let project_id =
         if ctx.global.dry_run { None } else { find::current_project(&client, &ctx.settings).await? };

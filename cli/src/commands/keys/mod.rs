@@ -110,8 +110,7 @@ async fn revoke(ctx: &mut Ctx, wanted: &str) -> Result {
     }
     let key = find::api_key(&client, wanted).await?;
     let what = format!("This revokes {} ({}) at once; whatever uses it stops working.", key.name, key.prefix);
-    let typed = ctx.settings.context.protected.then_some(key.name.as_str());
-    prompt::confirm(ctx, &what, typed).await?;
+    prompt::confirm(ctx, &what, &key.name).await?;
     if ctx.write(&client, &calls::revoke_api_key(key.id)).await?.is_none() {
         return Ok(());
     }

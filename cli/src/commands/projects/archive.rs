@@ -39,7 +39,7 @@ pub async fn archive(ctx: &mut Ctx, client: &Client, args: &ArchiveArgs) -> Resu
         "This suspends ingest for every key of {} at once. SDKs that are\nrunning will disable their exporter until restarted. Data is kept.",
         project.name
     );
-    prompt::confirm(ctx, &what, Some(&project.name)).await?;
+    prompt::confirm_by_word(ctx, &what, &project.name).await?;
     match ctx.write(client, &calls::archive_project(project.id)).await? {
         None => Ok(()),
         Some(_) => changed(ctx, &project, "archived", true),

@@ -240,8 +240,7 @@ pub async fn delete(ctx: &mut Ctx, client: &Client, wanted: &str) -> Result {
     prompt::require_answer(ctx)?;
     let id = find::eval_rule(client, &ctx.settings, wanted).await?;
     let what = format!("This deletes the rule {wanted} ({id}). The evaluations that it asked for stay.");
-    let typed = ctx.settings.context.protected.then_some("delete");
-    prompt::confirm(ctx, &what, typed).await?;
+    prompt::confirm(ctx, &what, "delete").await?;
     if ctx.write(client, &calls::delete_eval_rule(id)).await?.is_none() {
         return Ok(());
     }

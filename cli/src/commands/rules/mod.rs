@@ -27,6 +27,7 @@ use crate::{
     exit::Exit,
     find,
     output::cell::Cell,
+    prompt,
 };
 use view::{DECISIONS, TEST, VIEW};
 
@@ -73,7 +74,7 @@ pub enum Command {
     /// Run a rule over past traces
     #[command(
         before_help = "Examples:\n  loupe rules backfill toxicity --from -7d --wait\n  loupe rules backfill 5e1f09aa --from 2026-11-01 --to 2026-11-08\n",
-        after_help = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out.\n"
+        after_help = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out. Without --from and --to it asks first.\n"
     )]
     Backfill(BackfillArgs),
     /// Show what a rule did with traces, and why
@@ -201,7 +202,18 @@ async fn backfill(ctx: &mut Ctx, client: &Client, args: &BackfillArgs) -> Result
     let (from, to) = args.between.resolve()?;
     let until = args.wait.until()?;
     bulk::check(ctx, until)?;
+    let unbounded = from.is_none() && to.is_none();
+    if unbounded {
+        prompt::require_answer(ctx)?;
+    }
     let id = find::eval_rule(client, &ctx.settings, &args.rule).await?;
+    if unbounded {
+        let rule = &args.rule;
+        let what = format!(
+            "There is no --from and no --to: this runs the rule {rule} ({id}) over every past trace that it selects."
+        );
+        prompt::confirm(ctx, &what, "backfill").await?;
+    }
     let Some(started) = ctx.write(client, &calls::backfill_eval_rule(id, &NewBackfill { from, to })).await?
     else {
         return Ok(());

@@ -28,8 +28,7 @@ pub async fn run(ctx: &mut Ctx, args: DeleteArgs) -> Result {
             format!("This deletes {} traces with their spans and all that hangs on them.", several.len())
         }
     };
-    let typed = ctx.settings.context.protected.then_some("delete");
-    prompt::confirm(ctx, &what, typed).await?;
+    prompt::confirm(ctx, &what, "delete").await?;
     for id in &ids {
         if ctx.write(&client, &calls::delete_trace(id)).await?.is_some() {
             report(ctx, &format!("deleted {id}"), id, json!({ "id": id, "deleted": true }))?;
