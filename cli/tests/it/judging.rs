@@ -131,7 +131,8 @@ fn a_gate_waits_and_ends_by_the_verdict() {
         let message = match code {
             0 => String::new(),
             _ => {
-                let error: Value = serde_json::from_str(&ran.stderr).unwrap();
+                // Below the note that says how to wait again.
+                let error: Value = serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap();
                 error["error"]["message"].as_str().unwrap().to_owned()
             }
         };
@@ -177,6 +178,67 @@ fn waiting_ends_with_its_own_code_and_names_what_goes_on() {
     let ran = shown(&stub, &["evals", "run", TRACE, "--metric", "m", "--wait", "--retries", "1"]);
     assert_eq!(ran.code, 15);
     assert!(ran.stderr.contains(&format!("loupe evals wait {EVAL}")), "{}", ran.stderr);
+}
+
+/// A server that takes on what is asked for, and never says how far it is.
+fn silent() -> Stub {
+    Stub::new(|request, _| match (request.method.as_str(), request.path.as_str()) {
+        ("POST", "/v1/eval") => Reply::status(202, evaluation("pending", Value::Null, Value::Null)),
+        ("POST", _) => Reply::status(202, json!({ "matched": 12, "queued": 10, "bulk_id": BULK })),
+        _ => loop {
+            std::thread::park();
+        },
+    })
+}
+
+#[test]
+fn a_server_that_says_nothing_does_not_hold_up_the_end() {
+    let stub = silent();
+    let other = EVAL.replace("09aa", "09ab");
+    let last = format!("loupe evals wait {EVAL} {other}");
+    let ends = |args: &[&str], said: &str| {
+        let ran = shown(&stub, &[args, &["--for", "100ms"]].concat());
+        assert_eq!(ran.code, 7, "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{args:?}: {}", ran.stderr);
+    };
+    // Each is granted its first look, so they look at the same time.
+    std::thread::scope(|scope| {
+        scope.spawn(|| ends(&["evals", "wait", EVAL, &other], &last));
+        scope.spawn(|| {
+            ends(&["evals", "run", TRACE, "--metric", "faithfulness"], "faithfulness: still pending")
+        });
+        scope.spawn(|| ends(&["evals", "bulk", "--metric", "m", "--from", "-1d"], "did not say in time"));
+        scope.spawn(|| ends(&["evals", "progress", BULK], "did not say in time"));
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn who_stops_waiting_has_the_id() {
+    let stub = silent();
+    for (args, said) in [
+        (&["evals", "run", TRACE, "--metric", "m", "--wait"][..], format!("loupe evals wait {EVAL}")),
+        (
+            &["evals", "bulk", "--metric", "m", "--from", "-1d", "--wait"],
+            format!("loupe evals progress {BULK}"),
+        ),
+    ] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loupe"))
+            .args(args)
+            .env("LOUPE_URL", &stub.url)
+            .env("LOUPE_CONFIG_DIR", stub.dir.path())
+            .env("LOUPE_API_KEY", "lp_test")
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+        // The notes come before the first look, which is never answered.
+        let noted = std::io::BufRead::lines(stderr).map_while(Result::ok).find(|it| it.contains(&said));
+        assert!(noted.is_some(), "{args:?}");
+        std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+    }
 }
 
 #[test]

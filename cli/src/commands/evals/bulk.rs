@@ -11,9 +11,10 @@ use tui::format;
 use uuid::Uuid;
 
 use super::{
+    patience::Patience,
     run::HowArgs,
     view::word,
-    wait::{WaitArgs, first_pause, rest, shown_then},
+    wait::{WaitArgs, shown_then},
 };
 use crate::{
     commands::{document, evaluators::hinted, traces::filter_args::FilterArgs},
@@ -141,10 +142,9 @@ pub async fn follow(ctx: &mut Ctx, client: &Client, started: &Value, until: Opti
         format::thousands(number("matched")),
         format::thousands(number("queued"))
     ));
-    let Some(until) = until else {
-        ctx.out.note(&format!("how far it is: loupe evals progress {id}"));
-        return ctx.out.item(&STARTED, started);
-    };
+    // Said before waiting, because whoever stops that needs it.
+    ctx.out.note(&format!("how far it is: loupe evals progress {id}"));
+    let Some(until) = until else { return ctx.out.item(&STARTED, started) };
     let id = id.parse().map_err(|_| CliError::new(Exit::Unexpected, "the answer has no bulk_id"))?;
     wait(ctx, client, id, until).await
 }
@@ -165,13 +165,13 @@ pub async fn progress(ctx: &mut Ctx, args: ProgressArgs) -> Result {
 
 async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Result {
     let again = format!("it goes on; wait again: loupe evals progress {id} --wait");
-    let mut pause = first_pause();
+    let mut patience = Patience::until(until);
     let mut progress = ctx.out.waiting();
-    let bulk = loop {
-        let bulk =
-            client.value(&calls::bulk(id)).await.map_err(|error| CliError::from(error).hint(&again))?;
-        if word(&bulk, "status") == "complete" || Instant::now() >= until {
-            break bulk;
+    let mut last = None;
+    while let Some(seen) = patience.look(client.value(&calls::bulk(id))).await {
+        let bulk = &*last.insert(seen.map_err(|error| CliError::from(error).hint(&again))?);
+        if word(bulk, "status") == "complete" {
+            break;
         }
         progress.tell(|elapsed| {
             let number = |name: &str| bulk.get(name).and_then(Value::as_i64).unwrap_or_default();
@@ -187,9 +187,14 @@ async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Resul
                 format::thousands(queued)
             )
         });
-        pause = rest(pause, until).await;
-    };
+        if !patience.rest(1).await {
+            break;
+        }
+    }
     drop(progress);
+    let Some(bulk) = last else {
+        return Err(CliError::new(Exit::TimedOut, "the server did not say in time how far it is").hint(again));
+    };
     tell(ctx, &bulk);
     shown_then(ctx.out.item(&VIEW, &bulk), judge(&bulk, again))
 }

@@ -56,8 +56,7 @@ impl GateArgs {
         }
         if !open.is_empty() {
             let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
-            let states =
-                open.iter().map(|row| named(row, &format!("still {}", word(row, "status")))).collect();
+            let states = open.iter().map(|row| named(row, &still(row))).collect();
             let hint = format!("they go on; wait again: loupe evals wait {}", ids.join(" "));
             return Err(told(Exit::TimedOut, "not done yet", states, rows.len()).hint(hint));
         }
@@ -88,8 +87,17 @@ impl GateArgs {
     }
 }
 
+/// A sentence about an evaluation. One that was not seen yet has an id only.
 fn named(row: &Value, what: &str) -> String {
-    format!("{}: {what}", word(row, "metric_name"))
+    let name = Some(word(row, "metric_name")).filter(|it| !it.is_empty());
+    format!("{}: {what}", name.unwrap_or_else(|| word(row, "id")))
+}
+
+fn still(row: &Value) -> String {
+    match word(row, "status") {
+        "" => "the server did not say in time how far it is".to_owned(),
+        status => format!("still {status}"),
+    }
 }
 
 /// One finding is the message; several are counted, and stand below it.

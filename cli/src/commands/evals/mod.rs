@@ -3,6 +3,7 @@
 pub mod bulk;
 pub mod gate;
 pub mod list;
+pub mod patience;
 pub mod run;
 pub mod view;
 pub mod wait;

@@ -89,15 +89,13 @@ pub async fn run(ctx: &mut Ctx, args: RunArgs) -> Result {
     let Some(asked) = asked.map_err(|error| hinted(error, &new.metric_name))? else {
         return Ok(());
     };
-    let Some(until) = until else {
-        let id = word(&asked, "id");
-        ctx.out.note(&format!("asked for {}; its result: loupe evals wait {id}", new.metric_name));
-        return show(ctx, &asked);
-    };
-    let id: Uuid = word(&asked, "id")
-        .parse()
-        .map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the answer has no id"))?;
-    let rows = ended(ctx, &client, &[id], until).await?;
+    let id = word(&asked, "id");
+    // Said before waiting, because whoever stops that needs it.
+    ctx.out.note(&format!("asked for {}; its result: loupe evals wait {id}", new.metric_name));
+    let Some(until) = until else { return show(ctx, &asked) };
+    let id: Uuid =
+        id.parse().map_err(|_| CliError::new(crate::exit::Exit::Unexpected, "the answer has no id"))?;
+    let rows = ended(ctx, &client, vec![(id, asked)], until).await?;
     let judged = gate.judge(&rows);
     let shown = show(ctx, rows.first().unwrap_or(&Value::Null));
     shown_then(shown, judged)

@@ -88,7 +88,11 @@ pub fn mark(row: &Value, style: &Style) -> Cell {
 /// How it stands. A status that only later servers know is not ranked.
 fn standing(row: &Value) -> Standing {
     let label = row.get("label").and_then(Value::as_str);
-    word(row, "status").parse().map_or(Standing::Scored, |status| Standing::of(status, label))
+    match word(row, "status") {
+        // Nobody looked yet.
+        "" => Standing::Unfinished,
+        status => status.parse().map_or(Standing::Scored, |it| Standing::of(it, label)),
+    }
 }
 
 /// A score with three digits, which tells one that just fails from one that just passes.
@@ -191,6 +195,7 @@ mod tests {
             ("failed", Value::Null, "✗", Tone::Red),
             ("pending", Value::Null, "…", Tone::Dim),
             ("running", Value::Null, "…", Tone::Dim),
+            ("", Value::Null, "…", Tone::Dim),
             ("later", Value::Null, "·", Tone::Plain),
         ] {
             let row = json!({ "status": status, "label": said });

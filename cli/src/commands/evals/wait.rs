@@ -1,16 +1,15 @@
 //! Waiting for evaluations: `evals wait`, and what `--wait` does elsewhere.
 
-use std::time::Duration;
-
 use api::client::{Client, calls};
 use clap::Args;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tui::format;
 use uuid::Uuid;
 
 use super::{
     gate::GateArgs,
+    patience::Patience,
     view::{VIEW, word},
 };
 use crate::{
@@ -20,11 +19,6 @@ use crate::{
     exit::Exit,
     find,
 };
-
-/// The first pause between two looks; each further one is half as long again.
-const FIRST: Duration = Duration::from_millis(150);
-/// The longest pause between two looks.
-const LONGEST: Duration = Duration::from_secs(2);
 
 /// How long to wait.
 #[derive(Clone, Debug, Args)]
@@ -86,14 +80,14 @@ pub async fn run(ctx: &mut Ctx, args: WaitForArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let until = args.limit.until()?;
     let client = ctx.client()?;
-    let mut ids: Vec<Uuid> = Vec::new();
+    let mut asked: Vec<(Uuid, Value)> = Vec::new();
     for wanted in &args.ids {
         let id = find::evaluation(&client, &ctx.settings, wanted).await?;
-        if !ids.contains(&id) {
-            ids.push(id);
+        if asked.iter().all(|(known, _)| *known != id) {
+            asked.push((id, json!({ "id": id })));
         }
     }
-    let rows = ended(ctx, &client, &ids, until).await?;
+    let rows = ended(ctx, &client, asked, until).await?;
     let document = json!({ VIEW.plural: rows, "has_more": false, "next_cursor": null });
     let judged = args.gate.judge(&rows);
     shown_then(ctx.out.list(&VIEW, document), judged)
@@ -108,50 +102,56 @@ pub fn shown_then(shown: Result, judged: Result) -> Result {
     }
 }
 
-/// The evaluations once all have ended, or as they are when the time is up.
-pub async fn ended(ctx: &mut Ctx, client: &Client, ids: &[Uuid], until: Instant) -> Result<Vec<Value>> {
-    let mut rows = vec![Value::Null; ids.len()];
-    let mut pause = FIRST;
+/// The evaluations once all have ended, or as they are when the time is up. Each comes as it is
+/// known so far.
+pub async fn ended(
+    ctx: &mut Ctx,
+    client: &Client,
+    mut asked: Vec<(Uuid, Value)>,
+    until: Instant,
+) -> Result<Vec<Value>> {
+    let hint = again(&asked);
+    let mut patience = Patience::until(until);
     let mut progress = ctx.out.waiting();
-    loop {
-        for (row, id) in rows.iter_mut().zip(ids).filter(|(row, _)| !has_ended(row)) {
-            *row = client.value(&calls::evaluation(*id)).await.map_err(|error| goes_on(error.into(), ids))?;
+    'looking: loop {
+        for (id, row) in asked.iter_mut().filter(|(_, row)| !has_ended(row)) {
+            let Some(seen) = patience.look(client.value(&calls::evaluation(*id))).await else {
+                break 'looking;
+            };
+            *row = seen.map_err(|error| goes_on(error.into(), &hint))?;
         }
-        let left = rows.iter().filter(|row| !has_ended(row)).count();
-        if left == 0 || Instant::now() >= until {
-            return Ok(rows);
+        let left = asked.iter().filter(|(_, row)| !has_ended(row)).count();
+        if left == 0 {
+            break;
         }
         progress.tell(|elapsed| {
-            let state = match rows.as_slice() {
-                [row] => format!("{} is {}", word(row, "metric_name"), word(row, "status")),
+            let state = match asked.as_slice() {
+                [(_, row)] => format!("{} is {}", word(row, "metric_name"), word(row, "status")),
                 several => format!("{} of {} evaluations done", several.len() - left, several.len()),
             };
             format!("{state}, {}", format::elapsed(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)))
         });
-        pause = rest(pause, until).await;
+        if !patience.rest(left).await {
+            break;
+        }
     }
-}
-
-/// Sleeps, not beyond the end, and answers how long the next pause is.
-pub async fn rest(pause: Duration, until: Instant) -> Duration {
-    sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
-    pause.mul_f64(1.5).min(LONGEST)
-}
-
-/// The first pause of [`rest`].
-pub fn first_pause() -> Duration {
-    FIRST
+    Ok(asked.into_iter().map(|(_, row)| row).collect())
 }
 
 fn has_ended(row: &Value) -> bool {
     matches!(word(row, "status"), "complete" | "failed")
 }
 
+/// The command that waits again.
+fn again(asked: &[(Uuid, Value)]) -> String {
+    let ids: Vec<String> = asked.iter().map(|(id, _)| id.to_string()).collect();
+    format!("wait again: loupe evals wait {}", ids.join(" "))
+}
+
 /// What could not be looked at goes on all the same, and its id must not be lost.
-fn goes_on(error: CliError, ids: &[Uuid]) -> CliError {
-    let ids: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+fn goes_on(error: CliError, hint: &str) -> CliError {
     match error.exit {
         Exit::NotFound => error,
-        _ => error.hint(format!("wait again: loupe evals wait {}", ids.join(" "))),
+        _ => error.hint(hint),
     }
 }
