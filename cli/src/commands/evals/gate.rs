@@ -38,14 +38,18 @@ impl GateArgs {
     }
 
     /// Judges evaluations that were waited for. A bad verdict (code 6) goes before a missing one
-    /// (16), and that before one that is not there yet (7): the first is certain.
+    /// (16), that before one that can't be ranked (2), and that before one that is not there yet
+    /// (7): what is certain goes first.
     pub fn judge(&self, rows: &[Value]) -> Result {
         let failed: Vec<&Value> = rows.iter().filter(|row| word(row, "status") == "failed").collect();
         let open: Vec<&Value> =
             rows.iter().filter(|row| !matches!(word(row, "status"), "failed" | "complete")).collect();
-        let mut bad = Vec::new();
+        let (mut bad, mut not_ranked) = (Vec::new(), None);
         for row in rows.iter().filter(|row| word(row, "status") == "complete") {
-            bad.extend(self.verdict(row)?);
+            match self.verdict(row) {
+                Ok(found) => bad.extend(found),
+                Err(error) => not_ranked = not_ranked.or(Some(error)),
+            }
         }
         if !bad.is_empty() {
             return Err(told(Exit::Failed, "not good enough", bad, rows.len()));
@@ -53,6 +57,9 @@ impl GateArgs {
         if !failed.is_empty() {
             let whys = failed.iter().map(|row| named(row, word(row, "error"))).collect();
             return Err(told(Exit::Unjudged, "without a score", whys, rows.len()));
+        }
+        if let Some(error) = not_ranked {
+            return Err(error);
         }
         if !open.is_empty() {
             let ids: Vec<&str> = open.iter().map(|row| word(row, "id")).collect();
@@ -79,6 +86,8 @@ impl GateArgs {
         match (self.fail_on, word(row, "label")) {
             (None, _) | (Some(_), "pass") | (Some(FailOn::Fail), "warn") => Ok(None),
             (Some(_), label @ ("warn" | "fail")) => Ok(Some(named(row, &format!("the label is {label}")))),
+            (Some(_), "") => Err(CliError::usage(named(row, "there is no label for --fail-on"))
+                .hint("an evaluation without a label has a score; use --fail-under SCORE")),
             (Some(_), label) => {
                 Err(CliError::usage(named(row, &format!("--fail-on knows no label `{label}`")))
                     .hint("labels of an evaluator's own are not ranked; use --fail-under SCORE"))
@@ -161,5 +170,26 @@ mod tests {
             (error.exit, error.hint.unwrap().ends_with("loupe evals wait e9")),
             (Exit::TimedOut, true)
         );
+    }
+
+    #[test]
+    fn a_label_of_its_own_hides_no_bad_verdict() {
+        let gate = GateArgs { fail_under: None, fail_on: Some(FailOn::Fail) };
+        let (bad, own) = (done(0.1, "fail"), done(0.9, "good"));
+        let failed = json!({"metric_name": "m", "status": "failed", "error": "no key"});
+        let open = json!({"id": "e9", "metric_name": "m", "status": "pending"});
+        for (rows, code) in [
+            ([bad.clone(), own.clone()], 6),
+            ([own.clone(), bad], 6),
+            ([own.clone(), failed.clone()], 16),
+            ([failed, own.clone()], 16),
+            ([own.clone(), open.clone()], 2),
+            ([open, own], 2),
+        ] {
+            assert_eq!(ends(&gate, &rows), code, "{rows:?}");
+        }
+        let unlabelled = json!({"metric_name": "m", "status": "complete", "score": 0.4, "label": null});
+        let error = gate.judge(&[unlabelled]).unwrap_err();
+        assert_eq!((error.exit, error.message.as_str()), (Exit::Usage, "m: there is no label for --fail-on"));
     }
 }
