@@ -24,9 +24,9 @@ pub struct PartArgs {
     /// name parts of a trace, see `loupe help own-evaluators`; a file, or - for stdin
     #[arg(long, value_name = "FILE|-", conflicts_with = "checks")]
     rubric: Option<String>,
-    /// For llm: what the judge answers with: 1..5, or good=1,fair=0.5,bad=0, or JSON; 0..1 if
-    /// nothing is given
-    #[arg(long, value_name = "SCALE", conflicts_with = "checks")]
+    /// For llm: what the judge answers with: 1..5, or good=1,fair=0.5,bad=0, or JSON: inline, a
+    /// file, or - for stdin; 0..1 if nothing is given
+    #[arg(long, value_name = "SCALE|FILE|-", conflicts_with = "checks")]
     scale: Option<String>,
     /// For rule: a JSON array of checks, each an object with a `kind`, see `loupe help
     /// own-evaluators`; a file, or - for stdin

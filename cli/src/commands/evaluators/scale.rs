@@ -1,5 +1,7 @@
 //! `--scale`: what a judge of a tenant's own answers with.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -7,18 +9,31 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// Reads a scale: `1..5`, levels such as `good=1,fair=0.5,bad=0`, JSON, or a file with JSON.
+/// What a scale may be.
+const FORMS: &str =
+    "1..5, or good=1,fair=0.5,bad=0 with scores from 0 to 1, or JSON: inline, a file, or - for stdin";
+
+/// Reads a scale: JSON, `1..5`, levels such as `good=1,fair=0.5,bad=0`, or a file with JSON, in
+/// this order, since the name of a file may hold anything.
 pub fn read(given: &str) -> Result<Value> {
-    if let Some((min, max)) = given.split_once("..") {
-        return numbers(min, max)
-            .map(|(min, max)| json!({ "min": min, "max": max }))
-            .ok_or_else(|| wrong(given));
+    if given.trim_start().starts_with(['{', '[']) {
+        return document(given);
     }
-    if !given.trim_start().starts_with('{') && given.contains('=') {
-        let levels: Option<Vec<Value>> = given.split(',').map(level).collect();
-        return levels.map(|levels| json!({ "levels": levels })).ok_or_else(|| wrong(given));
+    let range = given.split_once("..").and_then(|(min, max)| numbers(min, max));
+    if let Some((min, max)) = range {
+        return Ok(json!({ "min": min, "max": max }));
     }
-    document::object("--scale", given).map(Value::Object)
+    if let Some(levels) = given.split(',').map(level).collect::<Option<Vec<Value>>>() {
+        return Ok(json!({ "levels": levels }));
+    }
+    if given == "-" || Path::new(given).exists() {
+        return document(given);
+    }
+    Err(CliError::usage(format!("--scale: `{given}` is not a scale, nor the name of a file")).hint(FORMS))
+}
+
+fn document(given: &str) -> Result<Value> {
+    document::object("--scale", given).map(Value::Object).map_err(|error| error.hint(FORMS))
 }
 
 fn numbers(min: &str, max: &str) -> Option<(Value, Value)> {
@@ -40,17 +55,12 @@ fn level(text: &str) -> Option<Value> {
     (!label.is_empty()).then(|| json!({ "label": label, "score": score }))
 }
 
-fn wrong(given: &str) -> CliError {
-    CliError::usage(format!("--scale: `{given}` is not a scale"))
-        .hint("1..5, or good=1,fair=0.5,bad=0 with scores from 0 to 1, or JSON")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn scales_are_written_in_three_ways() {
+    fn scales_are_written_in_many_ways() {
         for (given, scale) in [
             ("1..5", json!({"min": 1, "max": 5})),
             ("0..0.5", json!({"min": 0, "max": 0.5})),
@@ -59,11 +69,34 @@ mod tests {
                 json!({"levels": [{"label": "good", "score": 1}, {"label": "bad", "score": 0}]}),
             ),
             ("{\"min\": 0, \"max\": 10}", json!({"min": 0, "max": 10})),
+            (
+                "{\"levels\": [{\"label\": \"yes\", \"score\": 1, \"meaning\": \"1..5=all\"}]}",
+                json!({"levels": [{"label": "yes", "score": 1, "meaning": "1..5=all"}]}),
+            ),
         ] {
             assert_eq!(read(given).unwrap(), scale, "{given}");
         }
         for given in ["5..1", "a..b", "1..", "good=2", "=1", "good=1,bad", "/no/such/file"] {
             assert!(read(given).is_err(), "{given}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_file_may_hold_anything() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a..b.json", "good=1.json", "1,2.json"] {
+            std::fs::write(dir.path().join(name), "{\"min\": 0, \"max\": 10}").unwrap();
+            let path = dir.path().join("..").join(dir.path().file_name().unwrap()).join(name);
+            assert_eq!(read(path.to_str().unwrap()).unwrap(), json!({"min": 0, "max": 10}), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_names_every_form() {
+        for given in ["5..1", "/no/such/../file", "[1, 5]", "{"] {
+            let error = read(given).unwrap_err();
+            assert_eq!(error.hint.as_deref(), Some(FORMS), "{given}: {}", error.message);
+        }
+        assert!(read("5..1").unwrap_err().message.contains("`5..1` is not a scale"));
     }
 }
