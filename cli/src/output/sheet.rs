@@ -1,6 +1,6 @@
 //! One thing for a person: a line that names it, and what else is known, a labelled line each.
 
-use tui::text::{cut, wrap};
+use tui::text::{cut, width, wrap};
 
 use super::cell::{Cell, Style, Tone};
 
@@ -22,16 +22,15 @@ impl Sheet {
         Self { style: style.clone(), columns, text: String::new() }
     }
 
-    /// The first line: a mark, and words two blanks apart, cut to the terminal.
+    /// The first line: a mark, which may be a word, and words two blanks apart, cut to the terminal.
     pub fn head(mut self, mark: &Cell, words: &[&str]) -> Self {
         let words: Vec<&str> = words.iter().copied().filter(|it| !it.is_empty()).collect();
         let line = Cell::plain(words.join("  ")).text;
-        let mark = if mark.text.is_empty() {
-            String::new()
-        } else {
-            format!("{} ", self.style.paint(&mark.text, mark.tone))
+        let (mark, taken) = match width(&mark.text) {
+            0 => (String::new(), 0),
+            taken => (format!("{} ", self.style.paint(&mark.text, mark.tone)), taken + 1),
         };
-        let line = cut(&line, self.room(2), &self.style.glyphs);
+        let line = cut(&line, self.room(taken), &self.style.glyphs);
         self.text.push_str(&format!("{mark}{}\n", self.style.paint(&line, Tone::Bold)));
         self
     }
@@ -72,7 +71,7 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use tui::{text::width, theme::Glyphs};
+    use tui::theme::Glyphs;
 
     use super::*;
 
@@ -90,8 +89,11 @@ mod tests {
         let wanted = "! faithfulness@1  0.62\n  id          x\n  reasoning   one two three four five\n              six\n              seven⟦ESC⟧[2J\n";
         assert_eq!(sheet.text(), wanted);
         for columns in 20..60 {
-            let text = Sheet::new(&style(), Some(columns)).head(&Cell::plain("!"), &["a long name of it"]);
-            assert!(width(text.text().trim_end()) <= columns);
+            for mark in ["", "!", "paused"] {
+                let sheet = Sheet::new(&style(), Some(columns));
+                let text = sheet.head(&Cell::plain(mark), &["a name that is long", "and more of it"]).text();
+                assert!(width(text.trim_end()) <= columns, "{text}");
+            }
         }
     }
 }
