@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use line::{FIELDS, Line};
 pub use rules::{HOURS, Rules, Sample, Side};
 
-use crate::{manage::Rows, msg::NetError, standing::Standing};
+use crate::{manage::Rows, msg::NetError, standing::Standing, state::Older};
 
 /// Most evaluations kept; further pages are not asked for.
 pub const CAPACITY: usize = 2_000;
@@ -65,7 +65,7 @@ pub struct Evals {
     /// The row that the cursor goes to as soon as it is here.
     pub wanted: Option<Uuid>,
     /// Where the server's older rows begin.
-    pub next_cursor: Option<String>,
+    pub older: Option<Older>,
     /// The first page has arrived.
     pub loaded: bool,
     /// More new rows came than one page holds, while the reader was further down.
@@ -106,7 +106,7 @@ impl Evals {
         self.selected = 0;
         self.held = false;
         self.wanted = None;
-        self.next_cursor = None;
+        self.older = None;
         self.loaded = false;
         self.newer = false;
         self.error = None;
@@ -114,19 +114,20 @@ impl Evals {
         self.zoom = None;
     }
 
-    /// Takes in the first page, or an older one.
-    pub fn extend(&mut self, page: EvaluationList) {
+    /// Takes in the first page, or an older one. The times of its filter were reckoned from `at`.
+    pub fn extend(&mut self, page: EvaluationList, at: Timestamp) {
         let fresh = page.evaluations.into_iter().filter(|it| !self.rows.iter().any(|row| row.id == it.id));
         let fresh: Vec<_> = fresh.collect();
         self.rows.extend(fresh);
         self.rows.truncate(CAPACITY);
-        self.next_cursor = page.next_cursor.filter(|_| page.has_more && self.rows.len() < CAPACITY);
+        self.older = Older::of(page.next_cursor, page.has_more && self.rows.len() < CAPACITY, at);
         self.settle(None);
     }
 
     /// Takes in the newest page: it says all there is from its first row to its last one, so
-    /// known rows between them that are not in it no longer fit the filter.
-    pub fn refresh(&mut self, page: EvaluationList) {
+    /// known rows between them that are not in it no longer fit the filter. Answers whether older
+    /// rows begin elsewhere than before.
+    pub fn refresh(&mut self, page: EvaluationList, at: Timestamp) -> bool {
         let more = page.has_more && page.next_cursor.is_some();
         let known = |it: &Evaluation| self.rows.iter().any(|row| row.id == it.id);
         let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
@@ -134,7 +135,7 @@ impl Evals {
             // Nothing moves under the reader's eyes; going to the top shows what is new.
             self.newer = true;
             self.settle(None);
-            return;
+            return false;
         }
         let kept = self.held || self.zoom.is_some();
         let current = self.current().map(|row| row.id).filter(|_| kept);
@@ -142,14 +143,16 @@ impl Evals {
         let older = |row: &Evaluation| met && more && end.is_some_and(|end| order(row) < end);
         let mut rows = page.evaluations;
         let kept: Vec<_> = self.rows.drain(..).filter(older).collect();
-        if kept.is_empty() {
-            self.next_cursor = page.next_cursor.filter(|_| page.has_more);
+        let replaced = kept.is_empty();
+        if replaced {
+            self.older = Older::of(page.next_cursor, page.has_more, at);
         }
         rows.extend(kept);
         rows.truncate(CAPACITY);
         self.rows = rows;
         self.newer = false;
         self.settle(current);
+        replaced
     }
 
     /// Takes in news of rows that are known; others are left out.

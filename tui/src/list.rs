@@ -12,6 +12,8 @@ use std::{
 use api::trace::Trace;
 use uuid::Uuid;
 
+use crate::state::Older;
+
 /// Most traces kept; older ones are let go.
 pub const CAPACITY: usize = 5_000;
 
@@ -73,7 +75,7 @@ pub struct List {
     /// Hold back what arrives.
     pub paused: bool,
     /// Where the server's older rows begin.
-    pub next_cursor: Option<String>,
+    pub older: Option<Older>,
     /// Rows were let go, or left unread, because the list is full.
     pub full: bool,
     /// At least one page has arrived.
@@ -279,7 +281,7 @@ impl List {
                 self.hits.remove(&gone.id);
             }
             // What was let go lies between the rows and the cursor of the next page.
-            self.next_cursor = None;
+            self.older = None;
             self.full = true;
         }
         self.order = (0..self.rows.len()).collect();
@@ -345,13 +347,15 @@ fn merge(rows: &mut Vec<Arc<Trace>>, more: Vec<Arc<Trace>>) {
 
 #[cfg(test)]
 mod tests {
+    use api::Timestamp;
+
     use super::*;
-    use crate::fixture::trace;
+    use crate::fixture::{BASE, trace};
 
     fn seconds(list: &List) -> Vec<i64> {
         (0..list.len())
             .filter_map(|at| list.get(at))
-            .map(|row| (row.started_at.micros() - crate::fixture::BASE) / 1_000_000)
+            .map(|row| (row.started_at.micros() - BASE) / 1_000_000)
             .collect()
     }
 
@@ -391,10 +395,10 @@ mod tests {
     #[test]
     fn the_ring_lets_the_oldest_go() {
         let mut list = List::new();
-        list.next_cursor = Some("older".into());
+        list.older = Older::of(Some("older".into()), true, Timestamp::from_micros(BASE));
         list.extend((0..CAPACITY as i64 + 5).map(trace).collect());
         assert_eq!(list.len(), CAPACITY);
-        assert!(list.full && list.next_cursor.is_none());
+        assert!(list.full && list.older.is_none());
         assert!(!list.knows(trace(0).id));
     }
 

@@ -11,7 +11,7 @@ use api::{
     tenant::Me,
 };
 
-pub use parts::{FilterLine, Link, Overlay, Place, Problem, Purpose, Toast};
+pub use parts::{FilterLine, Link, Older, Overlay, Place, Problem, Purpose, Toast};
 
 use crate::{
     bookmarks::Bookmarks,
@@ -207,7 +207,7 @@ impl State {
             matches!(
                 it,
                 Purpose::Poll
-                    | Purpose::Fill
+                    | Purpose::Fill(_)
                     | Purpose::Me
                     | Purpose::Before
                     | Purpose::RetryCap
@@ -224,10 +224,15 @@ impl State {
         self.open.values().any(|(it, since)| shown(it) && self.now.micros() - since.micros() >= 300_000)
     }
 
-    /// Which traces the list holds. The filter was read before, so it reads again.
+    /// Which traces the list holds.
     pub fn query(&self) -> Query {
+        self.query_at(self.now)
+    }
+
+    /// The same, as of another instant. The filter was read before, so it reads again.
+    pub fn query_at(&self, at: Timestamp) -> Query {
         Query {
-            filter: self.parse(&self.filter.text).unwrap_or_default(),
+            filter: self.parse_at(&self.filter.text, at).unwrap_or_default(),
             project: self.project.as_ref().map(|project| project.id),
         }
     }
@@ -237,8 +242,11 @@ impl State {
     /// # Errors
     /// The character that is wrong, from 0, and what is wrong with it.
     pub fn parse(&self, text: &str) -> Result<Filter, (usize, String)> {
-        let now = self.zone.of(self.now);
-        Filter::parse(text, &self.saved, &now).map_err(|error| {
+        self.parse_at(text, self.now)
+    }
+
+    fn parse_at(&self, text: &str, at: Timestamp) -> Result<Filter, (usize, String)> {
+        Filter::parse(text, &self.saved, &self.zone.of(at)).map_err(|error| {
             let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
             (error.column(), format!("{}{hint}", error.message))
         })

@@ -5,6 +5,9 @@
 use super::*;
 use crate::fixture::{BASE, evaluation, id};
 
+/// When the pages were asked for.
+const AT: Timestamp = Timestamp::from_micros(BASE);
+
 fn page(numbers: &[u128], more: bool) -> EvaluationList {
     EvaluationList {
         evaluations: numbers.iter().map(|n| evaluation(*n, "faithfulness", Some(0.9))).collect(),
@@ -15,7 +18,7 @@ fn page(numbers: &[u128], more: bool) -> EvaluationList {
 
 fn loaded(numbers: &[u128], more: bool) -> Evals {
     let mut evals = Evals::default();
-    evals.extend(page(numbers, more));
+    evals.extend(page(numbers, more), AT);
     evals
 }
 
@@ -27,11 +30,11 @@ fn ids(evals: &Evals) -> Vec<Uuid> {
 fn a_refresh_adds_renews_and_removes() {
     let mut evals = loaded(&[5, 4, 3, 2, 1], false);
     evals.select(2, true);
-    evals.refresh(page(&[7, 6, 5, 3], true));
+    evals.refresh(page(&[7, 6, 5, 3], true), AT);
     assert_eq!(ids(&evals), [7, 6, 5, 3, 2, 1].map(id), "4 no longer fits the filter");
     assert_eq!(evals.current().unwrap().id, id(3), "the cursor stays on its row");
-    assert_eq!(evals.next_cursor, None);
-    evals.refresh(page(&[8], false));
+    assert_eq!(evals.older, None);
+    evals.refresh(page(&[8], false), AT);
     assert_eq!(ids(&evals), [id(8)], "the page is all there is");
 }
 
@@ -39,25 +42,25 @@ fn a_refresh_adds_renews_and_removes() {
 fn a_gap_waits_until_the_reader_goes_to_the_top() {
     let mut evals = loaded(&[5, 4, 3], true);
     evals.select(1, true);
-    evals.refresh(page(&[20, 19], true));
+    evals.refresh(page(&[20, 19], true), AT);
     assert!(evals.newer && ids(&evals) == [5, 4, 3].map(id));
     evals.select(0, false);
-    evals.refresh(page(&[20, 19], true));
+    evals.refresh(page(&[20, 19], true), AT);
     assert!(!evals.newer && ids(&evals) == [20, 19].map(id), "rows without the gap");
-    assert_eq!(evals.next_cursor.as_deref(), Some("older"));
+    assert_eq!(evals.older, Older::of(Some("older".to_owned()), true, AT));
 }
 
 #[test]
 fn the_top_follows_and_a_wanted_row_is_gone_to() {
     let mut evals = loaded(&[2, 1], false);
-    evals.refresh(page(&[3, 2, 1], false));
+    evals.refresh(page(&[3, 2, 1], false), AT);
     assert_eq!(evals.selected, 0);
     evals.wanted = Some(id(4));
-    evals.refresh(page(&[5, 4, 3, 2, 1], false));
+    evals.refresh(page(&[5, 4, 3, 2, 1], false), AT);
     assert_eq!((evals.selected, evals.wanted), (1, None));
     evals.wanted = Some(id(6));
-    evals.refresh(page(&[6, 5, 4], false));
-    evals.refresh(page(&[7, 6, 5, 4], false));
+    evals.refresh(page(&[6, 5, 4], false), AT);
+    evals.refresh(page(&[7, 6, 5, 4], false), AT);
     assert_eq!(evals.current().unwrap().id, id(6), "what was wanted is stayed with");
 }
 
@@ -84,7 +87,7 @@ fn a_drop_below_the_baseline_is_told_apart_from_rounding() {
 fn more_than_the_capacity_is_let_go() {
     let numbers: Vec<u128> = (0..2_100).rev().collect();
     let evals = loaded(&numbers, true);
-    assert_eq!((evals.rows.len(), evals.next_cursor), (CAPACITY, None));
+    assert_eq!((evals.rows.len(), evals.older), (CAPACITY, None));
 }
 
 #[test]

@@ -230,7 +230,7 @@ pub fn line(state: &State, cols: usize) -> Pieces {
     } else {
         line.plain(clean(&evals.text).into_owned())
     };
-    let more = if evals.next_cursor.is_some() { "server filter, more below" } else { "server filter" };
+    let more = if evals.older.is_some() { "server filter, more below" } else { "server filter" };
     let end = if evals.text.is_empty() { "" } else { more };
     line.with_end(Pieces::new().add(Tone::Dim, end), cols, &state.theme)
 }
@@ -246,7 +246,7 @@ pub fn status(state: &State) -> String {
         return if state.busy() { format!("loading{}", glyphs.ellipsis) } else { String::new() };
     }
     let number = |n: usize| thousands(i64::try_from(n).unwrap_or(i64::MAX));
-    let more = match (&evals.next_cursor, evals.rows.len()) {
+    let more = match (&evals.older, evals.rows.len()) {
         (Some(_), _) => ", more below",
         (None, CAPACITY..) => ", the most that is kept",
         (None, _) => "",

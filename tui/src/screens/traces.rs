@@ -265,7 +265,7 @@ pub fn status(state: &State) -> String {
     };
     let more = if list.full {
         ", the most that is kept"
-    } else if list.next_cursor.is_some() {
+    } else if list.older.is_some() {
         ", more on server"
     } else {
         ""

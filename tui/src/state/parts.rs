@@ -27,6 +27,23 @@ pub enum Link {
     Refused(NetError),
 }
 
+/// Where older rows begin on the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Older {
+    /// What the server calls that place.
+    pub cursor: String,
+    /// The instant that the times of the filter were reckoned from. The server takes a cursor only
+    /// with the filter it was made for, and `from:-1h` is another one a second later.
+    pub at: Timestamp,
+}
+
+impl Older {
+    /// What the answer to a filter of this instant says of older rows.
+    pub fn of(cursor: Option<String>, has_more: bool, at: Timestamp) -> Option<Self> {
+        cursor.filter(|_| has_more).map(|cursor| Self { cursor, at })
+    }
+}
+
 /// What an open request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -44,12 +61,12 @@ pub enum Purpose {
     Check,
     /// The first page of the list.
     First,
-    /// An older page.
-    More,
+    /// An older page, with a filter whose times were reckoned from this instant.
+    More(Timestamp),
     /// What is new.
     Poll,
-    /// More of what is new: the first page did not reach the known rows.
-    Fill,
+    /// More of what is new, in the same way: the first page did not reach the known rows.
+    Fill(Timestamp),
     /// The opened trace.
     Trace(Uuid),
     /// More spans of the opened trace.
@@ -64,8 +81,8 @@ pub enum Purpose {
     Feedback,
     /// The first page of evaluations.
     Evals,
-    /// An older page of them.
-    EvalsMore,
+    /// An older page of them, with a filter whose times were reckoned from this instant.
+    EvalsMore(Timestamp),
     /// The newest page of them again.
     EvalsPoll,
     /// Those in sight again, further down.

@@ -78,6 +78,34 @@ fn older_rows_are_asked_for_once_near_the_end() {
 }
 
 #[test]
+fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
+    let mut state = filled((80, 24), UNICODE);
+    let query = |effects: &[Effect], cursor: Option<&str>| {
+        let found = effects.iter().find_map(|it| match it {
+            Effect::LoadTraces { query, cursor: it, .. } if it.as_deref() == cursor => Some(query.clone()),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("{effects:?}"))
+    };
+    press(&mut state, "/from:-1h");
+    let effects = key(&mut state, KeyCode::Enter);
+    let first = query(&effects, None);
+    answer(&mut state, &effects, page(rows()));
+    tick(&mut state, 30);
+    let effects = key(&mut state, KeyCode::End);
+    assert_eq!(query(&effects, Some("older")), first, "half a minute later");
+    let looked = press(&mut state, "R");
+    let newer = query(&looked, None);
+    assert_ne!(newer, first);
+    tick(&mut state, 1);
+    let filled = answer(&mut state, &looked, page((200..203).map(trace).collect()));
+    assert_eq!(query(&filled, Some("older")), newer);
+    tick(&mut state, 1);
+    let filled = answer(&mut state, &filled, page((100..103).map(trace).collect()));
+    assert_eq!(query(&filled, Some("older")), newer, "the gap is larger than two pages");
+}
+
+#[test]
 fn away_waits_longer_each_time_and_comes_back() {
     let mut state = filled((80, 24), UNICODE);
     let mut effects = press(&mut state, "R");

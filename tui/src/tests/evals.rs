@@ -273,6 +273,36 @@ fn older_rows_are_asked_for_once_near_the_end() {
 }
 
 #[test]
+fn older_rows_are_asked_for_with_the_filter_of_their_cursor() {
+    let mut state = judging((80, 24), UNICODE);
+    let effects = typed(&mut state, "from:-1h");
+    let first = asked(&effects)[0].0.clone();
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), true))));
+    tick(&mut state, 30);
+    for _ in 0..2 {
+        let effects = key(&mut state, KeyCode::End);
+        assert_eq!(asked(&effects), [(&first, Some("older"))], "half a minute later");
+        let rows = vec![evaluation(1, "bias", Some(0.8))];
+        reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+        tick(&mut state, 1);
+    }
+}
+
+#[test]
+fn older_rows_of_a_list_that_was_replaced_are_dropped() {
+    let mut state = judging((80, 24), UNICODE);
+    let older = key(&mut state, KeyCode::End);
+    key(&mut state, KeyCode::Home);
+    press(&mut state, "gg");
+    let effects = tick(&mut state, 2);
+    let rows = vec![evaluation(90, "bias", Some(0.5)), evaluation(89, "bias", Some(0.5))];
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+    assert_eq!(state.evals.rows.len(), 2, "there is a gap between them and the rows of before");
+    reply(&mut state, &older, Ok(Reply::Evaluations(list(judged(), true))));
+    assert_eq!(state.evals.rows.len(), 2);
+}
+
+#[test]
 fn what_is_unfinished_further_down_is_asked_for_again() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "2");

@@ -3,7 +3,7 @@
 //! While the screen is in sight the newest page is asked for every two seconds, and a page further
 //! down as long as some rows there are not finished.
 
-use api::{client::calls::EvaluationFilter, filter::when::Clock};
+use api::{Timestamp, client::calls::EvaluationFilter, filter::when::Clock};
 use uuid::Uuid;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     layout,
     msg::{Effect, NetError, Reply},
     screens::evals::pane_len,
-    state::{EVALS, Link, Place, Purpose, State},
+    state::{EVALS, Link, Older, Place, Purpose, State},
 };
 
 use super::{detail, go, network, outcome, rules, travel};
@@ -55,7 +55,7 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     if state.screen != EVALS || state.overlay.is_some() || matches!(state.link, Link::Refused(_)) {
         return Vec::new();
     }
-    let due = |at: Option<api::Timestamp>| at.is_some_and(|at| at <= state.now);
+    let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= state.now);
     let (rows, list) = (due(state.evals.next), due(state.evals.rules.next));
     let mut effects = if rows { look(state) } else { Vec::new() };
     if list {
@@ -76,7 +76,7 @@ pub(super) fn reload(state: &mut State) -> Vec<Effect> {
 fn forget(state: &mut State) {
     state.evals.forget();
     let of_rows = |it: &Purpose| {
-        matches!(it, Purpose::Evals | Purpose::EvalsMore | Purpose::EvalsPoll | Purpose::EvalsSeen)
+        matches!(it, Purpose::Evals | Purpose::EvalsMore(_) | Purpose::EvalsPoll | Purpose::EvalsSeen)
     };
     state.open.retain(|_, (it, _)| !of_rows(it));
 }
@@ -85,7 +85,10 @@ fn forget(state: &mut State) {
 fn look(state: &mut State) -> Vec<Effect> {
     state.evals.next = None;
     let first = if state.evals.loaded { Purpose::EvalsPoll } else { Purpose::Evals };
-    let mut effects = vec![page(state, first, None)];
+    let limit = if first == Purpose::EvalsPoll { NEWEST } else { PAGE };
+    let newest = filter(state);
+    let request = state.request(first);
+    let mut effects = vec![Effect::LoadEvaluations { request, filter: newest, limit, cursor: None }];
     let polled = state.evals.rows.len().min(usize::try_from(NEWEST).unwrap_or(0));
     // Those in sight come first; one page is enough for the others, look after look.
     let seen = visible(state);
@@ -100,16 +103,14 @@ fn look(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-fn page(state: &mut State, purpose: Purpose, cursor: Option<String>) -> Effect {
-    let filter = filter(state);
-    let limit = if purpose == Purpose::EvalsPoll { NEWEST } else { PAGE };
-    Effect::LoadEvaluations { request: state.request(purpose), filter, limit, cursor }
+/// What the line selects, in the project shown.
+pub(super) fn filter(state: &State) -> EvaluationFilter {
+    filter_at(state, state.now)
 }
 
-/// What the line selects, in the project shown. The line was read before, so it reads again; its
-/// times move on with the clock.
-pub(super) fn filter(state: &State) -> EvaluationFilter {
-    let line = Line::parse(&state.evals.text, &Clock::of(&state.zone.of(state.now))).unwrap_or_default();
+/// The same, with times reckoned from another instant. The line was read before, so it reads again.
+fn filter_at(state: &State, at: Timestamp) -> EvaluationFilter {
+    let line = Line::parse(&state.evals.text, &Clock::of(&state.zone.of(at))).unwrap_or_default();
     // A trace or a rule is of one project, which need not be the one shown.
     let named = line.filter.trace_id.is_some() || line.filter.rule_id.is_some();
     let project = state.project.as_ref().filter(|_| !named);
@@ -137,11 +138,18 @@ pub(super) fn began(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// Takes in an answer.
-pub(super) fn fill(state: &mut State, purpose: &Purpose, reply: Reply) -> Vec<Effect> {
+/// Takes in the answer to what was asked at this instant.
+pub(super) fn fill(state: &mut State, purpose: &Purpose, asked: Timestamp, reply: Reply) -> Vec<Effect> {
     match (purpose, reply) {
-        (Purpose::Evals | Purpose::EvalsMore, Reply::Evaluations(page)) => state.evals.extend(page),
-        (Purpose::EvalsPoll, Reply::Evaluations(page)) => state.evals.refresh(page),
+        (Purpose::Evals, Reply::Evaluations(page)) => state.evals.extend(page, asked),
+        (Purpose::EvalsMore(at), Reply::Evaluations(page)) => state.evals.extend(page, *at),
+        (Purpose::EvalsPoll, Reply::Evaluations(page)) => {
+            let replaced = state.evals.refresh(page, asked);
+            if replaced {
+                // A page under way goes on from rows that are no longer there.
+                state.open.retain(|_, (it, _)| !matches!(it, Purpose::EvalsMore(_)));
+            }
+        }
         (Purpose::EvalsSeen, Reply::Evaluations(page)) => state.evals.revise(page.evaluations),
         (Purpose::Baseline(id), Reply::Evaluation(found)) => {
             state.evals.baselines.insert(*id, found.score);
@@ -207,7 +215,7 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
                 state.complain(crate::screens::notice::describe(&error));
             }
         }
-        Purpose::EvalsMore => state.complain(crate::screens::notice::describe(&error)),
+        Purpose::EvalsMore(_) => state.complain(crate::screens::notice::describe(&error)),
         // What is gone is not asked for again; what could not be had is, with the next page.
         Purpose::Baseline(id) if !error.passing() => {
             state.evals.baselines.insert(*id, None);
@@ -309,11 +317,13 @@ pub(super) fn refresh(state: &mut State) -> Vec<Effect> {
 /// Asks for older rows when the cursor comes near the last loaded one.
 fn more(state: &mut State) -> Vec<Effect> {
     let near = state.evals.selected + AHEAD >= state.evals.rows.len();
-    let Some(cursor) = state.evals.next_cursor.clone().filter(|_| near) else { return Vec::new() };
-    if state.awaits(|purpose| *purpose == Purpose::EvalsMore) {
+    let Some(Older { cursor, at }) = state.evals.older.clone().filter(|_| near) else { return Vec::new() };
+    if state.awaits(|purpose| matches!(purpose, Purpose::EvalsMore(_))) {
         return Vec::new();
     }
-    vec![page(state, Purpose::EvalsMore, Some(cursor))]
+    let filter = filter_at(state, at);
+    let request = state.request(Purpose::EvalsMore(at));
+    vec![Effect::LoadEvaluations { request, filter, limit: PAGE, cursor: Some(cursor) }]
 }
 
 /// Puts another filter in force.

@@ -5,7 +5,7 @@ use crate::{
     keymap::Action,
     layout,
     msg::Effect,
-    state::{Place, Purpose, State},
+    state::{Older, Place, Purpose, State},
 };
 
 use super::{go, network};
@@ -61,12 +61,12 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
 /// Asks for older rows when the cursor comes near the last loaded one.
 fn more(state: &mut State) -> Vec<Effect> {
     let near = state.list.selected() + AHEAD >= state.list.len();
-    let Some(cursor) = state.list.next_cursor.clone().filter(|_| near) else { return Vec::new() };
-    if state.awaits(|purpose| *purpose == Purpose::More) {
+    let Some(Older { cursor, at }) = state.list.older.clone().filter(|_| near) else { return Vec::new() };
+    if state.awaits(|purpose| matches!(purpose, Purpose::More(_))) {
         return Vec::new();
     }
-    let request = state.request(Purpose::More);
-    vec![Effect::LoadTraces { request, query: state.query(), cursor: Some(cursor) }]
+    let request = state.request(Purpose::More(at));
+    vec![Effect::LoadTraces { request, query: state.query_at(at), cursor: Some(cursor) }]
 }
 
 /// Takes the time bounds out of the filter.

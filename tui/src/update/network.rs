@@ -14,7 +14,7 @@ use crate::{
     Options,
     msg::{Effect, NetError, Reply, RequestId, StreamEvent},
     screens::placeholder::SCREENS,
-    state::{EVALS, Link, MANAGE, METRICS, Purpose, State},
+    state::{EVALS, Link, MANAGE, METRICS, Older, Purpose, State},
 };
 
 use super::{detail, enter, evals, manage, metrics, outcome, search, trouble};
@@ -100,7 +100,7 @@ fn reload(state: &mut State) -> Vec<Effect> {
     state.refused_list = None;
     // Pages of the other filter that are still under way would mix with this one's.
     let of_list = |it: &Purpose| {
-        matches!(it, Purpose::Lookup | Purpose::First | Purpose::More | Purpose::Poll | Purpose::Fill)
+        matches!(it, Purpose::Lookup | Purpose::First | Purpose::More(_) | Purpose::Poll | Purpose::Fill(_))
     };
     state.open.retain(|_, (it, _)| !of_list(it));
     state.stream = None;
@@ -173,7 +173,7 @@ pub(super) fn after(state: &State, micros: i64) -> Option<Timestamp> {
 
 /// A request came to its end.
 pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply, NetError>) -> Vec<Effect> {
-    let Some((purpose, _)) = state.open.remove(&request) else { return Vec::new() };
+    let Some((purpose, asked)) = state.open.remove(&request) else { return Vec::new() };
     match (purpose, result) {
         (Purpose::Change, result) => {
             let mut effects = trouble::refused_session(state, result.as_ref().err());
@@ -196,7 +196,7 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
         }
         (purpose, Ok(Reply::Traces(page))) => {
             let mut effects = heard(state);
-            effects.extend(traces(state, &purpose, page));
+            effects.extend(traces(state, &purpose, asked, page));
             effects
         }
         (Purpose::Search | Purpose::SearchMore, Ok(Reply::Found(page))) => {
@@ -212,7 +212,7 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
                 | Reply::Decisions(_)
                 | Reply::Evaluators(_)),
             ),
-        ) => evals::fill(state, &purpose, reply),
+        ) => evals::fill(state, &purpose, asked, reply),
         (purpose, Ok(reply @ (Reply::Metrics(_) | Reply::ProjectMetric(_) | Reply::Feedback(_)))) => {
             metrics::fill(state, &purpose, reply)
         }
@@ -259,17 +259,19 @@ fn heard(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-fn traces(state: &mut State, purpose: &Purpose, page: TraceList) -> Vec<Effect> {
-    let cursor = page.next_cursor.filter(|_| page.has_more);
+/// Takes in a page of traces that was asked for at this instant.
+fn traces(state: &mut State, purpose: &Purpose, asked: Timestamp, page: TraceList) -> Vec<Effect> {
+    let at = if let Purpose::More(at) | Purpose::Fill(at) = purpose { *at } else { asked };
+    let older = Older::of(page.next_cursor, page.has_more, at);
     match purpose {
         Purpose::First => {
-            state.list.next_cursor = cursor;
+            state.list.older = older;
             state.list.extend(page.traces);
             open_stream(state)
         }
-        Purpose::More => {
+        Purpose::More(_) => {
             if !state.list.full {
-                state.list.next_cursor = cursor;
+                state.list.older = older;
                 state.list.extend(page.traces);
             }
             Vec::new()
@@ -279,12 +281,12 @@ fn traces(state: &mut State, purpose: &Purpose, page: TraceList) -> Vec<Effect> 
             let met = page.traces.iter().any(|trace| state.list.knows(trace.id));
             let fresh = state.list.arrive(page.traces);
             if was_empty && fresh > 0 {
-                state.list.next_cursor.clone_from(&cursor);
+                state.list.older.clone_from(&older);
             }
             // Rows between this page and the known ones are still missing.
-            if let (false, false, Some(cursor)) = (met, was_empty || state.list.full, cursor) {
-                let request = state.request(Purpose::Fill);
-                return vec![Effect::LoadTraces { request, query: state.query(), cursor: Some(cursor) }];
+            if let (false, false, Some(Older { cursor, at })) = (met, was_empty || state.list.full, older) {
+                let request = state.request(Purpose::Fill(at));
+                return vec![Effect::LoadTraces { request, query: state.query_at(at), cursor: Some(cursor) }];
             }
             if state.link == Link::Polling {
                 state.next_poll = after(state, POLL);

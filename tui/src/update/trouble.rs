@@ -72,7 +72,7 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         Purpose::RetryCap => state.metrics.retry_cap = None,
         Purpose::Feedback => state.metrics.verdicts = None,
         Purpose::Evals
-        | Purpose::EvalsMore
+        | Purpose::EvalsMore(_)
         | Purpose::EvalsPoll
         | Purpose::EvalsSeen
         | Purpose::Baseline(_)
@@ -92,16 +92,16 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
                 return vec![load_me(state)];
             }
         }
-        Purpose::More | Purpose::Spans(_) | Purpose::Change | Purpose::Check => {
+        Purpose::More(_) | Purpose::Spans(_) | Purpose::Change | Purpose::Check => {
             state.complain(describe(&error));
             if let (Purpose::Spans(_), Some(open)) = (purpose, &mut state.detail) {
                 open.next_cursor = None;
             }
         }
-        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill if error.passing() => {
+        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_) if error.passing() => {
             away(state, &error)
         }
-        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill => {
+        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_) => {
             state.complain(describe(&error));
             state.refused_list = Some(error);
         }
