@@ -20,6 +20,9 @@ use crate::{
     widgets::json::{Line, Toggled},
 };
 
+/// Microseconds after its end during which a trace is young.
+const YOUNG: i64 = 120_000_000;
+
 /// Lines and a cursor among them.
 #[derive(Debug, Default)]
 pub struct Pane {
@@ -36,7 +39,9 @@ pub struct Scores {
     pub list: Option<EvaluationList>,
     /// Why the last request failed, if it did.
     pub error: Option<NetError>,
-    /// When to ask again, as long as one of them is not finished.
+    /// Requests that failed one after the other.
+    pub failures: u32,
+    /// When to ask again, as long as one of them is not finished or more may come.
     pub next: Option<Timestamp>,
     /// What the project's rules decided about the trace, once that was asked.
     pub rules: Option<Rules>,
@@ -227,6 +232,15 @@ impl Detail {
             (None, Some(trace)) => Some(Subject::Trace(trace)),
             (None, None) => None,
         }
+    }
+
+    /// Whether the trace may still be given evaluations by itself: rules judge it once it is
+    /// ready, and a worker takes them up a little later.
+    pub fn young(&self, now: Timestamp) -> bool {
+        self.trace.as_ref().is_some_and(|trace| {
+            let last = trace.ended_at.unwrap_or(trace.started_at);
+            !trace.ready || now.micros() - last.micros() < YOUNG
+        })
     }
 
     /// Failed spans among the loaded ones.

@@ -47,6 +47,8 @@ pub struct Summary {
     pub passed: usize,
     /// Those below their baseline.
     pub below: usize,
+    /// There may be more of these: not every baseline has been looked up.
+    pub unsure: bool,
 }
 
 /// The screen.
@@ -80,6 +82,8 @@ pub struct Evals {
     pub part: Part,
     /// The selected evaluation fills the screen, from this line on.
     pub zoom: Option<usize>,
+    /// That evaluation no longer fits the filter; it goes when it no longer fills the screen.
+    pub strayed: bool,
     /// Scores of baselines that are not among the rows; nothing where there is none to be had.
     pub baselines: HashMap<Uuid, Option<f64>>,
     /// The rules.
@@ -89,6 +93,11 @@ pub struct Evals {
 }
 
 impl Evals {
+    /// The evaluation that fills the screen, if it no longer fits the filter.
+    pub fn stray(&self) -> Option<&Evaluation> {
+        self.current().filter(|_| self.strayed && self.zoom.is_some())
+    }
+
     /// The evaluation under the cursor.
     pub fn current(&self) -> Option<&Evaluation> {
         self.rows.get(self.selected)
@@ -98,6 +107,7 @@ impl Evals {
     pub fn select(&mut self, at: usize, held: bool) {
         self.selected = at;
         self.held = held;
+        self.strayed = false;
     }
 
     /// Forgets the rows, because others are asked for.
@@ -112,6 +122,7 @@ impl Evals {
         self.error = None;
         self.next = None;
         self.zoom = None;
+        self.strayed = false;
     }
 
     /// Takes in the first page, or an older one. The times of its filter were reckoned from `at`.
@@ -131,14 +142,15 @@ impl Evals {
         let more = page.has_more && page.next_cursor.is_some();
         let known = |it: &Evaluation| self.rows.iter().any(|row| row.id == it.id);
         let met = self.rows.is_empty() || !more || page.evaluations.iter().any(known);
-        if !met && self.held {
+        let kept = self.held || self.zoom.is_some();
+        if !met && kept {
             // Nothing moves under the reader's eyes; going to the top shows what is new.
             self.newer = true;
             self.settle(None);
             return false;
         }
-        let kept = self.held || self.zoom.is_some();
         let current = self.current().map(|row| row.id).filter(|_| kept);
+        let read = self.current().filter(|_| self.zoom.is_some()).cloned();
         let end = page.evaluations.last().map(order);
         let older = |row: &Evaluation| met && more && end.is_some_and(|end| order(row) < end);
         let mut rows = page.evaluations;
@@ -149,6 +161,12 @@ impl Evals {
         }
         rows.extend(kept);
         rows.truncate(CAPACITY);
+        // What is being read stays where it was, whether or not it still fits.
+        let gone = read.filter(|it| !rows.iter().any(|row| row.id == it.id));
+        self.strayed = gone.is_some();
+        if let Some(it) = gone {
+            rows.insert(rows.partition_point(|row| order(row) > order(&it)), it);
+        }
         self.rows = rows;
         self.newer = false;
         self.settle(current);
@@ -171,7 +189,9 @@ impl Evals {
         self.error = None;
         self.failures = 0;
         let position = |id: Uuid| self.rows.iter().position(|row| row.id == id);
-        if let Some(at) = self.wanted.and_then(position) {
+        // Nothing takes the place of what is being read; the wanted one is gone to afterwards.
+        let wanted = self.wanted.filter(|_| self.zoom.is_none());
+        if let Some(at) = wanted.and_then(position) {
             self.wanted = None;
             self.select(at, true);
         } else if let Some(at) = current.and_then(position) {
@@ -191,7 +211,7 @@ impl Evals {
 
     /// The score of an evaluation's baseline, as far as it is known.
     pub fn baseline(&self, it: &Evaluation) -> Option<f64> {
-        let id = it.original_evaluation_id.filter(|_| it.context == EvaluationContext::Remediation)?;
+        let id = compared(it)?;
         match self.rows.iter().find(|row| row.id == id) {
             Some(row) => row.score,
             None => self.baselines.get(&id).copied().flatten(),
@@ -200,7 +220,7 @@ impl Evals {
 
     /// A baseline that some of these rows need and that was not asked for yet.
     pub fn missing_baseline(&self, rows: &[Evaluation]) -> Option<Uuid> {
-        let ids = rows.iter().filter(|row| row.score.is_some()).filter_map(|row| row.original_evaluation_id);
+        let ids = rows.iter().filter(|row| row.score.is_some()).filter_map(compared);
         let mut ids = ids.filter(|id| !self.baselines.contains_key(id));
         ids.find(|id| !self.rows.iter().any(|row| row.id == *id))
     }
@@ -213,8 +233,11 @@ impl Evals {
     /// What the loaded rows come to.
     pub fn summary(&self) -> Summary {
         let mut sum = Summary::default();
+        let scores: HashMap<Uuid, Option<f64>> = self.rows.iter().map(|row| (row.id, row.score)).collect();
         for row in &self.rows {
-            match self.standing(row) {
+            let baseline = compared(row).map(|id| scores.get(&id).or_else(|| self.baselines.get(&id)));
+            sum.unsure |= row.score.is_some() && baseline == Some(None);
+            match standing(row, baseline.flatten().copied().flatten()) {
                 Standing::Unfinished => sum.unfinished += 1,
                 Standing::Failed => sum.failed += 1,
                 Standing::Below => sum.below += 1,
@@ -227,6 +250,11 @@ impl Evals {
         }
         sum
     }
+}
+
+/// The baseline that a remediated output's evaluation is compared with.
+fn compared(it: &Evaluation) -> Option<Uuid> {
+    it.original_evaluation_id.filter(|_| it.context == EvaluationContext::Remediation)
 }
 
 /// How far an evaluation lies below its baseline, if it does.

@@ -214,6 +214,7 @@ impl State {
                     | Purpose::Feedback
                     | Purpose::EvalsPoll
                     | Purpose::EvalsSeen
+                    | Purpose::EvalRead(_)
                     | Purpose::Baseline(_)
                     | Purpose::RuleSample(_)
                     | Purpose::TraceDecision(_)

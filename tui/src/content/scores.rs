@@ -10,9 +10,12 @@ use super::{Setting, plain};
 use crate::{
     detail::{Rules, Scores},
     format::{clock, money},
-    screens::notice::describe,
+    screens::{
+        evals::{SCORE, score},
+        notice::describe,
+    },
     standing::of_decision,
-    text::{clean, cut, fit, width},
+    text::{clean, cut, fit, fit_right, width},
     theme::Tone,
     widgets::json::{Line, Piece},
 };
@@ -132,7 +135,7 @@ fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Se
     let Around { scores, current, spans } = *around;
     let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
     let look = scores.standing(it).look(glyphs);
-    let score = it.score.map_or_else(|| format!("{:>4}", glyphs.none), |score| format!("{score:>4.2}"));
+    let score = it.score.map_or_else(|| glyphs.none.to_owned(), score);
     let label = it.label.clone().unwrap_or_else(|| match it.status {
         EvaluationStatus::Complete => glyphs.none.to_owned(),
         status => status.to_string(),
@@ -150,7 +153,7 @@ fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Se
         Piece { tone: look.1, text: fit(look.0, glyphs.mark_width(), glyphs) + " " },
         Piece { tone: Tone::Strong, text: fit(&it.metric_name, metric_cols(setting.cols), glyphs) },
         Piece { tone: Tone::Dim, text: format!(" {:<4} ", it.evaluator_type.as_str()) },
-        Piece { tone: Tone::Number, text: score },
+        Piece { tone: Tone::Number, text: fit_right(&score, SCORE, glyphs) },
         Piece { tone: look.1, text: format!(" {}", fit(&label, 8, glyphs)) },
     ];
     let used: usize = pieces.iter().map(|piece| width(&piece.text)).sum();

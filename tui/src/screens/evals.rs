@@ -24,7 +24,7 @@ pub use rules::len as rule_len;
 /// Columns of `llm` and `rule`.
 const KIND: usize = 4;
 /// Columns of a score; another scale is cut.
-const SCORE: usize = 5;
+pub const SCORE: usize = 5;
 /// Columns of `pass`, `warn` and `fail`.
 const LABEL: usize = 5;
 /// Columns of `remediation`.
@@ -253,7 +253,9 @@ pub fn status(state: &State) -> String {
     };
     let sum = evals.summary();
     let mut parts = vec![format!("{} loaded{more}", number(evals.rows.len()))];
-    if evals.newer {
+    if evals.stray().is_some() {
+        parts.insert(0, "this one no longer fits the filter".to_owned());
+    } else if evals.newer {
         parts.insert(0, format!("new ones came {} g g shows them", glyphs.dot));
     }
     if sum.unfinished > 0 {
@@ -263,7 +265,8 @@ pub fn status(state: &State) -> String {
         parts.push(format!("pass {} of {}", number(sum.passed), number(sum.labelled)));
     }
     if sum.below > 0 {
-        parts.push(format!("regressions {}", number(sum.below)));
+        let more = if sum.unsure { "+" } else { "" };
+        parts.push(format!("regressions {}{more}", number(sum.below)));
     }
     if sum.failed > 0 {
         parts.push(format!("failed {}", number(sum.failed)));

@@ -87,6 +87,8 @@ pub enum Purpose {
     EvalsPoll,
     /// Those in sight again, further down.
     EvalsSeen,
+    /// The one that fills the screen, once it no longer fits the filter.
+    EvalRead(Uuid),
     /// The evaluation that one in sight is compared with.
     Baseline(Uuid),
     /// The evaluations of the opened trace.

@@ -12,7 +12,11 @@ use super::{
     screens::{screen, snap},
     *,
 };
-use crate::{change::Change, fixture::evaluation, state::EVALS};
+use crate::{
+    change::Change,
+    fixture::evaluation,
+    state::{EVALS, Link},
+};
 
 pub fn list(evaluations: Vec<Evaluation>, more: bool) -> EvaluationList {
     EvaluationList { evaluations, has_more: more, next_cursor: more.then(|| "older".to_owned()) }
@@ -326,6 +330,24 @@ fn what_is_unfinished_further_down_is_asked_for_again() {
 }
 
 #[test]
+fn rows_in_sight_go_on_when_newer_ones_wait() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "j");
+    let effects = tick(&mut state, 2);
+    let rows = vec![evaluation(90, "bias", Some(0.5))];
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
+    assert!(state.evals.newer);
+    let effects = tick(&mut state, 2);
+    let late = judged()[6].created_at;
+    assert_eq!(asked(&effects)[1].0.to, Some(late), "what is not finished: {effects:?}");
+    let mut done = judged()[6].clone();
+    done.score = Some(0.8);
+    done.status = EvaluationStatus::Complete;
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![done], true))));
+    assert_eq!(state.evals.rows[6].score, Some(0.8));
+}
+
+#[test]
 fn a_baseline_in_sight_is_asked_for_once() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "2");
@@ -423,6 +445,48 @@ fn enter_shows_all_of_one_and_esc_goes_back() {
 }
 
 #[test]
+fn what_fills_the_screen_stays_when_it_leaves_the_filter() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "jjjjjj");
+    key(&mut state, KeyCode::Enter);
+    let read = judged()[6].id;
+    let mut rest = judged();
+    rest.remove(6);
+    let effects = tick(&mut state, 2);
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rest.clone(), true))));
+    assert_eq!(state.evals.current().unwrap().id, read);
+    assert!(screen(&state).contains("no longer fits the filter"), "{}", screen(&state));
+    let effects = tick(&mut state, 2);
+    let Some(Effect::LoadEvaluation { id: asked, .. }) = effects.get(1) else { panic!("{effects:?}") };
+    assert_eq!(*asked, read, "it is watched to its end");
+    let mut done = judged().remove(6);
+    (done.status, done.score) = (EvaluationStatus::Complete, Some(0.25));
+    reply(&mut state, &effects[..2], Ok(Reply::Evaluation(Box::new(done))));
+    assert!(screen(&state).contains("0.25"), "{}", screen(&state));
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rest.clone(), true))));
+    assert_eq!(tick(&mut state, 2).len(), 1, "it is finished");
+    let effects = key(&mut state, KeyCode::Esc);
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(rest.clone(), true))));
+    assert_eq!(state.evals.rows, rest);
+}
+
+#[test]
+fn what_was_asked_for_waits_until_nothing_is_read() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "j");
+    key(&mut state, KeyCode::Enter);
+    state.evals.wanted = Some(id(60));
+    let mut rows = judged();
+    rows.insert(0, evaluation(60, "bias", None));
+    let effects = tick(&mut state, 2);
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows.clone(), true))));
+    assert_eq!(state.evals.current().unwrap().id, id(39), "what is read stays");
+    let effects = key(&mut state, KeyCode::Esc);
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, true))));
+    assert_eq!(state.evals.current().unwrap().id, id(60));
+}
+
+#[test]
 fn an_evaluation_is_sent_once_and_gone_to() {
     let mut state = judging((80, 24), UNICODE);
     press(&mut state, "c");
@@ -487,6 +551,19 @@ fn a_refused_evaluation_can_be_mended() {
 }
 
 #[test]
+fn regressions_are_a_lower_bound_until_all_baselines_are_known() {
+    let mut state = judging((80, 24), UNICODE);
+    assert!(screen(&state).contains("regressions 1 "), "{}", screen(&state));
+    let mut further = evaluation(2, "faithfulness", Some(0.4));
+    further.context = EvaluationContext::Remediation;
+    further.original_evaluation_id = Some(id(5000));
+    state.evals.rows.push(further);
+    assert!(screen(&state).contains("regressions 1+ "), "{}", screen(&state));
+    state.evals.baselines.insert(id(5000), None);
+    assert!(screen(&state).contains("regressions 1 "), "what is gone is known to be: {}", screen(&state));
+}
+
+#[test]
 fn a_lost_answer_is_looked_up_and_not_sent_again() {
     for (after, told) in
         [(vec![evaluation(60, "faithfulness", None)], "its answer was lost"), (vec![], "it did not happen")]
@@ -546,12 +623,76 @@ fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
     assert_eq!(asked(&again).len(), 1, "one is not finished: {again:?}");
     let mut done = judged();
     done.retain(|row| row.score.is_some());
+    reply(&mut state, &again, Ok(Reply::Evaluations(list(done.clone(), false))));
+    let again = tick(&mut state, 2);
+    assert_eq!(asked(&again).len(), 1, "all are finished, but the trace is young");
+    tick(&mut state, 120);
     reply(&mut state, &again, Ok(Reply::Evaluations(list(done, false))));
-    assert!(asked(&tick(&mut state, 60)).is_empty(), "all are finished");
+    assert!(asked(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
+    press(&mut state, "[");
+    assert_eq!(asked(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
     let effects = press(&mut state, "J");
     assert_eq!(asked(&effects).len(), 1, "the scores of the next trace");
     press(&mut state, "]");
     assert!(asked(&tick(&mut state, 60)).is_empty());
+}
+
+#[test]
+fn a_trace_without_evaluations_is_looked_at_until_it_is_ready_and_old() {
+    let mut state = opened((80, 24), UNICODE);
+    state.detail.as_mut().unwrap().trace = Some(std::sync::Arc::new(Trace { ready: false, ..refund() }));
+    let mut effects = press(&mut state, "]]]");
+    for _ in 0..3 {
+        reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+        effects = tick(&mut state, 600);
+        assert_eq!(asked(&effects).len(), 1, "rules judge it once it is ready");
+    }
+    state.detail.as_mut().unwrap().trace = Some(std::sync::Arc::new(refund()));
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
+    assert!(asked(&tick(&mut state, 600)).is_empty());
+}
+
+#[test]
+fn a_failed_look_at_a_trace_is_made_again_later_and_later() {
+    let mut state = opened((80, 24), UNICODE);
+    let mut effects = press(&mut state, "]]]");
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
+    effects = tick(&mut state, 2);
+    for wait in [4, 8] {
+        reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
+        assert!(asked(&tick(&mut state, wait - 1)).is_empty(), "{wait}");
+        effects = tick(&mut state, 1);
+        assert_eq!(asked(&effects).len(), 1, "{wait}");
+    }
+    reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
+    assert!(asked(&tick(&mut state, 600)).is_empty(), "asking again brings the same");
+}
+
+#[test]
+fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
+    for detail in [false, true] {
+        let mut state = if detail { opened((80, 24), UNICODE) } else { judging((80, 24), UNICODE) };
+        state.link = Link::Away { since: state.now, attempts: 3, status: None };
+        state.next_poll = Some(Timestamp::from_micros(state.now.micros() + 30_000_000));
+        if detail {
+            press(&mut state, "]]]");
+        }
+        for _ in 0..4 {
+            let effects = if detail { press(&mut state, "[]") } else { press(&mut state, "R") };
+            let effects: Vec<Effect> =
+                effects.into_iter().filter(|it| matches!(it, Effect::LoadEvaluations { .. })).collect();
+            reply(&mut state, &effects, Err(offline()));
+        }
+        let effects = tick(&mut state, 30);
+        let (mut looks, mut traces) = (effects.clone(), effects);
+        looks.retain(|it| matches!(it, Effect::LoadEvaluations { .. }));
+        traces.retain(|it| matches!(it, Effect::LoadTraces { .. }));
+        if !looks.is_empty() {
+            reply(&mut state, &looks, Err(offline()));
+        }
+        let effects = answer(&mut state, &traces, page(rows()));
+        assert_eq!(asked(&effects).len(), 1, "detail {detail}: {effects:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Keys of an opened trace.
 
 use api::{
+    Timestamp,
     client::calls::EvaluationFilter,
     eval::EvaluationList,
     eval_rule::{EvalRule, RuleDecisionList},
@@ -14,10 +15,10 @@ use crate::{
     keymap::Action,
     layout,
     msg::{Effect, NetError},
-    state::{Place, Purpose, State},
+    state::{Link, Place, Purpose, State},
 };
 
-use super::{evals, go, network};
+use super::{evals, go};
 
 /// Rules that are asked about a trace; each of them takes a request.
 const ASKED: usize = 20;
@@ -66,16 +67,26 @@ pub(super) fn show_evals(state: &mut State) -> Vec<Effect> {
 
 /// How the opened trace was judged is here, or why it is not.
 pub(super) fn fill_evals(state: &mut State, id: Uuid, result: Result<EvaluationList, NetError>) {
-    let again = network::after(state, evals::LOOK);
+    let now = state.now;
     let Some(open) = state.detail.as_mut().filter(|open| open.id == id) else { return };
-    match result {
+    let young = open.young(now);
+    let scores = &mut open.scores;
+    let wait = match result {
         Ok(list) => {
-            open.scores.next = again.filter(|_| list.evaluations.iter().any(unfinished));
-            open.scores.list = Some(list);
-            open.scores.error = None;
+            let more = young || list.evaluations.iter().any(unfinished);
+            scores.list = Some(list);
+            scores.error = None;
+            scores.failures = 0;
+            more.then_some(evals::LOOK)
         }
-        Err(error) => open.scores.error = Some(error),
-    }
+        Err(error) => {
+            scores.failures = scores.failures.saturating_add(1);
+            let wait = evals::backoff(scores.failures, &error);
+            scores.error = Some(error);
+            wait
+        }
+    };
+    scores.next = wait.map(|wait| Timestamp::from_micros(now.micros() + wait));
     open.touch();
 }
 
@@ -146,11 +157,23 @@ fn next_rule(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadDecisions { request, rule, trace: Some(trace) }]
 }
 
-/// The clock moved on: evaluations in sight that are not finished are asked for again.
+/// The clock moved on: evaluations in sight are asked for again while something may change.
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
-    let seen = state.screen == 1 && state.overlay.is_none();
-    let due = state.detail.as_ref().filter(|open| open.tab == Tab::Evals).and_then(|open| open.scores.next);
+    let seen = state.overlay.is_none() && !matches!(state.link, Link::Refused(_));
+    let due = judged(state).and_then(|open| open.scores.next);
     if seen && due.is_some_and(|at| at <= state.now) { load_evals(state) } else { Vec::new() }
+}
+
+/// The server is back: how the opened trace was judged is asked for again if that had failed.
+pub(super) fn back(state: &mut State) -> Vec<Effect> {
+    let failed = judged(state).is_some_and(|open| open.scores.error.is_some());
+    let asked = state.awaits(|it| matches!(it, Purpose::TraceEvals(_)));
+    if failed && !asked { load_evals(state) } else { Vec::new() }
+}
+
+/// The opened trace, if its evaluations are in sight.
+fn judged(state: &State) -> Option<&Detail> {
+    state.detail.as_ref().filter(|open| state.screen == 1 && open.tab == Tab::Evals)
 }
 
 fn load(state: &mut State, id: Uuid) -> Vec<Effect> {
@@ -207,6 +230,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Action::NextTab | Action::PreviousTab => {
             let split = detail.split && size.0 >= layout::SPLIT_COLS;
+            let before = detail.tab;
             // In the split, the way from one side to the other is part of the round of tabs.
             let forward = action == Action::NextTab;
             if forward && areas.right.is_some() && detail.focus == Focus::Left {
@@ -214,7 +238,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
             } else {
                 detail.turn(split, forward);
             }
-            if detail.tab == Tab::Evals && detail.scores.list.is_none() {
+            if detail.tab == Tab::Evals && before != Tab::Evals {
                 return load_evals(state);
             }
         }

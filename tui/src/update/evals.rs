@@ -76,7 +76,14 @@ pub(super) fn reload(state: &mut State) -> Vec<Effect> {
 fn forget(state: &mut State) {
     state.evals.forget();
     let of_rows = |it: &Purpose| {
-        matches!(it, Purpose::Evals | Purpose::EvalsMore(_) | Purpose::EvalsPoll | Purpose::EvalsSeen)
+        matches!(
+            it,
+            Purpose::Evals
+                | Purpose::EvalsMore(_)
+                | Purpose::EvalsPoll
+                | Purpose::EvalsSeen
+                | Purpose::EvalRead(_)
+        )
     };
     state.open.retain(|_, (it, _)| !of_rows(it));
 }
@@ -89,7 +96,12 @@ fn look(state: &mut State) -> Vec<Effect> {
     let newest = filter(state);
     let request = state.request(first);
     let mut effects = vec![Effect::LoadEvaluations { request, filter: newest, limit, cursor: None }];
-    let polled = state.evals.rows.len().min(usize::try_from(NEWEST).unwrap_or(0));
+    // The newest page says nothing of the rows once it no longer reaches them.
+    let polled = if state.evals.newer { 0 } else { usize::try_from(NEWEST).unwrap_or(0) };
+    let polled = state.evals.rows.len().min(polled);
+    if let Some(id) = state.evals.stray().filter(|it| unfinished(it)).map(|it| it.id) {
+        effects.push(Effect::LoadEvaluation { request: state.request(Purpose::EvalRead(id)), id });
+    }
     // Those in sight come first; one page is enough for the others, look after look.
     let seen = visible(state);
     let (rows, first) = (&state.evals.rows, seen.start.max(polled));
@@ -151,6 +163,7 @@ pub(super) fn fill(state: &mut State, purpose: &Purpose, asked: Timestamp, reply
             }
         }
         (Purpose::EvalsSeen, Reply::Evaluations(page)) => state.evals.revise(page.evaluations),
+        (Purpose::EvalRead(_), Reply::Evaluation(found)) => state.evals.revise(vec![*found]),
         (Purpose::Baseline(id), Reply::Evaluation(found)) => {
             state.evals.baselines.insert(*id, found.score);
         }
@@ -198,19 +211,32 @@ fn baseline(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadEvaluation { request: state.request(Purpose::Baseline(id)), id }]
 }
 
+/// Microseconds to wait after so many failures one after the other; nothing where asking again
+/// brings the same.
+pub(super) fn backoff(failures: u32, error: &NetError) -> Option<i64> {
+    let asked = error.retry_after.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
+    let wait = (LOOK << failures.min(4)).min(LONGEST).max(asked.saturating_mul(1_000_000));
+    error.passing().then_some(wait)
+}
+
+/// The server is back: what had failed is asked for at once.
+pub(super) fn back(state: &mut State) -> Vec<Effect> {
+    let failed = state.evals.error.is_some() || state.evals.rules.list.error.is_some();
+    let asked = state.awaits(|it| matches!(it, Purpose::Evals | Purpose::EvalsPoll));
+    if state.screen == EVALS && failed && !asked { enter(state) } else { Vec::new() }
+}
+
 /// A request failed; what can be asked again is, later and later.
 pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
     match purpose {
         Purpose::Evals | Purpose::EvalsPoll => {
             let evals = &mut state.evals;
             evals.failures = evals.failures.saturating_add(1);
-            let wait = error.retry_after.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
-            let wait = (LOOK << evals.failures.min(4)).min(LONGEST).max(wait.saturating_mul(1_000_000));
+            let wait = backoff(evals.failures, &error);
             // It is asked again by itself; the log needs each trouble only once.
             let new = evals.error.as_ref().is_none_or(|known| known.message != error.message);
-            let passing = error.passing();
             evals.error = Some(error.clone());
-            state.evals.next = if passing { network::after(state, wait) } else { None };
+            state.evals.next = wait.and_then(|wait| network::after(state, wait));
             if new {
                 state.complain(crate::screens::notice::describe(&error));
             }
@@ -298,8 +324,9 @@ fn zoomed(state: &mut State, action: Action, top: usize) -> Option<Vec<Effect>> 
         return Some(Vec::new());
     }
     matches!(action, Action::Open | Action::Back).then(|| {
+        let strayed = std::mem::take(&mut state.evals.strayed);
         state.evals.zoom = None;
-        Vec::new()
+        if strayed || state.evals.wanted.is_some() { look(state) } else { Vec::new() }
     })
 }
 

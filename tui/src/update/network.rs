@@ -253,6 +253,8 @@ fn heard(state: &mut State) -> Vec<Effect> {
     if state.screen == METRICS && !state.awaits(|it| *it == Purpose::Metrics) {
         effects.extend(metrics::load(state));
     }
+    effects.extend(evals::back(state));
+    effects.extend(detail::back(state));
     if state.detail.as_ref().is_some_and(|open| !open.loaded) {
         effects.extend(detail::reload(state));
     }

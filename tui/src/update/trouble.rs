@@ -75,6 +75,7 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         | Purpose::EvalsMore(_)
         | Purpose::EvalsPoll
         | Purpose::EvalsSeen
+        | Purpose::EvalRead(_)
         | Purpose::Baseline(_)
         | Purpose::TraceEvals(_)
         | Purpose::TraceRules(_)
