@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::{
     content::{Reader, Setting, Subject, TEXT_STEP, Tab, result_lines, scores, tab_lines},
     evals::standing,
+    find,
     layout::{self, GUTTER, Shown},
     msg::NetError,
     standing::Standing,
@@ -314,8 +315,7 @@ impl Detail {
             Some(pane) => (pane.cursor, pane.lines.len()),
             None => (self.selected, self.tree.rows.len()),
         };
-        let hits: Vec<usize> = (0..count).filter(|at| self.hit(*at, needle)).collect();
-        Some((hits.iter().filter(|at| **at <= cursor).count(), hits.len()))
+        Some(find::counted(count, cursor, |at| self.hit(at, needle)))
     }
 
     /// Folds or unfolds the container under the pane's cursor, if there is one in that state.
@@ -370,12 +370,12 @@ impl Detail {
     }
 
     /// Lays the panes out for the terminal's size, if anything they show has changed.
-    pub fn compose(&mut self, size: (u16, u16), reader: Reader) {
+    pub fn compose(&mut self, size: (u16, u16), reader: Reader, keys: &scores::Keys) {
         if !std::mem::take(&mut self.stale) {
             return;
         }
         let areas = layout::detail(size, self.shown());
-        let (left, right) = self.lay(areas.left.width, areas.right.map(|area| area.width), reader);
+        let (left, right) = self.lay(areas.left.width, areas.right.map(|area| area.width), reader, keys);
         self.left.cursor = self.left.cursor.min(left.len().saturating_sub(1));
         self.right.cursor = self.right.cursor.min(right.len().saturating_sub(1));
         self.left.lines = left;
@@ -385,7 +385,13 @@ impl Detail {
         }
     }
 
-    fn lay(&self, left: u16, right: Option<u16>, reader: Reader) -> (Vec<Line>, Vec<Line>) {
+    fn lay(
+        &self,
+        left: u16,
+        right: Option<u16>,
+        reader: Reader,
+        keys: &scores::Keys,
+    ) -> (Vec<Line>, Vec<Line>) {
         let setting = |width: u16| Setting {
             cols: usize::from(width.saturating_sub(GUTTER + 1)),
             limit: self.limit,
@@ -394,7 +400,7 @@ impl Detail {
             reader,
         };
         if self.tab == Tab::Evals {
-            let lines = scores::lines(&self.scores, self.current(), &self.spans, &setting(left));
+            let lines = scores::lines(&self.scores, self.current(), &self.spans, keys, &setting(left));
             return (lines, Vec::new());
         }
         let Some(subject) = self.subject() else { return (Vec::new(), Vec::new()) };

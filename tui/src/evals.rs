@@ -5,7 +5,7 @@
 mod line;
 mod rules;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use api::{
     Timestamp,
@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use line::{FIELDS, Line};
 pub use rules::{HOURS, Rules, Sample, Side};
 
-use crate::{manage::Rows, msg::NetError, standing::Standing, state::Older};
+use crate::{find, manage::Rows, msg::NetError, standing::Standing, state::Older};
 
 /// Most evaluations kept; further pages are not asked for.
 pub const CAPACITY: usize = 2_000;
@@ -90,6 +90,10 @@ pub struct Evals {
     pub rules: Rules,
     /// The evaluators that can be run.
     pub evaluators: Rows<Evaluator>,
+    /// Words that find looks for, in lower case.
+    find: Option<String>,
+    /// The rows that hold them; kept, because many long texts are not searched for each drawing.
+    hits: HashSet<Uuid>,
 }
 
 impl Evals {
@@ -180,6 +184,7 @@ impl Evals {
                 *row = one;
             }
         }
+        self.search();
     }
 
     /// Puts the cursor right after the rows changed: on the wanted row, else on this one, else
@@ -188,6 +193,7 @@ impl Evals {
         self.loaded = true;
         self.error = None;
         self.failures = 0;
+        self.search();
         let position = |id: Uuid| self.rows.iter().position(|row| row.id == id);
         // Nothing takes the place of what is being read; the wanted one is gone to afterwards.
         let wanted = self.wanted.filter(|_| self.zoom.is_none());
@@ -201,6 +207,38 @@ impl Evals {
         if self.rows.is_empty() {
             self.zoom = None;
         }
+    }
+
+    /// The words that find looks for.
+    pub fn find(&self) -> Option<&str> {
+        self.find.as_deref()
+    }
+
+    /// Looks for other words, in lower case, or for none.
+    pub fn set_find(&mut self, words: Option<String>) {
+        self.find = words;
+        self.search();
+    }
+
+    fn search(&mut self) {
+        let Some(words) = &self.find else { return self.hits.clear() };
+        self.hits = self.rows.iter().filter(|row| holds(row, words)).map(|row| row.id).collect();
+    }
+
+    /// Whether find's words occur in the row at a position.
+    pub fn hit(&self, at: usize) -> bool {
+        self.rows.get(at).is_some_and(|row| self.hits.contains(&row.id))
+    }
+
+    /// The next row that find matches, or the one before, around the end.
+    pub fn find_from(&self, forward: bool) -> Option<usize> {
+        find::next(self.rows.len(), self.selected, forward, |at| self.hit(at))
+    }
+
+    /// How many rows find matches, and which of them the cursor is on or after, from 1.
+    pub fn hits(&self) -> Option<(usize, usize)> {
+        self.find.as_ref()?;
+        Some(find::counted(self.rows.len(), self.selected, |at| self.hit(at)))
     }
 
     /// The baseline of a remediated output's evaluation, and how far this one lies below it.
@@ -250,6 +288,14 @@ impl Evals {
         }
         sum
     }
+}
+
+/// Whether find's words occur in what is shown of an evaluation.
+fn holds(it: &Evaluation, words: &str) -> bool {
+    let ids = format!("{} {} {} {}", it.id, it.trace_id, it.status, it.context);
+    let texts = [it.label.as_ref(), it.reasoning.as_ref(), it.error.as_ref(), it.judge_model.as_ref()];
+    let mut texts = texts.into_iter().flatten().chain([&it.metric_name, &ids]);
+    texts.any(|text| text.to_lowercase().contains(words))
 }
 
 /// The baseline that a remediated output's evaluation is compared with.

@@ -200,14 +200,16 @@ impl Evals {
     }
 }
 
-/// The parts of Evals for a terminal of this size.
-pub fn evals(size: (u16, u16), part: Part) -> Evals {
+/// The parts of Evals for a terminal of this size. `told`: the pane holds what the reader asked of
+/// a rule, which takes the place of the rules where there is no room for both.
+pub fn evals(size: (u16, u16), part: Part, told: bool) -> Evals {
     let body = frame(size).body;
     let pane = match body.height {
         ALL_SECTIONS.. => 9,
         18.. => 8,
         TWO_SECTIONS.. => 7,
         9.. => 4,
+        height if told && part == Part::Rules => height,
         _ => 0,
     };
     let [list, rules] = match part {

@@ -16,6 +16,7 @@ mod dialog;
 mod driver;
 mod evals;
 mod export;
+mod find;
 #[cfg(test)]
 mod fixture;
 pub mod format;

@@ -12,7 +12,7 @@ use std::{
 use api::trace::Trace;
 use uuid::Uuid;
 
-use crate::state::Older;
+use crate::{find, state::Older};
 
 /// Most traces kept; older ones are let go.
 pub const CAPACITY: usize = 5_000;
@@ -257,20 +257,13 @@ impl List {
     /// Looks for the next row that find matches, from the cursor on and around the end.
     pub fn find_from(&self, forward: bool) -> Option<usize> {
         self.find.as_ref()?;
-        let count = self.len();
-        (1..=count)
-            .map(|step| {
-                if forward { (self.selected + step) % count } else { (self.selected + count - step) % count }
-            })
-            .find(|at| self.hit(*at))
+        find::next(self.len(), self.selected, forward, |at| self.hit(at))
     }
 
     /// How many rows find matches, and which of them the cursor is on or after, from 1.
     pub fn hits(&self) -> Option<(usize, usize)> {
         self.find.as_ref()?;
-        let hits: Vec<usize> = (0..self.len()).filter(|at| self.hit(*at)).collect();
-        let at = hits.iter().filter(|at| **at <= self.selected).count();
-        Some((at, hits.len()))
+        Some(find::counted(self.len(), self.selected, |at| self.hit(at)))
     }
 
     /// Works out again all that depends on the rows. The cursor goes to `current`, if given.

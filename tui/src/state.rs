@@ -21,7 +21,8 @@ use crate::{
     evals::{Evals, Part},
     format::Zone,
     input::Input,
-    keymap::{Keymap, Scope},
+    keymap::{Action, Keymap, Scope, key_label},
+    layout,
     list::List,
     manage::Manage,
     metrics::Metrics,
@@ -294,6 +295,17 @@ impl State {
             (_, MANAGE) => self.manage.tab.scope(),
             _ => Scope::Panel,
         }
+    }
+
+    /// The first key of an action, as a sentence names it.
+    pub fn key(&self, scope: Scope, action: Action) -> String {
+        let glyphs = &self.theme.glyphs;
+        key_label(self.keymap.key_of(scope, action).unwrap_or(glyphs.none), glyphs)
+    }
+
+    /// The parts of Evals on this terminal.
+    pub fn evals_parts(&self) -> layout::Evals {
+        layout::evals(self.size, self.evals.part, self.evals.rules.told())
     }
 
     /// Whether there is a session that the server did not refuse.

@@ -22,6 +22,7 @@ mod typing;
 use crossterm::event::{KeyEvent, KeyEventKind};
 
 use crate::{
+    content::scores::Keys,
     input::{Input, Purpose as Line},
     keymap::{Action, Binding, Lookup, Scope, key_name},
     layout,
@@ -79,9 +80,9 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
     };
-    let (size, reader) = (state.size, state.reader());
+    let (size, reader, keys) = (state.size, state.reader(), Keys::of(state));
     if let Some(detail) = &mut state.detail {
-        detail.compose(size, reader);
+        detail.compose(size, reader, &keys);
     }
     effects
 }

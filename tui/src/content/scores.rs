@@ -10,11 +10,13 @@ use super::{Setting, plain};
 use crate::{
     detail::{Rules, Scores},
     format::{clock, money},
+    keymap::{Action, Scope},
     screens::{
         evals::{SCORE, score},
         notice::describe,
     },
     standing::of_decision,
+    state::State,
     text::{clean, cut, fit, fit_right, width},
     theme::Tone,
     widgets::json::{Line, Piece},
@@ -32,12 +34,53 @@ struct Around<'a> {
     spans: &'a [Span],
 }
 
+/// The keys in force that the lines name.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    refresh: String,
+    problems: String,
+    /// Runs an evaluation; nothing on a console that changes nothing.
+    run: Option<String>,
+    why: String,
+    all: String,
+    /// On screen 2, goes to the rules.
+    rules: String,
+    /// There, adds one; nothing on a console that changes nothing.
+    add: Option<String>,
+    /// There, asks why one of them did what it did.
+    rule_why: String,
+}
+
+impl Keys {
+    /// As they are now.
+    pub fn of(state: &State) -> Self {
+        let writes = |key: String| (!state.target.read_only).then_some(key);
+        Self {
+            refresh: state.key(Scope::Tree, Action::Refresh),
+            problems: state.key(Scope::Tree, Action::Problems),
+            run: writes(state.key(Scope::Tree, Action::Evaluate)),
+            why: state.key(Scope::Tree, Action::Why),
+            all: state.key(Scope::Tree, Action::TraceEvals),
+            rules: state.key(Scope::Evals, Action::Rules),
+            add: writes(state.key(Scope::Rules, Action::NewRule)),
+            rule_why: state.key(Scope::Rules, Action::Why),
+        }
+    }
+}
+
 /// The lines of the tab: evaluations of this span, of the whole trace, and of other spans.
-pub fn lines(scores: &Scores, span: Option<&Span>, spans: &[Span], setting: &Setting<'_>) -> Vec<Line> {
+pub fn lines(
+    scores: &Scores,
+    span: Option<&Span>,
+    spans: &[Span],
+    keys: &Keys,
+    setting: &Setting<'_>,
+) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(error) = &scores.error {
         lines.extend(plain(&describe(error), Tone::Bad, setting.cols));
-        lines.push(Line::of(Tone::Plain, "R tries again, ! shows the log."));
+        let again = format!("{} tries again, {} shows the log.", keys.refresh, keys.problems);
+        lines.push(Line::of(Tone::Plain, again));
     }
     let Some(list) = &scores.list else {
         if scores.error.is_none() {
@@ -47,7 +90,9 @@ pub fn lines(scores: &Scores, span: Option<&Span>, spans: &[Span], setting: &Set
     };
     if list.evaluations.is_empty() {
         lines.push(Line::of(Tone::Plain, "No evaluation of this trace yet."));
-        lines.push(Line::of(Tone::Dim, "c runs one, w tells why the project's rules did not."));
+        let run = keys.run.as_ref().map(|key| format!("{key} runs one, ")).unwrap_or_default();
+        let why = format!("{run}{} tells why the project's rules did not.", keys.why);
+        lines.push(Line::of(Tone::Dim, why));
     }
     let current = span.map(|span| span.id);
     let own = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id == current);
@@ -61,18 +106,19 @@ pub fn lines(scores: &Scores, span: Option<&Span>, spans: &[Span], setting: &Set
     section("the whole trace", &mut { whole });
     section("other spans", &mut { others });
     if list.has_more {
-        let text = format!("The newest {} are shown; g e lists all of them.", list.evaluations.len());
+        let (count, all) = (list.evaluations.len(), &keys.all);
+        let text = format!("The newest {count} are shown; {all} lists all of them.");
         lines.push(Line::of(Tone::Dim, text));
     }
     if let Some(rules) = &scores.rules {
         lines.push(Line::default());
-        lines.extend(decisions(rules, setting));
+        lines.extend(decisions(rules, keys, setting));
     }
     lines
 }
 
 /// What the rules of the project decided about the trace.
-fn decisions(rules: &Rules, setting: &Setting<'_>) -> Vec<Line> {
+fn decisions(rules: &Rules, keys: &Keys, setting: &Setting<'_>) -> Vec<Line> {
     let glyphs = &setting.reader.glyphs;
     let mut lines = vec![Line::of(Tone::Dim, "rules of the project, on this trace")];
     if let Some(error) = &rules.error {
@@ -80,7 +126,8 @@ fn decisions(rules: &Rules, setting: &Setting<'_>) -> Vec<Line> {
     } else if !rules.loaded {
         lines.push(Line::of(Tone::Dim, format!("loading{}", glyphs.ellipsis)));
     } else if rules.asked.is_empty() {
-        lines.push(Line::of(Tone::Plain, "There is none: on screen 2, r then a adds one."));
+        let add = keys.add.as_ref().map(|add| format!(": on screen 2, {} then {add} adds one", keys.rules));
+        lines.push(Line::of(Tone::Plain, format!("There is none{}.", add.unwrap_or_default())));
     }
     for asked in &rules.asked {
         let (tone, word, detail) = match &asked.answer {
@@ -98,7 +145,8 @@ fn decisions(rules: &Rules, setting: &Setting<'_>) -> Vec<Line> {
         indented(&mut lines, &detail, Tone::Plain, setting);
     }
     if rules.more > 0 {
-        let text = format!("and {} more; on screen 2, r then w asks one of them.", rules.more);
+        let (more, there, why) = (rules.more, &keys.rules, &keys.rule_why);
+        let text = format!("and {more} more; on screen 2, {there} then {why} asks one of them.");
         lines.push(Line::of(Tone::Dim, text));
     }
     lines

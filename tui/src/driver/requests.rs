@@ -121,11 +121,8 @@ impl Requests {
                 self.ask_all(request, move |page| calls::eval_rules(project, page), Reply::Rules);
             }
             Effect::LoadDecisions { request, rule, trace } => {
-                self.ask(
-                    request,
-                    calls::rule_decisions(rule, trace, &calls::Page::default()),
-                    Reply::Decisions,
-                );
+                let page = calls::Page { limit: Some(MAX_LIMIT), cursor: None };
+                self.ask(request, calls::rule_decisions(rule, trace, &page), Reply::Decisions);
             }
             Effect::LoadEvaluators(request) => self.ask_all(request, calls::evaluators, Reply::Evaluators),
             Effect::Search { request, wanted, cursor } => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use api::{
     Timestamp,
-    eval::EvaluationList,
+    eval::{Evaluation, EvaluationList},
     eval_rule::{EvalRule, RuleDecisionList, RuleTest},
 };
 use uuid::Uuid;
@@ -47,6 +47,8 @@ pub struct Sample {
     pub hours: [(u32, u32); HOURS],
     /// There were more than the server answers at once; these are the newest.
     pub more: bool,
+    /// The oldest hours that nothing is known of, because these reach no further.
+    pub unknown: usize,
     /// When it was taken.
     pub at: Timestamp,
 }
@@ -56,16 +58,20 @@ impl Sample {
     /// `pass`, `warn` and `fail` neither pass nor fail, so they are left out.
     pub fn of(page: &EvaluationList, now: Timestamp) -> Self {
         let mut hours = [(0, 0); HOURS];
-        for it in &page.evaluations {
+        let hour_of = |it: &Evaluation| {
             let age = (now.micros() - it.created_at.micros()).max(0) / HOUR;
-            let hour = usize::try_from(age).ok().and_then(|age| (HOURS - 1).checked_sub(age));
-            let slot = hour.and_then(|hour| hours.get_mut(hour));
+            usize::try_from(age).ok().and_then(|age| (HOURS - 1).checked_sub(age))
+        };
+        let oldest = page.evaluations.iter().map(|it| hour_of(it).unwrap_or(0)).min();
+        for it in &page.evaluations {
+            let slot = hour_of(it).and_then(|hour| hours.get_mut(hour));
             if let (Some((passed, all)), Some("pass" | "warn" | "fail")) = (slot, it.label.as_deref()) {
                 *passed += u32::from(it.label.as_deref() == Some("pass"));
                 *all += 1;
             }
         }
-        Self { hours, more: page.has_more, at: now }
+        let unknown = oldest.filter(|_| page.has_more).unwrap_or(0);
+        Self { hours, more: page.has_more, unknown, at: now }
     }
 
     /// Evaluations counted.
@@ -128,6 +134,11 @@ impl Rules {
             loaded: true,
             error: None,
         };
+    }
+
+    /// The pane has something to say that was asked for: a test's result, or what was decided.
+    pub fn told(&self) -> bool {
+        !matches!(self.side(), Side::Facts)
     }
 
     /// The pane's content, if it is about the rule under the cursor.

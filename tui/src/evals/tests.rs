@@ -105,4 +105,9 @@ fn a_sample_counts_labels_by_hour() {
     assert_eq!((sample.hours[HOURS - 1], sample.hours[0], sample.all()), ((1, 2), (1, 1), 3));
     assert!(sample.more && (sample.rate().unwrap() - 2.0 / 3.0).abs() < 1e-9);
     assert_eq!(sample.rates()[5], None);
+    assert_eq!(sample.unknown, 0, "the page reaches beyond the day");
+    rows.evaluations.truncate(2);
+    assert_eq!(Sample::of(&rows, now).unknown, HOURS - 1, "nothing was read before the last hour");
+    rows.has_more = false;
+    assert_eq!(Sample::of(&rows, now).unknown, 0, "nothing was judged before the last hour");
 }

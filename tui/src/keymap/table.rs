@@ -182,7 +182,7 @@ const OF_EVALS: &[Scope] = &[Scope::Evals, Scope::Rules];
 const OF_TRACES: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
 const METRICS: &[Scope] = &[Scope::Metrics];
 const SEARCH: &[Scope] = &[Scope::Search];
-const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane];
+const FINDABLE: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals];
 const READ: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals, Scope::Search];
 const COPIED: &[Scope] = &[
     Scope::List,
@@ -217,7 +217,7 @@ const FRESH: &[Scope] = &[
     Scope::Projects,
     Scope::Plan,
 ];
-const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Overlay];
+const FOUND: &[Scope] = &[Scope::List, Scope::Tree, Scope::Pane, Scope::Evals, Scope::Overlay];
 const SCREENS: &[Scope] = &[
     Scope::List,
     Scope::Tree,

@@ -3,15 +3,18 @@
 mod pane;
 mod rules;
 
-use api::eval::{Evaluation, EvaluationContext};
+use api::{
+    Timestamp,
+    eval::{Evaluation, EvaluationContext},
+};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::notice::{self, describe};
 use crate::{
     evals::{CAPACITY, Part},
     format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
-    keymap::{Action, Scope, key_label},
-    layout,
+    keymap::{Action, Scope},
+    msg::NetError,
     state::{Link, State},
     text::{clean, fit, width},
     theme::{Theme, Tone},
@@ -41,7 +44,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     if evals.zoom.is_some() && evals.part == Part::List {
         return pane::zoomed(state, buffer, area);
     }
-    let parts = layout::evals(state.size, evals.part);
+    let parts = state.evals_parts();
     if parts.list.height > 0 {
         if evals.rows.is_empty() {
             put_panel(buffer, parts.list, &state.theme, &instead(state));
@@ -162,7 +165,11 @@ fn list(state: &State, buffer: &mut Buffer, area: Rect) {
         let selected = at == evals.selected;
         let here = selected && evals.part == Part::List;
         let cursor = if selected { theme.glyphs.cursor } else { " " };
-        let line = columns.line(&cells(state, row), theme);
+        let mut cells = cells(state, row);
+        if evals.hit(at) {
+            cells.title = Tone::Hit;
+        }
+        let line = columns.line(&cells, theme);
         let line = if faded { line.all(Tone::Dim) } else { line };
         let line = Pieces::new().plain(format!("{cursor} ")).join(line);
         put(buffer, area, 1 + at - top, &line.line(theme, here));
@@ -210,18 +217,13 @@ fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
     Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
 }
 
-fn key(state: &State, scope: Scope, action: Action) -> String {
-    let glyphs = &state.theme.glyphs;
-    key_label(state.keymap.key_of(scope, action).unwrap_or(glyphs.none), glyphs)
-}
-
 /// Line 3: the filter, or whose rules are shown.
 pub fn line(state: &State, cols: usize) -> Pieces {
     let evals = &state.evals;
-    if evals.part == Part::Rules && layout::evals(state.size, Part::Rules).list.height == 0 {
+    if evals.part == Part::Rules && state.evals_parts().list.height == 0 {
         let place = clean(state.project_name().unwrap_or("all projects")).into_owned();
         let line = Pieces::new().add(Tone::Dim, " Rules of ").plain(place);
-        let back = format!("{} back to the evaluations", key(state, Scope::Rules, Action::Rules));
+        let back = format!("{} back to the evaluations", state.key(Scope::Rules, Action::Rules));
         return line.with_end(Pieces::new().add(Tone::Dim, back), cols, &state.theme);
     }
     let line = Pieces::new().add(Tone::Dim, " / ");
@@ -245,6 +247,9 @@ pub fn status(state: &State) -> String {
     if !evals.loaded {
         return if state.busy() { format!("loading{}", glyphs.ellipsis) } else { String::new() };
     }
+    if let (Some(words), Some(hits)) = (evals.find(), evals.hits()) {
+        return notice::found(state, Scope::Evals, words, hits);
+    }
     let number = |n: usize| thousands(i64::try_from(n).unwrap_or(i64::MAX));
     let more = match (&evals.older, evals.rows.len()) {
         (Some(_), _) => ", more below",
@@ -253,10 +258,14 @@ pub fn status(state: &State) -> String {
     };
     let sum = evals.summary();
     let mut parts = vec![format!("{} loaded{more}", number(evals.rows.len()))];
+    parts.extend(stale(state, evals.error.as_ref(), evals.next));
     if evals.stray().is_some() {
         parts.insert(0, "this one no longer fits the filter".to_owned());
     } else if evals.newer {
-        parts.insert(0, format!("new ones came {} g g shows them", glyphs.dot));
+        parts.insert(
+            0,
+            format!("new ones came {} {} shows them", glyphs.dot, state.key(Scope::Evals, Action::Top)),
+        );
     }
     if sum.unfinished > 0 {
         parts.push(format!("{} not finished", number(sum.unfinished)));
@@ -274,15 +283,26 @@ pub fn status(state: &State) -> String {
     parts.join(&format!(" {} ", glyphs.dot))
 }
 
+/// What the status line says of rows that could not be asked for again.
+fn stale(state: &State, error: Option<&NetError>, next: Option<Timestamp>) -> Option<String> {
+    let wait = next.map(|at| format!(", next in {}s", state.seconds_until(at)));
+    error.map(|_| format!("not up to date{}", wait.unwrap_or_default()))
+}
+
 /// What stands in place of the evaluations.
 fn instead(state: &State) -> Vec<(Tone, String)> {
     let evals = &state.evals;
     if let Some(error) = &evals.error {
         let wait = evals.next.map(|at| format!("; asked again in {}s", state.seconds_until(at)));
         let wait = wait.unwrap_or_default();
+        let key = |action| state.key(Scope::Evals, action);
+        let (again, filter, log) = (key(Action::Refresh), key(Action::EditFilter), key(Action::Problems));
         return vec![
             (Tone::Bad, describe(error)),
-            (Tone::Plain, format!("R tries again{wait}, / changes the filter, ! shows the log.")),
+            (
+                Tone::Plain,
+                format!("{again} tries again{wait}, {filter} changes the filter, {log} shows the log."),
+            ),
         ];
     }
     if !evals.loaded {
@@ -292,9 +312,9 @@ fn instead(state: &State) -> Vec<(Tone, String)> {
         return vec![
             (Tone::Strong, format!("Nothing matches  {}", evals.text)),
             (Tone::Plain, String::new()),
-            (Tone::Plain, format!("{}  drop the time bounds", key(state, Scope::Evals, Action::WidenTime))),
-            (Tone::Plain, "esc  clear the filter".to_owned()),
-            (Tone::Plain, format!("{}  change it", key(state, Scope::Evals, Action::EditFilter))),
+            (Tone::Plain, format!("{}  drop the time bounds", state.key(Scope::Evals, Action::WidenTime))),
+            (Tone::Plain, format!("{}  clear the filter", state.key(Scope::Evals, Action::Back))),
+            (Tone::Plain, format!("{}  change it", state.key(Scope::Evals, Action::EditFilter))),
         ];
     }
     let place = state.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
@@ -305,8 +325,8 @@ fn instead(state: &State) -> Vec<(Tone, String)> {
     ];
     if !state.target.read_only {
         let (run, rules) =
-            (key(state, Scope::Evals, Action::Evaluate), key(state, Scope::Evals, Action::Rules));
-        let add = key(state, Scope::Rules, Action::NewRule);
+            (state.key(Scope::Evals, Action::Evaluate), state.key(Scope::Evals, Action::Rules));
+        let add = state.key(Scope::Rules, Action::NewRule);
         lines.extend([
             (Tone::Plain, format!("{run}  runs one on a trace")),
             (Tone::Plain, format!("{rules} then {add}  adds a rule that judges each new trace")),

@@ -4,6 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     format::elapsed,
+    keymap::{Action, Scope},
     msg::NetError,
     state::{Link, State},
     theme::Tone,
@@ -26,6 +27,14 @@ pub fn describe(error: &NetError) -> String {
     text
 }
 
+/// What the status line says while find looks for words: which hit of how many, and the keys.
+pub fn found(state: &State, scope: Scope, words: &str, (at, hits): (usize, usize)) -> String {
+    let glyphs = &state.theme.glyphs;
+    let ((open, close), dot) = (glyphs.quotes, glyphs.dot);
+    let (next, before) = (state.key(scope, Action::FindNext), state.key(scope, Action::FindPrevious));
+    format!("find {open}{words}{close} {at} of {hits} {dot} {next} next {dot} {before} previous")
+}
+
 /// A first trace from the shell, ready to paste.
 pub fn first_steps(state: &State) -> Vec<String> {
     let (url, variable) = (&state.target.url, state.target.variable);
@@ -43,24 +52,29 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
 }
 
 fn lines(state: &State) -> Vec<(Tone, String)> {
+    let key = |action| state.key(Scope::List, action);
+    let (again, filter, log) = (key(Action::Refresh), key(Action::EditFilter), key(Action::Problems));
     match (&state.link, &state.refused_list) {
         (Link::Refused(error), _) => unauthorized(state, error),
         (_, Some(error)) => vec![
             (Tone::Bad, describe(error)),
             (Tone::Plain, String::new()),
-            (Tone::Plain, "R tries again, / changes the filter, ! shows the log.".to_owned()),
+            (Tone::Plain, format!("{again} tries again, {filter} changes the filter, {log} shows the log.")),
         ],
         (Link::Away { since, status: None, .. }, _) => no_server(state, state.now.micros() - since.micros()),
         (Link::Away { status: Some(status), .. }, _) => vec![
             (Tone::Bad, format!("The server answers {status}.")),
-            (Tone::Plain, "The list appears when it answers again; R tries now, ! shows the log.".to_owned()),
+            (
+                Tone::Plain,
+                format!("The list appears when it answers again; {again} tries now, {log} shows the log."),
+            ),
         ],
         _ if !state.filter.text.is_empty() => vec![
             (Tone::Strong, format!("Nothing matches  {}", state.filter.text)),
             (Tone::Plain, String::new()),
-            (Tone::Plain, "w  drop the time bounds".to_owned()),
-            (Tone::Plain, "esc  clear the filter".to_owned()),
-            (Tone::Plain, "/  change it".to_owned()),
+            (Tone::Plain, format!("{}  drop the time bounds", key(Action::WidenTime))),
+            (Tone::Plain, format!("{}  clear the filter", key(Action::Back))),
+            (Tone::Plain, format!("{filter}  change it")),
         ],
         _ => empty(state),
     }
@@ -76,7 +90,7 @@ fn empty(state: &State) -> Vec<(Tone, String)> {
     lines.extend(first_steps(state).into_iter().map(|line| (Tone::Field, line)));
     let url = &state.target.url;
     lines.extend([
-        (Tone::Dim, "y c copies this.".to_owned()),
+        (Tone::Dim, format!("{} copies this.", state.key(Scope::List, Action::CopyCurl))),
         (Tone::Plain, String::new()),
         (Tone::Plain, "From an OpenTelemetry SDK (OpenInference, OpenLLMetry, GenAI and others):".to_owned()),
         (Tone::Field, format!("export OTEL_EXPORTER_OTLP_ENDPOINT={url}")),
@@ -108,14 +122,28 @@ fn unauthorized(state: &State, error: &NetError) -> Vec<(Tone, String)> {
         (Tone::Field, format!("loupe auth login --url {}", state.target.url)),
         (Tone::Field, "export LOUPE_API_KEY=...  or  LOUPE_SESSION_TOKEN=...".to_owned()),
         (Tone::Plain, String::new()),
-        (Tone::Plain, "R tries again with the same credential, q quits.".to_owned()),
+        (
+            Tone::Plain,
+            format!(
+                "{} tries again with the same credential, {} quits.",
+                state.key(Scope::List, Action::Refresh),
+                state.key(Scope::List, Action::Quit)
+            ),
+        ),
     ]
 }
 
 fn no_server(state: &State, micros: i64) -> Vec<(Tone, String)> {
     vec![
         (Tone::Bad, format!("No answer from {} for {}.", state.target.url, elapsed(micros / 1_000_000))),
-        (Tone::Plain, "It is asked again by itself; R asks now, ! shows why.".to_owned()),
+        (
+            Tone::Plain,
+            format!(
+                "It is asked again by itself; {} asks now, {} shows why.",
+                state.key(Scope::List, Action::Refresh),
+                state.key(Scope::List, Action::Problems)
+            ),
+        ),
         (Tone::Plain, String::new()),
         (Tone::Field, "loupe-server                        start a server on this machine".to_owned()),
         (Tone::Field, "loupe auth login --url https://...  use another one".to_owned()),

@@ -256,8 +256,7 @@ pub fn status(state: &State) -> String {
 }
 
 fn key(state: &State, action: Action) -> String {
-    let glyphs = &state.theme.glyphs;
-    key_label(state.keymap.key_of(Scope::Search, action).unwrap_or(glyphs.none), glyphs)
+    state.key(Scope::Search, action)
 }
 
 /// What stands in place of the spans.

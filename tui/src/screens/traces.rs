@@ -245,10 +245,8 @@ pub fn status(state: &State) -> String {
     let key = |action| state.keymap.key_of(Scope::List, action).unwrap_or(glyphs.none);
     let follow = key(Action::Follow);
     let new = format!("{} new {dot} {follow} to follow", thousands(list.waiting()));
-    if let Some((at, hits)) = list.hits() {
-        let (open, close) = glyphs.quotes;
-        let words = list.find().unwrap_or_default();
-        let found = format!("find {open}{words}{close} {at} of {hits} {dot} n next {dot} N previous");
+    if let Some(hits) = list.hits() {
+        let found = notice::found(state, Scope::List, list.find().unwrap_or_default(), hits);
         return if list.waiting() > 0 { format!("{found} {dot} {new}") } else { found };
     }
     if !list.loaded {

@@ -564,6 +564,72 @@ fn regressions_are_a_lower_bound_until_all_baselines_are_known() {
 }
 
 #[test]
+fn rows_are_found_by_what_they_say() {
+    let mut state = judging((80, 24), UNICODE);
+    press(&mut state, "fFAITHFUL");
+    key(&mut state, KeyCode::Enter);
+    assert!(screen(&state).contains("1 of 2"), "{}", screen(&state));
+    press(&mut state, "n");
+    assert_eq!(state.evals.selected, 5);
+    press(&mut state, "n");
+    assert_eq!(state.evals.selected, 0, "around the end");
+    press(&mut state, "N");
+    assert_eq!(state.evals.selected, 5);
+    let effects = tick(&mut state, 2);
+    let mut rows = judged();
+    rows.insert(0, evaluation(60, "faithfulness", Some(0.5)));
+    reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, true))));
+    assert_eq!(state.evals.hits(), Some((3, 3)), "rows that come are searched too");
+    key(&mut state, KeyCode::Esc);
+    assert!(state.evals.find().is_none() && state.screen == EVALS);
+    press(&mut state, "f14 days");
+    key(&mut state, KeyCode::Enter);
+    assert_eq!(state.evals.current().unwrap().id, id(40), "the reasoning is searched");
+    press(&mut state, "fnowhere");
+    key(&mut state, KeyCode::Enter);
+    assert!(state.toast.as_ref().unwrap().text.contains("not found"));
+}
+
+#[test]
+fn sentences_name_the_keys_in_force() {
+    let own: crate::keymap::Rebinding = [
+        ("trace.evaluate", "ctrl-e"),
+        ("trace.why", "ctrl-w"),
+        ("trace.evals", "g v"),
+        ("evals.rules", "ctrl-r"),
+        ("rules.create", "ctrl-a"),
+        ("nav.refresh", "ctrl-y"),
+        ("evals.filter", "ctrl-f"),
+    ]
+    .map(|(name, key)| (name.to_owned(), vec![key.to_owned()]))
+    .into();
+    let mut state = opened((80, 24), UNICODE);
+    state.keymap = crate::keymap::Keymap::new(&own).unwrap();
+    let effects = press(&mut state, "]]]");
+    reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], true))));
+    press(&mut state, "z");
+    let text = screen(&state);
+    for told in ["ctrl-e runs one, ctrl-w tells why", "g v lists all"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    state.target.read_only = true;
+    press(&mut state, "z");
+    state.detail.as_mut().unwrap().touch();
+    press(&mut state, "z");
+    let text = screen(&state);
+    assert!(text.contains("ctrl-w tells why") && !text.contains("runs one"), "{text}");
+    let effects = press(&mut state, "2");
+    reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
+    let text = screen(&state);
+    assert!(text.contains("ctrl-y tries again") && text.contains("ctrl-f changes the filter"), "{text}");
+    let effects = press(&mut state, "1");
+    assert!(effects.is_empty(), "{effects:?}");
+    state.list = crate::list::List::new();
+    state.refused_list = Some(answered(422, "validation", "no such model"));
+    assert!(screen(&state).contains("ctrl-y tries again"), "{}", screen(&state));
+}
+
+#[test]
 fn a_lost_answer_is_looked_up_and_not_sent_again() {
     for (after, told) in
         [(vec![evaluation(60, "faithfulness", None)], "its answer was lost"), (vec![], "it did not happen")]

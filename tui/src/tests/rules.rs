@@ -8,10 +8,10 @@ use api::{
 use super::{
     evals::{answer_all, judging},
     manage::{projects, wait},
-    screens::{SIZES, screen, snap},
+    screens::{SIZES, faded, screen, snap},
     *,
 };
-use crate::{change::Change, dialog::Stop, evals::Side};
+use crate::{change::Change, dialog::Stop, evals::Side, palette::Pick};
 
 fn rule(n: u128, metric: &str, kind: EvaluatorType) -> EvalRule {
     EvalRule {
@@ -325,6 +325,23 @@ fn why_asks_about_a_trace_or_the_newest_decisions() {
 }
 
 #[test]
+fn pages_scroll_the_pane_wherever_it_overflows() {
+    let mut state = ruling((60, 20), UNICODE);
+    press(&mut state, "j");
+    let text = screen(&state);
+    assert!(text.contains("pgdn more") && !text.contains("made"), "{text}");
+    key(&mut state, KeyCode::PageDown);
+    assert!(screen(&state).contains("made"), "{}", screen(&state));
+    assert_eq!(state.evals.rules.current().unwrap().id, id(702), "the rule stays");
+    key(&mut state, KeyCode::PageUp);
+    assert!(screen(&state).contains("Paused:"), "{}", screen(&state));
+    let mut state = ruling((120, 40), UNICODE);
+    assert!(!screen(&state).contains("pgdn more"));
+    key(&mut state, KeyCode::PageDown);
+    assert_eq!(state.evals.rules.list.selected, rules().len() - 1, "there is nothing to scroll");
+}
+
+#[test]
 fn viewers_and_read_only_consoles_change_no_rule() {
     for keys in ["a", "E", "d", "t"] {
         let mut state = ruling((80, 24), UNICODE);
@@ -335,17 +352,76 @@ fn viewers_and_read_only_consoles_change_no_rule() {
         press(&mut state, keys);
         assert!(state.dialog.is_none() && state.toast.as_ref().unwrap().text.contains("read-only"), "{keys}");
     }
+    let changes = |state: &State, words: &str| {
+        let found = crate::palette::items(state, words);
+        let rows = found.iter().filter_map(|it| if let Pick::Do(row) = it.pick { Some(row) } else { None });
+        let rows: Vec<_> = rows.collect();
+        (rows.iter().filter(|row| row.needs.is_some()).count(), rows.len())
+    };
     let mut state = ruling((120, 40), UNICODE);
+    let (needing, all) = changes(&state, "rule");
+    assert!(needing >= 4 && all > needing, "{needing} of {all}: what is to be missing below is there");
     state.target.read_only = true;
     let text = screen(&state);
     assert!(!text.contains("add") && !text.contains("delete"), "{text}");
-    press(&mut state, ":");
-    for words in ["rule", "evaluation"] {
-        let found = crate::palette::items(&state, words);
-        assert!(
-            found.iter().all(|it| !matches!(it.pick, crate::palette::Pick::Do(row) if row.needs.is_some()))
-        );
+    assert_eq!(changes(&state, "rule"), (0, all - needing));
+    press(&mut state, "r");
+    state.target.read_only = false;
+    assert_eq!(changes(&state, "run an evaluation").0, 1);
+    state.target.read_only = true;
+    assert_eq!(changes(&state, "run an evaluation").0, 0);
+}
+
+#[test]
+fn a_list_that_can_not_be_renewed_says_so() {
+    let mut state = ruling((80, 24), UNICODE);
+    let effects = press(&mut state, "R");
+    assert!(!screen(&state).contains("not up to date") && !faded(&state, "latency_threshold"));
+    let (looks, rules): (Vec<Effect>, Vec<Effect>) =
+        effects.into_iter().partition(|it| !matches!(it, Effect::LoadRules { .. }));
+    reply(&mut state, &rules, Err(answered(503, "overloaded", "the database is away")));
+    state.toast = None;
+    assert!(screen(&state).contains("not up to date, next in 30s"), "{}", screen(&state));
+    assert!(faded(&state, "latency_threshold"));
+    snap("rules-stale", &state);
+    press(&mut state, "r");
+    reply(&mut state, &looks[..1], Err(answered(503, "overloaded", "the database is away")));
+    state.toast = None;
+    assert!(screen(&state).contains("not up to date, next in 4s"), "{}", screen(&state));
+}
+
+#[test]
+fn older_decisions_are_told_of() {
+    let mut state = ruling((80, 24), UNICODE);
+    press(&mut state, "w");
+    update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
+    let effects = key(&mut state, KeyCode::Enter);
+    let page = RuleDecisionList { has_more: true, next_cursor: Some("older".into()), ..decisions() };
+    reply(&mut state, &effects, Ok(Reply::Decisions(page)));
+    key(&mut state, KeyCode::PageDown);
+    assert!(
+        screen(&state).contains("all of them: loupe rules decisions 000002bd --all"),
+        "{}",
+        screen(&state)
+    );
+}
+
+#[test]
+fn a_result_is_seen_on_the_smallest_terminal() {
+    let mut state = ruling((40, 10), UNICODE);
+    press(&mut state, "t");
+    wait(&mut state);
+    tabs(&mut state, 2);
+    let effects = key(&mut state, KeyCode::Enter);
+    reply(&mut state, &effects, Ok(Reply::Tested(Box::new(result()))));
+    state.toast = None;
+    assert!(screen(&state).contains("0.35"), "{}", screen(&state));
+    for _ in 0..5 {
+        key(&mut state, KeyCode::PageDown);
     }
+    assert!(screen(&state).contains("no document"), "{}", screen(&state));
+    key(&mut state, KeyCode::Esc);
+    assert!(screen(&state).contains("latency_thres"), "the rules are back: {}", screen(&state));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! What is on the screen, as text.
 
-use ratatui::{Terminal, backend::TestBackend, style::Color};
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    style::{Color, Modifier},
+};
 
 use super::*;
 use crate::{text::width, view::draw};
@@ -24,6 +28,17 @@ pub fn screen(state: &State) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Whether the first line that holds these words shows them dimmed.
+pub fn faded(state: &State, words: &str) -> bool {
+    let text = screen(state);
+    let (y, line) = text.lines().enumerate().find(|(_, line)| line.contains(words)).unwrap();
+    let x = width(&line[..line.find(words).unwrap()]);
+    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+    terminal.draw(|frame| draw(state, frame)).unwrap();
+    let cell = &terminal.backend().buffer()[(u16::try_from(x).unwrap(), u16::try_from(y).unwrap())];
+    cell.modifier.contains(Modifier::DIM)
 }
 
 pub const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];

@@ -12,7 +12,7 @@ use crate::{
     content::Tab,
     detail::{Asked, Detail, Focus, Rules},
     evals::unfinished,
-    keymap::Action,
+    keymap::{Action, Scope},
     layout,
     msg::{Effect, NetError},
     state::{Link, Place, Purpose, State},
@@ -317,18 +317,17 @@ fn neighbour(state: &mut State, next: bool) -> Vec<Effect> {
 
 /// Goes to the next hit of find: among the lines of the pane, or the names of the spans.
 fn find(state: &mut State, forward: bool) {
+    let find = state.key(Scope::Tree, Action::Find);
     let Some(detail) = &mut state.detail else { return };
     let Some(needle) = detail.find.clone() else {
-        state.tell("f finds");
+        state.tell(format!("{find} finds"));
         return;
     };
     let (at, count) = match detail.pane() {
         Some(pane) => (pane.cursor, pane.lines.len()),
         None => (detail.selected, detail.tree.rows.len()),
     };
-    let hit = (1..=count)
-        .map(|step| if forward { (at + step) % count } else { (at + count - step) % count })
-        .find(|at| detail.hit(*at, &needle));
+    let hit = crate::find::next(count, at, forward, |at| detail.hit(at, &needle));
     match (hit, detail.pane_mut()) {
         (Some(hit), Some(pane)) => pane.cursor = hit,
         (Some(hit), None) => detail.select(hit),

@@ -10,7 +10,7 @@ use crate::{
     dialog::{Dialog, Form},
     evals::{Line, Part, Sample, unfinished},
     input::{Input, Purpose as LinePurpose},
-    keymap::Action,
+    keymap::{Action, Scope},
     layout,
     msg::{Effect, NetError, Reply},
     screens::evals::pane_len,
@@ -131,7 +131,7 @@ fn filter_at(state: &State, at: Timestamp) -> EvaluationFilter {
 
 /// The rows in sight.
 fn visible(state: &State) -> std::ops::Range<usize> {
-    let rows = layout::evals(state.size, state.evals.part).rows();
+    let rows = state.evals_parts().rows();
     let count = state.evals.rows.len();
     let top = crate::widgets::table::first_visible(state.evals.selected, count, rows);
     top..(top + rows).min(count)
@@ -144,7 +144,8 @@ pub(super) fn began(state: &mut State) -> Vec<Effect> {
         (EVALS, _) => look(state),
         (_, Some(_)) => detail::show_evals(state),
         _ => {
-            state.tell("the evaluation was asked for; g e shows it");
+            let all = state.key(Scope::List, Action::TraceEvals);
+            state.tell(format!("the evaluation was asked for; {all} shows it"));
             Vec::new()
         }
     }
@@ -278,7 +279,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     {
         return effects;
     }
-    let page = layout::evals(state.size, Part::List).rows().max(2) - 1;
+    let page = state.evals_parts().rows().max(2) - 1;
     let last = state.evals.rows.len().saturating_sub(1);
     if let Some(to) = travel::to(action, state.evals.selected, last, page) {
         state.evals.select(to, to > 0);
@@ -301,10 +302,12 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
             state.evals.part = Part::Rules;
             return rules::sample(state);
         }
+        Action::FindNext | Action::FindPrevious => return find(state, action == Action::FindNext),
         Action::OpenTrace => return open_trace(state),
         Action::Baseline => return open_baseline(state),
         Action::Evaluate => return ask(state),
         Action::Refresh => return refresh(state),
+        Action::Back if state.evals.find().is_some() => state.evals.set_find(None),
         Action::Back if state.evals.rows.is_empty() && !state.evals.text.is_empty() => {
             return set_filter(state, String::new());
         }
@@ -312,6 +315,22 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         _ => {}
     }
     Vec::new()
+}
+
+/// Goes to the next row that find matches, or to the one before.
+fn find(state: &mut State, forward: bool) -> Vec<Effect> {
+    let Some(at) = state.evals.find_from(forward) else {
+        let none = state.evals.find().is_none();
+        let find = state.key(Scope::Evals, Action::Find);
+        state.tell(if none { format!("{find} finds") } else { "not found in the loaded rows".to_owned() });
+        return Vec::new();
+    };
+    state.evals.select(at, true);
+    state.evals.wanted = None;
+    state.evals.zoom = state.evals.zoom.map(|_| 0);
+    let mut effects = more(state);
+    effects.extend(baseline(state));
+    effects
 }
 
 /// Keys while one evaluation fills the screen: they move through its text. Nothing, where they

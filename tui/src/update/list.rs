@@ -2,7 +2,7 @@
 
 use crate::{
     input::{Input, Purpose as Line},
-    keymap::Action,
+    keymap::{Action, Scope},
     layout,
     msg::Effect,
     state::{Older, Place, Purpose, State},
@@ -42,11 +42,11 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Action::FindNext | Action::FindPrevious => match state.list.find_from(action == Action::FindNext) {
             Some(hit) => state.list.select(hit),
-            None => state.tell(if state.list.find().is_some() {
-                "not found in the loaded rows"
-            } else {
-                "f finds"
-            }),
+            None if state.list.find().is_some() => state.tell("not found in the loaded rows"),
+            None => {
+                let find = state.key(Scope::List, Action::Find);
+                state.tell(format!("{find} finds"));
+            }
         },
         Action::Refresh => return network::retry(state),
         Action::Back if state.list.find().is_some() => state.list.set_find(None),

@@ -14,7 +14,6 @@ use crate::{
     evals::{HOURS, Part, Side},
     input::{Input, Purpose as LinePurpose},
     keymap::Action,
-    layout,
     msg::{Effect, NetError},
     state::{EVALS, Purpose, State},
 };
@@ -42,11 +41,11 @@ pub(super) fn load(state: &mut State) -> Vec<Effect> {
 /// Asks how one of the rules in sight fared of late, one after the other.
 pub(super) fn sample(state: &mut State) -> Vec<Effect> {
     let rules = &state.evals.rules;
-    let shown = layout::evals(state.size, state.evals.part).rules.height > 0;
+    let shown = state.evals_parts().rules.height > 0;
     if state.screen != EVALS || !shown || state.awaits(|it| matches!(it, Purpose::RuleSample(_))) {
         return Vec::new();
     }
-    let rows = layout::evals(state.size, state.evals.part).rule_rows();
+    let rows = state.evals_parts().rule_rows();
     let top = crate::widgets::table::first_visible(rules.list.selected, rules.list.items.len(), rows);
     let old = |id: &Uuid| {
         rules.samples.get(id).is_none_or(|known| state.now.micros() - known.at.micros() >= SAMPLED)
@@ -65,29 +64,29 @@ pub(super) fn sample(state: &mut State) -> Vec<Effect> {
 }
 
 pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
-    let paged = !matches!(state.evals.rules.side(), Side::Facts);
-    if paged && matches!(action, Action::PageUp | Action::PageDown) {
-        // The rules are few; what one of them decided may be long.
-        let rows = usize::from(layout::evals(state.size, Part::Rules).pane.height.saturating_sub(1));
+    if matches!(action, Action::PageUp | Action::PageDown) {
+        // The rules are few; what is to be said of one of them may be long.
+        let rows = usize::from(state.evals_parts().pane.height.saturating_sub(1));
         let last = crate::screens::evals::rule_len(state).saturating_sub(rows);
+        let told = state.evals.rules.told();
+        if !told && (rows == 0 || last == 0) {
+            return walk(state, action).unwrap_or_default();
+        }
         let at = state.evals.rules.top.min(last);
         if let Some(to) = travel::to(action, at, last, rows.max(2) - 1) {
             state.evals.rules.top = to;
         }
         return Vec::new();
     }
-    let page = layout::evals(state.size, Part::Rules).rule_rows().max(2) - 1;
-    let last = state.evals.rules.list.items.len().saturating_sub(1);
-    if let Some(to) = travel::to(action, state.evals.rules.list.selected, last, page) {
-        state.evals.rules.list.selected = to;
-        state.evals.rules.top = 0;
-        return sample(state);
+    if let Some(effects) = walk(state, action) {
+        return effects;
     }
     let (now, protected) = (state.now, state.target.protected);
     match action {
         Action::Rules => state.evals.part = Part::List,
-        Action::Back if !matches!(state.evals.rules.side(), Side::Facts) => {
+        Action::Back if state.evals.rules.told() => {
             state.evals.rules.side = Side::Facts;
+            state.evals.rules.top = 0;
         }
         Action::Back => state.evals.part = Part::List,
         Action::Refresh => return evals::refresh(state),
@@ -122,6 +121,16 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         _ => {}
     }
     Vec::new()
+}
+
+/// Moves the cursor among the rules; nothing for what is no movement.
+fn walk(state: &mut State, action: Action) -> Option<Vec<Effect>> {
+    let page = state.evals_parts().rule_rows().max(2) - 1;
+    let last = state.evals.rules.list.items.len().saturating_sub(1);
+    let to = travel::to(action, state.evals.rules.list.selected, last, page)?;
+    state.evals.rules.list.selected = to;
+    state.evals.rules.top = 0;
+    Some(sample(state))
 }
 
 /// Asks for the parts of a new rule.

@@ -10,7 +10,7 @@ use crate::{
     evals::Evals,
     input::{Edit, Input, Purpose},
     msg::Effect,
-    state::{Overlay, State},
+    state::{EVALS, Overlay, State},
 };
 
 use super::{evals, network, rules, search};
@@ -25,6 +25,7 @@ pub(super) fn start_find(state: &mut State) {
             return;
         }
         (Some(_), _) => return,
+        (None, _) if state.screen == EVALS => state.evals.find().map(str::to_owned),
         (None, Some(detail)) => detail.find.clone(),
         (None, None) => state.list.find().map(str::to_owned),
     };
@@ -77,10 +78,7 @@ fn changed(state: &mut State) {
         Purpose::Filter | Purpose::Search | Purpose::EvalFilter | Purpose::Why => state.filter.error = None,
         Purpose::Find => {
             let words = Some(input.text().trim().to_lowercase()).filter(|words| !words.is_empty());
-            match &mut state.detail {
-                Some(detail) => detail.find = words,
-                None => state.list.set_find(words),
-            }
+            look_for(state, words);
         }
         Purpose::Help => {
             let typed = input.text().to_lowercase();
@@ -102,10 +100,16 @@ fn cancel(state: &mut State) {
     let Some(input) = state.input.take() else { return };
     state.filter.error = None;
     if input.purpose == Purpose::Find {
-        match &mut state.detail {
-            Some(detail) => detail.find = None,
-            None => state.list.set_find(None),
-        }
+        look_for(state, None);
+    }
+}
+
+/// Looks for words, in lower case, in what is on the screen; for none, nothing is looked for.
+fn look_for(state: &mut State, words: Option<String>) {
+    match &mut state.detail {
+        _ if state.screen == EVALS => state.evals.set_find(words),
+        Some(detail) => detail.find = words,
+        None => state.list.set_find(words),
     }
 }
 
@@ -116,6 +120,9 @@ fn accept(state: &mut State) -> Vec<Effect> {
         Purpose::Export => export(state, input.text().trim()),
         Purpose::Find => {
             let first = match &state.detail {
+                _ if state.screen == EVALS => {
+                    state.evals.find().is_none() || state.evals.hit(state.evals.selected)
+                }
                 Some(detail) => {
                     let at = detail.pane().map_or(detail.selected, |pane| pane.cursor);
                     detail.find.as_deref().is_none_or(|needle| detail.hit(at, needle))

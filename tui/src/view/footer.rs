@@ -50,6 +50,8 @@ fn offer(state: &State, row: &Row) -> Option<Offer> {
     let (binding, glyphs) = (row.binding, &state.theme.glyphs);
     let word = match (binding.action, state.list.paused) {
         (Action::Pause, true) => "resume",
+        // There the line is full without it.
+        (Action::Find, _) if state.scope() == Scope::Evals => return None,
         (Action::Open, _) if state.overlay.is_some() => "choose",
         (Action::Open, _) if zoomed(state) => "list",
         (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",

@@ -3,7 +3,7 @@
 use api::eval::{Evaluation, EvaluationStatus};
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{key, remediated, rule, score};
+use super::{remediated, rule, score};
 use crate::{
     evals::unfinished,
     format::{elapsed, latency, moment, money, short_id, thousands},
@@ -29,7 +29,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     let room = usize::from(area.height.saturating_sub(1));
     let lines = lines(state, it, cols, false);
     let cut = lines.len() > room;
-    let more = format!("  {} {} shows all", theme.glyphs.ellipsis, key(state, Scope::Evals, Action::Open));
+    let more = format!("  {} {} shows all", theme.glyphs.ellipsis, state.key(Scope::Evals, Action::Open));
     for (at, line) in lines.into_iter().take(room).enumerate() {
         let last = cut && at + 1 == room;
         let line = if last { Pieces::new().add(Tone::Dim, more.clone()) } else { line };
@@ -61,15 +61,17 @@ fn title(state: &State, it: &Evaluation, cols: usize) -> Pieces {
     let context = if remediated(it) { format!(" {dot} remediation") } else { String::new() };
     let title = format!("{} on {}{context}", it.metric_name, short_id(it.trace_id));
     let zoomed = state.evals.zoom.is_some();
-    let (trace, back) = (key(state, Scope::Evals, Action::OpenTrace), if zoomed { "esc back" } else { "" });
+    let key = |action| state.key(Scope::Evals, action);
+    let trace = key(Action::OpenTrace);
+    let back = if zoomed { format!("{} back", key(Action::Back)) } else { String::new() };
     let trace = match (it.original_evaluation_id, cols >= 110) {
-        (Some(_), true) => format!("{} baseline {dot} {trace}", key(state, Scope::Evals, Action::Baseline)),
+        (Some(_), true) => format!("{} baseline {dot} {trace}", key(Action::Baseline)),
         _ => trace,
     };
     let note = match (cols >= 76, zoomed) {
         (true, true) => format!("{trace} trace {dot} {back}"),
-        (true, false) => format!("{trace} trace {dot} {} all", key(state, Scope::Evals, Action::Open)),
-        (false, _) => back.to_owned(),
+        (true, false) => format!("{trace} trace {dot} {} all", key(Action::Open)),
+        (false, _) => back,
     };
     rule(&title, &note, cols, &state.theme)
 }
@@ -176,7 +178,7 @@ fn words(state: &State, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     if let Some(error) = &it.error {
         add(Tone::Bad, error);
         if !state.target.read_only {
-            let again = key(state, Scope::Evals, Action::Evaluate);
+            let again = state.key(Scope::Evals, Action::Evaluate);
             add(Tone::Dim, &format!("{again} runs it again, once the cause is gone."));
         }
     }

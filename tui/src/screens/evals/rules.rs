@@ -3,7 +3,7 @@
 use api::eval_rule::{EvalRule, RuleDecision, RuleTest};
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{key, rule, score};
+use super::{rule, score};
 use crate::{
     chart::spark_to,
     evals::{HOURS, Part, Sample, Side},
@@ -12,9 +12,9 @@ use crate::{
     screens::notice::describe,
     share,
     standing::{Standing, of_decision},
-    state::State,
+    state::{Link, State},
     text::{clean, fit, fit_right, wrap},
-    theme::{Theme, Tone},
+    theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
 
@@ -32,7 +32,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect, below: bool) {
     let (theme, rules) = (&state.theme, &state.evals.rules);
     let cols = usize::from(area.width);
     let here = state.evals.part == Part::Rules;
-    let bind = |action| key(state, Scope::Rules, action);
+    let bind = |action| state.key(Scope::Rules, action);
     let note = match (cols >= 110, here, state.target.read_only) {
         (true, true, false) => format!(
             "{} add {dot} {} enable/disable {dot} {} delete",
@@ -41,7 +41,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect, below: bool) {
             bind(Action::DeleteRule),
             dot = theme.glyphs.dot
         ),
-        (true, false, _) => format!("{} goes there", key(state, Scope::Evals, Action::Rules)),
+        (true, false, _) => format!("{} goes there", state.key(Scope::Evals, Action::Rules)),
         _ => String::new(),
     };
     let mut body = area;
@@ -60,12 +60,13 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect, below: bool) {
     put(buffer, body, 0, &Pieces::new().plain("  ").join(head).line(theme, false));
     let rows = usize::from(body.height.saturating_sub(1));
     let top = first_visible(rules.list.selected, rules.list.items.len(), rows);
+    let faded = rules.list.error.is_some() || matches!(state.link, Link::Away { .. });
     for (at, it) in rules.list.items.iter().enumerate().skip(top).take(rows) {
         let selected = at == rules.list.selected && here;
         let cursor = if selected { theme.glyphs.cursor } else { " " };
         let (mark, tone) = mark(it, theme);
         let line = columns.line(mark, cells(state, it), tone, theme);
-        let line = if it.enabled { line } else { line.all(Tone::Dim) };
+        let line = if it.enabled && !faded { line } else { line.all(Tone::Dim) };
         put(
             buffer,
             body,
@@ -79,7 +80,8 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect, below: bool) {
 fn instead(state: &State) -> Option<Vec<(Tone, String)>> {
     let list = &state.evals.rules.list;
     if let (Some(error), true) = (&list.error, list.items.is_empty()) {
-        let again = "R tries again, ! shows the log.".to_owned();
+        let key = |action| state.key(Scope::Rules, action);
+        let again = format!("{} tries again, {} shows the log.", key(Action::Refresh), key(Action::Problems));
         return Some(vec![(Tone::Bad, describe(error)), (Tone::Plain, again)]);
     }
     if !list.loaded {
@@ -89,10 +91,10 @@ fn instead(state: &State) -> Option<Vec<(Tone, String)>> {
         "A rule judges new traces by itself.".to_owned()
     } else {
         let first = match state.evals.part {
-            Part::List => format!("{} then ", key(state, Scope::Evals, Action::Rules)),
+            Part::List => format!("{} then ", state.key(Scope::Evals, Action::Rules)),
             Part::Rules => String::new(),
         };
-        let add = key(state, Scope::Rules, Action::NewRule);
+        let add = state.key(Scope::Rules, Action::NewRule);
         format!("{first}{add} adds one: it judges new traces by itself.")
     };
     list.items.is_empty().then(|| vec![(Tone::Strong, "No rules yet.".to_owned()), (Tone::Plain, add)])
@@ -172,10 +174,16 @@ fn cells(state: &State, it: &EvalRule) -> [String; 8] {
         if judged { it.model_tier.to_string() } else { none() },
         format!("{:.2}", it.min_score_drop.unwrap_or(0.0)),
         share::text(it.sample_rate),
-        sample.map(|sample| spark_to(&sample.rates(), 1.0, glyphs)).unwrap_or_default(),
+        sample.map(|sample| hours(sample, glyphs)).unwrap_or_default(),
         sample.and_then(pass).unwrap_or_else(none),
         standing,
     ]
+}
+
+/// The share that passed by hour; `?` stands for hours that were not read.
+fn hours(sample: &Sample, glyphs: &Glyphs) -> String {
+    let rates = sample.rates();
+    "?".repeat(sample.unknown) + &spark_to(&rates[sample.unknown..], 1.0, glyphs)
 }
 
 /// The share that passed; `~` says that it is of the newest ones only.
@@ -194,6 +202,7 @@ pub fn status(state: &State) -> String {
     let paused = list.items.iter().filter(|rule| rule.enabled && rule.paused_reason.is_some()).count();
     let many = if list.items.len() == 1 { "" } else { "s" };
     let mut parts = vec![format!("{} rule{many}, {enabled} enabled", list.items.len())];
+    parts.extend(super::stale(state, list.error.as_ref(), state.evals.rules.next));
     if paused > 0 {
         parts.push(format!("{paused} paused"));
     }
@@ -209,10 +218,11 @@ pub fn pane(state: &State, buffer: &mut Buffer, area: Rect) {
     let Some(it) = rules.current() else { return };
     let Pane { title, note, lines } = content(state, it, cols);
     let pages = lines.len() > usize::from(area.height.saturating_sub(1));
+    let more = format!("{} more", state.key(Scope::Rules, Action::PageDown));
     let note = match (cols >= 76, pages) {
-        (true, true) => format!("pgdn more {} {note}", theme.glyphs.dot),
+        (true, true) => format!("{more} {} {note}", theme.glyphs.dot),
         (true, false) => note,
-        (false, true) => "pgdn more".to_owned(),
+        (false, true) => more,
         (false, false) => String::new(),
     };
     put(buffer, area, 0, &rule(&title, &note, cols, theme).line(theme, false));
@@ -225,6 +235,7 @@ pub fn pane(state: &State, buffer: &mut Buffer, area: Rect) {
 
 fn content(state: &State, it: &EvalRule, cols: usize) -> Pane {
     let theme = &state.theme;
+    let back = format!("{} back", state.key(Scope::Rules, Action::Back));
     let (title, note, lines) = match state.evals.rules.side() {
         Side::Facts => (it.metric_name.clone(), why_note(state), facts(state, it, cols)),
         Side::Decisions { trace, answer, .. } => {
@@ -240,14 +251,25 @@ fn content(state: &State, it: &EvalRule, cols: usize) -> Pane {
                 }
                 Some(Ok(list)) => {
                     let named = trace.is_none();
-                    list.decisions.iter().flat_map(|it| decision(state, it, named, cols)).collect()
+                    let mut lines: Vec<Pieces> =
+                        list.decisions.iter().flat_map(|it| decision(state, it, named, cols)).collect();
+                    if list.has_more {
+                        let (count, id) = (list.decisions.len(), short_id(it.id));
+                        let all = format!("loupe rules decisions {id} --all");
+                        lines.extend(text(
+                            Tone::Dim,
+                            &format!("The newest {count}; all of them: {all}"),
+                            cols,
+                        ));
+                    }
+                    lines
                 }
             };
-            (title, "esc back".to_owned(), lines)
+            (title, back, lines)
         }
         Side::Tested { result, .. } => {
             let title = format!("{} tried on {}", it.metric_name, short_id(result.trace_id));
-            (title, "nothing stored, esc back".to_owned(), tested(state, result, cols))
+            (title, format!("nothing stored, {back}"), tested(state, result, cols))
         }
     };
     Pane { title, note, lines }
@@ -267,7 +289,7 @@ pub fn len(state: &State) -> usize {
 }
 
 fn why_note(state: &State) -> String {
-    let bind = |action| key(state, Scope::Rules, action);
+    let bind = |action| state.key(Scope::Rules, action);
     let (test, why) = (bind(Action::TestRule), bind(Action::Why));
     if state.target.read_only {
         return format!("{why} why it ran or not");
@@ -284,7 +306,7 @@ fn facts(state: &State, it: &EvalRule, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
     if let Some(why) = it.paused_reason.as_deref().filter(|_| it.enabled) {
         lines.extend(text(Tone::Warn, &format!("Paused: {why}"), cols));
-        let again = key(state, Scope::Rules, Action::Enable);
+        let again = state.key(Scope::Rules, Action::Enable);
         lines.extend(text(Tone::Dim, &format!("{again} lets it try again, once the cause is gone."), cols));
     }
     let field = |name: &str, value: &str| {
@@ -298,7 +320,7 @@ fn facts(state: &State, it: &EvalRule, cols: usize) -> Vec<Pieces> {
     let sample = state.evals.rules.samples.get(&it.id).map(|sample| {
         let rate = pass(sample).unwrap_or_else(|| state.theme.glyphs.none.to_owned());
         let more = if sample.more { "the newest " } else { "" };
-        let hours = spark_to(&sample.rates(), 1.0, &state.theme.glyphs);
+        let hours = hours(sample, &state.theme.glyphs);
         format!("{hours}  {rate} of {more}{} passed", sample.all())
     });
     if let Some(sample) = sample {

@@ -1,0 +1,14 @@
+//! Going from hit to hit of find, whatever it is that is searched.
+
+/// The next hit after a position, or the one before it, around the end.
+pub fn next(count: usize, at: usize, forward: bool, hit: impl Fn(usize) -> bool) -> Option<usize> {
+    (1..=count)
+        .map(|step| if forward { (at + step) % count } else { (at + count - step) % count })
+        .find(|at| hit(*at))
+}
+
+/// Which hit a position is on or after, from 1, and how many there are.
+pub fn counted(count: usize, at: usize, hit: impl Fn(usize) -> bool) -> (usize, usize) {
+    let hits: Vec<usize> = (0..count).filter(|at| hit(*at)).collect();
+    (hits.iter().filter(|hit| **hit <= at).count(), hits.len())
+}
