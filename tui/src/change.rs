@@ -4,7 +4,8 @@
 //! whether it happened; nothing here is ever sent twice.
 
 use api::{
-    eval::{Evaluation, NewEvaluation},
+    Timestamp,
+    eval::{Evaluation, EvaluationContext, NewEvaluation},
     eval_rule::{EvalRule, NewEvalRule},
     key::ApiKey,
     project::{Project, ProjectStatus},
@@ -101,6 +102,23 @@ pub enum Touches {
     Nothing,
 }
 
+/// What fresh lists say of a change whose answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landed {
+    /// It happened; with the record that it made, where it makes one to go to.
+    Yes(Option<Uuid>),
+    /// This may be it, or somebody else's.
+    Perhaps(Uuid),
+    /// It did not happen.
+    No,
+}
+
+impl Landed {
+    const fn of(happened: bool) -> Self {
+        if happened { Self::Yes(None) } else { Self::No }
+    }
+}
+
 /// Fresh lists, to see in them what happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Lists<'a> {
@@ -110,8 +128,10 @@ pub struct Lists<'a> {
     pub projects: &'a [Project],
     /// Rules.
     pub rules: &'a [EvalRule],
-    /// Evaluations of the trace and the metric, asked for since the change was sent.
+    /// Evaluations of the trace and the metric, asked for shortly before the change or since.
     pub evaluations: &'a [Evaluation],
+    /// When the change was sent, by this machine's clock.
+    pub sent: Timestamp,
 }
 
 impl Change {
@@ -257,17 +277,26 @@ impl Change {
     }
 
     /// Whether a fresh list shows that it happened. `before` are the ids of the list as it was.
-    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> bool {
-        let Lists { keys, projects, rules, evaluations } = lists;
+    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> Landed {
+        let Lists { keys, projects, rules, evaluations, sent } = lists;
         let project = |id: &Uuid| projects.iter().find(|project| project.id == *id);
-        match self {
-            Self::Evaluate(_) => evaluations
-                .iter()
-                .any(|it| it.rule_id.is_none() && it.bulk_id.is_none() && !before.contains(&it.id)),
-            Self::CreateRule(new) => rules.iter().any(|rule| {
-                let same = rule.metric_name == new.metric_name && rule.project_id == new.project_id;
-                same && !before.contains(&rule.id)
-            }),
+        Landed::of(match self {
+            Self::Evaluate(new) => {
+                let newest = evaluations.iter().find(|it| asked(it, new) && !before.contains(&it.id));
+                return match newest {
+                    Some(it) if it.created_at >= sent => Landed::Yes(Some(it.id)),
+                    // The clocks may differ, or another asked for the same a moment before.
+                    Some(it) => Landed::Perhaps(it.id),
+                    None => Landed::No,
+                };
+            }
+            Self::CreateRule(new) => {
+                let made = rules.iter().find(|rule| {
+                    let same = rule.metric_name == new.metric_name && rule.project_id == new.project_id;
+                    same && !before.contains(&rule.id)
+                });
+                return made.map_or(Landed::No, |rule| Landed::Yes(Some(rule.id)));
+            }
             Self::SetEnabled { id, on, paused, .. } => {
                 let rule = rules.iter().find(|rule| rule.id == *id);
                 rule.is_some_and(|it| it.enabled == *on && !(*paused && it.paused_reason.is_some()))
@@ -285,6 +314,16 @@ impl Change {
             Self::SetAutoship { id, on, .. } => {
                 project(id).is_some_and(|it| it.prompt_autoship_enabled == *on)
             }
-        }
+        })
     }
+}
+
+/// Whether an evaluation is of the kind that was asked for, by hand.
+fn asked(it: &Evaluation, new: &NewEvaluation) -> bool {
+    let by_hand = it.rule_id.is_none() && it.bulk_id.is_none() && it.context == EvaluationContext::Fresh;
+    let kind = new.evaluator_type.as_deref().is_none_or(|kind| kind == it.evaluator_type.as_str());
+    // Only judges have tiers, and the server chooses one where none was named.
+    let tier = it.model_tier.zip(new.model_tier.as_deref()).is_none_or(|(it, new)| it.as_str() == new);
+    let same = it.trace_id == new.trace_id && it.metric_name == new.metric_name && it.span_id == new.span_id;
+    by_hand && kind && tier && same
 }

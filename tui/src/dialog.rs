@@ -9,7 +9,7 @@ use std::fmt;
 use api::Timestamp;
 use uuid::Uuid;
 
-pub use form::{Choice, Field, Form, Kind, Name, Value};
+pub use form::{Choice, Field, Form, Given, Kind, Loaded, Name, Value};
 
 use crate::{
     change::Change,

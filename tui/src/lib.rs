@@ -20,6 +20,7 @@ mod find;
 #[cfg(test)]
 mod fixture;
 pub mod format;
+mod ids;
 mod input;
 mod keymap;
 mod layout;

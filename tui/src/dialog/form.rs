@@ -5,9 +5,14 @@
 
 mod read;
 
-use api::{eval::EvaluatorType, evaluator::Evaluator};
+use api::{
+    eval::{Evaluation, EvaluatorType, ModelTier},
+    evaluator::Evaluator,
+};
 use crossterm::event::{KeyCode, KeyEvent};
 use uuid::Uuid;
+
+pub use read::Loaded;
 
 use crate::{
     input::{Input, Purpose},
@@ -50,11 +55,44 @@ impl Kind {
     }
 }
 
+/// What a form of an evaluation begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// The trace.
+    pub trace: Option<Uuid>,
+    /// The span.
+    pub span: Option<Uuid>,
+    /// The evaluator.
+    pub metric: Option<String>,
+    /// How it judges.
+    pub kind: Option<EvaluatorType>,
+    /// Which judge model.
+    pub tier: Option<ModelTier>,
+    /// Options of the evaluator.
+    pub config: Option<String>,
+}
+
+impl Given {
+    /// All that a record tells of how it was asked for; its options it does not.
+    pub fn again(it: &Evaluation) -> Self {
+        Self {
+            trace: Some(it.trace_id),
+            span: it.span_id,
+            metric: Some(it.metric_name.clone()),
+            kind: Some(it.evaluator_type),
+            tier: it.model_tier,
+            config: None,
+        }
+    }
+}
+
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// The trace.
     Trace,
+    /// The span, if not the whole trace.
+    Span,
     /// The project.
     Project,
     /// The evaluator.
@@ -80,6 +118,7 @@ impl Name {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Trace => "Trace",
+            Self::Span => "Span",
             Self::Project => "Project",
             Self::Metric => "Metric",
             Self::Type => "Type",
@@ -96,6 +135,7 @@ impl Name {
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Trace => "the trace's id, or the end of the id of a loaded one",
+            Self::Span => "judges one span; nothing judges the whole trace",
             Self::Project => "left and right choose",
             Self::Metric => "type a few letters, left and right choose",
             Self::Type => "llm: a judge model reads the trace; rule: code does",
@@ -135,7 +175,9 @@ pub struct Choice {
     /// The chosen one, among those that fit.
     pub at: usize,
     /// Letters that narrow the values down; nothing where there are too few to do so.
-    pub typed: Option<String>,
+    pub letters: Option<Input>,
+    /// There may be other values than these, which can be typed.
+    pub open: bool,
 }
 
 impl Choice {
@@ -145,9 +187,20 @@ impl Choice {
         Self { options, ..Self::default() }
     }
 
+    /// A word among values that are not known yet, or none; letters narrow them down.
+    fn awaiting(word: Option<&str>) -> Self {
+        let letters = Some(Input::new(Purpose::Dialog, ""));
+        Self { letters, open: true, ..Self::of(word.as_slice()) }
+    }
+
+    /// The letters typed.
+    pub fn typed(&self) -> &str {
+        self.letters.as_ref().map_or("", Input::text)
+    }
+
     /// The values that fit the letters typed, best first.
     pub fn fitting(&self) -> Vec<&(String, String)> {
-        let typed = self.typed.as_deref().unwrap_or("");
+        let typed = self.typed();
         let scored = |option| Some((score(typed, option_text(option))?, option));
         let mut fitting: Vec<_> = self.options.iter().filter_map(scored).collect();
         fitting.sort_by_key(|(score, _)| -score);
@@ -170,6 +223,7 @@ impl Choice {
     fn replace(&mut self, options: Vec<(String, String)>) {
         let word = self.word().map(str::to_owned);
         self.options = options;
+        self.open = false;
         let kept = word.and_then(|word| self.fitting().iter().position(|(it, _)| *it == word));
         self.at = kept.unwrap_or(0);
     }
@@ -192,15 +246,15 @@ impl Field {
     pub fn types(&self) -> bool {
         match &self.value {
             Value::Text(_) => true,
-            Value::Choice(choice) => choice.typed.is_some(),
+            Value::Choice(choice) => choice.letters.is_some(),
         }
     }
 
-    /// The line of text, if it is one.
+    /// The line of text, or the letters that narrow values down.
     pub fn text_mut(&mut self) -> Option<&mut Input> {
         match &mut self.value {
             Value::Text(text) => Some(text),
-            Value::Choice(_) => None,
+            Value::Choice(choice) => choice.letters.as_mut(),
         }
     }
 }
@@ -214,6 +268,8 @@ pub struct Form {
     pub fields: Vec<Field>,
     /// About the chosen evaluator: what it judges, and its options.
     pub about: Option<About>,
+    /// The evaluator whose types are offered.
+    of: Option<String>,
 }
 
 /// What is known of the chosen evaluator.
@@ -226,17 +282,21 @@ pub struct About {
 }
 
 impl Form {
-    /// Asks for an evaluation, of a trace if one is at hand.
-    pub fn evaluate(trace: Option<Uuid>, evaluators: &[Evaluator]) -> Self {
-        let trace = trace.map(|id| id.to_string()).unwrap_or_default();
+    /// Asks for an evaluation, with what is known of it filled in.
+    pub fn evaluate(given: Given, evaluators: &[Evaluator]) -> Self {
+        let text = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
+        let kind = given.kind.map(EvaluatorType::as_str);
+        let mut tiers = Choice::of(&["cheap", "premium"]);
+        tiers.at = usize::from(given.tier == Some(ModelTier::Premium));
         let fields = vec![
-            Field::text(Name::Trace, &trace),
-            Field::choice(Name::Metric, Choice { typed: Some(String::new()), ..Choice::default() }),
-            Field::choice(Name::Type, Choice::default()),
-            Field::choice(Name::Tier, Choice::of(&["cheap", "premium"])),
-            Field::text(Name::Config, ""),
+            Field::text(Name::Trace, &text(given.trace)),
+            Field::text(Name::Span, &text(given.span)),
+            Field::choice(Name::Metric, Choice::awaiting(given.metric.as_deref())),
+            Field::choice(Name::Type, Choice::of(kind.as_slice())),
+            Field::choice(Name::Tier, tiers),
+            Field::text(Name::Config, &given.config.unwrap_or_default()),
         ];
-        Self { kind: Kind::Evaluate, fields, about: None }.with(evaluators)
+        Self { kind: Kind::Evaluate, fields, about: None, of: given.metric }.with(evaluators)
     }
 
     /// Asks for a rule of a project.
@@ -249,7 +309,7 @@ impl Form {
         choice.at = choice.options.iter().position(|(id, _)| Some(id) == chosen.as_ref()).unwrap_or(0);
         let fields = vec![
             Field::choice(Name::Project, choice),
-            Field::choice(Name::Metric, Choice { typed: Some(String::new()), ..Choice::default() }),
+            Field::choice(Name::Metric, Choice::awaiting(None)),
             Field::choice(Name::Type, Choice::default()),
             Field::choice(Name::Tier, Choice::of(&["cheap", "premium"])),
             Field::text(Name::Config, ""),
@@ -258,13 +318,14 @@ impl Form {
             Field::text(Name::Drop, "0"),
             Field::choice(Name::Enabled, Choice::of(&["yes", "no"])),
         ];
-        Self { kind: Kind::Rule, fields, about: None }.with(evaluators)
+        Self { kind: Kind::Rule, fields, about: None, of: None }.with(evaluators)
     }
 
     /// Asks for the trace that a rule is tried on.
     pub fn test(id: Uuid, name: String, trace: Option<Uuid>) -> Self {
         let trace = trace.map(|id| id.to_string()).unwrap_or_default();
-        Self { kind: Kind::Test { id, name }, fields: vec![Field::text(Name::Trace, &trace)], about: None }
+        let fields = vec![Field::text(Name::Trace, &trace)];
+        Self { kind: Kind::Test { id, name }, fields, about: None, of: None }
     }
 
     /// The line to begin with: the first one that has to be filled in.
@@ -277,7 +338,10 @@ impl Form {
     }
 
     fn with(mut self, evaluators: &[Evaluator]) -> Self {
-        self.fill_evaluators(evaluators);
+        // Without any they are still to come.
+        if !evaluators.is_empty() {
+            self.fill_evaluators(evaluators);
+        }
         self
     }
 
@@ -301,24 +365,32 @@ impl Form {
     pub fn key(&mut self, at: usize, key: KeyEvent, evaluators: &[Evaluator]) {
         let Some(field) = self.fields.get_mut(at) else { return };
         match (&mut field.value, key.code) {
-            (Value::Text(text), _) => {
-                text.key(key, &[]);
-            }
             (Value::Choice(choice), KeyCode::Left | KeyCode::Right) => {
                 choice.step(key.code == KeyCode::Right);
             }
-            (Value::Choice(Choice { typed: Some(typed), at, .. }), KeyCode::Char(c)) => {
-                typed.push(c);
-                *at = 0;
+            (Value::Choice(choice @ Choice { letters: None, .. }), KeyCode::Char(' ')) => choice.step(true),
+            _ => {
+                return self.edit(at, evaluators, |text| {
+                    text.key(key, &[]);
+                });
             }
-            (Value::Choice(Choice { typed: Some(typed), at, .. }), KeyCode::Backspace) => {
-                typed.pop();
-                *at = 0;
-            }
-            (Value::Choice(choice), KeyCode::Char(' ')) => choice.step(true),
-            _ => {}
         }
         if field.name == Name::Metric {
+            self.follow(evaluators);
+        }
+    }
+
+    /// Changes the text of a line. Other letters begin again with the value that fits them best.
+    pub fn edit(&mut self, at: usize, evaluators: &[Evaluator], change: impl FnOnce(&mut Input)) {
+        let Some(field) = self.fields.get_mut(at) else { return };
+        let Some(text) = field.text_mut() else { return };
+        let before = text.text().to_owned();
+        change(text);
+        let other = before != text.text();
+        if let Value::Choice(choice) = &mut field.value
+            && other
+        {
+            choice.at = 0;
             self.follow(evaluators);
         }
     }
@@ -326,6 +398,11 @@ impl Form {
     /// Another evaluator may have been chosen: offers its types, and says what it is.
     fn follow(&mut self, evaluators: &[Evaluator]) {
         let name = self.choice(Name::Metric).and_then(Choice::word).map(str::to_owned);
+        // As long as the evaluators are not here, what was given stands.
+        if evaluators.is_empty() && name.is_some() {
+            return;
+        }
+        let other = std::mem::replace(&mut self.of, name.clone()) != name;
         let chosen = name.and_then(|name| evaluators.iter().find(|it| it.name == name));
         let optional = self.kind == Kind::Evaluate;
         if let Some(kinds) = self.choice_mut(Name::Type) {
@@ -342,6 +419,10 @@ impl Form {
                 options.insert(0, (String::new(), "by the config".to_owned()));
             }
             kinds.replace(options);
+            // A type that was chosen for one evaluator says nothing of another.
+            if other {
+                kinds.at = 0;
+            }
         }
         self.about = chosen.map(|it| About {
             description: it.description.clone(),

@@ -8,6 +8,8 @@ use api::{
 };
 use uuid::Uuid;
 
+use crate::ids::is_end;
+
 /// A field of the filter.
 pub struct Field {
     /// What stands before the colon.
@@ -51,9 +53,6 @@ pub const FIELDS: &[Field] = &[
         values: &["-1h", "today", "yesterday"],
     },
 ];
-
-/// Digits that the end of an id has at least, so that it names one.
-const SHORT_ID: usize = 6;
 
 /// A line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,17 +115,12 @@ impl Line {
             name => match (value.parse::<Uuid>(), name) {
                 (Ok(id), "rule") => filter.rule_id = Some(id),
                 (Ok(id), _) => filter.trace_id = Some(id),
-                (Err(_), _) if short(value) => self.short.push((field.name, at, value.to_owned())),
+                (Err(_), _) if is_end(value) => self.short.push((field.name, at, value.to_owned())),
                 (Err(_), _) => return Err(format!("`{value}` is neither an id nor the end of one")),
             },
         }
         Ok(())
     }
-}
-
-/// Whether a word may be the end of an id.
-fn short(word: &str) -> bool {
-    (SHORT_ID..36).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
 fn read<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
@@ -233,6 +227,7 @@ mod tests {
         assert_eq!((whole.trace_id, whole.rule_id), (Some(id(1)), Some(id(2))));
         let line = parse("label:fail trace:00000024").unwrap();
         assert_eq!(line.short, [("trace", 17, "00000024".to_owned())]);
+        assert_eq!(parse("trace:AB12").unwrap().short, [("trace", 6, "AB12".to_owned())]);
         assert_eq!(parse("rule:faithful").unwrap_err().0, 5);
     }
 

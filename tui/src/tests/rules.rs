@@ -425,6 +425,29 @@ fn a_result_is_seen_on_the_smallest_terminal() {
 }
 
 #[test]
+fn a_rule_of_another_project_is_looked_up_where_it_was_made() {
+    let mut state = ruling((80, 24), UNICODE);
+    state.project = Some(project(33, "shown", false));
+    press(&mut state, "a");
+    tabs(&mut state, 8);
+    wait(&mut state);
+    tabs(&mut state, 1);
+    let effects = key(&mut state, KeyCode::Enter);
+    let [Change::CreateRule(new)] = sends(&effects)[..] else { panic!("{effects:?} {:?}", state.dialog) };
+    let (made_in, metric) = (new.project_id, new.metric_name.clone());
+    assert_ne!(made_in, id(33));
+    let effects = reply(&mut state, &effects, Err(offline()));
+    assert!(
+        matches!(effects[..], [Effect::LoadRules { project: Some(it), .. }] if it == made_in),
+        "{effects:?}"
+    );
+    let made = EvalRule { project_id: made_in, ..rule(990, &metric, EvaluatorType::Llm) };
+    reply(&mut state, &effects, Ok(Reply::Rules(vec![made])));
+    assert!(state.toast.as_ref().unwrap().text.contains("its answer was lost"), "{:?}", state.toast);
+    assert!(state.evals.rules.get(id(990)).is_none(), "the rules shown are of the project shown");
+}
+
+#[test]
 fn another_project_has_other_rules() {
     let mut state = ruling((80, 24), UNICODE);
     let effects = press(&mut state, "p");

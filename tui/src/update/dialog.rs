@@ -1,11 +1,12 @@
 //! Keys of a dialog. What becomes of its one request is in [`super::outcome`].
 
-use api::project::ProjectStatus;
+use api::{evaluator::Evaluator, project::ProjectStatus};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use uuid::Uuid;
 
 use crate::{
     dialog::{Body, DEAF, Dialog, Phase, Stop},
+    input::Input,
     layout,
     msg::Effect,
     state::State,
@@ -67,10 +68,18 @@ fn asking(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 /// Takes in pasted text, where a name is asked for; a confirmation has to be typed.
 pub(super) fn paste(state: &mut State, text: &str) {
     let Some(dialog) = &mut state.dialog else { return };
-    let asks = dialog.types() && dialog.phase == Phase::Asking;
-    if let Some(name) = dialog.text_mut().filter(|_| asks) {
-        name.insert(text.trim());
+    if dialog.types() && dialog.phase == Phase::Asking {
+        edit(dialog, &state.evals.evaluators.items, |line| line.insert(text.trim()));
         dialog.complaint = None;
+    }
+}
+
+/// Changes the line of text with the focus.
+fn edit(dialog: &mut Dialog, evaluators: &[Evaluator], change: impl FnOnce(&mut Input)) {
+    if let (Body::Form(form), Stop::Field(at)) = (&mut dialog.body, dialog.focus) {
+        form.edit(at, evaluators, change);
+    } else if let Some(line) = dialog.text_mut() {
+        change(line);
     }
 }
 
@@ -167,8 +176,8 @@ fn interrupt(state: &mut State) -> Vec<Effect> {
         return vec![Effect::Quit];
     }
     if dialog.phase == Phase::Asking {
-        if let Some(text) = dialog.text_mut().filter(|text| !text.text().is_empty()) {
-            text.clear();
+        if dialog.text_mut().is_some_and(|text| !text.text().is_empty()) {
+            edit(dialog, &state.evals.evaluators.items, Input::clear);
             return Vec::new();
         }
         if !matches!(dialog.body, Body::Secret { .. }) {

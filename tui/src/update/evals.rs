@@ -7,8 +7,9 @@ use api::{Timestamp, client::calls::EvaluationFilter, filter::when::Clock};
 use uuid::Uuid;
 
 use crate::{
-    dialog::{Dialog, Form},
+    dialog::{Dialog, Form, Given},
     evals::{Line, Part, Sample, unfinished},
+    ids::ending,
     input::{Input, Purpose as LinePurpose},
     keymap::{Action, Scope},
     layout,
@@ -17,7 +18,7 @@ use crate::{
     state::{EVALS, Link, Older, Place, Purpose, State},
 };
 
-use super::{detail, go, network, outcome, rules, travel};
+use super::{detail, go, network, rules, travel};
 
 /// Evaluations asked for at once.
 const PAGE: u32 = 100;
@@ -263,7 +264,8 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         Purpose::Decisions(_) => rules::decided(state, Err(error)),
         Purpose::Evaluators => {
             state.evals.evaluators.error = Some(error.clone());
-            if state.dialog.is_some() {
+            // Those of before can be chosen from.
+            if state.dialog.is_some() && !state.evals.evaluators.loaded {
                 let why = crate::screens::notice::describe(&error);
                 state.complain(format!("the evaluators can't be listed, type the name: {why}"));
             }
@@ -380,18 +382,33 @@ pub(super) fn run(state: &mut State, text: &str) -> Result<Vec<Effect>, (usize, 
     let line = Line::parse(text, &Clock::of(&state.zone.of(state.now)))?;
     let mut text = text.to_owned();
     for (field, at, end) in line.short {
-        let found = match field {
-            "rule" => {
-                let ids = state.evals.rules.list.items.iter().map(|rule| rule.id);
-                let ids = ids.chain(state.evals.rows.iter().filter_map(|row| row.rule_id));
-                ids.into_iter().find(|id| id.to_string().ends_with(&end))
-            }
-            _ => outcome::known(&state.list, &state.evals.rows, &end),
-        };
-        let id = found.ok_or_else(|| (at, format!("no loaded {field} has an id that ends in {end}")))?;
+        let ids = if field == "rule" { known_rules(state) } else { known_traces(state) };
+        let id = ending(ids, &end).map_err(|unknown| (at, unknown.why(field, &end)))?;
         text = text.replacen(&format!("{field}:{end}"), &format!("{field}:{id}"), 1);
     }
     Ok(if text == state.evals.text { look(state) } else { set_filter(state, text) })
+}
+
+/// The rules that the end of an id may stand for.
+fn known_rules(state: &State) -> Vec<Uuid> {
+    let listed = state.evals.rules.list.items.iter().map(|rule| rule.id);
+    listed.chain(state.evals.rows.iter().filter_map(|row| row.rule_id)).collect()
+}
+
+/// The traces that it may stand for: listed, judged, or opened.
+pub(super) fn known_traces(state: &State) -> Vec<Uuid> {
+    let listed = (0..state.list.len()).filter_map(|at| state.list.get(at)).map(|row| row.id);
+    let judged = state.evals.rows.iter().map(|row| row.trace_id);
+    listed.chain(judged).chain(state.detail.as_ref().map(|open| open.id)).collect()
+}
+
+/// The spans that it may stand for: judged ones, and those of the opened trace.
+pub(super) fn known_spans(state: &State) -> Vec<Uuid> {
+    let opened = state.detail.iter().flat_map(|open| {
+        let judged = open.scores.rows().iter().filter_map(|row| row.span_id);
+        open.spans.iter().map(|span| span.id).chain(judged)
+    });
+    state.evals.rows.iter().filter_map(|row| row.span_id).chain(opened).collect()
 }
 
 fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
@@ -464,16 +481,25 @@ pub(super) fn at_hand(state: &State) -> Option<Uuid> {
     }
 }
 
-/// Asks what to run on the trace at hand.
+/// Asks what to run on the trace at hand; on an evaluation, the same as that one.
 pub(super) fn ask(state: &mut State) -> Vec<Effect> {
-    let form = Form::evaluate(at_hand(state), &state.evals.evaluators.items);
+    let current = state.evals.current().filter(|_| state.screen == EVALS);
+    let given = match current {
+        Some(it) => {
+            let rule = it.rule_id.and_then(|id| state.evals.rules.get(id));
+            let config = rule.map(|rule| rule.config.get().to_owned()).filter(|config| config != "{}");
+            Given { config, ..Given::again(it) }
+        }
+        None => Given { trace: at_hand(state), ..Given::default() },
+    };
+    let form = Form::evaluate(given, &state.evals.evaluators.items);
     state.dialog = Some(Dialog::form(form, state.now));
     evaluators_for_form(state)
 }
 
-/// The evaluators to choose from, unless they are there.
+/// The evaluators to choose from, as they are now: others may have been made meanwhile.
 pub(super) fn evaluators_for_form(state: &mut State) -> Vec<Effect> {
-    if state.evals.evaluators.loaded || state.awaits(|it| *it == Purpose::Evaluators) {
+    if state.awaits(|it| *it == Purpose::Evaluators) {
         return Vec::new();
     }
     vec![Effect::LoadEvaluators(state.request(Purpose::Evaluators))]

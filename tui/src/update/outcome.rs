@@ -1,12 +1,12 @@
 //! What becomes of the one request of a dialog: sent once, and looked up when its answer is lost.
 
-use api::{Timestamp, client::calls::EvaluationFilter, eval::Evaluation};
+use api::{Timestamp, client::calls::EvaluationFilter};
 use uuid::Uuid;
 
 use crate::{
-    change::{Change, Lists, Touches},
-    dialog::{Body, Dialog, Phase, Stop},
-    list::List,
+    change::{Change, Landed, Lists, Touches},
+    dialog::{Body, Dialog, Loaded, Phase, Stop},
+    format::short_id,
     msg::{Effect, NetError, Reply},
     screens::{manage::access, notice::describe},
     state::{Purpose, State},
@@ -21,6 +21,7 @@ const SKEW: i64 = 120_000_000;
 
 /// Sends the one request.
 pub(super) fn send(state: &mut State) -> Vec<Effect> {
+    let loaded = Loaded { traces: evals::known_traces(state), spans: evals::known_spans(state) };
     let Some(dialog) = &mut state.dialog else { return Vec::new() };
     if !dialog.armed() {
         dialog.complaint = Some(match dialog.body {
@@ -30,7 +31,7 @@ pub(super) fn send(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     let change = match &dialog.body {
-        Body::Form(form) => match form.change(&|end| known(&state.list, &state.evals.rows, end)) {
+        Body::Form(form) => match form.change(&loaded) {
             Ok(change) => change,
             Err((line, why)) => {
                 dialog.complaint = Some(why);
@@ -47,7 +48,10 @@ pub(super) fn send(state: &mut State) -> Vec<Effect> {
         Touches::Keys => state.manage.keys.items.iter().map(|key| key.id).collect(),
         Touches::Projects => state.manage.projects.items.iter().map(|project| project.id).collect(),
         Touches::Rules => state.evals.rules.list.items.iter().map(|rule| rule.id).collect(),
-        Touches::Evaluations => state.evals.rows.iter().map(|row| row.id).collect(),
+        Touches::Evaluations => {
+            let opened = state.detail.iter().flat_map(|open| open.scores.rows());
+            state.evals.rows.iter().chain(opened).map(|row| row.id).collect()
+        }
         Touches::Nothing => Vec::new(),
     };
     dialog.complaint = None;
@@ -56,15 +60,6 @@ pub(super) fn send(state: &mut State) -> Vec<Effect> {
     let session = state.has_session();
     let request = state.request(Purpose::Change);
     vec![Effect::Send { request, change, session }]
-}
-
-/// The one loaded trace whose id ends so: of the list of traces, or judged by a loaded evaluation.
-pub(super) fn known(list: &List, rows: &[Evaluation], end: &str) -> Option<Uuid> {
-    let fits = |id: &Uuid| id.to_string().ends_with(end) || id.simple().to_string().ends_with(end);
-    let listed = (0..list.len()).filter_map(|at| list.get(at)).map(|row| row.id);
-    let mut found = listed.chain(rows.iter().map(|row| row.trace_id)).filter(fits);
-    let first = found.next().filter(|_| end.len() >= 6)?;
-    found.all(|id| id == first).then_some(first)
 }
 
 /// The request came to its end.
@@ -176,18 +171,26 @@ pub(super) fn check(state: &mut State) -> Vec<Effect> {
         }
         change => match change.touches() {
             Touches::Keys => Effect::LoadKeys(request),
-            Touches::Rules => Effect::LoadRules { request, project: rules::project(state) },
+            Touches::Rules => Effect::LoadRules { request, project: listed_in(state, change) },
             _ => Effect::LoadProjects(request),
         },
     }]
 }
 
+/// The project whose rules tell what happened: a rule can be made in another than the one shown.
+fn listed_in(state: &State, change: &Change) -> Option<Uuid> {
+    match (change, rules::project(state)) {
+        (Change::CreateRule(new), Some(_)) => Some(new.project_id),
+        (_, shown) => shown,
+    }
+}
+
 /// The list is here that tells whether the change happened, or can't be had either.
 pub(super) fn checked(state: &mut State, result: Result<Reply, NetError>) -> Vec<Effect> {
-    let mut evaluations = Vec::new();
+    let (mut evaluations, mut listed) = (Vec::new(), Vec::new());
     match result {
         Ok(Reply::Evaluations(page)) => evaluations = page.evaluations,
-        Ok(Reply::Rules(list)) => state.evals.rules.fill(list),
+        Ok(Reply::Rules(list)) => listed = list,
         Ok(reply) => manage::fill(state, reply),
         Err(error) => {
             if let Some(Dialog { phase: Phase::Checking { stuck, .. }, .. }) = &mut state.dialog {
@@ -197,34 +200,61 @@ pub(super) fn checked(state: &mut State, result: Result<Reply, NetError>) -> Vec
         }
     }
     let now = state.now;
-    let Some(dialog) = &mut state.dialog else { return Vec::new() };
+    let Some(dialog) = &state.dialog else { return Vec::new() };
     let Phase::Checking { change, before, why, .. } = &dialog.phase else { return Vec::new() };
     let lists = Lists {
         keys: &state.manage.keys.items,
         projects: &state.manage.projects.items,
-        rules: &state.evals.rules.list.items,
+        rules: &listed,
         evaluations: &evaluations,
+        sent: dialog.sent,
     };
-    let happened = change.landed(before, lists);
-    let of_new_key = matches!(change, Change::CreateKey { .. });
-    match (happened, of_new_key) {
-        (true, true) => {
-            let text = format!(
+    let landed = change.landed(before, lists);
+    let (change, why) = (change.clone(), why.clone());
+    if change.touches() == Touches::Rules && listed_in(state, &change) == rules::project(state) {
+        state.evals.rules.fill(listed);
+    }
+    let record = match landed {
+        Landed::No => {
+            if let Some(dialog) = &mut state.dialog {
+                dialog.ask_again(format!("it did not happen: {why}"), now);
+            }
+            return Vec::new();
+        }
+        Landed::Yes(_) if matches!(change, Change::CreateKey { .. }) => {
+            state.dialog = None;
+            state.complain(format!(
                 "{}, but its secret was lost with the answer; revoke it and make another",
                 change.done()
-            );
+            ));
+            return Vec::new();
+        }
+        Landed::Yes(record) => {
             state.dialog = None;
-            state.complain(text);
+            state.tell(format!("{}; its answer was lost", change.done()));
+            record
         }
-        (true, false) => {
-            let text = format!("{}; its answer was lost", change.done());
+        Landed::Perhaps(record) => {
             state.dialog = None;
-            state.tell(text);
+            let (name, id) = (change.name(), short_id(record));
+            let what = "may be the one that was asked for, or another's";
+            state.complain(format!("{name}: the answer was lost; evaluation {id} {what}"));
+            Some(record)
         }
-        (false, _) => {
-            let complaint = format!("it did not happen: {why}");
-            dialog.ask_again(complaint, now);
+    };
+    match change.touches() {
+        Touches::Evaluations => {
+            state.evals.wanted = record;
+            renew(state, &change)
         }
+        Touches::Rules => {
+            let rules = &mut state.evals.rules.list;
+            if let Some(at) = rules.items.iter().position(|rule| Some(rule.id) == record) {
+                rules.selected = at;
+            }
+            Vec::new()
+        }
+        // Their lists were read just now.
+        _ => Vec::new(),
     }
-    Vec::new()
 }

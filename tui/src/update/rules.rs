@@ -12,13 +12,14 @@ use crate::{
     change::Change,
     dialog::{Dialog, Form},
     evals::{HOURS, Part, Side},
+    ids::{Unknown, ending, is_end},
     input::{Input, Purpose as LinePurpose},
     keymap::Action,
     msg::{Effect, NetError},
     state::{EVALS, Purpose, State},
 };
 
-use super::{evals, outcome, travel};
+use super::{evals, travel};
 
 /// Microseconds between two looks at the rules: they pause by themselves.
 pub(super) const REFRESH: i64 = 15_000_000;
@@ -164,9 +165,17 @@ pub(super) fn why(state: &mut State, text: &str) -> Result<Vec<Effect>, (usize, 
     let trace = match text {
         "" => None,
         text => {
-            let found = text.parse().ok().or_else(|| outcome::known(&state.list, &state.evals.rows, text));
-            let wrong = || (0, "the whole id of a trace, or nothing for the newest decisions".to_owned());
-            Some(found.ok_or_else(wrong)?)
+            let whole = text.parse().ok().map(Ok);
+            let found = whole.unwrap_or_else(|| ending(evals::known_traces(state), text));
+            let wrong = |unknown: Unknown| {
+                let why = if is_end(text) {
+                    unknown.why("trace", text)
+                } else {
+                    "the id of a trace, or nothing for the newest decisions".to_owned()
+                };
+                (0, why)
+            };
+            Some(found.map_err(wrong)?)
         }
     };
     let Some(rule) = state.evals.rules.current().map(|rule| rule.id) else { return Ok(Vec::new()) };

@@ -8,10 +8,20 @@ use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
 use super::{Choice, Form, Kind, Name, Value};
-use crate::{change::Change, share};
+use crate::{
+    change::Change,
+    ids::{ending, is_end},
+    share,
+};
 
-/// Looks up the one loaded trace whose id ends so.
-pub type Known<'a> = &'a dyn Fn(&str) -> Option<Uuid>;
+/// What the end of an id may stand for.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// Traces.
+    pub traces: Vec<Uuid>,
+    /// Spans.
+    pub spans: Vec<Uuid>,
+}
 
 /// Which line is wrong, and what is wrong with it.
 pub type Wrong = (usize, String);
@@ -21,19 +31,19 @@ impl Form {
     ///
     /// # Errors
     /// The line that is wrong, and what would be right.
-    pub fn change(&self, known: Known<'_>) -> Result<Change, Wrong> {
+    pub fn change(&self, loaded: &Loaded) -> Result<Change, Wrong> {
         match &self.kind {
             Kind::Test { id, name } => {
-                let trace = self.trace(known)?;
+                let trace = self.trace(loaded)?;
                 Ok(Change::TestRule { id: *id, name: name.clone(), trace })
             }
             Kind::Evaluate => Ok(Change::Evaluate(Box::new(NewEvaluation {
-                trace_id: self.trace(known)?,
+                trace_id: self.trace(loaded)?,
                 metric_name: self.metric()?,
                 evaluator_type: self.word(Name::Type).filter(|word| !word.is_empty()),
                 config: self.config()?,
                 model_tier: self.tier(),
-                span_id: None,
+                span_id: self.span(loaded)?,
             }))),
             Kind::Rule => {
                 let project = self.word(Name::Project).and_then(|id| id.parse().ok());
@@ -71,26 +81,40 @@ impl Form {
         self.choice(name).and_then(Choice::word).map(str::to_owned)
     }
 
-    fn trace(&self, known: Known<'_>) -> Result<Uuid, Wrong> {
-        let text = self.typed(Name::Trace);
+    fn trace(&self, loaded: &Loaded) -> Result<Uuid, Wrong> {
+        let found = self.id(Name::Trace, "trace", &loaded.traces)?;
+        found.ok_or_else(|| self.wrong(Name::Trace, "the id of a trace is needed"))
+    }
+
+    fn span(&self, loaded: &Loaded) -> Result<Option<Uuid>, Wrong> {
+        self.id(Name::Span, "span", &loaded.spans)
+    }
+
+    /// A whole id, or the end of a loaded one.
+    fn id(&self, name: Name, what: &str, loaded: &[Uuid]) -> Result<Option<Uuid>, Wrong> {
+        let text = self.typed(name);
         if text.is_empty() {
-            return Err(self.wrong(Name::Trace, "the id of a trace is needed"));
+            return Ok(None);
         }
-        let found = text.parse().ok().or_else(|| known(text));
-        found.ok_or_else(|| {
-            let why = format!("`{text}` is not the id of a trace, nor the end of one of the loaded ones");
-            self.wrong(Name::Trace, why)
-        })
+        if let Ok(id) = text.parse() {
+            return Ok(Some(id));
+        }
+        if !is_end(text) {
+            return Err(self.wrong(name, format!("`{text}` is not the id of a {what}, nor the end of one")));
+        }
+        ending(loaded.iter().copied(), text)
+            .map(Some)
+            .map_err(|unknown| self.wrong(name, unknown.why(what, text)))
     }
 
     /// The chosen evaluator; as long as the list of them is not there, the name as typed.
     fn metric(&self) -> Result<String, Wrong> {
         let Some(choice) = self.choice(Name::Metric) else { return Ok(String::new()) };
-        let typed = choice.typed.as_deref().unwrap_or("").trim();
+        let typed = choice.typed().trim();
         match choice.word() {
             Some(word) => Ok(word.to_owned()),
-            None if choice.options.is_empty() && !typed.is_empty() => Ok(typed.to_owned()),
-            None if choice.options.is_empty() => {
+            None if choice.open && !typed.is_empty() => Ok(typed.to_owned()),
+            None if typed.is_empty() => {
                 Err(self.wrong(Name::Metric, "type the name of an evaluator, such as answer_relevance"))
             }
             None => Err(self.wrong(Name::Metric, format!("no evaluator fits `{typed}`"))),

@@ -77,10 +77,10 @@ fn hint(state: &State, dialog: &Dialog, form: &Form, cols: usize, most: usize) -
 fn chosen(state: &State, choice: &Choice, focused: bool, cols: usize) -> Pieces {
     let glyphs = &state.theme.glyphs;
     let fitting = choice.fitting();
-    let typed = choice.typed.as_deref().unwrap_or("");
+    let typed = choice.typed();
     let shown = match fitting.get(choice.at) {
         Some((_, shown)) => cut(shown, cols.saturating_sub(16), glyphs),
-        None if choice.options.is_empty() && !typed.is_empty() => cut(typed, cols.saturating_sub(16), glyphs),
+        None if choice.open && !typed.is_empty() => cut(typed, cols.saturating_sub(16), glyphs),
         None => glyphs.none.to_owned(),
     };
     if !focused {
@@ -88,9 +88,15 @@ fn chosen(state: &State, choice: &Choice, focused: bool, cols: usize) -> Pieces 
     }
     let line = Pieces::new().add(Tone::Selected, format!("< {shown} >"));
     let line = match fitting.len() {
-        0 | 1 if choice.typed.is_none() => line,
+        0 | 1 if choice.letters.is_none() => line,
         count => line.add(Tone::Dim, format!(" {} of {count}", (choice.at + 1).min(count))),
     };
-    let line = if typed.is_empty() { line } else { line.plain(format!("  {}", clean(typed))) };
+    let line = match &choice.letters {
+        Some(letters) => {
+            let (before, after) = letters.around();
+            line.plain(format!("  {}", clean(before))).add(Tone::Selected, " ").plain(clean(after))
+        }
+        None => line,
+    };
     line.cut(cols, &state.theme)
 }

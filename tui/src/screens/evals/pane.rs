@@ -179,7 +179,7 @@ fn words(state: &State, it: &Evaluation, cols: usize) -> Vec<Pieces> {
         add(Tone::Bad, error);
         if !state.target.read_only {
             let again = state.key(Scope::Evals, Action::Evaluate);
-            add(Tone::Dim, &format!("{again} runs it again, once the cause is gone."));
+            add(Tone::Dim, &format!("{again} asks for it again, once the cause is gone."));
         }
     }
     if let Some(reasoning) = &it.reasoning {
