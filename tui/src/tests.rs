@@ -3,7 +3,9 @@
 
 mod dialogs;
 mod effects;
+mod eval_forms;
 mod eval_screens;
+mod eval_tab;
 mod evals;
 mod manage;
 mod metrics;
