@@ -6,6 +6,7 @@ mod copy;
 mod detail;
 mod dialog;
 mod evals;
+mod known;
 mod list;
 mod manage;
 mod metrics;
@@ -174,7 +175,7 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             return Vec::new();
         }
         Action::TraceEvals if state.overlay.is_none() => {
-            return match evals::at_hand(state) {
+            return match known::at_hand(state) {
                 Some(trace) => evals::of(state, "trace", trace),
                 None => {
                     state.tell("no trace is selected");

@@ -1,7 +1,9 @@
-//! Keys of the evaluations, and when they are asked for.
+//! When evaluations are asked for, and what becomes of the answers. The keys are in [`keys`].
 //!
 //! While the screen is in sight the newest page is asked for every two seconds, and a page further
 //! down as long as some rows there are not finished.
+
+mod keys;
 
 use api::{Timestamp, client::calls::EvaluationFilter, filter::when::Clock};
 use uuid::Uuid;
@@ -10,15 +12,14 @@ use crate::{
     dialog::{Dialog, Form, Given},
     evals::{Line, Part, Sample, unfinished},
     ids::ending,
-    input::{Input, Purpose as LinePurpose},
     keymap::{Action, Scope},
-    layout,
     msg::{Effect, NetError, Reply},
-    screens::evals::pane_len,
     state::{EVALS, Link, Older, Place, Purpose, State},
 };
 
-use super::{detail, go, network, rules, travel};
+pub(super) use keys::act;
+
+use super::{detail, go, known, network, rules};
 
 /// Evaluations asked for at once.
 const PAGE: u32 = 100;
@@ -275,82 +276,6 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
     Vec::new()
 }
 
-pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
-    if let Some(top) = state.evals.zoom
-        && let Some(effects) = zoomed(state, action, top)
-    {
-        return effects;
-    }
-    let page = state.evals_parts().rows().max(2) - 1;
-    let last = state.evals.rows.len().saturating_sub(1);
-    if let Some(to) = travel::to(action, state.evals.selected, last, page) {
-        state.evals.select(to, to > 0);
-        state.evals.wanted = None;
-        if to == 0 && state.evals.newer {
-            return look(state);
-        }
-        let mut effects = more(state);
-        effects.extend(baseline(state));
-        return effects;
-    }
-    match action {
-        Action::Open if state.evals.current().is_some() => state.evals.zoom = Some(0),
-        Action::EditFilter => {
-            state.filter.error = None;
-            state.input = Some(Input::new(LinePurpose::EvalFilter, &state.evals.text));
-        }
-        Action::WidenTime => return widen(state),
-        Action::Rules => {
-            state.evals.part = Part::Rules;
-            return rules::sample(state);
-        }
-        Action::FindNext | Action::FindPrevious => return find(state, action == Action::FindNext),
-        Action::OpenTrace => return open_trace(state),
-        Action::Baseline => return open_baseline(state),
-        Action::Evaluate => return ask(state),
-        Action::Refresh => return refresh(state),
-        Action::Back if state.evals.find().is_some() => state.evals.set_find(None),
-        Action::Back if state.evals.rows.is_empty() && !state.evals.text.is_empty() => {
-            return set_filter(state, String::new());
-        }
-        Action::Back => return go(state, Place { screen: 1, trace: None }),
-        _ => {}
-    }
-    Vec::new()
-}
-
-/// Goes to the next row that find matches, or to the one before.
-fn find(state: &mut State, forward: bool) -> Vec<Effect> {
-    let Some(at) = state.evals.find_from(forward) else {
-        let none = state.evals.find().is_none();
-        let find = state.key(Scope::Evals, Action::Find);
-        state.tell(if none { format!("{find} finds") } else { "not found in the loaded rows".to_owned() });
-        return Vec::new();
-    };
-    state.evals.select(at, true);
-    state.evals.wanted = None;
-    state.evals.zoom = state.evals.zoom.map(|_| 0);
-    let mut effects = more(state);
-    effects.extend(baseline(state));
-    effects
-}
-
-/// Keys while one evaluation fills the screen: they move through its text. Nothing, where they
-/// mean what they do in the list.
-fn zoomed(state: &mut State, action: Action, top: usize) -> Option<Vec<Effect>> {
-    let rows = usize::from(layout::frame(state.size).body.height.saturating_sub(1)).max(1);
-    let last = pane_len(state).saturating_sub(rows);
-    if let Some(to) = travel::to(action, top.min(last), last, rows.max(2) - 1) {
-        state.evals.zoom = Some(to);
-        return Some(Vec::new());
-    }
-    matches!(action, Action::Open | Action::Back).then(|| {
-        let strayed = std::mem::take(&mut state.evals.strayed);
-        state.evals.zoom = None;
-        if strayed || state.evals.wanted.is_some() { look(state) } else { Vec::new() }
-    })
-}
-
 /// Asks again at once, on the reader's word, whatever went wrong before.
 pub(super) fn refresh(state: &mut State) -> Vec<Effect> {
     let refused = matches!(state.link, Link::Refused(_));
@@ -382,33 +307,11 @@ pub(super) fn run(state: &mut State, text: &str) -> Result<Vec<Effect>, (usize, 
     let line = Line::parse(text, &Clock::of(&state.zone.of(state.now)))?;
     let mut text = text.to_owned();
     for (field, at, end) in line.short {
-        let ids = if field == "rule" { known_rules(state) } else { known_traces(state) };
+        let ids = if field == "rule" { known::rules(state) } else { known::traces(state) };
         let id = ending(ids, &end).map_err(|unknown| (at, unknown.why(field, &end)))?;
         text = text.replacen(&format!("{field}:{end}"), &format!("{field}:{id}"), 1);
     }
     Ok(if text == state.evals.text { look(state) } else { set_filter(state, text) })
-}
-
-/// The rules that the end of an id may stand for.
-fn known_rules(state: &State) -> Vec<Uuid> {
-    let listed = state.evals.rules.list.items.iter().map(|rule| rule.id);
-    listed.chain(state.evals.rows.iter().filter_map(|row| row.rule_id)).collect()
-}
-
-/// The traces that it may stand for: listed, judged, or opened.
-pub(super) fn known_traces(state: &State) -> Vec<Uuid> {
-    let listed = (0..state.list.len()).filter_map(|at| state.list.get(at)).map(|row| row.id);
-    let judged = state.evals.rows.iter().map(|row| row.trace_id);
-    listed.chain(judged).chain(state.detail.as_ref().map(|open| open.id)).collect()
-}
-
-/// The spans that it may stand for: judged ones, and those of the opened trace.
-pub(super) fn known_spans(state: &State) -> Vec<Uuid> {
-    let opened = state.detail.iter().flat_map(|open| {
-        let judged = open.scores.rows().iter().filter_map(|row| row.span_id);
-        open.spans.iter().map(|span| span.id).chain(judged)
-    });
-    state.evals.rows.iter().filter_map(|row| row.span_id).chain(opened).collect()
 }
 
 fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
@@ -417,68 +320,12 @@ fn set_filter(state: &mut State, text: String) -> Vec<Effect> {
     look(state)
 }
 
-/// Takes the time bounds out of the filter.
-fn widen(state: &mut State) -> Vec<Effect> {
-    let terms = state.evals.text.split_whitespace();
-    let kept: Vec<&str> =
-        terms.filter(|term| !term.starts_with("from:") && !term.starts_with("to:")).collect();
-    let text = kept.join(" ");
-    if text == state.evals.text {
-        state.tell("the filter has no time bounds");
-        return Vec::new();
-    }
-    set_filter(state, text)
-}
-
-/// Opens the trace that was judged, with the cursor on the judged span, if it was one.
-fn open_trace(state: &mut State) -> Vec<Effect> {
-    let Some((trace, span)) = state.evals.current().map(|it| (it.trace_id, it.span_id)) else {
-        state.tell("no evaluation is selected");
-        return Vec::new();
-    };
-    let effects = go(state, Place { screen: 1, trace: Some(trace) });
-    if let Some(open) = &mut state.detail {
-        open.wanted = span;
-        open.from = EVALS;
-    }
-    effects
-}
-
-/// Goes to what the selected evaluation is compared with, if it is compared.
-fn open_baseline(state: &mut State) -> Vec<Effect> {
-    let Some(it) = state.evals.current() else { return Vec::new() };
-    let Some(id) = it.original_evaluation_id else {
-        state.tell("this one has no baseline");
-        return Vec::new();
-    };
-    let line = format!("metric:{} trace:{}", it.metric_name, it.trace_id);
-    state.evals.zoom = None;
-    if let Some(at) = state.evals.rows.iter().position(|row| row.id == id) {
-        state.evals.select(at, true);
-        return Vec::new();
-    }
-    // It is of the same trace, and older than the loaded rows.
-    let effects = set_filter(state, line);
-    state.evals.wanted = Some(id);
-    effects
-}
-
 /// Shows the evaluations of one trace, or of one rule.
 pub(super) fn of(state: &mut State, term: &str, id: Uuid) -> Vec<Effect> {
     state.evals.text = format!("{term}:{id}");
     state.evals.part = Part::List;
     forget(state);
     if state.screen == EVALS { look(state) } else { go(state, Place { screen: EVALS, trace: None }) }
-}
-
-/// The trace that is at hand where the reader is.
-pub(super) fn at_hand(state: &State) -> Option<Uuid> {
-    match (&state.detail, state.screen) {
-        (Some(open), 1) => Some(open.id),
-        (None, 1) => state.list.current().map(|row| row.id),
-        (_, EVALS) => state.evals.current().map(|row| row.trace_id),
-        _ => None,
-    }
 }
 
 /// Asks what to run on the trace at hand; on an evaluation, the same as that one.
@@ -490,7 +337,7 @@ pub(super) fn ask(state: &mut State) -> Vec<Effect> {
             let config = rule.map(|rule| rule.config.get().to_owned()).filter(|config| config != "{}");
             Given { config, ..Given::again(it) }
         }
-        None => Given { trace: at_hand(state), ..Given::default() },
+        None => Given { trace: known::at_hand(state), ..Given::default() },
     };
     let form = Form::evaluate(given, &state.evals.evaluators.items);
     state.dialog = Some(Dialog::form(form, state.now));

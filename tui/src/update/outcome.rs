@@ -12,7 +12,7 @@ use crate::{
     state::{Purpose, State},
 };
 
-use super::{evals, manage, network, rules};
+use super::{evals, known, manage, network, rules};
 
 /// Evaluations that are read to see whether one of them is the one asked for.
 const CHECKED: u32 = 50;
@@ -21,7 +21,7 @@ const SKEW: i64 = 120_000_000;
 
 /// Sends the one request.
 pub(super) fn send(state: &mut State) -> Vec<Effect> {
-    let loaded = Loaded { traces: evals::known_traces(state), spans: evals::known_spans(state) };
+    let loaded = Loaded { traces: known::traces(state), spans: known::spans(state) };
     let Some(dialog) = &mut state.dialog else { return Vec::new() };
     if !dialog.armed() {
         dialog.complaint = Some(match dialog.body {

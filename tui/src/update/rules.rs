@@ -19,7 +19,7 @@ use crate::{
     state::{EVALS, Purpose, State},
 };
 
-use super::{evals, travel};
+use super::{evals, known, travel};
 
 /// Microseconds between two looks at the rules: they pause by themselves.
 pub(super) const REFRESH: i64 = 15_000_000;
@@ -110,11 +110,11 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
                     state.dialog = Some(Dialog::confirm(change, protected, now));
                 }
                 Action::TestRule => {
-                    let form = Form::test(id, name, evals::at_hand(state));
+                    let form = Form::test(id, name, known::at_hand(state));
                     state.dialog = Some(Dialog::form(form, now));
                 }
                 _ => {
-                    let trace = evals::at_hand(state).map(|id| id.to_string()).unwrap_or_default();
+                    let trace = known::at_hand(state).map(|id| id.to_string()).unwrap_or_default();
                     state.input = Some(Input::new(LinePurpose::Why, &trace));
                 }
             }
@@ -166,7 +166,7 @@ pub(super) fn why(state: &mut State, text: &str) -> Result<Vec<Effect>, (usize, 
         "" => None,
         text => {
             let whole = text.parse().ok().map(Ok);
-            let found = whole.unwrap_or_else(|| ending(evals::known_traces(state), text));
+            let found = whole.unwrap_or_else(|| ending(known::traces(state), text));
             let wrong = |unknown: Unknown| {
                 let why = if is_end(text) {
                     unknown.why("trace", text)
