@@ -2,7 +2,7 @@
 
 use api::{
     client::{
-        Call, Client, Error,
+        Call, Client,
         calls::{self, EvaluationFilter, Page},
     },
     eval_rule::EvalRule,
@@ -12,11 +12,10 @@ use api::{
     page::MAX_LIMIT,
     project::Project,
 };
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::{
-    commands::listing::next_cursor,
+    commands::listing::{all, next_cursor},
     config::{Settings, Sourced},
     error::{CliError, Result},
     exit::Exit,
@@ -51,7 +50,7 @@ pub async fn project(client: &Client, wanted: &str) -> Result<Project> {
     if let Ok(id) = wanted.parse() {
         return Ok(client.call(&calls::project(id)).await?);
     }
-    let mut projects: Vec<Project> = rows(client, "projects", |page| calls::projects(None, page)).await?;
+    let mut projects: Vec<Project> = all(client, "projects", |page| calls::projects(None, page)).await?;
     if let Some(at) = projects.iter().position(|project| project.name == wanted) {
         return Ok(projects.swap_remove(at));
     }
@@ -83,38 +82,18 @@ pub async fn api_key(client: &Client, wanted: &str) -> Result<ApiKey> {
 
 /// Every API key.
 pub async fn api_keys(client: &Client) -> Result<Vec<ApiKey>> {
-    rows(client, "apikeys", calls::api_keys).await
+    all(client, "apikeys", calls::api_keys).await
 }
 
 /// A member by id, by the end of its id, or by subject.
 pub async fn member(client: &Client, wanted: &str) -> Result<Member> {
-    let members: Vec<Member> = rows(client, "members", calls::members).await?;
+    let members: Vec<Member> = all(client, "members", calls::members).await?;
     let fits = |it: &Member| it.subject == wanted || it.id.to_string() == wanted || ends_with(&it.id, wanted);
     let mut found: Vec<Member> = members.into_iter().filter(fits).collect();
     match (found.pop(), found.len()) {
         (Some(member), 0) => Ok(member),
         (None, _) => Err(missing("member", wanted, 0).hint("see `loupe members list`")),
         (_, others) => Err(missing("member", wanted, others + 1).hint("see `loupe members list`")),
-    }
-}
-
-/// Every row of a list.
-async fn rows<L, T: DeserializeOwned>(
-    client: &Client,
-    plural: &str,
-    call: impl Fn(&Page) -> Call<L>,
-) -> Result<Vec<T>> {
-    let mut rows = Vec::new();
-    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
-    loop {
-        let mut document = client.value(&call(&page)).await?;
-        let more: Vec<T> = serde_json::from_value(document[plural].take())
-            .map_err(|source| CliError::from(Error::Unreadable { source }))?;
-        rows.extend(more);
-        page.cursor = next_cursor(&document);
-        if page.cursor.is_none() {
-            return Ok(rows);
-        }
     }
 }
 
@@ -154,8 +133,7 @@ pub async fn eval_rule(client: &Client, settings: &Settings, wanted: &str) -> Re
         return Ok(id);
     }
     let project = current_project(client, settings).await?;
-    let mut rules: Vec<EvalRule> =
-        rows(client, "eval_rules", |page| calls::eval_rules(project, page)).await?;
+    let mut rules: Vec<EvalRule> = all(client, "eval_rules", |page| calls::eval_rules(project, page)).await?;
     rules.retain(|it| it.metric_name == wanted || ends_with(&it.id, wanted));
     match rules.as_slice() {
         [rule] => Ok(rule.id),

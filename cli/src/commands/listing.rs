@@ -1,10 +1,11 @@
 //! Reading lists page by page, alike for every noun.
 
 use api::{
-    client::{Call, Client, calls::Page},
+    client::{Call, Client, Error, calls::Page},
     page::{DEFAULT_LIMIT, MAX_LIMIT},
 };
 use clap::Args;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
@@ -94,6 +95,31 @@ pub async fn listed<T>(
         None => {}
     }
     Ok(document)
+}
+
+/// Every row of a list, for nouns of which there are few.
+pub async fn all<L, T: DeserializeOwned>(
+    client: &Client,
+    plural: &str,
+    call: impl Fn(&Page) -> Call<L>,
+) -> Result<Vec<T>> {
+    let mut rows = Vec::new();
+    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
+    loop {
+        let mut document = client.value(&call(&page)).await?;
+        let more = document.get_mut(plural).map(Value::take).unwrap_or_default();
+        let more: Vec<T> = serde_json::from_value(more).map_err(|source| Error::Unreadable { source })?;
+        rows.extend(more);
+        page.cursor = next_cursor(&document);
+        if page.cursor.is_none() {
+            return Ok(rows);
+        }
+    }
+}
+
+/// Rows as one document in the shape of a last page.
+pub fn last_page(plural: &str, rows: Vec<Value>) -> Value {
+    json!({ plural: rows, "has_more": false, "next_cursor": null })
 }
 
 /// Where a list goes on, if it does.

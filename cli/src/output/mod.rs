@@ -76,6 +76,9 @@ impl Format {
     }
 }
 
+/// How a person reads one thing, on a terminal of so many columns.
+type Sheet = fn(&Value, &Style, Option<usize>) -> String;
+
 /// Where and how a run writes.
 pub struct Out {
     /// The format of stdout.
@@ -184,6 +187,15 @@ impl Out {
             Format::Json => self.document(pick::item(item, &self.fields)),
             _ => self.list(view, serde_json::json!({ view.plural: [item] })),
         }
+    }
+
+    /// Writes one thing: whole for a person, as a sheet of its own; else as [`Self::item`] does.
+    pub fn whole(&mut self, view: &View, item: &Value, sheet: Sheet) -> Result<()> {
+        if self.format.is_table() && self.fields.is_empty() {
+            let text = sheet(item, &self.style, self.columns);
+            return self.show(&text);
+        }
+        self.item(view, item)
     }
 
     /// Writes one row of a list whose end is not known, and flushes it.

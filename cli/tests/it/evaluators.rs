@@ -108,6 +108,23 @@ fn the_list_is_the_servers_and_is_narrowed_here() {
 }
 
 #[test]
+fn an_empty_list_says_why_it_is_empty() {
+    for (rows, args, said) in [
+        (vec![built_in(), own(1)], &["--own", "--tag", "x"][..], "nothing matches\n"),
+        (vec![built_in(), own(1)], &["--own", "--type", "rule"], "nothing matches\n"),
+        (vec![built_in()], &["--own", "--tag", "x"], "no evaluators of your own yet"),
+        (vec![built_in(), own(1)], &["--tag", "x"], "nothing matches\n"),
+    ] {
+        let stub = Stub::new(move |_, _| {
+            Reply::json(json!({ "evaluators": rows, "has_more": false, "next_cursor": null }))
+        });
+        let ran = shown(&stub, &[&["evaluators", "list"], args].concat());
+        assert_eq!(ran.code, 0);
+        assert!(ran.stderr.starts_with(said), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn the_built_in_ones_are_known_without_a_server() {
     let stub = stub();
     let ran = run(stub.bare(&["evaluators", "list", "--offline", "--json"]));

@@ -96,9 +96,5 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
 
 /// Shows an evaluation: whole for a person, else as a row.
 pub fn show(ctx: &mut Ctx, evaluation: &Value) -> Result {
-    if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
-        let text = view::sheet(evaluation, &ctx.out.style, ctx.out.columns);
-        return ctx.out.show(&text);
-    }
-    ctx.out.item(&VIEW, evaluation)
+    ctx.out.whole(&VIEW, evaluation, view::sheet)
 }

@@ -13,6 +13,7 @@ use super::{
     view::{VIEW, word},
 };
 use crate::{
+    commands::listing::last_page,
     config::duration,
     ctx::Ctx,
     error::{CliError, Result},
@@ -88,9 +89,8 @@ pub async fn run(ctx: &mut Ctx, args: WaitForArgs) -> Result {
         }
     }
     let rows = ended(ctx, &client, asked, until).await?;
-    let document = json!({ VIEW.plural: rows, "has_more": false, "next_cursor": null });
     let judged = args.gate.judge(&rows);
-    shown_then(ctx.out.list(&VIEW, document), judged)
+    shown_then(ctx.out.list(&VIEW, last_page(VIEW.plural, rows)), judged)
 }
 
 /// Judges after showing. Whoever reads may have seen enough, which is no reason to pass a gate.

@@ -5,16 +5,12 @@ mod change;
 mod scale;
 mod view;
 
-use api::{
-    client::calls::{self, Page},
-    eval::EvaluatorType,
-    page::MAX_LIMIT,
-};
+use api::{client::calls, eval::EvaluatorType};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    commands::listing::next_cursor,
+    commands::listing,
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
@@ -115,29 +111,28 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
 
 async fn list(ctx: &mut Ctx, args: ListArgs) -> Result {
     ctx.out.check(&VIEW)?;
-    let asked = if args.source.offline { offline() } else { rows(ctx).await };
-    let mut document = match asked {
+    let asked = if args.source.offline { builtin::all() } else { rows(ctx).await };
+    let mut rows = match asked {
         Err(error) if !args.own && is_no_server(&error) => {
             let which = "these are the built-in ones as this program knows them";
             ctx.out.note(&format!("{}; {which}", error.message));
-            offline()?
+            builtin::all()?
         }
         asked => asked?,
     };
-    if let Some(rows) = document.get_mut(VIEW.plural).and_then(Value::as_array_mut) {
-        rows.retain(|row| {
-            let tagged = args.tag.as_deref().is_none_or(|tag| view::list(row, "tags").contains(&tag));
-            let offered =
-                args.kind.is_none_or(|it| view::list(row, "evaluator_types").contains(&it.as_str()));
-            let owned = if view::is_builtin(row) { !args.own } else { !args.builtin };
-            tagged && offered && owned
-        });
-        if rows.is_empty() {
-            let hint = "no evaluators of your own yet; loupe evaluators create --help";
-            ctx.out.note(if args.own { hint } else { "nothing matches" });
-        }
+    rows.retain(|row| if view::is_builtin(row) { !args.own } else { !args.builtin });
+    let any = !rows.is_empty();
+    rows.retain(|row| {
+        let tagged = args.tag.as_deref().is_none_or(|tag| view::list(row, "tags").contains(&tag));
+        let offered = args.kind.is_none_or(|it| view::list(row, "evaluator_types").contains(&it.as_str()));
+        tagged && offered
+    });
+    if rows.is_empty() {
+        let none = args.own && !any;
+        let hint = "no evaluators of your own yet; loupe evaluators create --help";
+        ctx.out.note(if none { hint } else { "nothing matches" });
     }
-    ctx.out.list(&VIEW, document)
+    ctx.out.list(&VIEW, listing::last_page(VIEW.plural, rows))
 }
 
 async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
@@ -168,28 +163,9 @@ async fn get(ctx: &mut Ctx, args: GetArgs) -> Result {
     }
 }
 
-/// Every evaluator of the server, as one document in the shape of a page.
-async fn rows(ctx: &Ctx) -> Result<Value> {
-    let client = ctx.client()?;
-    let mut rows = Vec::new();
-    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
-    loop {
-        let mut document = client.value(&calls::evaluators(&page)).await?;
-        match document.get_mut(VIEW.plural).map(Value::take) {
-            Some(Value::Array(more)) => rows.extend(more),
-            // What the page is not, the shape below the view shows.
-            _ => return Ok(document),
-        }
-        page.cursor = next_cursor(&document);
-        if page.cursor.is_none() {
-            document[VIEW.plural] = Value::Array(rows);
-            return Ok(document);
-        }
-    }
-}
-
-fn offline() -> Result<Value> {
-    Ok(json!({ VIEW.plural: builtin::all()?, "has_more": false, "next_cursor": null }))
+/// Every evaluator of the server.
+async fn rows(ctx: &Ctx) -> Result<Vec<Value>> {
+    listing::all(&ctx.client()?, VIEW.plural, calls::evaluators).await
 }
 
 /// The same error with the command that says what would have been right, where a metric, its
@@ -214,9 +190,5 @@ fn is_no_server(error: &CliError) -> bool {
 
 /// Shows an evaluator: whole for a person, else as a row.
 fn show(ctx: &mut Ctx, evaluator: &Value) -> Result {
-    if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
-        let text = view::sheet(evaluator, &ctx.out.style, ctx.out.columns);
-        return ctx.out.show(&text);
-    }
-    ctx.out.item(&VIEW, evaluator)
+    ctx.out.whole(&VIEW, evaluator, view::sheet)
 }

@@ -143,11 +143,11 @@ impl FilterArgs {
 }
 
 /// Makes a rule.
-pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
+pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result {
     ctx.out.check(&VIEW)?;
     let SettingArgs { config, tier, min_score_drop, sample_rate, filter } = &args.settings;
     let config = config.as_deref().map(|it| document::object("--config", it)).transpose()?;
-    let (client, Some(project_id)) = ctx.client_and_project().await? else {
+    let Some(project_id) = find::current_project(client, &ctx.settings).await? else {
         return Err(CliError::usage("a rule belongs to a project")
             .hint("-p PROJECT, or loupe projects use PROJECT; `loupe projects list` shows them"));
     };
@@ -162,7 +162,7 @@ pub async fn create(ctx: &mut Ctx, args: CreateArgs) -> Result {
         filter: filter.is_given().then(|| filter.over(RuleFilter::default())),
         sample_rate: *sample_rate,
     };
-    let rule = ctx.write(&client, &calls::create_eval_rule(&new)).await;
+    let rule = ctx.write(client, &calls::create_eval_rule(&new)).await;
     let Some(rule) = rule.map_err(|error| hinted(error, &new.metric_name))? else {
         return Ok(());
     };

@@ -17,7 +17,7 @@ use crate::{
         between::Between,
         evals::{
             bulk::{self, follow},
-            view::{sheet as verdict, word},
+            view::word,
             wait::{WaitArgs, shown_then},
         },
         listing::{PageArgs, list},
@@ -25,9 +25,7 @@ use crate::{
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
-    find,
-    output::cell::Cell,
-    prompt,
+    find, prompt,
 };
 use view::{DECISIONS, TEST, VIEW};
 
@@ -134,7 +132,7 @@ pub struct DecisionsArgs {
 pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     let client = ctx.client()?;
     match command {
-        Command::Create(args) => change::create(ctx, args).await,
+        Command::Create(args) => change::create(ctx, &client, args).await,
         Command::List => {
             ctx.out.check(&VIEW)?;
             let project = find::current_project(&client, &ctx.settings).await?;
@@ -159,11 +157,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
 
 /// Shows a rule: whole for a person, else as a row.
 fn show(ctx: &mut Ctx, rule: &Value) -> Result {
-    if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
-        let text = view::sheet(rule, &ctx.out.style, ctx.out.columns);
-        return ctx.out.show(&text);
-    }
-    ctx.out.item(&VIEW, rule)
+    ctx.out.whole(&VIEW, rule, view::sheet)
 }
 
 async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
@@ -175,17 +169,7 @@ async fn test(ctx: &mut Ctx, client: &Client, args: &TestArgs) -> Result {
     let Some(result) = ctx.write(&patient(client, asked), &call).await? else {
         return Ok(());
     };
-    let shown = if ctx.out.format.is_table() && ctx.global.fields.is_empty() {
-        let style = ctx.out.style.clone();
-        let would = format!("{}: {}", word(&result, "decision"), word(&result, "detail"));
-        let text = verdict(&result, &style, ctx.out.columns)
-            + &crate::output::sheet::Sheet::new(&style, ctx.out.columns)
-                .line("on ingest", Cell::plain(would).text)
-                .text();
-        ctx.out.show(&text)
-    } else {
-        ctx.out.item(&TEST, &result)
-    };
+    let shown = ctx.out.whole(&TEST, &result, view::tested);
     let judged = match word(&result, "error") {
         "" => Ok(()),
         why => Err(CliError::new(Exit::Unjudged, format!("no score: {why}"))),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tui::{share, standing::of_decision};
 
 use crate::{
-    commands::evals::view::{label, mark, score, word},
+    commands::evals::view::{label, mark, score, sheet as verdict, word},
     output::{
         Column, View,
         cell::{self, Cell, Style, Tone},
@@ -168,6 +168,13 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .line("created", cell::date(row, "created_at", style).text)
         .line("changed", cell::date(row, "updated_at", style).text)
         .text()
+}
+
+/// What a rule says of one trace: the verdict, then what it would do with the trace on ingest.
+pub fn tested(row: &Value, style: &Style, columns: Option<usize>) -> String {
+    let would = format!("{}: {}", word(row, "decision"), word(row, "detail"));
+    let ingest = Sheet::new(style, columns).line("on ingest", Cell::plain(would).text);
+    verdict(row, style, columns) + &ingest.text()
 }
 
 #[cfg(test)]

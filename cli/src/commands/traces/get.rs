@@ -1,18 +1,18 @@
 //! `loupe traces get`.
 
-use api::{
-    client::{
-        Client,
-        calls::{self, EvaluationFilter, Page},
-    },
-    page::MAX_LIMIT,
+use api::client::{
+    Client,
+    calls::{self, EvaluationFilter, Page},
 };
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::{VIEW, failed, tree};
 use crate::{
-    commands::{evals::view::OF_TRACE, listing::next_cursor},
+    commands::{
+        evals::view::OF_TRACE,
+        listing::{all, next_cursor},
+    },
     ctx::Ctx,
     error::Result,
     find,
@@ -117,18 +117,7 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
 async fn evaluations(client: &Client, trace: &Value) -> Result<Value> {
     let trace_id = trace.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let filter = EvaluationFilter { trace_id, ..EvaluationFilter::default() };
-    let mut rows = Vec::new();
-    let mut page = Page { limit: Some(MAX_LIMIT), cursor: None };
-    loop {
-        let mut document = client.value(&calls::evaluations(&filter, &page)).await?;
-        if let Some(Value::Array(more)) = document.get_mut(OF_TRACE.plural).map(Value::take) {
-            rows.extend(more);
-        }
-        page.cursor = next_cursor(&document);
-        if page.cursor.is_none() {
-            return Ok(Value::Array(rows));
-        }
-    }
+    all(client, OF_TRACE.plural, |page| calls::evaluations(&filter, page)).await.map(Value::Array)
 }
 
 /// The first line and what a person asks next.
