@@ -331,6 +331,12 @@ fn a_filter_is_changed_in_what_is_given() {
     assert_eq!(body(&stub), json!({ "filter": { "span_type": "tool" } }));
     shown(&stub, &["rules", "update", RULE, "--no-filter"]);
     assert_eq!(body(&stub), json!({ "filter": {} }));
+    // Where nothing is kept, nothing is dropped.
+    shown(&stub, &["rules", "update", RULE, "--no-filter", "--filter-name", "none"]);
+    assert_eq!(body(&stub), json!({ "filter": { "name": "none" } }));
+    let create = ["rules", "create", "-p", BOT, "--metric", "m", "--type", "rule", "--filter-name", "none"];
+    shown(&stub, &create);
+    assert_eq!(body(&stub)["filter"], json!({ "name": "none" }));
     assert_eq!(shown(&stub, &["rules", "update", RULE]).code, 2);
 }
 
@@ -425,4 +431,22 @@ fn completions_offer_the_built_in_metrics() {
     }
     // Twenty-five names would bury the help.
     assert!(!run(stub.bare(&["evals", "list", "--help"])).stdout.contains("possible values: "));
+}
+
+#[test]
+fn help_says_what_is_not_seen() {
+    let stub = stub();
+    for (args, said) in [
+        (&["rules", "update"][..], &["--config replaces all options", "`none`", "drops that part"][..]),
+        (&["rules", "backfill"], &["ends with 16", "Without --from and --to it asks first"]),
+        (&["rules", "test"], &["ends with 16", "asked once"]),
+        (&["evals", "progress"], &["ends with 16", "7 when --for"]),
+        (&["evals", "bulk"], &["ends with 16", "Without a filter it asks first"]),
+        (&["evaluators", "create"], &["SCALE|FILE|-"]),
+    ] {
+        let help = run(stub.bare(&[args, &["--help"]].concat())).stdout.to_lowercase();
+        for words in said {
+            assert!(help.contains(&words.to_lowercase()), "{args:?} {words}: {help}");
+        }
+    }
 }

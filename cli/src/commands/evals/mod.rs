@@ -18,6 +18,9 @@ use view::VIEW;
 /// What each exit of a gate means, below the help of the commands that have one.
 const CODES: &str = "Ends with 0 when all is well, 6 when a verdict is below the bound or has the label, 16 when\nan evaluation failed and has no score, 7 when --for ran out.\n";
 
+/// The same below the help of the commands that wait for many and have no gate.
+pub const WAITED: &str = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out.\n";
+
 /// Verbs of `evals`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -46,12 +49,13 @@ pub enum Command {
     /// Judge every trace that a filter selects
     #[command(
         before_help = "Examples:\n  loupe evals bulk --metric toxicity --filter 'tag:env=prod from:-1d' --wait\n  loupe evals bulk --metric latency_threshold --config '{\"max_latency_ms\": 2000}' --model gpt-4o --from -7d\n  id=$(loupe evals bulk --metric pii_leakage --from yesterday -o id)\n",
-        after_help = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out. Without a filter it asks first.\n"
+        after_help = format!("{WAITED}Without a filter it asks first.\n")
     )]
     Bulk(bulk::BulkArgs),
     /// Show how far a bulk run or a backfill is
     #[command(
-        before_help = "Examples:\n  loupe evals progress 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n  loupe evals progress \"$id\" --wait --for 30m\n"
+        before_help = "Examples:\n  loupe evals progress 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n  loupe evals progress \"$id\" --wait --for 30m\n",
+        after_help = WAITED
     )]
     Progress(bulk::ProgressArgs),
 }

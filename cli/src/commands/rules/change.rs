@@ -125,10 +125,13 @@ impl FilterArgs {
             || [filter_model, filter_tag, filter_name, span_type].iter().any(|it| it.is_some())
     }
 
-    /// A filter with what is given in the place of what it said.
-    fn over(&self, old: RuleFilter) -> RuleFilter {
+    /// A filter with what is given in the place of what it said. `none` drops a part of it; where
+    /// there is nothing to drop, it is a value like any other.
+    fn over(&self, old: Option<RuleFilter>) -> RuleFilter {
+        let changes = old.is_some();
+        let old = old.unwrap_or_default();
         let text = |new: &Option<String>, old: Option<String>| match new.as_deref() {
-            Some("none") => None,
+            Some("none") if changes => None,
             Some(new) => Some(new.to_owned()),
             None => old,
         };
@@ -159,7 +162,7 @@ pub async fn create(ctx: &mut Ctx, client: &Client, args: CreateArgs) -> Result 
         enabled: args.disabled.then_some(false),
         model_tier: tier.map(|it| it.to_string()),
         min_score_drop: min_score_drop.map(|Drop(drop)| drop),
-        filter: filter.is_given().then(|| filter.over(RuleFilter::default())),
+        filter: filter.is_given().then(|| filter.over(None)),
         sample_rate: *sample_rate,
     };
     let rule = ctx.write(client, &calls::create_eval_rule(&new)).await;
@@ -194,8 +197,7 @@ pub async fn update(ctx: &mut Ctx, client: &Client, args: UpdateArgs) -> Result 
     let id = find::eval_rule(client, &ctx.settings, &rule).await?;
     if filtered {
         // The server takes a filter whole, so what is not named is taken over from the old one.
-        let old =
-            if no_filter { RuleFilter::default() } else { client.call(&calls::eval_rule(id)).await?.filter };
+        let old = if no_filter { None } else { Some(client.call(&calls::eval_rule(id)).await?.filter) };
         change.filter = Some(filter.over(old));
     }
     changed(ctx, client, id, &change, &format!("Changed the rule {rule}")).await
@@ -263,7 +265,7 @@ mod tests {
         };
         let old = RuleFilter { model: Some("m".into()), error: Some(true), ..RuleFilter::default() };
         assert!(!nothing.is_given());
-        assert_eq!(nothing.over(old.clone()), old);
+        assert_eq!(nothing.over(Some(old.clone())), old);
         let given = FilterArgs {
             filter_model: Some("none".into()),
             filter_tag: Some("env:prod".into()),
@@ -272,7 +274,9 @@ mod tests {
         };
         let new = RuleFilter { tag: Some("env:prod".into()), error: Some(false), ..RuleFilter::default() };
         assert!(given.is_given());
-        assert_eq!(given.over(old), new);
+        assert_eq!(given.over(Some(old)), new);
+        let anew = RuleFilter { model: Some("none".into()), ..new };
+        assert_eq!(given.over(None), anew, "what is new drops nothing");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::{
     commands::{
         between::Between,
         evals::{
+            WAITED,
             bulk::{self, follow},
             view::word,
             wait::{WaitArgs, shown_then},
@@ -49,7 +50,8 @@ pub enum Command {
     Get(RuleArgs),
     /// Change what is given of a rule
     #[command(
-        before_help = "Examples:\n  loupe rules update toxicity --sample-rate 50%\n  loupe rules update 5e1f09aa --config config.json --min-score-drop none\n  loupe rules update 5e1f09aa --filter-tag env:prod --filter-model none\n  loupe rules update 5e1f09aa --no-filter\n"
+        before_help = "Examples:\n  loupe rules update toxicity --sample-rate 50%\n  loupe rules update 5e1f09aa --config config.json --min-score-drop none\n  loupe rules update 5e1f09aa --filter-tag env:prod --filter-model none\n  loupe rules update 5e1f09aa --no-filter\n",
+        after_help = "--config replaces all options, and what it does not name has its default again. `none` for\n--filter-model, --filter-tag, --filter-name or --span-type drops that part of the filter; with\n--no-filter, which begins the filter anew, it is a value like any other.\n"
     )]
     Update(change::UpdateArgs),
     /// Let a rule fire on new traces; a paused one tries again
@@ -72,7 +74,7 @@ pub enum Command {
     /// Run a rule over past traces
     #[command(
         before_help = "Examples:\n  loupe rules backfill toxicity --from -7d --wait\n  loupe rules backfill 5e1f09aa --from 2026-11-01 --to 2026-11-08\n",
-        after_help = "With --wait it ends with 16 when an evaluation failed and has no score, and with 7 when --for\nran out. Without --from and --to it asks first.\n"
+        after_help = format!("{WAITED}Without --from and --to it asks first.\n")
     )]
     Backfill(BackfillArgs),
     /// Show what a rule did with traces, and why
