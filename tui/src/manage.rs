@@ -8,7 +8,11 @@ use api::{
 };
 use uuid::Uuid;
 
-use crate::{keymap::Scope, msg::NetError};
+use crate::{
+    ids::{Unknown, ending},
+    keymap::Scope,
+    msg::NetError,
+};
 
 /// The parts of the screen; one has the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +114,19 @@ impl Manage {
     /// A project by its id.
     pub fn named(&self, id: Uuid) -> Option<&Project> {
         self.projects.items.iter().find(|project| project.id == id)
+    }
+
+    /// A project by its name or its id, or by the end of its id.
+    ///
+    /// # Errors
+    /// Whether there is none, or more than one.
+    pub fn told(&self, wanted: &str) -> Result<&Project, Unknown> {
+        let exact = |it: &&Project| it.name == wanted || it.id.to_string() == wanted;
+        if let Some(project) = self.projects.items.iter().find(exact) {
+            return Ok(project);
+        }
+        let id = ending(self.projects.items.iter().map(|project| project.id), wanted)?;
+        self.named(id).ok_or(Unknown::Nothing)
     }
 
     /// Takes in a fresh list of keys; the cursor stays with its key.

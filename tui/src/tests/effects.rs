@@ -273,6 +273,32 @@ fn a_named_project_is_looked_up_before_the_list() {
 }
 
 #[test]
+fn a_project_is_told_by_the_end_of_its_id_where_only_one_ends_so() {
+    for (wanted, found) in [("ABCD", Some(0xabcd)), ("000abcd", Some(0xabcd)), ("beef", None), ("eef", None)]
+    {
+        let (mut state, _) = started((80, 24), UNICODE);
+        state.target.project = Some(wanted.into());
+        let projects = [0xabcd, 0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false));
+        let effects = press(&mut state, "R");
+        let effects = reply(&mut state, &effects, Ok(Reply::Projects(projects.to_vec())));
+        let [Effect::LoadTraces { query, .. }] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(query.project, found.map(id), "{wanted}");
+        assert_eq!(state.toast.as_ref().is_some_and(|it| it.bad), found.is_none(), "{wanted}");
+    }
+}
+
+#[test]
+fn an_opened_trace_can_ask_again_after_a_refusal() {
+    let mut state = opened((80, 24), UNICODE);
+    let effects = press(&mut state, "R");
+    reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
+    assert!(matches!(state.link, Link::Refused(_)));
+    let effects = press(&mut state, "R");
+    assert_eq!(state.link, Link::Connecting, "nothing else would look at the trace again");
+    assert!(effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. })), "{effects:?}");
+}
+
+#[test]
 fn the_loaded_rows_are_written_to_a_file() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "e");

@@ -105,7 +105,9 @@ fn the_project_shown_is_the_project_searched() {
 fn a_wrong_line_sends_nothing() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "8");
-    for (text, at) in [("refund from:soon", 12), ("type:llm", 0), ("x project:nope", 10)] {
+    state.manage.fill_projects([0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false)).to_vec());
+    let wrong = [("refund from:soon", 12), ("type:llm", 0), ("x project:nope", 10), ("x project:BEEF", 10)];
+    for (text, at) in wrong {
         assert!(typed(&mut state, text).is_empty());
         assert_eq!(state.filter.error.as_ref().unwrap().0, at, "{text}");
         key(&mut state, KeyCode::Esc);

@@ -18,7 +18,7 @@ use crate::{
     state::{Link, Place, Purpose, State},
 };
 
-use super::{evals, go};
+use super::{evals, go, network};
 
 /// Rules that are asked about a trace; each of them takes a request.
 const ASKED: usize = 20;
@@ -199,7 +199,9 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::NextTrace => return neighbour(state, true),
         Action::PreviousTrace => return neighbour(state, false),
         Action::Refresh => {
-            let mut effects = reload(state);
+            let refused = matches!(state.link, Link::Refused(_));
+            let mut effects = if refused { network::retry(state) } else { Vec::new() };
+            effects.extend(reload(state));
             if state.detail.as_ref().is_some_and(|open| open.tab == Tab::Evals) {
                 effects.extend(load_evals(state));
             }

@@ -12,6 +12,7 @@ use api::{
 
 use crate::{
     Options,
+    ids::Unknown,
     msg::{Effect, NetError, Reply, RequestId, StreamEvent},
     screens::placeholder::SCREENS,
     state::{EVALS, Link, MANAGE, METRICS, Older, Purpose, State},
@@ -304,17 +305,16 @@ fn traces(state: &mut State, purpose: &Purpose, asked: Timestamp, page: TraceLis
 /// Finds the project asked for by its name or id, or the end of its id.
 fn pick(state: &mut State) -> Vec<Effect> {
     let wanted = state.target.project.clone().unwrap_or_default();
-    let short = wanted.len() >= 8;
-    let found = state.manage.projects.items.iter().find(|project| {
-        let id = project.id.to_string();
-        project.name == wanted || id == wanted || (short && id.ends_with(&wanted))
-    });
-    let found = found.cloned();
-    if found.is_none() {
-        state.complain(format!("no project named {wanted}; showing all projects"));
+    let found = state.manage.told(&wanted).cloned();
+    if let Err(unknown) = found {
+        let why = match unknown {
+            Unknown::Nothing => format!("no project named {wanted}"),
+            Unknown::Several => format!("{wanted} is the end of more than one project's id"),
+        };
+        state.complain(format!("{why}; showing all projects"));
         state.target.project = None;
     }
-    state.project = found;
+    state.project = found.ok();
     let mut effects = ask(state);
     if state.screen == METRICS {
         effects.extend(metrics::load(state));

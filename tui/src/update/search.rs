@@ -1,9 +1,9 @@
 //! Keys of Search, and what its line asks the server.
 
 use api::{client::calls::TextSearch, filter::when::Clock, search::NearSpan};
-use uuid::Uuid;
 
 use crate::{
+    ids::Unknown,
     input::{Input, Purpose as Line},
     keymap::Action,
     layout,
@@ -58,7 +58,13 @@ pub(super) fn run(state: &mut State, text: &str) -> Result<Vec<Effect>, (usize, 
     let project_id = match &line.project {
         None => state.project.as_ref().map(|project| project.id),
         Some((_, name)) if name == "*" => None,
-        Some((at, name)) => Some(named(state, name).ok_or_else(|| (*at, format!("no project `{name}`")))?),
+        Some((at, name)) => {
+            let found = state.manage.told(name).map_err(|unknown| match unknown {
+                Unknown::Nothing => format!("no project `{name}`"),
+                Unknown::Several => format!("`{name}` is the end of more than one project's id"),
+            });
+            Some(found.map_err(|why| (*at, why))?.id)
+        }
     };
     let search::Line { words: q, kind, model, from, to, .. } = line;
     let wanted = Wanted { text: TextSearch { q, project_id, from, to, kind, model }, near: None };
@@ -75,13 +81,6 @@ fn neighbours(state: &mut State) -> Vec<Effect> {
     let project_id = state.search.wanted.as_ref().and_then(|wanted| wanted.text.project_id);
     let text = TextSearch { project_id, ..TextSearch::default() };
     begin(state, state.search.text.clone(), Wanted { text, near: Some(near) })
-}
-
-/// The project of a name or an id, or of the end of an id.
-fn named(state: &State, name: &str) -> Option<Uuid> {
-    let fits = |id: Uuid| id.to_string() == name || (name.len() >= 8 && id.to_string().ends_with(name));
-    let mut projects = state.manage.projects.items.iter();
-    projects.find(|project| project.name == name || fits(project.id)).map(|project| project.id)
 }
 
 fn begin(state: &mut State, text: String, wanted: Wanted) -> Vec<Effect> {
