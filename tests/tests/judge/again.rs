@@ -8,7 +8,7 @@ use super::{over_http::METRIC, *};
 
 impl Scene {
     /// A rule of the project that asks the judge; its path.
-    async fn rule(&self) -> String {
+    pub async fn rule(&self) -> String {
         let rule = json!({"project_id": self.app.project, "metric_name": METRIC, "evaluator_type": "llm"});
         let rule = self.app.full_key().post("/v1/eval-rules", &rule).await.ok();
         self.app.advance(1);
@@ -16,7 +16,7 @@ impl Scene {
     }
 
     /// Lets what was stored become ready, and does what is asked for then.
-    async fn fire(&self) {
+    pub async fn fire(&self) {
         for _ in 0..3 {
             self.app.advance(10);
             self.app.drain().await;
@@ -24,12 +24,12 @@ impl Scene {
     }
 
     /// All evaluations, newest first.
-    async fn evaluations(&self) -> Vec<Value> {
+    pub async fn evaluations(&self) -> Vec<Value> {
         self.get("/v1/eval").await["evaluations"].as_array().unwrap().clone()
     }
 
     /// Waits until the tenant's provider was asked so often.
-    async fn until_asked(&self, times: usize) {
+    pub async fn until_asked(&self, times: usize) {
         while self.own.count() < times {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -37,12 +37,12 @@ impl Scene {
 }
 
 /// It holds this answer back until it is told to give it.
-fn held(then: Mood) -> (Arc<Notify>, Mood) {
+pub fn held(then: Mood) -> (Arc<Notify>, Mood) {
     let told = Arc::new(Notify::new());
     (Arc::clone(&told), Mood::Held(told, Box::new(then)))
 }
 
-fn statuses(evaluations: &[Value]) -> Vec<&str> {
+pub fn statuses(evaluations: &[Value]) -> Vec<&str> {
     evaluations.iter().map(|it| it["status"].as_str().unwrap()).collect()
 }
 

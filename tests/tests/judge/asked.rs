@@ -231,39 +231,38 @@ on_both! {
         assert_eq!(used(&scene).await, 2);
         scene.stop().await;
     }
-}
 
-/// A bulk run takes what there is, and gives back what it did not need.
-#[tokio::test]
-async fn a_bulk_run_at_the_end_of_the_quota() {
-    let scene = Scene::on(On::Sqlite, Plan::Starter, &[]).await;
-    for _ in 0..5 {
-        trace(&scene).await;
+    /// A bulk run takes what there is, and gives back what it did not need.
+    async fn a_bulk_run_at_the_end_of_the_quota(on: On) {
+        let scene = Scene::on(on, Plan::Starter, &[]).await;
+        for _ in 0..5 {
+            trace(&scene).await;
+        }
+        scene.app.use_evaluations(2_497).await;
+        let key = scene.app.full_key();
+        let begun = key.post("/v1/eval/bulk", &json!({"metric_name": "answer_relevance"})).await.ok();
+        assert_eq!((&begun["matched"], &begun["queued"]), (&json!(5), &json!(3)));
+        scene.app.drain().await;
+        let done = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
+        assert_eq!((&done["complete"], &done["status"]), (&json!(3), &json!("complete")));
+        assert!(done["detail"].as_str().unwrap().contains("used up"), "{done}");
+        // A backfill leaves out what the rule has judged, and gives that back.
+        scene.app.advance(31 * 86_400);
+        let rule = rule(&scene).await;
+        let latest = trace(&scene).await;
+        scene.app.drain().await;
+        assert_eq!(decision(&scene, &rule, &latest).await["decision"], "queued");
+        let begun = key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.ok();
+        assert_eq!(begun["matched"], 6);
+        assert_eq!(used(&scene).await, 1, "a backfill takes what it needs when it needs it");
+        scene.app.drain().await;
+        assert_eq!(used(&scene).await, 6);
+        // What waits for a judge when its trace goes is given back.
+        let id = trace(&scene).await;
+        key.post("/v1/eval", &json!({"trace_id": id, "metric_name": "bias"})).await.ok();
+        assert_eq!(used(&scene).await, 7);
+        scene.app.session(Role::Owner).delete(&format!("/v1/traces/{id}")).await.ok();
+        assert_eq!(used(&scene).await, 6);
+        scene.stop().await;
     }
-    scene.app.use_evaluations(2_497).await;
-    let key = scene.app.full_key();
-    let begun = key.post("/v1/eval/bulk", &json!({"metric_name": "answer_relevance"})).await.ok();
-    assert_eq!((&begun["matched"], &begun["queued"]), (&json!(5), &json!(3)));
-    scene.app.drain().await;
-    let done = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
-    assert_eq!((&done["complete"], &done["status"]), (&json!(3), &json!("complete")));
-    assert!(done["detail"].as_str().unwrap().contains("used up"), "{done}");
-    // A backfill leaves out what the rule has judged, and gives that back.
-    scene.app.advance(31 * 86_400);
-    let rule = rule(&scene).await;
-    let latest = trace(&scene).await;
-    scene.app.drain().await;
-    assert_eq!(decision(&scene, &rule, &latest).await["decision"], "queued");
-    let begun = key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.ok();
-    assert_eq!(begun["matched"], 6);
-    assert_eq!(used(&scene).await, 1, "a backfill takes what it needs when it needs it");
-    scene.app.drain().await;
-    assert_eq!(used(&scene).await, 6);
-    // What waits for a judge when its trace goes is given back.
-    let id = trace(&scene).await;
-    key.post("/v1/eval", &json!({"trace_id": id, "metric_name": "bias"})).await.ok();
-    assert_eq!(used(&scene).await, 7);
-    scene.app.session(Role::Owner).delete(&format!("/v1/traces/{id}")).await.ok();
-    assert_eq!(used(&scene).await, 6);
-    scene.stop().await;
 }

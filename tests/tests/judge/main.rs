@@ -7,12 +7,20 @@
 
 mod again;
 mod asked;
+mod builtins;
+mod by_http;
+mod chosen;
 mod failures;
 mod first_start;
+mod labels;
 mod ladder;
 mod limits;
 mod over_http;
+mod own_judges;
 mod provider;
+mod quota;
+mod taken_away;
+mod under_way;
 mod unreadable;
 mod whose;
 

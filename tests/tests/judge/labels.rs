@@ -1,0 +1,63 @@
+//! What a score is called: by the threshold of its config, or by the level's own label.
+
+use super::{by_http::scores, over_http::METRIC, *};
+
+on_both! {
+    async fn the_label_follows_from_score_and_threshold(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let trace = scene.say().await;
+        for (threshold, labelled) in [
+            (Value::Null, [(1.0, "pass"), (0.7, "pass"), (0.69, "warn"), (0.5, "warn"), (0.49, "fail"), (0.0, "fail")].as_slice()),
+            (json!(0.9), &[(0.9, "pass"), (0.89, "warn"), (0.7, "warn"), (0.69, "fail")]),
+            (json!(1), &[(1.0, "pass"), (0.99, "warn"), (0.8, "warn"), (0.79, "fail")]),
+            (json!(0.1), &[(0.1, "pass"), (0.09, "warn"), (0.0, "warn")]),
+            (json!(0), &[(0.0, "pass")]),
+        ] {
+            let config = if threshold.is_null() { json!({}) } else { json!({"threshold": threshold}) };
+            for (score, label) in labelled {
+                scene.own.turn([scores(*score)]);
+                let done = scene.judged(&trace, METRIC, json!({"config": config})).await;
+                assert_eq!((&done["score"], &done["label"]), (&json!(score), &json!(label)), "{config}");
+            }
+        }
+        for (label, count) in [("pass", 6), ("warn", 8), ("fail", 4)] {
+            let list = scene.get(&format!("/v1/eval?label={label}")).await;
+            assert_eq!(list["evaluations"].as_array().unwrap().len(), count, "{label}");
+        }
+        scene.stop().await;
+    }
+
+    async fn a_rules_threshold_is_its_own(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let rule = scene.rule().await;
+        scene.patch(&rule, &json!({"config": {"threshold": 0.8}})).await.ok();
+        scene.app.advance(1);
+        scene.say().await;
+        scene.fire().await;
+        let done = &scene.evaluations().await[0];
+        assert_eq!((&done["score"], &done["label"]), (&json!(0.75), &json!("warn")), "{done}");
+        scene.stop().await;
+    }
+
+    /// A level is called what it is called, whatever the threshold.
+    async fn levels_keep_their_labels(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let levels = json!([{"label": "polite", "score": 1}, {"label": "curt", "score": 0.6}, {"label": "rude", "score": 0}]);
+        scene.make(json!({"name": "manners", "evaluator_type": "llm", "rubric": "How polite is {{output}}?", "scale": {"levels": levels}})).await;
+        let trace = scene.say().await;
+        for (verdict, score) in [("polite", 1.0), ("curt", 0.6), ("rude", 0.0)] {
+            scene.own.turn([Mood::Says(json!({"reasoning": "So it is.", "verdict": verdict}).to_string())]);
+            for config in [json!({}), json!({"threshold": 0.5})] {
+                let done = scene.judged(&trace, "manners", json!({"config": config})).await;
+                let found = (&done["status"], &done["score"], &done["label"]);
+                assert_eq!(found, (&json!("complete"), &json!(score), &json!(verdict)), "{config}");
+            }
+            let listed = scene.get(&format!("/v1/eval?label={verdict}")).await;
+            assert_eq!(listed["evaluations"].as_array().unwrap().len(), 2, "{listed}");
+        }
+        scene.own.turn([Mood::Says(json!({"reasoning": "So it is.", "verdict": "gruff"}).to_string())]);
+        let done = scene.judged(&trace, "manners", json!({})).await;
+        assert_eq!((&done["status"], &done["label"]), (&json!("failed"), &Value::Null), "a level that there is not: {done}");
+        scene.stop().await;
+    }
+}
