@@ -2,7 +2,7 @@
 
 use api::Plan;
 use serde_json::{Value, json};
-use tests::{On, TestApp, on_both_databases};
+use tests::on_both_databases;
 
 use super::{evaluations, timed, trace};
 
@@ -159,19 +159,17 @@ on_both_databases! {
         other.post("/v1/eval", &body).await.is(404, "not_found");
         assert_eq!(evaluations(&other, "").await, Vec::<Value>::new());
     }
-}
 
-/// Rules of code cost nobody anything, on any plan.
-#[tokio::test]
-async fn rules_are_free() {
-    let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;
-    let key = app.full_key();
-    let id = timed(&key, 1).await;
-    let body = json!({"trace_id": id, "metric_name": "latency_threshold", "config": {"max_latency_ms": 100}});
-    for _ in 0..3 {
-        key.post("/v1/eval", &body).await.ok();
+    /// Rules of code cost nobody anything, on any plan.
+    async fn rules_are_free(app: TestApp) {
+        app.set_plan(Plan::Starter).await;
+        let key = app.full_key();
+        let id = timed(&key, 1).await;
+        let body = json!({"trace_id": id, "metric_name": "latency_threshold", "config": {"max_latency_ms": 100}});
+        for _ in 0..3 {
+            key.post("/v1/eval", &body).await.ok();
+        }
+        let me = app.session(api::Role::Viewer).get("/v1/me").await.ok();
+        assert_eq!(me["usage"]["llm_evaluations"], 0, "{me}");
     }
-    let me = app.session(api::Role::Viewer).get("/v1/me").await.ok();
-    assert_eq!(me["usage"]["llm_evaluations"], 0, "{me}");
-    app.stop().await;
 }

@@ -2,9 +2,9 @@
 
 use api::{Plan, Role};
 use serde_json::{Value, json};
-use tests::{Caller, on_both_databases};
+use tests::on_both_databases;
 
-use super::{evaluations, made, trace};
+use super::{evaluations, judged, made, patch, trace};
 
 /// Name, display name and tags of the specification's table.
 const BUILTIN: [(&str, &str, &[&str]); 25] = [
@@ -48,20 +48,6 @@ const BY_CODE: [(&str, &[&str]); 9] = [
     ("tool_choice_correctness", &["llm", "rule"]),
 ];
 
-async fn patch(caller: &Caller, path: &str, body: &Value) -> tests::Reply {
-    caller.send(caller.request(reqwest::Method::PATCH, path).json(body)).await
-}
-
-/// Judges a trace by an evaluator and answers the evaluation.
-async fn judge(app: &tests::TestApp, trace: &str, metric: &str, config: Value) -> Value {
-    let key = app.full_key();
-    let reply =
-        key.post("/v1/eval", &json!({"trace_id": trace, "metric_name": metric, "config": config})).await;
-    assert_eq!(reply.status, 202, "{metric}: {}", reply.text());
-    app.drain().await;
-    key.get(&format!("/v1/eval/{}", reply.ok()["id"].as_str().unwrap())).await.ok()
-}
-
 on_both_databases! {
     async fn the_twenty_five(app: TestApp) {
         let key = app.full_key();
@@ -104,14 +90,14 @@ on_both_databases! {
         ] {
             for (item, score, label) in [(good, 1.0, "pass"), (bad, 0.0, "fail")] {
                 let id = trace(&key, item).await;
-                let done = judge(app, &id, metric, config.clone()).await;
+                let done = judged(app, &id, metric, config.clone()).await;
                 assert_eq!((&done["status"], done["score"].as_f64(), &done["label"]), (&json!("complete"), Some(score), &json!(label)), "{metric}: {done}");
                 assert_eq!(done["evaluator_type"], "rule");
                 assert!(!done["reasoning"].as_str().unwrap().contains("anna.schmidt"), "{done}");
             }
             // Without what it looks at it fails, and never guesses.
             let nothing = trace(&key, json!({"name": "empty"})).await;
-            let done = judge(app, &nothing, metric, config).await;
+            let done = judged(app, &nothing, metric, config).await;
             assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{metric}: {done}");
             assert!(done["error"].as_str().is_some_and(|it| it.len() > 15), "{metric}: {done}");
         }
@@ -129,15 +115,15 @@ on_both_databases! {
         assert_eq!(key.get("/v1/evaluators?limit=200").await.ok()["evaluators"][25], made_it);
         let good = trace(&key, json!({"output": "The refund is on its way.", "latency_ms": 5})).await;
         let bad = trace(&key, json!({"output": "No.", "latency_ms": 5000})).await;
-        let done = judge(app, &good, "mentions_refund", json!({})).await;
+        let done = judged(app, &good, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@1")), "{done}");
-        assert_eq!(judge(app, &bad, "mentions_refund", json!({})).await["label"], "fail");
+        assert_eq!(judged(app, &bad, "mentions_refund", json!({})).await["label"], "fail");
         // A change is a new version, and what is the same is none.
         let path = "/v1/evaluators/mentions_refund";
         assert_eq!(patch(&key, path, &json!({"description": "Says refund, quickly."})).await.ok()["version"], 1);
         let changed = patch(&key, path, &json!({"combine": "any", "checks": [{"kind": "contains", "text": "No"}, {"kind": "latency_ms", "max": 1}]})).await.ok();
         assert_eq!((&changed["version"], &changed["combine"], &changed["description"]), (&json!(2), &json!("any"), &json!("Says refund, quickly.")));
-        let done = judge(app, &bad, "mentions_refund", json!({})).await;
+        let done = judged(app, &bad, "mentions_refund", json!({})).await;
         assert_eq!((&done["score"], &done["evaluator_version"]), (&json!(1.0), &json!("mentions_refund@2")), "{done}");
         // While a rule uses it, it stays; afterwards it goes, and its evaluations stay.
         let rule = made(app, json!({"metric_name": "mentions_refund", "config": {}})).await;

@@ -3,16 +3,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod archived;
 mod bulk;
+mod bulk_choice;
 mod by_hand;
+mod changed_rules;
 mod decisions;
 mod evaluators;
 mod external;
+mod external_attributes;
 mod lost;
+mod own_checks;
 mod rules;
+mod unsampled;
 
 use serde_json::{Value, json};
-use tests::{Caller, TestApp};
+use tests::{Caller, Reply, TestApp};
 
 /// Sends a trace and answers its id.
 async fn trace(key: &Caller, item: Value) -> String {
@@ -50,4 +56,19 @@ async fn decision(key: &Caller, rule: &str, trace: &str) -> Value {
     let list = key.get(&format!("/v1/eval-rules/{rule}/decisions?trace_id={trace}")).await.ok();
     assert_eq!((list["decisions"].as_array().unwrap().len(), &list["has_more"]), (1, &json!(false)));
     list["decisions"][0].clone()
+}
+
+/// Judges a trace by an evaluator and answers the evaluation.
+async fn judged(app: &TestApp, trace: &str, metric: &str, config: Value) -> Value {
+    let key = app.full_key();
+    let body = json!({"trace_id": trace, "metric_name": metric, "config": config});
+    let reply = key.post("/v1/eval", &body).await;
+    assert_eq!(reply.status, 202, "{metric}: {}", reply.text());
+    app.drain().await;
+    key.get(&format!("/v1/eval/{}", reply.ok()["id"].as_str().unwrap())).await.ok()
+}
+
+/// Changes something.
+async fn patch(caller: &Caller, path: &str, change: &Value) -> Reply {
+    caller.send(caller.request(reqwest::Method::PATCH, path).json(change)).await
 }

@@ -214,39 +214,37 @@ on_both_databases! {
         key.post(&path, &json!({})).await.is(400, "invalid_body");
         key.post(&format!("/v1/eval-rules/{}/test", app.project), &json!({"trace_id": slow})).await.is(404, "not_found");
     }
-}
 
-#[tokio::test]
-async fn starter_has_three_rules() {
-    let app = TestApp::with(On::Sqlite, Plan::Starter, &[]).await;
-    let key = app.full_key();
-    let mut ids = Vec::new();
-    for _ in 0..3 {
-        ids.push(made(&app, json!({})).await);
+    async fn starter_has_three_rules(app: TestApp) {
+        app.set_plan(Plan::Starter).await;
+        let key = app.full_key();
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            ids.push(made(app, json!({})).await);
+            app.advance(1);
+        }
+        key.post("/v1/eval-rules", &rule(app, json!({}))).await.is(402, "eval_rules_quota_exceeded");
+        key.delete(&format!("/v1/eval-rules/{}", ids[0])).await.ok();
+        ids.push(made(app, json!({})).await);
+        // A higher plan knows no limit; what a lower one has too many of rests, and says so.
+        app.set_plan(Plan::Pro).await;
         app.advance(1);
+        ids.push(made(app, json!({})).await);
+        app.set_plan(Plan::Starter).await;
+        let last = key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok();
+        assert!(last["paused_reason"].as_str().unwrap().contains("starter"), "{last}");
+        let id = timed(&key, 1).await;
+        app.drain().await;
+        assert_eq!(decision(&key, &ids[4], &id).await["decision"], "paused");
+        let path = format!("/v1/eval-rules/{}", ids[4]);
+        let change = key.request(reqwest::Method::PATCH, &path).json(&json!({"enabled": false}));
+        key.send(change).await.is(402, "eval_rules_quota_exceeded");
+        key.post(&format!("{path}/test"), &json!({"trace_id": id})).await.is(402, "eval_rules_quota_exceeded");
+        key.post(&format!("{path}/backfill"), &json!({})).await.is(402, "eval_rules_quota_exceeded");
+        assert_eq!(decision(&key, &ids[1], &id).await["decision"], "queued");
+        app.set_plan(Plan::Pro).await;
+        assert_eq!(key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok()["paused_reason"], Value::Null);
     }
-    key.post("/v1/eval-rules", &rule(&app, json!({}))).await.is(402, "eval_rules_quota_exceeded");
-    key.delete(&format!("/v1/eval-rules/{}", ids[0])).await.ok();
-    ids.push(made(&app, json!({})).await);
-    // A higher plan knows no limit; what a lower one has too many of rests, and says so.
-    app.set_plan(Plan::Pro).await;
-    app.advance(1);
-    ids.push(made(&app, json!({})).await);
-    app.set_plan(Plan::Starter).await;
-    let last = key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok();
-    assert!(last["paused_reason"].as_str().unwrap().contains("starter"), "{last}");
-    let id = timed(&key, 1).await;
-    app.drain().await;
-    assert_eq!(decision(&key, &ids[4], &id).await["decision"], "paused");
-    let path = format!("/v1/eval-rules/{}", ids[4]);
-    let change = key.request(reqwest::Method::PATCH, &path).json(&json!({"enabled": false}));
-    key.send(change).await.is(402, "eval_rules_quota_exceeded");
-    key.post(&format!("{path}/test"), &json!({"trace_id": id})).await.is(402, "eval_rules_quota_exceeded");
-    key.post(&format!("{path}/backfill"), &json!({})).await.is(402, "eval_rules_quota_exceeded");
-    assert_eq!(decision(&key, &ids[1], &id).await["decision"], "queued");
-    app.set_plan(Plan::Pro).await;
-    assert_eq!(key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok()["paused_reason"], Value::Null);
-    app.stop().await;
 }
 
 /// Two that are made at the same time are not both the third.

@@ -1,0 +1,34 @@
+//! Rules of a project that is archived.
+
+use api::Role;
+use serde_json::json;
+use tests::on_both_databases;
+
+use super::{decision, evaluations, judged, made, timed};
+
+on_both_databases! {
+    /// Nothing comes that it could judge; what is there is kept, judged when somebody asks, and when the
+    /// project is back the rule goes on.
+    async fn its_rules_are_kept_and_go_on(app: TestApp) {
+        let (key, owner) = (app.full_key(), app.session(Role::Owner));
+        let rule = made(app, json!({})).await;
+        let (path, project) = (format!("/v1/eval-rules/{rule}"), format!("/v1/projects/{}", app.project));
+        key.post("/v1/projects", &json!({"name": "second"})).await.ok();
+        app.advance(1);
+        let before = timed(&key, 500).await;
+        app.drain().await;
+        owner.post(&format!("{project}/archive"), &json!({})).await.ok();
+        key.post("/v1/ingest", &json!({"latency_ms": 1})).await.is(403, "error.project.archived");
+        app.drain().await;
+        let kept = key.get(&path).await.ok();
+        assert_eq!((&kept["enabled"], &key.get("/v1/eval-rules").await.ok()["eval_rules"]), (&json!(true), &json!([kept])));
+        assert_eq!(evaluations(&key, &format!("rule_id={rule}")).await.len(), 1);
+        assert_eq!(judged(app, &before, "latency_threshold", json!({"max_latency_ms": 500})).await["label"], "pass");
+        owner.post(&format!("{project}/unarchive"), &json!({})).await.ok();
+        app.advance(1);
+        let after = timed(&key, 50).await;
+        app.drain().await;
+        assert_eq!(decision(&key, &rule, &after).await["decision"], "queued");
+        assert_eq!(evaluations(&key, &format!("rule_id={rule}&label=pass")).await.len(), 1);
+    }
+}

@@ -1,0 +1,102 @@
+//! Rules that a tenant made of checks: a verdict of every kind, and how several make one.
+
+use serde_json::{Value, json};
+use tests::{TestApp, on_both_databases};
+
+use super::{judged, trace};
+
+/// A call of a model with these tokens.
+fn tokens(prompt: i64, completion: i64) -> Value {
+    json!({"spans": [{"name": "chat", "type": "llm", "prompt_tokens": prompt, "completion_tokens": completion}]})
+}
+
+/// Calls of the tool `search`.
+fn calls(times: usize) -> Value {
+    let spans: Vec<Value> =
+        (0..times).map(|_| json!({"name": "search", "type": "tool", "input": "{}"})).collect();
+    json!({"output": "Found.", "spans": spans})
+}
+
+fn says(text: &str) -> Value {
+    json!({"output": text})
+}
+
+/// Makes an evaluator of these checks.
+async fn make(app: &TestApp, name: &str, checks: &Value, combine: &str) {
+    let body = json!({"name": name, "evaluator_type": "rule", "checks": checks, "combine": combine});
+    let reply = app.full_key().post("/v1/evaluators", &body).await;
+    assert_eq!(reply.status, 201, "{body}: {}", reply.text());
+}
+
+on_both_databases! {
+    async fn every_kind_of_check_judges(app: TestApp) {
+        let key = app.full_key();
+        let schema = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
+        let fenced = "Here:\n```json\n{\"a\": 1}\n```";
+        for (i, (check, good, bad)) in [
+            (json!({"kind": "regex", "pattern": "ref-[0-9]+"}), says("See ref-17."), says("See ref-x.")),
+            (json!({"kind": "regex", "pattern": "ref-[0-9]+", "full_match": true, "case_insensitive": true}), says("REF-17"), says("See ref-17.")),
+            (json!({"kind": "regex", "pattern": "(?i)guarantee", "negate": true}), says("It may work."), says("I GUARANTEE it.")),
+            (json!({"kind": "contains", "text": "Refund"}), says("A Refund comes."), says("A refund comes.")),
+            (json!({"kind": "contains", "text": "Refund", "case_insensitive": true}), says("A refund comes."), says("Nothing comes.")),
+            (json!({"kind": "contains", "text": "help", "target": "input"}), json!({"input": "help me", "output": "No."}), json!({"input": "Hi", "output": "I help."})),
+            (json!({"kind": "json_schema", "schema": schema}), says("{\"a\": 1}"), says("{\"a\": \"1\"}")),
+            (json!({"kind": "json_schema", "schema": schema, "extract": true}), says(fenced), says("Here: 1")),
+            (json!({"kind": "json_valid"}), says("[1]"), says("[1,]")),
+            (json!({"kind": "json_valid", "extract": true}), says(fenced), says("No JSON.")),
+            (json!({"kind": "length", "min_words": 2, "max_words": 3}), says("one two three"), says("one two three four")),
+            (json!({"kind": "length", "min_chars": 3}), says("äöü"), says("äö")),
+            (json!({"kind": "latency_ms", "min": 10, "max": 1000}), json!({"latency_ms": 1000}), json!({"latency_ms": 9})),
+            (json!({"kind": "cost_usd", "max": 0.5}), json!({"cost": 0.5}), json!({"cost": 0.51})),
+            (json!({"kind": "token_count", "max": 15}), tokens(10, 5), tokens(10, 6)),
+            (json!({"kind": "token_count", "of": "prompt", "min": 10}), tokens(10, 0), tokens(9, 100)),
+            (json!({"kind": "token_count", "of": "completion", "max": 5}), tokens(100, 5), tokens(0, 6)),
+            (json!({"kind": "tool_called", "name": "search"}), calls(1), calls(0)),
+            (json!({"kind": "tool_called", "name": "search", "min": 1, "max": 2}), calls(2), calls(3)),
+            (json!({"kind": "tool_called", "name": "search", "max": 0}), calls(0), calls(1)),
+        ].into_iter().enumerate() {
+            let name = format!("check_{i}");
+            make(app, &name, &json!([check]), "all").await;
+            for (item, score, label) in [(good, 1.0, "pass"), (bad, 0.0, "fail")] {
+                let id = trace(&key, item.clone()).await;
+                let done = judged(app, &id, &name, json!({})).await;
+                let found = (&done["status"], &done["score"], &done["label"], &done["evaluator_type"]);
+                assert_eq!(found, (&json!("complete"), &json!(score), &json!(label), &json!("rule")), "{check} {item}: {done}");
+            }
+            // Without what it looks at it fails, and never guesses. That no tool was called is known.
+            let nothing = trace(&key, json!({"name": "empty"})).await;
+            let done = judged(app, &nothing, &name, json!({})).await;
+            let status = if check["kind"] == "tool_called" { "complete" } else { "failed" };
+            assert_eq!((&done["status"], done["score"].is_null()), (&json!(status), status == "failed"), "{check}: {done}");
+        }
+    }
+
+    /// `all` scores the share of those that hold; each has to hold, unless a threshold says otherwise.
+    async fn several_checks_make_one_verdict(app: TestApp) {
+        let key = app.full_key();
+        let has = |text: &str| json!({"kind": "contains", "text": text});
+        let slow = json!({"kind": "latency_ms", "max": 10});
+        make(app, "all_of", &json!([has("a"), has("b"), has("c"), has("d")]), "all").await;
+        make(app, "any_of", &json!([has("a"), has("b"), slow]), "any").await;
+        for (name, text, config, score, label) in [
+            ("all_of", "a b c d", json!({}), 1.0, "pass"),
+            ("all_of", "a b c", json!({}), 0.75, "fail"),
+            ("all_of", "a b c", json!({"threshold": 0.75}), 0.75, "pass"),
+            ("all_of", "a b c", json!({"threshold": 0.8}), 0.75, "warn"),
+            ("all_of", "a", json!({"threshold": 0.5}), 0.25, "fail"),
+            ("all_of", "x", json!({}), 0.0, "fail"),
+            ("any_of", "b", json!({}), 1.0, "pass"),
+        ] {
+            let id = trace(&key, json!({"output": text})).await;
+            let done = judged(app, &id, name, config.clone()).await;
+            let found = (&done["status"], &done["score"], &done["label"]);
+            assert_eq!(found, (&json!("complete"), &json!(score), &json!(label)), "{name} {text} {config}: {done}");
+        }
+        let none = trace(&key, json!({"output": "x", "latency_ms": 11})).await;
+        assert_eq!(judged(app, &none, "any_of", json!({})).await["score"], 0.0);
+        // What lacks the latency could hold, if it were known.
+        let unknown = trace(&key, json!({"output": "x"})).await;
+        let done = judged(app, &unknown, "any_of", json!({})).await;
+        assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");
+    }
+}
