@@ -22,9 +22,11 @@ use crate::{
     limits::{Limits, LocalBuckets},
     metrics::ask::Asking,
     providers::{Egress, resolve::Resolver},
+    queue::Lane,
     search::Search,
     store::{self, Db, Transaction},
     telemetry::Telemetry,
+    turns::Turns,
 };
 
 /// The state of a server process.
@@ -74,6 +76,8 @@ pub struct App {
     pub asking: Asking,
     /// Rules of evaluators, compiled.
     pub compiled: Compiled,
+    /// Workers of each lane that work for a tenant.
+    pub working: Turns<(Lane, Uuid)>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -139,6 +143,7 @@ impl App {
             decoding: Arc::new(Semaphore::new(config.decoders())),
             asking: Asking::new(config.decoders()),
             compiled: Compiled::default(),
+            working: Turns::default(),
             writer,
             changed,
             tasks: TaskTracker::new(),

@@ -29,11 +29,11 @@ use crate::{
         Egress,
         embedding::{EmbeddingClient, Endpoint, Failure},
         rest::Rests,
-        turns::Turns,
     },
     search::UnitVector,
     store::sealed::PROVIDER_KEY,
     telemetry::Telemetry,
+    turns::Turns,
 };
 
 /// How long somebody waits for the vector of a question.

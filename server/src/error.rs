@@ -25,6 +25,13 @@ pub enum Error {
     Internal(#[from] anyhow::Error),
 }
 
+impl Error {
+    /// Whether it passes by itself, so that the same may work later: the database is away or busy.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Problem(it) if it.code == ErrorCode::Overloaded)
+    }
+}
+
 /// A failure that the caller can understand and mend.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]

@@ -38,10 +38,10 @@ use crate::{
         Egress,
         judge::{Endpoint, Failure, JudgeClient},
         rest::{Pause, Resting, Rests},
-        turns::Turns,
     },
     store::sealed::PROVIDER_KEY,
     telemetry::Telemetry,
+    turns::Turns,
 };
 
 /// Failures in a row after which a provider is left alone.
@@ -271,7 +271,7 @@ impl Judge {
             _ => None,
         };
         let message = told(chosen, kind, &why);
-        Err(JudgeFailure { kind, message, retry_after, spent })
+        Err(JudgeFailure { kind, message, retry_after, failing_since: None, spent })
     }
 
     fn is_well(&self, chosen: &Chosen, provider: &Place, model: &Place) {
@@ -298,7 +298,8 @@ const fn turns_of(who: Who) -> usize {
 /// Others have all its turns.
 fn no_turn(chosen: &Chosen) -> JudgeFailure {
     let message = format!("others wait for the judge {} already", chosen.model());
-    JudgeFailure { kind: Kind::Waiting, message, retry_after: Some(NEXT_TURN), spent: Spent::default() }
+    let retry_after = Some(NEXT_TURN);
+    JudgeFailure { kind: Kind::Waiting, message, retry_after, failing_since: None, spent: Spent::default() }
 }
 
 /// What happened, and what to do about it.
@@ -325,7 +326,8 @@ fn resting(chosen: &Chosen, resting: &Resting, now: i64) -> JudgeFailure {
         Pause::Growing(_) => (Kind::Waiting, Spent::default()),
     };
     let message = told(chosen, kind, &resting.why);
-    JudgeFailure { kind, message, retry_after: Some(between(now, resting.until)), spent }
+    let retry_after = Some(between(now, resting.until));
+    JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), spent }
 }
 
 fn between(now: i64, until: i64) -> Duration {

@@ -33,3 +33,4 @@ pub mod store;
 pub mod telemetry;
 pub mod trace_ready;
 pub mod trace_removal;
+pub mod turns;

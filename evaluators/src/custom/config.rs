@@ -29,6 +29,12 @@ pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> 
     if declared.get("properties").is_some_and(|it| !it.is_object()) {
         return problem("config_schema.properties", "must be an object: a schema for each option");
     }
+    if declared.get("properties").is_some_and(|it| it.get("threshold").is_some()) {
+        return problem(
+            "config_schema.properties.threshold",
+            "is not yours to declare: every evaluator has it, a number from 0 to 1 that labels follow",
+        );
+    }
     Schema::compile(&options(Some(declared)), None, false, "config_schema").map(drop)
 }
 

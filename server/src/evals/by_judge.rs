@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    by_rule::{LOST, absent, config_of, failed, given_up, lost, no_config, no_evaluator},
+    by_rule::{LOST, absent, at_fault, config_of, failed, given_up, lost, no_config, no_evaluator},
     evaluator::{Config, Evaluator},
     matching::label,
     rules,
@@ -32,10 +32,13 @@ use crate::{
 
 /// How often a judge that can't answer for now is asked.
 const ASKED: i32 = 8;
-/// How long an evaluation waits at most for a judge that can't be asked, microseconds.
+/// How long an evaluation waits at most for a judge that fails, microseconds. Others that wait for one
+/// that works are no reason to give up, however many they are.
 const PATIENCE: i64 = 6 * 3_600_000_000;
-/// Pause before the end of an evaluation is stored once more.
+/// Pause before the end of an evaluation is stored once more, doubled each time.
 const AGAIN: Duration = Duration::from_millis(300);
+/// Longest such pause.
+const AGAIN_MAX: Duration = Duration::from_secs(30);
 /// First pause before it is asked again, doubled each time, microseconds.
 const PAUSE: i64 = 2_000_000;
 /// Longest pause, also when the provider asks for more, microseconds.
@@ -76,7 +79,7 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
         it if it >= LOST => Ok(Ended::End(given_up(it))),
         _ => attempt(app, &row).await,
     };
-    let ended = match attempted {
+    let ended = match attempted.or_else(|error| at_fault(tenant, error).map(Ended::End)) {
         Ok(ended) => ended,
         // Nobody was lost over it.
         Err(error) => {
@@ -86,19 +89,31 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     };
     match ended {
         Ended::End(end) => {
-            // The judge was paid for: a database that is busy for a moment must not cost its verdict.
-            let ends = || vec![(row.clone(), end.clone())];
-            if let Err(error) = evaluations::end(&app.db, tenant, ends(), app.clock.now()).await {
-                tracing::warn!(%tenant, %error, "the end of an evaluation is stored once more");
-                app.pause(AGAIN).await;
-                evaluations::end(&app.db, tenant, ends(), app.clock.now()).await?;
-            }
+            store_end(app, &row, &end).await?;
             Ok(Outcome::Done)
         }
         Ended::Later { until, asked } => {
             evaluations::put_back(&app.db, tenant, &row, asked).await?;
             Ok(Outcome::Snooze { until })
         }
+    }
+}
+
+/// Stores an end. The judge was paid for: a database that is away for a while must not cost its
+/// verdict.
+async fn store_end(app: &App, row: &evaluation::Model, end: &End) -> Result<()> {
+    let mut pause = AGAIN;
+    loop {
+        let ends = vec![(row.clone(), end.clone())];
+        match evaluations::end(&app.db, row.tenant_id, ends, app.clock.now()).await {
+            Ok(_) => return Ok(()),
+            Err(error) if pause > AGAIN_MAX => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(tenant = %row.tenant_id, %error, "an evaluation's end is stored again")
+            }
+        }
+        // Once more at once if the server goes down.
+        pause = if app.pause(pause).await { AGAIN_MAX * 2 } else { pause * 2 };
     }
 }
 
@@ -160,7 +175,9 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
                 Ended::Later { until: now, asked: Some(end.judged) }
             }
         }
-        Answer::Waiting { why, .. } if now.saturating_sub(row.created_at) > PATIENCE => {
+        Answer::Waiting { why, failing_since: Some(since), .. }
+            if now.saturating_sub(since.max(row.created_at)) > PATIENCE =>
+        {
             Ended::End(failed(format!("{why}; it was waited for for {} hours", PATIENCE / 3_600_000_000)))
         }
         Answer::Waiting { wait, .. } => {
@@ -188,6 +205,8 @@ pub enum Answer {
         wait: Option<i64>,
         /// What it waits for, in words.
         why: String,
+        /// Since when the judge has failed, microseconds, if it has.
+        failing_since: Option<i64>,
     },
     /// None, and asking again later may help.
     Later {
@@ -245,12 +264,12 @@ pub async fn ask(
 
 /// What it means that there is no verdict.
 fn unanswered(evaluator: &Evaluator, judge: &Chosen, failure: JudgeFailure) -> Answer {
-    let JudgeFailure { kind, message, retry_after, spent } = failure;
+    let JudgeFailure { kind, message, retry_after, failing_since, spent } = failure;
     let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
     let (version, judged) = (Some(evaluator.version()), judged(judge.model(), spent));
     let end = |why| End { evaluator_version: version, verdict: Err(why), judged };
     match kind {
-        Kind::Waiting => Answer::Waiting { wait, why: message },
+        Kind::Waiting => Answer::Waiting { wait, why: message, failing_since },
         Kind::Later => Answer::Later { wait, end: end(message) },
         Kind::Broken => Answer::Broken(end(message)),
         Kind::Refused | Kind::Unreadable => Answer::End(end(message)),

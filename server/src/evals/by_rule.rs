@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::App,
-    error::Result,
+    error::{Error, Result},
     queue::{self, Job, Lane, Outcome, new_job},
     store::{
         self,
@@ -29,6 +29,9 @@ pub const AT_ONCE: usize = 64;
 pub const LOST: i32 = 3;
 /// What an evaluation says whose evaluator panicked.
 const BROKE: &str = "the evaluator broke on this trace, which is a fault of this server; please report it";
+
+/// What one says that could not be done for another fault of the server.
+const FAULT: &str = "this server could not read what is judged, or by what; its log says why; please report it to whoever operates it";
 
 /// Evaluations of type `rule` that wait.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,16 +88,24 @@ async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluati
     }
     for ((trace, span), rows) in by_subject {
         // One trace at a time: its texts may be many megabytes.
-        let subject = match subject::read(&app.db, tenant, trace, span, false).await? {
-            Found::Subject(subject) => subject,
-            gone => {
+        let subject = match subject::read(&app.db, tenant, trace, span, false).await {
+            Ok(Found::Subject(subject)) => subject,
+            Ok(gone) => {
                 ends.extend(rows.into_iter().map(|row| (row, failed(absent(&gone)))));
+                continue;
+            }
+            Err(error) => {
+                let end = at_fault(tenant, error)?;
+                ends.extend(rows.into_iter().map(|row| (row, end.clone())));
                 continue;
             }
         };
         let mut prepared = Vec::with_capacity(rows.len());
         for row in rows {
-            prepared.push((prepare(app, &row).await?, row));
+            match prepare(app, &row).await {
+                Ok(it) => prepared.push((it, row)),
+                Err(error) => ends.push((row, at_fault(tenant, error)?)),
+            }
         }
         let judged = tokio::task::spawn_blocking(move || {
             let judge = |(prepared, row): (Result<Prepared, String>, evaluation::Model)| {
@@ -188,11 +199,24 @@ pub fn failed(why: impl Into<String>) -> End {
     End { evaluator_version: None, verdict: Err(why.into()), judged: Judged::default() }
 }
 
+/// The end of an evaluation that this server can't do now and can't do later, like one of a trace
+/// whose stored texts are damaged. It is this one's alone: others are done.
+///
+/// # Errors
+/// The error, if it passes by itself.
+pub fn at_fault(tenant: Uuid, error: Error) -> Result<End> {
+    if error.passes() {
+        return Err(error);
+    }
+    tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation can't be done");
+    Ok(failed(FAULT))
+}
+
 /// Why a trace can't be read.
 pub fn absent(found: &Found) -> &'static str {
     match found {
         Found::NoSpan => "the trace has no such span any more",
-        _ => "the trace was removed before it was judged",
+        _ => evaluations::REMOVED,
     }
 }
 

@@ -102,7 +102,10 @@ fn decision(
         let detail = format!("the sample of {} leaves the trace out", row.sample_rate);
         return Ok(decided(Decision::SampledOut, detail));
     }
-    let detail = if row.enabled {
+    let detail = if row.enabled && trace.ready_at > row.updated_at {
+        "the trace was ready before the process that found it so had heard of the rule; a backfill judges it"
+            .to_owned()
+    } else if row.enabled {
         format!(
             "the rule was made, enabled or changed at {}, and the trace was ready before; a backfill judges it",
             Timestamp::from_micros(row.updated_at)

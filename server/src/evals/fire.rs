@@ -6,7 +6,7 @@
 //! than without rules.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -18,60 +18,119 @@ use super::{
     ask::{self, exceeded_message},
     matching::{sampled, unselected},
     row,
-    rules::{self, Rule},
+    rules::{self, Rule, Setup},
 };
 use crate::{
     access::plans::Quota,
     app::App,
     clock::month,
     error::Result,
-    store::{self, quotas, traces},
+    store::{
+        self, quotas,
+        traces::{self, Wanted},
+    },
 };
+
+/// What the database is asked to tell apart at most.
+const CONDITIONS: usize = 30;
+/// Projects that it is asked for at most; of more it answers all.
+const PROJECTS: usize = 200;
+/// Evaluations that one transaction asks for, about: it holds locks of traces and of the quota.
+const ASKED: usize = 2_000;
+
+/// A trace that falls due, and the rules that select it.
+type Due = (trace::Model, Vec<Arc<Rule>>);
 
 /// Marks those of the traces ready whose `ready_at` is still the given one, and asks for what rules
 /// want of them.
 ///
 /// # Errors
-/// When the database fails; the traces are as they were then.
+/// When the database fails. What was not done then is done by the next call with the same arguments.
 pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Result<()> {
     let setup = app.known.setup(tenant).await?;
-    let acting: Vec<&Arc<Rule>> = setup.rules.iter().filter(|it| it.row.enabled).collect();
-    if acting.is_empty() {
-        traces::mark_ready(&app.db.write, tenant, ids, ready_at).await?;
-        return Ok(());
+    let mut acting: HashMap<Uuid, Vec<&Arc<Rule>>> = HashMap::new();
+    for rule in setup.rules.iter().filter(|it| it.row.enabled) {
+        acting.entry(rule.row.project_id).or_default().push(rule);
     }
-    let rows = traces::falling_due(&app.db, tenant, ids, ready_at).await?;
-    let kinds = span_kinds(app, tenant, &acting, &rows).await?;
-    let selected: Vec<(&Arc<Rule>, &trace::Model)> = rows
-        .iter()
-        .flat_map(|trace| acting.iter().map(move |rule| (*rule, trace)))
-        .filter(|(rule, trace)| selects(rule, trace, &kinds))
-        .collect();
-    if selected.is_empty() {
-        traces::mark_ready(&app.db.write, tenant, ids, ready_at).await?;
+    let due = match acting.is_empty() {
+        true => Vec::new(),
+        false => selected(app, tenant, ids, ready_at, &acting).await?,
+    };
+    let firing: HashSet<Uuid> = due.iter().map(|it| it.0.id).collect();
+    let others: Vec<Uuid> = ids.iter().filter(|it| !firing.contains(it)).copied().collect();
+    traces::mark_ready(&app.db.write, tenant, &others, ready_at).await?;
+    if due.is_empty() {
         return Ok(());
     }
     let Some(known) = app.known.tenant(tenant).await? else { return Ok(()) };
     let plan: Plan = known.plan.parse().map_err(anyhow::Error::from)?;
     let mut paused: HashMap<Uuid, Option<String>> = HashMap::new();
-    for (rule, _) in &selected {
-        if let std::collections::hash_map::Entry::Vacant(place) = paused.entry(rule.row.id) {
+    for rule in due.iter().flat_map(|it| &it.1) {
+        if let Entry::Vacant(place) = paused.entry(rule.row.id) {
             place.insert(rules::paused(app, tenant, plan, rule).await?);
         }
     }
+    let mut block = Vec::new();
+    let mut wanted = 0;
+    for it in due {
+        wanted += it.1.len();
+        block.push(it);
+        if wanted >= ASKED {
+            fire(app, &setup, (tenant, plan), ready_at, &block, &paused).await?;
+            (block, wanted) = (Vec::new(), 0);
+        }
+    }
+    fire(app, &setup, (tenant, plan), ready_at, &block, &paused).await
+}
+
+/// Those of the traces that rules select, as they are before anything is locked.
+async fn selected(
+    app: &App,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+    acting: &HashMap<Uuid, Vec<&Arc<Rule>>>,
+) -> Result<Vec<Due>> {
+    let rows = traces::falling_due(&app.db, tenant, ids, ready_at, &wanted(acting)).await?;
+    let of = |trace: &trace::Model| acting.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
+    let asking = |it: &&trace::Model| of(it).iter().any(|rule| rule.filter.span_type.is_some());
+    let asked: Vec<Uuid> = rows.iter().filter(asking).map(|it| it.id).collect();
+    let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
+    let due = rows.into_iter().map(|trace| {
+        let selecting: Vec<Arc<Rule>> =
+            of(&trace).iter().filter(|rule| selects(rule, &trace, &kinds)).map(|it| Arc::clone(it)).collect();
+        (trace, selecting)
+    });
+    Ok(due.filter(|it| !it.1.is_empty()).collect())
+}
+
+/// Marks traces ready and asks for what their rules want, in one transaction.
+async fn fire(
+    app: &App,
+    setup: &Setup,
+    (tenant, plan): (Uuid, Plan),
+    ready_at: i64,
+    due: &[Due],
+    paused: &HashMap<Uuid, Option<String>>,
+) -> Result<()> {
+    if due.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = due.iter().map(|it| it.0.id).collect();
+    let rules: Vec<Uuid> =
+        due.iter().flat_map(|it| &it.1).map(|it| it.row.id).collect::<HashSet<_>>().into_iter().collect();
     let now = app.clock.now();
     let txn = app.db.begin().await?;
-    traces::lock_in_order(&txn, tenant, ids).await?;
-    let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, ids, ready_at).await?.into_iter().collect();
-    let rules: Vec<Uuid> = paused.keys().copied().collect();
-    let traces: Vec<Uuid> = marked.iter().copied().collect();
-    let judged = store::evaluations::judged(&txn, tenant, &rules, &traces).await?;
+    traces::lock_in_order(&txn, tenant, &ids).await?;
+    let marked: HashSet<Uuid> = traces::mark_ready(&txn, tenant, &ids, ready_at).await?.into_iter().collect();
+    let judged = store::evaluations::judged(&txn, tenant, &rules, &ids).await?;
     let mut firing = Firing { tenant, now, rows: Vec::new(), notes: Vec::new() };
-    for (rule, trace) in selected {
-        if !marked.contains(&trace.id) || judged.contains(&(rule.row.id, trace.id)) {
+    let pairs = due.iter().flat_map(|(trace, rules)| rules.iter().map(move |rule| (rule, trace)));
+    for (rule, trace) in pairs.filter(|it| marked.contains(&it.1.id)) {
+        if judged.contains(&(rule.row.id, trace.id)) {
             continue;
         }
-        match &paused[&rule.row.id] {
+        match paused.get(&rule.row.id).and_then(Option::as_ref) {
             Some(why) => firing.note(rule, trace, Decision::Paused, why.clone()),
             None => {
                 let evaluator = setup.evaluator(&rule.row.metric_name);
@@ -88,6 +147,25 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     Ok(())
 }
 
+/// What rules want, for the database to leave out what none of them does: of many rules no more than
+/// their projects, of very many nothing.
+fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
+    let whole = |rule: &&Arc<Rule>| Wanted {
+        project_id: rule.row.project_id,
+        model: rule.filter.model.clone(),
+        name: rule.filter.name.clone(),
+        error: rule.filter.error,
+    };
+    let whole: HashSet<Wanted> = acting.values().flatten().map(whole).collect();
+    if whole.len() <= CONDITIONS {
+        return whole.into_iter().collect();
+    }
+    if acting.len() > PROJECTS {
+        return Vec::new();
+    }
+    acting.keys().map(|it| Wanted { project_id: *it, model: None, name: None, error: None }).collect()
+}
+
 /// Whether a rule would judge a trace, as far as that follows from the two. `kinds` are the kinds
 /// of spans of each trace.
 fn selects(rule: &Rule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<String>>) -> bool {
@@ -95,20 +173,6 @@ fn selects(rule: &Rule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<Stri
     rule.row.project_id == trace.project_id
         && unselected(&rule.filter, trace, has).is_none()
         && sampled(trace.id, rule.row.sample_rate)
-}
-
-/// The kinds of spans of the traces that a rule wants to know of.
-async fn span_kinds(
-    app: &App,
-    tenant: Uuid,
-    rules: &[&Arc<Rule>],
-    rows: &[trace::Model],
-) -> Result<HashMap<Uuid, HashSet<String>>> {
-    let asking = |trace: &trace::Model| {
-        rules.iter().any(|it| it.filter.span_type.is_some() && it.row.project_id == trace.project_id)
-    };
-    let ids: Vec<Uuid> = rows.iter().filter(|it| asking(it)).map(|it| it.id).collect();
-    Ok(traces::span_kinds(&app.db, tenant, &ids).await?)
 }
 
 /// The evaluation of a trace that a rule asks for.

@@ -46,13 +46,12 @@ pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bo
     let db = &db.primary();
     let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
     let texts = traces::trace_texts(db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
-    let spans = traces::spans(db, tenant, id, None, SPANS).await?;
-    let mut spans = spans;
+    let mut spans = traces::spans(db, tenant, id, None, SPANS).await?;
     if let Some(asked) = span.filter(|it| spans.iter().all(|row| row.id != *it)) {
         // Far down a long trace: it is judged by itself.
         spans.extend(traces::some_spans(db, tenant, &[(id, asked)]).await?);
     }
-    let packed = PackedSpans::of(db, tenant, &spans).await?;
+    let packed = PackedSpans::some_of(db, tenant, &spans, span, SPAN_BYTES).await?;
     let turns = if turns { earlier(db, tenant, &row).await? } else { Vec::new() };
     // Texts of many megabytes are parsed here.
     let made = tokio::task::spawn_blocking(move || subject(row, texts, spans, packed, turns, span)).await;

@@ -111,6 +111,8 @@ pub async fn delete(
     if !store::credentials::delete(&txn, caller.tenant_id, provider).await? {
         return Err(not_found("credential"));
     }
+    // Another one may judge now, and whether it can is not known yet.
+    store::eval_rules::resume_all(&txn, caller.tenant_id).await?;
     let event = Event::of(Action::CredentialDelete).on(provider);
     audit::record(&txn, &caller, event, app.clock.now()).await?;
     app.commit(txn).await?;

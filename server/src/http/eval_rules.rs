@@ -132,7 +132,10 @@ pub async fn update(
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     let was = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
-    if was != seen {
+    // That it was paused meanwhile is nobody's change.
+    let unpaused =
+        |it: &eval_rule::Model| eval_rule::Model { paused_reason: None, paused_at: None, ..it.clone() };
+    if unpaused(&was) != unpaused(&seen) {
         return Err(problem(
             ErrorCode::Conflict,
             "the rule was changed at the same time; look at it and try again",
@@ -152,7 +155,7 @@ pub async fn update(
     Ok(Json(shown(&app, &caller, row).await?))
 }
 
-/// Delete an eval rule. Its evaluations stay.
+/// Delete an eval rule. Its evaluations stay, and those that wait are done.
 #[utoipa::path(delete, path = "/v1/eval-rules/{id}", tag = "Eval rules", params(("id" = Uuid, Path, description = "id of the rule")),
     responses((status = 204, description = "it is gone")))]
 pub async fn delete(
@@ -160,10 +163,12 @@ pub async fn delete(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
+    let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let txn = app.db.begin().await?;
-    if !table::delete(&txn, caller.tenant_id, path_id(&id)?).await? {
-        return Err(not_found("eval rule"));
-    }
+    let rule = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
+    // What waits is judged as it was asked for.
+    store::evaluations::keep_config(&txn, tenant, id, &rule.config).await?;
+    table::delete(&txn, tenant, id).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -298,12 +303,10 @@ async fn asked(app: &App, rule: &Rule) -> Result<Asked> {
 
 /// A rule as it is answered, with why it does not run.
 async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
-    // How many are older is known of the others; only Starter asks.
-    let older = if caller.plan == Plan::Starter {
-        let all = table::all(app.db.current(), caller.tenant_id).await?;
-        all.iter().position(|it| it.id == row.id).unwrap_or(0)
-    } else {
-        0
+    // Only Starter asks how many are older.
+    let older = match caller.plan {
+        Plan::Starter => table::older(app.db.current(), &row, STARTER_RULES as u64).await?,
+        _ => 0,
     };
     let rule = Rule::of(row, older)?;
     let paused =

@@ -87,6 +87,8 @@ pub struct JudgeFailure {
     pub message: String,
     /// How long to wait before asking again, if the provider or its rest says so.
     pub retry_after: Option<Duration>,
+    /// Since when the provider has failed without a pause, microseconds, if it is left alone for it.
+    pub failing_since: Option<i64>,
     /// What was spent for nothing.
     pub spent: Spent,
 }

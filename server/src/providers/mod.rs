@@ -28,7 +28,6 @@ pub mod rest;
 mod said;
 mod target;
 mod tls;
-pub mod turns;
 
 pub use egress::{Answer, Egress, Outbound, SendError};
 pub use guard::Refusal;

@@ -39,6 +39,8 @@ pub struct Resting {
     pub why: String,
     /// How it passes.
     pub pause: Pause,
+    /// When it failed first, microseconds; it has not done what it should since.
+    pub since: i64,
 }
 
 #[derive(Debug)]
@@ -49,13 +51,14 @@ struct Rest {
     probed_until: i64,
     why: String,
     pause: Pause,
+    since: i64,
 }
 
 impl Rest {
     fn admits(&self, now: i64) -> Result<(), Resting> {
         let until = self.until.max(self.probed_until);
         if now < until {
-            return Err(Resting { until, why: self.why.clone(), pause: self.pause });
+            return Err(Resting { until, why: self.why.clone(), pause: self.pause, since: self.since });
         }
         Ok(())
     }
@@ -103,7 +106,7 @@ impl<K: Hash + Eq> Rests<K> {
         if rests.len() > MANY {
             rests.retain(|_, it| it.until.saturating_add(STALE) > now);
         }
-        let new = || Rest { failures: 0, until: 0, probed_until: 0, why: String::new(), pause };
+        let new = || Rest { failures: 0, until: 0, probed_until: 0, why: String::new(), pause, since: now };
         let rest = rests.entry(who).or_insert_with(new);
         let was_well = rest.until == 0;
         rest.probed_until = 0;
@@ -156,7 +159,7 @@ mod tests {
         let rests = Rests::new(0);
         assert_eq!(rests.admit(&1, 0, PATIENCE), Ok(()));
         assert_eq!(rests.failed(1, AWAY, "away", 0), Some((SECOND, true)));
-        let resting = Resting { until: SECOND, why: "away".to_owned(), pause: AWAY };
+        let resting = Resting { until: SECOND, why: "away".to_owned(), pause: AWAY, since: 0 };
         assert_eq!(rests.would_admit(&1, SECOND - 1), Err(resting.clone()));
         assert_eq!(rests.admit(&1, SECOND - 1, PATIENCE), Err(resting));
         assert_eq!((rests.would_admit(&1, SECOND), rests.would_admit(&2, 0)), (Ok(()), Ok(())));

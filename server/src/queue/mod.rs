@@ -67,6 +67,15 @@ impl Lane {
         }
     }
 
+    /// Jobs of one tenant that one process runs at once, where those that wait for somebody outside
+    /// would leave no worker to others.
+    pub const fn of_one_tenant(self) -> usize {
+        match self {
+            Self::Judges => 8,
+            _ => self.concurrency(),
+        }
+    }
+
     /// Jobs of one tenant that a worker claims at once.
     pub const fn batch(self) -> u64 {
         match self {
@@ -178,17 +187,29 @@ pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<
 
 /// Up to `limit` tenants with work that is due in `lane`, in a circle that begins behind
 /// `last`: whoever was served last is asked last, so a tenant with much work waiting doesn't
-/// keep the others from theirs.
+/// keep the others from theirs. Those that are `busy` are left out.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn candidates(db: &Db, lane: Lane, now: i64, last: Uuid, limit: u64) -> Result<Vec<Uuid>, DbErr> {
+pub async fn candidates(
+    db: &Db,
+    lane: Lane,
+    now: i64,
+    last: Uuid,
+    busy: &[Uuid],
+    limit: u64,
+) -> Result<Vec<Uuid>, DbErr> {
+    let others: String = (0..busy.len()).map(|it| format!(" AND tenant_id <> ${}", it + 5)).collect();
     // Over tenants, without a lock: one of the few statements that name none.
-    let sql = "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2 \
-               GROUP BY tenant_id ORDER BY (tenant_id <= $3), tenant_id LIMIT $4";
-    let values =
-        [lane.as_str().into(), now.into(), last.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
-    let rows = db.write.query_all_raw(statement(db, sql, values)).await?;
+    let sql = format!(
+        "SELECT tenant_id FROM job WHERE status = 'ready' AND lane = $1 AND run_at <= $2{others} \
+         GROUP BY tenant_id ORDER BY (tenant_id <= $3), tenant_id LIMIT $4"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let values: [Value; 4] = [lane.as_str().into(), now.into(), last.into(), limit.into()];
+    let values = values.into_iter().chain(busy.iter().map(|it| (*it).into()));
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    let rows = db.write.query_all_raw(statement).await?;
     rows.iter().map(|it| it.try_get("", "tenant_id")).collect()
 }
 

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use uuid::Uuid;
 
 use super::{LEASE, Lane, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
-use crate::{app::App, jobs};
+use crate::{app::App, jobs, turns::Taken};
 
 /// How long a lane with nothing to do waits before it looks again, unless woken.
 const IDLE: Duration = Duration::from_millis(500);
@@ -44,7 +44,8 @@ pub async fn drain(app: &Arc<App>) -> Result<usize, sea_orm::DbErr> {
     loop {
         let mut found = false;
         for lane in Lane::ALL {
-            for job in due(app, *lane, &mut last).await? {
+            let (jobs, _turn) = due(app, *lane, &mut last).await?;
+            for job in jobs {
                 found = true;
                 ran += 1;
                 run(app, job).await;
@@ -60,11 +61,11 @@ async fn work(app: &Arc<App>, lane: Lane) {
     let mut last = Uuid::nil();
     // Nothing more is claimed once the server stops: what was given back is due at once.
     while !app.is_stopping() {
-        let jobs = match due(app, lane, &mut last).await {
-            Ok(jobs) => jobs,
+        let (jobs, _turn) = match due(app, lane, &mut last).await {
+            Ok(due) => due,
             Err(error) => {
                 tracing::warn!(lane = lane.as_str(), %error, "could not claim jobs");
-                Vec::new()
+                (Vec::new(), None)
             }
         };
         if jobs.is_empty() {
@@ -83,17 +84,32 @@ async fn work(app: &Arc<App>, lane: Lane) {
     }
 }
 
-/// Claims jobs of the next tenant after `last` that has some, and remembers it there.
-async fn due(app: &App, lane: Lane, last: &mut Uuid) -> Result<Vec<job::Model>, sea_orm::DbErr> {
-    let now = app.clock.now();
-    for tenant in candidates(&app.db, lane, now, *last, 8).await? {
+/// A worker's place among those of its lane that work for a tenant.
+type Turn<'a> = Taken<'a, (Lane, Uuid)>;
+
+/// Claims jobs of the next tenant after `last` that has some and has a turn, and remembers it there.
+async fn due<'a>(
+    app: &'a App,
+    lane: Lane,
+    last: &mut Uuid,
+) -> Result<(Vec<job::Model>, Option<Turn<'a>>), sea_orm::DbErr> {
+    let (now, most) = (app.clock.now(), lane.of_one_tenant());
+    let busy: Vec<Uuid> = app
+        .working
+        .all()
+        .into_iter()
+        .filter(|((its, _), taken)| *its == lane && *taken >= most)
+        .map(|((_, tenant), _)| tenant)
+        .collect();
+    for tenant in candidates(&app.db, lane, now, *last, &busy, 8).await? {
+        let Some(turn) = app.working.take(&(lane, tenant), most) else { continue };
         let jobs = claim(&app.db, tenant, lane, now, lane.batch()).await?;
         if !jobs.is_empty() {
             *last = tenant;
-            return Ok(jobs);
+            return Ok((jobs, Some(turn)));
         }
     }
-    Ok(Vec::new())
+    Ok((Vec::new(), None))
 }
 
 async fn run(app: &Arc<App>, job: job::Model) {

@@ -63,6 +63,22 @@ pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
     Entity::find().filter(Column::TenantId.eq(tenant)).count(db).await
 }
 
+/// How many rules of its tenant are older than a rule, at most `most`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<usize, DbErr> {
+    let same_time = Condition::all().add(Column::CreatedAt.eq(row.created_at)).add(Column::Id.lt(row.id));
+    let query = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::TenantId.eq(row.tenant_id))
+        .filter(Condition::any().add(Column::CreatedAt.lt(row.created_at)).add(same_time))
+        .order_by_asc(Column::CreatedAt)
+        .limit(most);
+    Ok(query.into_tuple::<Uuid>().all(db).await?.len())
+}
+
 /// How many of a tenant's rules run an evaluator.
 ///
 /// # Errors

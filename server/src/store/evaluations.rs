@@ -9,7 +9,8 @@ use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType};
 use entities::evaluation::{Column, Entity, Model};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
-    FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Statement, Value,
+    FromQueryResult, IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    Statement, Value,
     sea_query::{Expr, OnConflict},
 };
 use uuid::Uuid;
@@ -19,6 +20,9 @@ use crate::access::plans::Quota;
 
 /// Rows of one statement: databases limit the number of parameters.
 const BLOCK: usize = 250;
+
+/// What an evaluation says whose trace is gone.
+pub const REMOVED: &str = "the trace was removed before it was judged";
 
 /// Which evaluations a list shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,7 +111,7 @@ pub async fn page(
     after: Option<(i64, Uuid)>,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
-    let query = Entity::find()
+    let query = without_config()
         .filter(Column::TenantId.eq(tenant))
         .apply_if(filter.project_id, |query, it| query.filter(Column::ProjectId.eq(it)))
         .apply_if(filter.trace_id, |query, it| query.filter(Column::TraceId.eq(it)))
@@ -128,6 +132,12 @@ pub async fn page(
     ];
     let query = rare.into_iter().flatten().fold(query, |query, it| query.filter(Expr::cust(it)));
     newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
+}
+
+/// Evaluations as they are shown: configs may be long, and many are shown at once.
+fn without_config() -> Select<Entity> {
+    let shown = Column::iter().filter(|it| !matches!(it, Column::Config));
+    Entity::find().select_only().columns(shown).expr_as(Expr::cust("NULL"), "config")
 }
 
 /// Stores new evaluations. Of a rule's, those that it asked for before are left out, unless they
@@ -160,7 +170,7 @@ pub async fn of_rule(
     let mut newest: HashMap<Uuid, Model> = HashMap::new();
     for block in traces.chunks(BLOCK) {
         // Along the index of traces: with the rule among the conditions SQLite reads all that it asked for.
-        let query = Entity::find()
+        let query = without_config()
             .filter(Column::TenantId.eq(tenant))
             .filter(Column::TraceId.is_in(block.iter().copied()))
             .filter(Column::SourceActionId.eq(Uuid::nil()));
@@ -299,12 +309,18 @@ pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>)
     Ok(())
 }
 
-/// Ends what waits for a verdict on a trace that is being removed, and gives back what judges would
-/// have cost.
+/// Ends what waits for a verdict on a trace that is being removed. What judges would have cost is
+/// added to `forgone`, by month: it is to be given back.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn forgo(txn: &DatabaseTransaction, tenant: Uuid, trace: Uuid) -> Result<(), DbErr> {
+pub async fn forgo(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    trace: Uuid,
+    now: i64,
+    forgone: &mut BTreeMap<i32, i64>,
+) -> Result<(), DbErr> {
     let waiting = Condition::any()
         .add(Column::Status.eq(EvaluationStatus::Pending.as_str()))
         .add(Column::Status.eq(EvaluationStatus::Running.as_str()));
@@ -316,21 +332,19 @@ pub async fn forgo(txn: &DatabaseTransaction, tenant: Uuid, trace: Uuid) -> Resu
     let taken = Entity::find().select_only().columns([Column::Id, Column::QuotaMonth]).filter(waiting);
     let taken: Vec<(Uuid, i32)> =
         taken.order_by_asc(Column::Id).lock_exclusive().into_tuple().all(txn).await?;
-    let mut back: BTreeMap<i32, i64> = BTreeMap::new();
     for (_, month) in &taken {
-        *back.entry(*month).or_default() += 1;
+        *forgone.entry(*month).or_default() += 1;
     }
     for block in taken.chunks(BLOCK) {
         Entity::update_many()
             .col_expr(Column::Status, Expr::value(EvaluationStatus::Failed.as_str()))
+            .col_expr(Column::Error, Expr::value(REMOVED))
+            .col_expr(Column::CompletedAt, Expr::value(now))
             .col_expr(Column::QuotaMonth, Expr::value(Option::<i32>::None))
             .filter(Column::TenantId.eq(tenant))
             .filter(Column::Id.is_in(block.iter().map(|it| it.0)))
             .exec(txn)
             .await?;
-    }
-    for (month, count) in back {
-        quotas::give_back(txn, tenant, month, Quota::LlmEvaluations, count).await?;
     }
     Ok(())
 }

@@ -3,10 +3,12 @@
 use api::Plan;
 use entities::{external_tenant, tenant};
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder,
-    QuerySelect, Set, sea_query::LockType,
+    ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    PaginatorTrait, QueryOrder, QuerySelect, Set, sea_query::LockType,
 };
 use uuid::Uuid;
+
+use super::eval_rules;
 
 /// One tenant.
 ///
@@ -71,16 +73,18 @@ pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), Db
     Ok(())
 }
 
-/// Changes a tenant's plan; none if there is no such tenant.
+/// Changes a tenant's plan; none if there is no such tenant. Its paused rules try again: whose judge
+/// judges follows from the plan.
 ///
 /// # Errors
 /// When the database fails.
 pub async fn set_plan(
-    db: &impl ConnectionTrait,
+    db: &DatabaseTransaction,
     tenant: Uuid,
     plan: Plan,
 ) -> Result<Option<tenant::Model>, DbErr> {
     let Some(row) = get(db, tenant).await? else { return Ok(None) };
+    eval_rules::resume_all(db, tenant).await?;
     let mut row = row.into_active_model();
     row.plan = Set(plan.as_str().to_owned());
     Ok(Some(row.update(db).await?))

@@ -1,7 +1,7 @@
 //! Workers that get lost: no evaluation goes with them, and none ends twice.
 
-use entities::evaluation;
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use entities::{body, evaluation};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 use server::{
     evals::by_rule::failed,
@@ -52,6 +52,27 @@ on_both_databases! {
         let done = &evaluations(&app.full_key(), "").await[0];
         assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null));
         assert!(done["error"].as_str().unwrap().contains("workers were lost"), "{done}");
+    }
+
+    /// A trace whose stored texts are damaged fails, and keeps no other from being judged.
+    async fn a_damaged_trace_is_its_own_misfortune(app: TestApp) {
+        let damaged = asked(&app).await;
+        body::Entity::update_many()
+            .col_expr(body::Column::Data, Expr::value(vec![1_u8, 2, 3]))
+            .filter(body::Column::TenantId.eq(app.tenant))
+            .exec(&app.app.db.write)
+            .await
+            .unwrap();
+        let key = app.full_key();
+        timed(&key, 5).await;
+        let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 100}});
+        let begun = key.post("/v1/eval/bulk", &body).await.ok();
+        app.drain().await;
+        let row = row(&app, damaged).await;
+        assert_eq!((row.status.as_str(), row.score), ("failed", None));
+        assert!(row.error.unwrap().contains("report it"));
+        let run = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
+        assert_eq!((&run["complete"], &run["failed"], &run["status"]), (&json!(1), &json!(1), &json!("complete")), "{run}");
     }
 
     /// Two processes work on the same queue: each evaluation is done by one of them.

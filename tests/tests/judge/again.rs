@@ -115,6 +115,52 @@ on_both! {
         scene.stop().await;
     }
 
+    /// Deleting the one that fails, or another plan, says anew who judges: rules try again.
+    async fn rules_try_again_when_another_judges(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let rule = scene.rule().await;
+        let refused = || Mood::Status(401, None, "no", "invalid_api_key");
+        let paused = async || !scene.get(&rule).await["paused_reason"].is_null();
+        scene.own.turn([refused()]);
+        scene.say().await;
+        scene.fire().await;
+        assert!(paused().await);
+        let anthropic = json!({"api_key": "sk-ant", "base_url": scene.own.url(), "judge_model_cheap": "claude"});
+        scene.app.session(Role::Owner).put("/v1/provider-credentials/anthropic", &anthropic).await.ok();
+        scene.say().await;
+        scene.fire().await;
+        assert!(paused().await, "the other is still the first that is asked");
+        let owner = scene.app.session(Role::Owner);
+        assert_eq!(owner.delete("/v1/provider-credentials/openai").await.status, 204);
+        assert!(!paused().await);
+        scene.say().await;
+        scene.fire().await;
+        assert!(paused().await);
+        scene.app.set_plan(Plan::Pro).await;
+        assert!(!paused().await, "the platform's judges");
+        scene.say().await;
+        scene.fire().await;
+        assert_eq!(scene.evaluations().await[0]["status"], "complete");
+        scene.stop().await;
+    }
+
+    /// What a rule asked for is judged though the rule is gone.
+    async fn a_deleted_rule_leaves_what_waits(on: On) {
+        let scene = Scene::judging(on, &[]).await;
+        let rule = scene.rule().await;
+        scene.own.turn([Mood::Status(503, Some("20"), "away", ""), Mood::Status(503, Some("20"), "away", ""), Mood::Well]);
+        scene.say().await;
+        scene.app.advance(10);
+        scene.app.drain().await;
+        assert_eq!(statuses(&scene.evaluations().await), ["pending"]);
+        assert_eq!(scene.app.full_key().delete(&rule).await.status, 204);
+        scene.fire().await;
+        scene.fire().await;
+        let done = scene.evaluations().await.remove(0);
+        assert_eq!((&done["status"], &done["score"]), (&json!("complete"), &json!(0.75)), "{done}");
+        scene.stop().await;
+    }
+
     /// What was answered before the judge went away is paid for as well.
     async fn all_asks_are_counted(on: On) {
         let scene = Scene::judging(on, &[]).await;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::*;
+use sea_orm::EntityTrait;
+
+use super::{over_http::METRIC, *};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_wait_for_one_provider() {
@@ -29,6 +31,79 @@ async fn only_so_many_wait_for_one_provider() {
     scene.own.turn([Mood::Well]);
     assert!(scene.ask().await.is_ok());
     Arc::into_inner(scene).unwrap().stop().await;
+}
+
+/// Waiting for others is no reason to give up, however long it takes; a judge that fails is, in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_for_a_turn_never_ends() {
+    let scene = Arc::new(Scene::own("openai").await);
+    scene.own.turn([Mood::Stalls]);
+    let chosen = scene.chosen().await;
+    let stalled: Vec<_> = (0..8)
+        .map(|_| {
+            let (scene, chosen) = (Arc::clone(&scene), chosen.clone());
+            tokio::spawn(async move { scene.app.app.judge.ask(&chosen, &question()).await })
+        })
+        .collect();
+    while scene.own.count() < 8 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (path, _) = scene.evaluated().await;
+    scene.app.advance(7 * 3_600);
+    scene.app.drain().await;
+    assert_eq!(scene.get(&path).await["status"], "pending");
+    for it in stalled {
+        it.abort();
+        assert!(it.await.is_err());
+    }
+    // One of them asks each time, and the others wait for it.
+    scene.own.turn([Mood::Status(429, Some("3600"), "Come back later", "rate_limit_exceeded")]);
+    let paths = [path, scene.evaluate().await, scene.evaluate().await];
+    let statuses = async || {
+        let mut statuses = Vec::new();
+        for path in &paths {
+            statuses.push(scene.get(path).await);
+        }
+        statuses
+    };
+    for (hours, expected) in [(5, "pending"), (5, "failed")] {
+        for _ in 0..hours {
+            scene.app.advance(3_600);
+            scene.app.drain().await;
+        }
+        let now = statuses().await;
+        assert!(now.iter().all(|it| it["status"] == expected), "{now:?}");
+    }
+    let errors = statuses().await;
+    assert!(errors.iter().any(|it| it["error"].as_str().unwrap().contains("6 hours")), "{errors:?}");
+    Arc::into_inner(scene).unwrap().stop().await;
+}
+
+/// A tenant whose judge hangs keeps some workers and leaves the others to the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_that_waits_leaves_workers_to_others() {
+    let scene = Scene::own("openai").await;
+    let (_, other) = scene.app.other_tenant(Plan::Pro).await;
+    scene.own.turn([Mood::Stalls]);
+    let mut waiting = Vec::new();
+    for _ in 0..40 {
+        waiting.push(scene.evaluate().await);
+    }
+    server::queue::worker::start(&scene.app.app);
+    scene.until_asked(8).await;
+    let item = json!({"name": "chat", "input": "Where?", "output": "There."});
+    let trace = other.post("/v1/ingest", &item).await.ok()["id"].clone();
+    let body = json!({"trace_id": trace, "metric_name": METRIC});
+    let id = other.post("/v1/eval", &body).await.ok()["id"].clone();
+    let path = format!("/v1/eval/{}", id.as_str().unwrap());
+    while other.get(&path).await.ok()["status"] != "complete" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Nobody took up what has no turn: it was neither read nor written meanwhile.
+    let rows = entities::evaluation::Entity::find().all(&scene.app.app.db.write).await.unwrap();
+    let taken = rows.iter().filter(|it| it.tenant_id == scene.app.tenant && it.attempts > 0).count();
+    assert_eq!((taken, scene.own.count()), (8, 8));
+    scene.stop().await;
 }
 
 #[tokio::test]

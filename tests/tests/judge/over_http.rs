@@ -16,7 +16,7 @@ impl Scene {
     }
 
     /// Asks for an evaluation of a new trace; answers its path.
-    async fn evaluate(&self) -> String {
+    pub async fn evaluate(&self) -> String {
         let body = json!({"trace_id": self.say().await, "metric_name": METRIC});
         let asked = self.app.full_key().post("/v1/eval", &body).await.ok();
         format!("/v1/eval/{}", asked["id"].as_str().unwrap())

@@ -38,7 +38,7 @@ on_both_databases! {
             assert_eq!((claimed[0].attempts, claimed[0].lease_until), (1, Some(now(app) + LEASE)));
         }
         assert_eq!(claim(db, app.tenant, LANE, now(app), 10).await.unwrap(), []);
-        assert!(candidates(db, LANE, now(app), Uuid::nil(), 8).await.unwrap().is_empty());
+        assert!(candidates(db, LANE, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
         app.advance(1);
         assert_eq!(claim(db, app.tenant, LANE, now(app), 10).await.unwrap()[0].id, later);
     }
@@ -72,7 +72,7 @@ on_both_databases! {
         let mut row = queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app));
         row.lane = "another".to_owned();
         insert(app, row).await;
-        assert!(candidates(&app.app.db, LANE, now(app), Uuid::nil(), 8).await.unwrap().is_empty());
+        assert!(candidates(&app.app.db, LANE, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
         assert_eq!(claim(&app.app.db, app.tenant, LANE, now(app), 8).await.unwrap(), []);
     }
 
@@ -89,12 +89,12 @@ on_both_databases! {
         let mut last = Uuid::nil();
         let mut served = Vec::new();
         for _ in 0..tenants.len() {
-            last = candidates(db, LANE, now(app), last, 1).await.unwrap()[0];
+            last = candidates(db, LANE, now(app), last, &[], 1).await.unwrap()[0];
             assert!(!claim(db, last, LANE, now(app), 1).await.unwrap().is_empty());
             served.push(last);
         }
         assert_eq!(served, tenants, "each once before anyone's second turn");
-        assert_eq!(candidates(db, LANE, now(app), last, 1).await.unwrap(), tenants[..1], "and round again");
+        assert_eq!(candidates(db, LANE, now(app), last, &[], 1).await.unwrap(), tenants[..1], "and round again");
     }
 
     async fn a_claim_reaches_no_other_tenant(app: TestApp) {
@@ -226,7 +226,7 @@ on_both_databases! {
                 let mut mine = Vec::new();
                 let mut last = Uuid::from_u128(u128::from(worker));
                 loop {
-                    let tenants = candidates(&db, LANE, at, last, 8).await.unwrap();
+                    let tenants = candidates(&db, LANE, at, last, &[], 8).await.unwrap();
                     let Some(tenant) = tenants.first() else { return mine };
                     last = *tenant;
                     for job in claim(&db, *tenant, LANE, at, 1 + worker).await.unwrap() {

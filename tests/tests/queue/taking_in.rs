@@ -28,7 +28,7 @@ on_both_databases! {
         let left = stored(app).await;
         assert_eq!(left.iter().filter(|it| it.tenant_id == app.tenant).count(), 1);
         assert_eq!(left.iter().find(|it| it.id == claimed[0].id).map(|it| number(&it.payload)), Some(1_234));
-        assert_eq!(candidates(db, LANE, now, Uuid::nil(), 9).await.unwrap(), [other]);
+        assert_eq!(candidates(db, LANE, now, Uuid::nil(), &[], 9).await.unwrap(), [other]);
         assert!(finish(db, &claimed[0], &Outcome::Done, now).await.unwrap());
     }
 

@@ -6,7 +6,7 @@
 //! never left without its trace. A long trace takes several transactions, between which writers
 //! have their turn; a job that the first of them enqueues goes on if whoever began does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entities::{audit_record, body, trace, trace_tag};
 use sea_orm::{
@@ -16,10 +16,10 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{
-    super::{Db, audit, evaluations, metrics},
+    super::{Db, audit, evaluations, metrics, quotas},
     BLOCK,
 };
-use crate::{ingest::part::tag_rows, metrics::delta::Delta, queue, trace_removal};
+use crate::{access::plans::Quota, ingest::part::tag_rows, metrics::delta::Delta, queue, trace_removal};
 
 /// Tables of what hangs on a trace, each with the columns `tenant_id`, `trace_id` and `id`, an
 /// index that begins so, and, where it says so, the body that holds a row's texts. Tags, whose
@@ -67,7 +67,7 @@ pub async fn remove(
 ) -> Result<Removal, DbErr> {
     let txn = db.begin().await?;
     let (mut removal, mut left) = (Removal::default(), ROWS);
-    let mut delta = Delta::default();
+    let (mut delta, mut forgone) = (Delta::default(), BTreeMap::new());
     // In the order in which writers lock them.
     for id in ids.iter().collect::<BTreeSet<_>>() {
         let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
@@ -75,7 +75,7 @@ pub async fn remove(
         if let Some(record) = record.take() {
             audit::add(&txn, record).await?;
         }
-        evaluations::forgo(&txn, tenant, *id).await?;
+        evaluations::forgo(&txn, tenant, *id, now, &mut forgone).await?;
         left -= remove_children(&txn, tenant, *id, left).await?;
         if left == 0 {
             removal.more = true;
@@ -92,6 +92,10 @@ pub async fn remove(
         removal.traces += 1;
     }
     metrics::add(&txn, tenant, delta, now).await?;
+    // Last: whoever asks for evaluations locks traces first, and then what is left of the quota.
+    for (month, count) in forgone {
+        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+    }
     txn.commit().await?;
     Ok(removal)
 }

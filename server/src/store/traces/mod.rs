@@ -38,7 +38,8 @@ use super::{
 /// Rows named in one statement: databases limit the number of parameters.
 const BLOCK: usize = 500;
 
-/// Marks those of the traces ready whose `ready_at` is still the given one. Answers which.
+/// Marks those of the traces ready whose `ready_at` is still the given one. Answers which: not those
+/// that are marked already.
 ///
 /// # Errors
 /// When the database fails.
@@ -52,7 +53,7 @@ pub async fn mark_ready(
     for block in ids.chunks(BLOCK) {
         let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
         let sql = format!(
-            "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND id IN ({}) RETURNING id",
+            "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND NOT ready AND id IN ({}) RETURNING id",
             places.join(",")
         );
         let ids = block.iter().map(|it| (*it).into());
@@ -65,7 +66,42 @@ pub async fn mark_ready(
     Ok(marked)
 }
 
-/// Those of the traces that will be ready at `ready_at`, as they are now.
+/// What somebody wants of a trace, as far as its row tells cheaply.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// Of this project.
+    pub project_id: Uuid,
+    /// By this model.
+    pub model: Option<String>,
+    /// Of this name.
+    pub name: Option<String>,
+    /// With an error, or without.
+    pub error: Option<bool>,
+}
+
+impl Wanted {
+    /// The condition; its values are added to the others.
+    fn condition(&self, values: &mut Vec<Value>) -> String {
+        let mut place = |value: Value| {
+            values.push(value);
+            values.len()
+        };
+        let mut sql = format!("(t.project_id = ${}", place(self.project_id.into()));
+        if let Some(model) = &self.model {
+            sql += &format!(" AND t.model = ${}", place(model.as_str().into()));
+        }
+        if let Some(name) = &self.name {
+            sql += &format!(" AND t.name = ${}", place(name.as_str().into()));
+        }
+        if let Some(error) = self.error {
+            sql += if error { " AND t.error IS NOT NULL" } else { " AND t.error IS NULL" };
+        }
+        sql + ")"
+    }
+}
+
+/// Those of the traces that will be ready at `ready_at` and that somebody wants, as they are now; all
+/// of them if nothing is said of what is wanted.
 ///
 /// # Errors
 /// When the database fails.
@@ -74,17 +110,23 @@ pub async fn falling_due(
     tenant: Uuid,
     ids: &[Uuid],
     ready_at: i64,
+    wanted: &[Wanted],
 ) -> Result<Vec<trace::Model>, DbErr> {
-    let mut rows = Vec::with_capacity(ids.len());
+    let mut rows = Vec::new();
     for block in ids.chunks(BLOCK) {
-        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
+        let mut values: Vec<Value> = [tenant.into(), ready_at.into()].to_vec();
+        let mut wanted: Vec<String> = wanted.iter().map(|it| it.condition(&mut values)).collect();
+        if wanted.is_empty() {
+            wanted.push("TRUE".to_owned());
+        }
+        let places: Vec<String> = (1..=block.len()).map(|it| format!("${}", values.len() + it)).collect();
+        values.extend(block.iter().map(|it| Value::from(*it)));
         let sql = format!(
-            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND t.id IN ({})",
+            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) AND t.id IN ({})",
             trace::Model::select("t"),
+            wanted.join(" OR "),
             places.join(",")
         );
-        let ids = block.iter().map(|it| (*it).into());
-        let values = [tenant.into(), ready_at.into()].into_iter().chain(ids).collect();
         rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
     }
     Ok(rows)

@@ -1,9 +1,9 @@
 //! Reading the texts of traces and spans out of their bodies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use entities::{body, span, trace};
-use sea_orm::DbErr;
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
 use super::{
@@ -100,6 +100,29 @@ impl PackedSpans {
         Ok(Self { packed, open: HashMap::new() })
     }
 
+    /// Reads the bodies of these spans in their order until they are about `most` bytes together,
+    /// and that of the span that is `asked` for in any case. The other spans have no texts then.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn some_of(
+        db: &Db,
+        tenant: Uuid,
+        rows: &[span::Model],
+        asked: Option<Uuid>,
+        most: usize,
+    ) -> Result<Self, DbErr> {
+        let sizes = sizes(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        let (mut bytes, mut wanted) = (0, HashSet::new());
+        for row in rows {
+            let Some(id) = row.body_id.filter(|_| bytes < most || asked == Some(row.id)) else { continue };
+            if wanted.insert(id) {
+                bytes += sizes.get(&id).copied().unwrap_or_default();
+            }
+        }
+        Ok(Self { packed: bodies(db, tenant, wanted.into_iter()).await?, open: HashMap::new() })
+    }
+
     /// Takes the texts of one of them; of a span whose body is gone there are none.
     ///
     /// # Errors
@@ -131,6 +154,29 @@ async fn bodies(
         let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
         let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
         found.extend(rows.into_iter().map(|it| (it.id, it.data)));
+    }
+    Ok(found)
+}
+
+/// How many bytes these bodies have, packed.
+async fn sizes(
+    db: &Db,
+    tenant: Uuid,
+    ids: impl Iterator<Item = Uuid>,
+) -> Result<HashMap<Uuid, usize>, DbErr> {
+    let mut ids: Vec<Uuid> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let query = body::Entity::find()
+            .select_only()
+            .column(body::Column::Id)
+            .expr(Expr::cust("CAST(length(data) AS BIGINT)"))
+            .filter(body::Column::TenantId.eq(tenant))
+            .filter(body::Column::Id.is_in(block.iter().copied()));
+        let rows: Vec<(Uuid, i64)> = query.into_tuple().all(&db.read).await?;
+        found.extend(rows.into_iter().map(|(id, size)| (id, usize::try_from(size).unwrap_or(usize::MAX))));
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! How many callers of a process may wait for somebody at the same time.
+//! How many of a process may do something for somebody, or wait for somebody, at the same time.
 //!
 //! A provider may take almost a minute for each answer and never fail; the workers that wait for it
 //! are not there for others.
@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The turns that somebody has now, by whom they wait for.
+/// The turns that are taken now, by whom they are for.
 #[derive(Debug)]
 pub struct Turns<K>(Mutex<HashMap<K, usize>>);
 
@@ -40,6 +40,14 @@ impl<K: Hash + Eq + Clone> Turns<K> {
 }
 
 impl<K: Hash + Eq> Turns<K> {
+    /// Who has turns, and how many.
+    pub fn all(&self) -> Vec<(K, usize)>
+    where
+        K: Clone,
+    {
+        self.lock().iter().map(|(who, taken)| (who.clone(), *taken)).collect()
+    }
+
     /// How many turns are taken.
     pub fn taken(&self, who: &K) -> usize {
         self.lock().get(who).copied().unwrap_or_default()
