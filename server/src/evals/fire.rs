@@ -155,6 +155,8 @@ fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
         model: rule.filter.model.clone(),
         name: rule.filter.name.clone(),
         error: rule.filter.error,
+        // Up to the first colon it is the key's, wherever the value begins.
+        tag: rule.filter.tag.as_deref().map(|it| it.split(':').next().unwrap_or(it).to_owned()),
     };
     let whole: HashSet<Wanted> = acting.values().flatten().map(whole).collect();
     if whole.len() <= CONDITIONS {
@@ -163,7 +165,10 @@ fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
     if acting.len() > PROJECTS {
         return Vec::new();
     }
-    acting.keys().map(|it| Wanted { project_id: *it, model: None, name: None, error: None }).collect()
+    acting
+        .keys()
+        .map(|it| Wanted { project_id: *it, model: None, name: None, error: None, tag: None })
+        .collect()
 }
 
 /// Whether a rule would judge a trace, as far as that follows from the two. `kinds` are the kinds

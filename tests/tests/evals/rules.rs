@@ -137,12 +137,25 @@ on_both_databases! {
         assert_eq!(decision(&key, &rule, &id).await["decision"], "duplicate");
     }
 
+    /// Of more rules than the database is told to tell apart, each still judges what it selects.
+    async fn many_rules(app: TestApp) {
+        let key = app.full_key();
+        for name in 0..40 {
+            made(app, json!({"filter": {"name": name.to_string()}})).await;
+        }
+        let traces: Vec<Value> = (0..50).map(|it| json!({"name": it.to_string(), "latency_ms": 1})).collect();
+        key.post("/v1/ingest/batch", &json!({"traces": traces})).await.ok();
+        app.drain().await;
+        assert_eq!(evaluations(&key, "status=complete").await.len(), 40);
+    }
+
     async fn filters_and_samples(app: TestApp) {
         let key = app.full_key();
         let rules = [
             (json!({"model": "m-1"}), vec![0, 3]), (json!({"name": "b"}), vec![1]), (json!({"error": true}), vec![1]),
-            (json!({"error": false}), vec![0, 2, 3]), (json!({"tag": "env"}), vec![0, 2]), (json!({"tag": "env:prod"}), vec![0]),
+            (json!({"error": false}), vec![0, 2, 3, 4]), (json!({"tag": "env"}), vec![0, 2]), (json!({"tag": "env:prod"}), vec![0]),
             (json!({"span_type": "tool"}), vec![2]), (json!({"model": "m-1", "span_type": "tool"}), vec![]), (json!({"tag": "a:b:c"}), vec![3]),
+            (json!({"tag": "50%_!\"x"}), vec![4]), (json!({"tag": "50%_!\"x:ü"}), vec![4]), (json!({"tag": "5"}), vec![]),
         ];
         let mut ids = Vec::new();
         for (filter, _) in &rules {
@@ -153,6 +166,7 @@ on_both_databases! {
             json!({"name": "b", "model": "m-2", "error": "no", "latency_ms": 1}),
             json!({"name": "c", "tags": {"env": "test"}, "latency_ms": 1, "spans": [{"name": "s", "type": "tool"}]}),
             json!({"name": "d", "model": "m-1", "tags": {"a": "b:c"}, "latency_ms": 1, "spans": [{"name": "s", "type": "llm", "model": "m-1"}]}),
+            json!({"name": "e", "tags": {"50%_!\"x": "ü"}, "latency_ms": 1}),
         ];
         let mut traces = Vec::new();
         for item in items {

@@ -77,6 +77,8 @@ pub struct Wanted {
     pub name: Option<String>,
     /// With an error, or without.
     pub error: Option<bool>,
+    /// With a tag whose key begins so.
+    pub tag: Option<String>,
 }
 
 impl Wanted {
@@ -93,11 +95,27 @@ impl Wanted {
         if let Some(name) = &self.name {
             sql += &format!(" AND t.name = ${}", place(name.as_str().into()));
         }
+        if let Some(tag) = &self.tag {
+            sql += &format!(" AND t.tags LIKE ${} ESCAPE '!'", place(tag_pattern(tag).into()));
+        }
         if let Some(error) = self.error {
             sql += if error { " AND t.error IS NOT NULL" } else { " AND t.error IS NULL" };
         }
         sql + ")"
     }
+}
+
+/// What the JSON text of tags is like that have a key which begins so. More may be like it.
+fn tag_pattern(key: &str) -> String {
+    let json = serde_json::Value::from(key).to_string();
+    let mut pattern = "%".to_owned();
+    for letter in json.strip_suffix('"').unwrap_or(&json).chars() {
+        if matches!(letter, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(letter);
+    }
+    pattern + "%"
 }
 
 /// Those of the traces that will be ready at `ready_at` and that somebody wants, as they are now; all
@@ -220,4 +238,15 @@ pub async fn newest(db: &Db, tenant: Uuid, limit: u64) -> Result<Vec<(Uuid, i32)
         .into_tuple()
         .all(&db.read)
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tags_are_like() {
+        assert_eq!(tag_pattern("env"), "%\"env%");
+        assert_eq!(tag_pattern("a_b%!\""), "%\"a!_b!%!!\\\"%");
+    }
 }
