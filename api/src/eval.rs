@@ -151,7 +151,8 @@ pub struct NewBulk {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<EvaluatorType>))]
     pub evaluator_type: Option<String>,
-    /// Which traces: the parameters of `GET /v1/traces`, without `cursor`, `limit` and `q`.
+    /// Which traces: the parameters of `GET /v1/traces` but `q`, `cursor`, `limit` and `preview`. `tag` may
+    /// be a list.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub filter: Option<Map<String, Value>>,
@@ -170,7 +171,8 @@ pub struct NewBulk {
 pub struct BulkStarted {
     /// Traces that the filter selects.
     pub matched: i64,
-    /// Evaluations queued; fewer when a quota ended or a trace has one already.
+    /// Evaluations queued, fewer when a quota ends. Of a backfill: at most so many, since what the rule has
+    /// judged is left out.
     pub queued: i64,
     /// Under which progress is told.
     pub bulk_id: Uuid,
@@ -200,7 +202,7 @@ pub struct Bulk {
     pub status: BulkStatus,
     /// Traces that the filter selected.
     pub matched: i64,
-    /// Evaluations queued.
+    /// Evaluations queued; of a backfill that is under way, so far.
     pub queued: i64,
     /// Those that wait.
     pub pending: i64,
@@ -210,7 +212,7 @@ pub struct Bulk {
     pub complete: i64,
     /// Those without.
     pub failed: i64,
-    /// Why fewer were queued than matched; null when all were.
+    /// Why fewer were queued than matched, or why it ended early; null when all were queued.
     pub detail: Option<String>,
     /// When it was asked for.
     pub created_at: Timestamp,

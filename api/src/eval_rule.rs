@@ -32,6 +32,11 @@ pub struct RuleFilter {
     /// With a span of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span_type: Option<String>,
+    /// Members that are none of these. They are refused: a filter that lacks what it was meant to ask
+    /// for would judge, and cost, more.
+    #[serde(flatten, skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "schema", schema(ignore))]
+    pub unknown: Map<String, Value>,
 }
 
 impl RuleFilter {
@@ -294,6 +299,7 @@ mod tests {
             name: Some("plan trip".into()),
             error: Some(false),
             span_type: Some("llm".into()),
+            unknown: Map::new(),
         };
         assert_eq!(filter.to_string(), "model:gpt-4o name:\"plan trip\" tag:env:prod error:false type:llm");
     }

@@ -12,6 +12,7 @@ pub mod by_rule;
 pub mod decide;
 pub mod evaluator;
 pub mod external;
+pub mod fill;
 pub mod fire;
 pub mod matching;
 pub mod preview;

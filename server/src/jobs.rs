@@ -11,9 +11,9 @@ use crate::{
         spans::{self, EmbedSpans},
     },
     evals::{
-        bulk::{self, FillBulk},
         by_judge::{self, EvaluateByJudge},
         by_rule::{self, EvaluateByRule},
+        fill::{self, FillBulk},
     },
     long_trace::{self, LongTrace},
     queue::{Job, Outcome},
@@ -52,7 +52,7 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
             Err(error) => unreadable(error),
         },
         FillBulk::KIND => match serde_json::from_str(&job.payload) {
-            Ok(payload) => bulk::run(app, job.tenant_id, payload).await,
+            Ok(payload) => fill::run(app, job.tenant_id, payload).await,
             Err(error) => unreadable(error),
         },
         Backfill::KIND => backfill::run(app, job.tenant_id).await,

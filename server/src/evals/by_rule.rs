@@ -1,6 +1,10 @@
 //! Doing evaluations by code, some at once.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+};
 
 use entities::{evaluation, job};
 use evaluators::{Rule, Subject};
@@ -78,6 +82,7 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
 async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluation::Model>) -> Result<()> {
     let mut by_subject: BTreeMap<(Uuid, Option<Uuid>), Vec<evaluation::Model>> = BTreeMap::new();
     let mut ends = Vec::with_capacity(rows.len());
+    let mut shared = Shared::default();
     for row in rows {
         match (lost(&row), together) {
             (it, _) if it >= LOST => ends.push((row, given_up(it))),
@@ -102,13 +107,13 @@ async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluati
         };
         let mut prepared = Vec::with_capacity(rows.len());
         for row in rows {
-            match prepare(app, &row).await {
+            match shared.prepared(app, &row).await {
                 Ok(it) => prepared.push((it, row)),
                 Err(error) => ends.push((row, at_fault(tenant, error)?)),
             }
         }
         let judged = tokio::task::spawn_blocking(move || {
-            let judge = |(prepared, row): (Result<Prepared, String>, evaluation::Model)| {
+            let judge = |(prepared, row): (Result<Arc<Prepared>, String>, evaluation::Model)| {
                 let judged = || prepared.map_or_else(failed, |it| it.judge(&subject));
                 // Whatever is wrong with one evaluator is not the others'.
                 let end =
@@ -144,6 +149,32 @@ impl Prepared {
     }
 }
 
+/// What the evaluations of a job have in common: those of one run or rule are prepared once.
+#[derive(Default)]
+struct Shared(HashMap<Source, Result<Arc<Prepared>, String>>);
+
+/// What options are found by: an evaluator, a bulk run, a rule.
+type Source = (String, Option<Uuid>, Option<Uuid>);
+
+impl Shared {
+    async fn prepared(
+        &mut self,
+        app: &App,
+        row: &evaluation::Model,
+    ) -> Result<Result<Arc<Prepared>, String>> {
+        if row.config.is_some() {
+            return Ok(prepare(app, row).await?.map(Arc::new));
+        }
+        let key = (row.metric_name.clone(), row.bulk_id, row.rule_id);
+        if let Some(prepared) = self.0.get(&key) {
+            return Ok(prepared.clone());
+        }
+        let prepared = prepare(app, row).await?.map(Arc::new);
+        self.0.insert(key, prepared.clone());
+        Ok(prepared)
+    }
+}
+
 /// The evaluator and config of an evaluation by code; in words, when there is none.
 ///
 /// # Errors
@@ -170,7 +201,7 @@ pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<Stri
         return Ok(Some(config.clone()));
     }
     if let Some(bulk) = row.bulk_id {
-        return Ok(store::bulk_runs::get(app.db.current(), row.tenant_id, bulk).await?.map(|it| it.config));
+        return Ok(store::bulk_runs::config(app.db.current(), row.tenant_id, bulk).await?);
     }
     let Some(rule) = row.rule_id else { return Ok(Some("{}".to_owned())) };
     Ok(rules::rule(app, row.tenant_id, rule).await?.map(|it| it.row.config.clone()))

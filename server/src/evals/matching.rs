@@ -45,7 +45,7 @@ pub fn unselected(
     trace: &trace::Model,
     has_span: impl FnOnce(&str) -> bool,
 ) -> Option<String> {
-    let RuleFilter { model, tag, name, error, span_type } = filter;
+    let RuleFilter { model, tag, name, error, span_type, unknown: _ } = filter;
     if let Some(model) = model.as_deref().filter(|it| Some(*it) != trace.model.as_deref()) {
         return Some(format!(
             "its model is {}, and the filter asks for `{model}`",

@@ -79,15 +79,17 @@ pub fn bulk(row: eval_bulk::Model, progress: &BTreeMap<String, i64>) -> Bulk {
     let (pending, running) = (count("pending"), count("running"));
     let status =
         if row.filled && pending == 0 && running == 0 { BulkStatus::Complete } else { BulkStatus::Running };
+    // A run by hand makes what it was granted, and what is not made yet waits too. How much of it a
+    // backfill makes is not known before.
+    let to_come = if row.filled || row.rule_id.is_some() { 0 } else { (row.granted - row.queued).max(0) };
     Bulk {
         bulk_id: row.id,
         metric_name: row.metric_name,
         rule_id: row.rule_id,
         status,
         matched: row.matched,
-        queued: if row.filled { row.queued } else { row.granted },
-        // Those that are granted and not made yet wait too.
-        pending: if row.filled { pending } else { pending + (row.granted - row.queued).max(0) },
+        queued: row.queued + to_come,
+        pending: pending + to_come,
         running,
         complete: count("complete"),
         failed: count("failed"),

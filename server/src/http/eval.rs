@@ -32,12 +32,13 @@ use crate::{
     store::{
         bulk_runs,
         evaluations::{self as store, Filter},
+        projects,
         traces::Filter as TraceFilter,
     },
 };
 
 /// Parameters of the list of traces that choose what a bulk run judges.
-const CHOOSING: [&str; 18] = [
+const CHOOSING: [&str; 19] = [
     "project_id",
     "model",
     "error",
@@ -56,6 +57,7 @@ const CHOOSING: [&str; 18] = [
     "session_id",
     "user_id",
     "name",
+    "external_id",
 ];
 
 /// Ask for an evaluation of a trace.
@@ -136,9 +138,9 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
 
 /// Ask for evaluations of all traces that a filter selects.
 ///
-/// `filter` takes the parameters of `GET /v1/traces` but `q`, `external_id`, `cursor`, `limit` and
-/// `preview`; a list in place of a value repeats a parameter. Traces that come later are no part of
-/// it. `queued` is less than `matched` when the month's evaluations end.
+/// `filter` takes the parameters of `GET /v1/traces` but `q`, `cursor`, `limit` and `preview`; `tag`
+/// may be a list, of which all must match. Traces that are stored later are no part of it. `queued` is
+/// less than `matched` when the month's evaluations end.
 #[utoipa::path(post, path = "/v1/eval/bulk", tag = "Evaluations", request_body = NewBulk,
     responses((status = 202, description = "they are being made", body = BulkStarted)))]
 pub async fn create_bulk(
@@ -150,6 +152,11 @@ pub async fn create_bulk(
     let (tenant, kind, tier) = (caller.tenant_id, evaluator_type.as_deref(), model_tier.as_deref());
     let asked = Asked::checked(&app, tenant, &metric_name, kind, config, tier).await?;
     let filter = chosen(filter.unwrap_or_default())?;
+    if let Some(project) = filter.project_id
+        && projects::get(app.db.current(), tenant, project).await?.is_none()
+    {
+        return Err(not_found("project"));
+    }
     asked.judged(&app, tenant, caller.plan).await?;
     let row = bulk::begin(&app, tenant, caller.plan, &asked, filter, None).await?;
     Ok((
@@ -172,35 +179,42 @@ pub async fn bulk_progress(
     Ok(Json(view::bulk(row, &progress)))
 }
 
-/// The traces that the members of a filter choose.
+/// The traces that the members of a filter choose. What is left out would judge, and cost, more than
+/// was meant: so nothing is that was given.
 fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
     let mut pairs = Vec::new();
     for (name, value) in filter {
+        let wrong = |why: &str| Err(Problem::field(format!("filter.{name}"), why).into());
+        if name == "q" {
+            return wrong("words choose nothing here: they are looked for in the newest traces only");
+        }
         if !CHOOSING.contains(&name.as_str()) {
-            // A filter that is left out would judge, and cost, more than was meant.
-            let message = format!("is no filter of traces; there are {}", CHOOSING.join(", "));
-            return Err(Problem::field(format!("filter.{name}"), message).into());
+            return wrong(&format!("is no filter of traces; there are {}", CHOOSING.join(", ")));
         }
         let values = match value {
-            Value::Array(values) => values,
+            Value::Null => continue,
+            Value::Array(values) if name == "tag" => values,
+            Value::Array(_) => return wrong("must be one value, not a list"),
             value => vec![value],
         };
+        if values.is_empty() {
+            return wrong("must not be empty");
+        }
         for value in values {
             let text = match value {
-                Value::Null => continue,
-                Value::String(text) if text.contains('\0') => {
-                    return Err(Problem::field(format!("filter.{name}"), "must not contain NUL").into());
-                }
                 Value::String(text) => text,
                 Value::Bool(_) | Value::Number(_) => value.to_string(),
-                Value::Array(_) | Value::Object(_) => {
-                    return Err(Problem::field(
-                        format!("filter.{name}"),
-                        "must be a text, a number, true or false",
-                    )
-                    .into());
+                Value::Null | Value::Array(_) | Value::Object(_) => {
+                    return wrong("must be a text, a number, true or false");
                 }
             };
+            // A tag may be only a word, without a value.
+            if text.is_empty() && name != "tag_value" {
+                return wrong("must not be empty");
+            }
+            if text.contains('\0') {
+                return wrong("must not contain NUL");
+            }
             pairs.push((name.clone(), text));
         }
     }

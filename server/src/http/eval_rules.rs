@@ -253,7 +253,7 @@ pub async fn test(
 /// Run a rule over past traces, as its filter and its sample select them.
 ///
 /// Traces that it has judged are left out, so `queued` is what it comes to at most;
-/// `GET /v1/eval/bulk/{id}` tells of the progress.
+/// `GET /v1/eval/bulk/{id}` tells of the progress. It ends early when the rule is paused, and says so.
 #[utoipa::path(post, path = "/v1/eval-rules/{id}/backfill", tag = "Eval rules", request_body = NewBackfill,
     params(("id" = Uuid, Path, description = "id of the rule")),
     responses((status = 202, description = "they are being made", body = BulkStarted)))]
@@ -343,8 +343,12 @@ async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
     if !(0.0..=1.0).contains(&row.sample_rate) {
         return field("sample_rate", "must be from 0 to 1");
     }
-    let RuleFilter { model, tag, name, error: _, span_type } =
+    let RuleFilter { model, tag, name, error: _, span_type, unknown } =
         serde_json::from_str(&row.filter).map_err(anyhow::Error::from)?;
+    if let Some(member) = unknown.keys().next() {
+        let message = "is no filter of rules; there are model, tag, name, error, span_type";
+        return field(&format!("filter.{member}"), message);
+    }
     for (member, text) in [("model", &model), ("tag", &tag), ("name", &name), ("span_type", &span_type)] {
         if text
             .as_ref()

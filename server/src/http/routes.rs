@@ -97,6 +97,7 @@ const EVAL_BULK: &[ErrorCode] = &[
     ValidationFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
+    NotFound,
     ProviderCredentialsMissing,
     JudgeNotConfigured,
     EvalQuotaExceeded,

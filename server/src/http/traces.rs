@@ -219,6 +219,7 @@ pub fn filter(query: &Query) -> Result<Filter> {
         failure_type,
         from,
         to,
+        stored_until: None,
         latency: natural("latency_min", "latency_max")?,
         tokens: natural("token_count_min", "token_count_max")?,
         cost: Query::ordered(("min_cost", "max_cost"), (query.money("min_cost")?, query.money("max_cost")?))?,

@@ -1,10 +1,20 @@
-//! Bulk runs of evaluators.
+//! Bulk runs of evaluators, and what they made.
 
-use entities::eval_bulk::{Entity, Model};
+use std::collections::HashSet;
+
+use api::eval::EvaluationStatus;
+use entities::{
+    eval_bulk::{Column, Entity, Model},
+    evaluation,
+};
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel, QuerySelect,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    PaginatorTrait, QueryFilter, QuerySelect,
 };
 use uuid::Uuid;
+
+/// Traces of one statement: databases limit the number of parameters.
+const BLOCK: usize = 500;
 
 /// One run.
 ///
@@ -12,6 +22,15 @@ use uuid::Uuid;
 /// When the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id((tenant, id)).one(db).await
+}
+
+/// The options of a run's evaluations, as text.
+///
+/// # Errors
+/// When the database fails.
+pub async fn config(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<String>, DbErr> {
+    let query = Entity::find_by_id((tenant, id)).select_only().column(Column::Config);
+    query.into_tuple().one(db).await
 }
 
 /// One run, locked until the transaction ends.
@@ -38,4 +57,44 @@ pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
 pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
     row.into_active_model().reset_all().update(txn).await?;
     Ok(())
+}
+
+/// How many evaluations of a run wait, or are being worked on.
+///
+/// # Errors
+/// When the database fails.
+pub async fn waiting(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<u64, DbErr> {
+    let unfinished = [EvaluationStatus::Pending.as_str(), EvaluationStatus::Running.as_str()];
+    evaluation::Entity::find()
+        .select_only()
+        .column(evaluation::Column::Id)
+        .filter(evaluation::Column::TenantId.eq(tenant))
+        .filter(evaluation::Column::BulkId.eq(id))
+        .filter(evaluation::Column::Status.is_in(unfinished))
+        .count(db)
+        .await
+}
+
+/// Those of the traces that a run has asked for an evaluation of.
+///
+/// # Errors
+/// When the database fails.
+pub async fn made(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    id: Uuid,
+    traces: &[Uuid],
+) -> Result<HashSet<Uuid>, DbErr> {
+    let mut made = HashSet::new();
+    for block in traces.chunks(BLOCK) {
+        // Along the index of traces: with the run among the conditions SQLite reads all that it made.
+        let query = evaluation::Entity::find()
+            .select_only()
+            .columns([evaluation::Column::TraceId, evaluation::Column::BulkId])
+            .filter(evaluation::Column::TenantId.eq(tenant))
+            .filter(evaluation::Column::TraceId.is_in(block.iter().copied()));
+        let rows = query.into_tuple::<(Uuid, Option<Uuid>)>().all(db).await?;
+        made.extend(rows.into_iter().filter(|it| it.1 == Some(id)).map(|it| it.0));
+    }
+    Ok(made)
 }

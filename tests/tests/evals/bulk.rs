@@ -1,5 +1,6 @@
 //! Many evaluations at once, and rules over the past.
 
+use api::Plan;
 use serde_json::{Value, json};
 use tests::on_both_databases;
 
@@ -21,6 +22,7 @@ on_both_databases! {
         let waiting = key.get(&path).await.ok();
         assert_eq!((&waiting["status"], &waiting["pending"], &waiting["complete"]), (&json!("running"), &json!(2), &json!(0)));
         // What comes now is no part of it.
+        app.advance(1);
         trace(&key, json!({"name": "b", "latency_ms": 7, "tags": {"n": "1"}})).await;
         app.drain().await;
         let done = key.get(&path).await.ok();
@@ -36,6 +38,12 @@ on_both_databases! {
         let ended = key.get(&format!("/v1/eval/bulk/{}", none["bulk_id"].as_str().unwrap())).await.ok();
         assert_eq!(ended["status"], "complete");
         assert_eq!(evaluations(&key, "").await.len(), 12);
+        trace(&key, json!({"external_id": "order 7", "latency_ms": 1})).await;
+        let by_name = key.post("/v1/eval/bulk", &ask(json!({"external_id": "order 7", "session_id": null}))).await.ok();
+        assert_eq!(by_name["matched"], 1);
+        trace(&key, json!({"tags": {"bare": ""}, "latency_ms": 1})).await;
+        let bare = key.post("/v1/eval/bulk", &ask(json!({"tag_key": "bare", "tag_value": ""}))).await.ok();
+        assert_eq!(bare["matched"], 1);
     }
 
     async fn wrong_requests(app: TestApp) {
@@ -44,6 +52,8 @@ on_both_databases! {
         let good = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 4}});
         for (filter, field) in [
             (json!({"q": "words"}), "filter.q"), (json!({"modle": "m"}), "filter.modle"), (json!({"name": {"a": 1}}), "filter.name"),
+            (json!({"session_id": ""}), "filter.session_id"), (json!({"model": ["a", "b"]}), "filter.model"), (json!({"name": []}), "filter.name"),
+            (json!({"tag": []}), "filter.tag"), (json!({"tag": ["a", ""]}), "filter.tag"), (json!({"tag": [null]}), "filter.tag"),
             (json!({"latency_min": "x"}), "filter"), (json!({"from": "never"}), "filter"), (json!({"tag_key": "only"}), "filter"),
         ] {
             let mut body = good.clone();
@@ -51,6 +61,13 @@ on_both_databases! {
             let reply = key.post("/v1/eval/bulk", &body).await;
             reply.is(422, "validation_failed");
             assert_eq!(reply.json()["fields"][0]["field"], field, "{filter}");
+        }
+        let (_, other) = app.other_tenant(Plan::Team).await;
+        let other = other.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
+        for project in [other, json!(app.tenant)] {
+            let mut body = good.clone();
+            body["filter"] = json!({"project_id": project});
+            key.post("/v1/eval/bulk", &body).await.is(404, "not_found");
         }
         key.post("/v1/eval/bulk", &json!({"metric_name": "nonsense"})).await.is(422, "validation_failed");
         key.post("/v1/eval/bulk", &json!({"filter": {}})).await.is(400, "invalid_body");

@@ -6,6 +6,8 @@
 mod archived;
 mod bulk;
 mod bulk_choice;
+mod bulk_rules;
+mod bulk_runs;
 mod by_hand;
 mod changed_rules;
 mod decisions;

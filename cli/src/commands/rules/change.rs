@@ -141,6 +141,7 @@ impl FilterArgs {
             name: text(&self.filter_name, old.name),
             error: if self.error || self.no_error { Some(self.error) } else { old.error },
             span_type: text(&self.span_type, old.span_type),
+            unknown: old.unknown,
         }
     }
 }

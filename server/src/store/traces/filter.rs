@@ -20,6 +20,54 @@ pub enum Tag {
     Pair(String, String),
     /// This key with any value.
     Key(String),
+    /// What is written so: a key with any value, or `key:value` whatever colons the two hold.
+    Written(String),
+}
+
+/// Colons of a tag as it is written up to which it is looked for in every way that it can be read.
+const COLONS: usize = 16;
+
+impl Tag {
+    /// The condition that traces meet which have a tag as it is written; none when there are too many
+    /// ways to read it.
+    pub fn written(text: &str) -> Option<Self> {
+        match text.matches(':').count() {
+            0 => Some(Self::Key(text.to_owned())),
+            1..=COLONS => Some(Self::Written(text.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// The condition on a row of `t`.
+    fn condition(&self, sql: &mut Sql, t: &str, dialect: Dialect) -> String {
+        match self {
+            Self::Pair(key, value) => pair(sql, t, key, value),
+            Self::Key(key) => {
+                // The tags of a row are a JSON object of our own making. Within its texts every
+                // quote is escaped, so these two stand in it only where the key is.
+                let member = format!("{}:", serde_json::Value::from(key.as_str()));
+                let (first, later) = (sql.arg(format!("{{{member}")), sql.arg(format!(",{member}")));
+                let tags = format!("{t}.tags");
+                let (first, later) = (dialect.position(&tags, &first), dialect.position(&tags, &later));
+                format!("({first} > 0 OR {later} > 0)")
+            }
+            Self::Written(text) => {
+                let mut ways = vec![Self::Key(text.clone()).condition(sql, t, dialect)];
+                let colons = text.match_indices(':');
+                ways.extend(colons.map(|(at, _)| pair(sql, t, &text[..at], &text[at + 1..])));
+                format!("({})", ways.join(" OR "))
+            }
+        }
+    }
+}
+
+fn pair(sql: &mut Sql, t: &str, key: &str, value: &str) -> String {
+    let tenant = sql.tenant();
+    let (key, value) = (sql.arg(key), sql.arg(value));
+    format!(
+        "EXISTS (SELECT 1 FROM trace_tag g WHERE g.tenant_id = {tenant} AND g.key = {key} \
+         AND g.value = {value} AND g.started_at = {t}.started_at AND g.trace_id = {t}.id)"
+    )
 }
 
 /// The conditions of a list; all must hold.
@@ -38,6 +86,8 @@ pub struct Filter {
     pub from: Option<i64>,
     /// Start, inclusive, microseconds.
     pub to: Option<i64>,
+    /// First stored then or earlier, microseconds.
+    pub stored_until: Option<i64>,
     /// Milliseconds, both inclusive.
     pub latency: (Option<i64>, Option<i64>),
     /// Tokens, both inclusive.
@@ -162,30 +212,16 @@ impl Filter {
         if let Some(to) = self.to {
             sql.and(t, "started_at", "<=", to);
         }
+        if let Some(until) = self.stored_until {
+            sql.and(t, "created_at", "<=", until);
+        }
         for range in self.ranges() {
             sql.and(t, range.value, ">=", range.min);
             sql.and(t, range.value, "<=", range.max);
         }
         for tag in &self.tags {
-            match tag {
-                Tag::Pair(key, value) => {
-                    let tenant = sql.tenant();
-                    let (key, value) = (sql.arg(key.as_str()), sql.arg(value.as_str()));
-                    sql.push(&format!(
-                        " AND EXISTS (SELECT 1 FROM trace_tag g WHERE g.tenant_id = {tenant} AND g.key = {key} \
-                         AND g.value = {value} AND g.started_at = {t}.started_at AND g.trace_id = {t}.id)"
-                    ));
-                }
-                Tag::Key(key) => {
-                    // The tags of a row are a JSON object of our own making. Within its texts every
-                    // quote is escaped, so these two stand in it only where the key is.
-                    let member = format!("{}:", serde_json::Value::from(key.as_str()));
-                    let (first, later) = (sql.arg(format!("{{{member}")), sql.arg(format!(",{member}")));
-                    let tags = format!("{t}.tags");
-                    let (first, later) = (dialect.position(&tags, &first), dialect.position(&tags, &later));
-                    sql.push(&format!(" AND ({first} > 0 OR {later} > 0)"));
-                }
-            }
+            let condition = tag.condition(sql, t, dialect);
+            sql.push(&format!(" AND {condition}"));
         }
     }
 }

@@ -171,7 +171,7 @@ async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr>
     }
     let pair = filter.tags.iter().find_map(|it| match it {
         Tag::Pair(key, value) => Some((key.clone(), value.clone())),
-        Tag::Key(_) => None,
+        Tag::Key(_) | Tag::Written(_) => None,
     });
     if let Some(pair) = pair {
         return Ok(Driver::Tags(vec![pair]));

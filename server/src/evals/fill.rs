@@ -1,0 +1,285 @@
+//! Making the evaluations of a bulk run, a block of traces a transaction.
+//!
+//! Each transaction also stores how far it came. Judges are slower than this is, so no more is made
+//! than they have to do for a while: what stops a run (its rule is paused, the judge is gone) stops
+//! it before all of it waits.
+
+use std::{collections::HashSet, sync::Arc};
+
+use api::{EvaluatorType, Plan};
+use entities::{eval_bulk, evaluation, trace};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    ask::{self, exceeded_message},
+    evaluator::Evaluator,
+    matching::{sampled, unselected},
+    row,
+    rules::{self, Rule},
+};
+use crate::{
+    access::plans::Quota,
+    app::App,
+    clock::month,
+    error::Result,
+    queue::{Job, Lane, Outcome},
+    store::{
+        Transaction, bulk_runs, evaluations, quotas,
+        traces::{self, Filter},
+    },
+};
+
+/// Traces that one transaction looks at.
+const BLOCK: usize = 500;
+/// Blocks that a worker makes before others have their turn.
+const TURN: usize = 4;
+/// Evaluations by judges that wait, of one run, from which on no more are made.
+const WAITING: u64 = 1_000;
+/// How long they are left to it, microseconds.
+const WAIT: i64 = 2_000_000;
+
+/// Why a backfill makes fewer evaluations than its filter selects traces.
+const LEFT_OUT: &str =
+    "the others the rule had judged before, are not ready, or are left out by its filter or sample";
+/// Why a run by hand does.
+const GONE: &str = "the others were removed meanwhile, or the filter does not select them any more";
+/// Why a run looks at fewer traces than its filter selects in the end.
+const MORE: &str =
+    "some traces came to match while it was under way, and the oldest were left out for them; ask again";
+/// What a run can't go on without.
+const DELETED: &str = "the rule or its evaluator was deleted meanwhile";
+
+/// Makes the evaluations of a bulk run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FillBulk {
+    /// The run.
+    pub bulk: Uuid,
+}
+
+impl Job for FillBulk {
+    const KIND: &'static str = "fill_bulk";
+    const LANE: Lane = Lane::Evaluations;
+}
+
+/// How far a run is.
+enum Step {
+    /// All that it makes is made.
+    Done,
+    /// There may be more to make.
+    More,
+    /// So much waits for judges that more need not be made yet.
+    Enough,
+}
+
+/// Makes the evaluations of a run, as much as fits into a turn.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: FillBulk) -> Outcome {
+    for _ in 0..TURN {
+        if app.is_stopping() {
+            break;
+        }
+        match fill(app, tenant, job.bulk).await {
+            Ok(Step::Done) => return Outcome::Done,
+            Ok(Step::More) => {}
+            Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT },
+            Err(error) => {
+                tracing::warn!(%tenant, %error, "a bulk run of evaluations is put off");
+                return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
+            }
+        }
+    }
+    // Others have their turn, the evaluations that were made among them.
+    Outcome::Snooze { until: app.clock.now() }
+}
+
+/// Makes those of the next block of traces.
+async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
+    let db = app.db.current();
+    let Some(bulk) = bulk_runs::get(db, tenant, id).await?.filter(|it| !it.filled) else {
+        return Ok(Step::Done);
+    };
+    let Some(known) = app.known.tenant(tenant).await? else { return Ok(Step::Done) };
+    let plan: Plan = known.plan.parse().map_err(anyhow::Error::from)?;
+    let by_judge = bulk.evaluator_type == EvaluatorType::Llm.as_str();
+    let rule = match bulk.rule_id {
+        Some(rule) => rules::rule(app, tenant, rule).await?,
+        None => None,
+    };
+    let evaluator = rules::evaluator(app, tenant, &bulk.metric_name).await?;
+    let stopped = stopped(app, plan, &bulk, rule.as_deref(), evaluator.as_ref()).await?;
+    if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= WAITING {
+        return Ok(Step::Enough);
+    }
+    let filter: Filter = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
+    let page = traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), BLOCK).await?;
+    let mut block = Block {
+        tenant,
+        plan,
+        now: app.clock.now(),
+        by_judge,
+        version: evaluator.as_ref().map(Evaluator::version).unwrap_or_default(),
+        after: position(&bulk),
+        last: page.last().map(|it| (it.started_at, it.id)),
+        ends: page.len() < BLOCK,
+        // Where nothing is left, nothing is stopped.
+        stopped: stopped.filter(|_| !page.is_empty()),
+        wanted: Vec::new(),
+    };
+    if block.stopped.is_none() {
+        block.wanted = match &rule {
+            Some(rule) => wanted(app, tenant, rule, page).await?,
+            None => page,
+        };
+    }
+    let txn = app.db.begin().await?;
+    let Some(bulk) = bulk_runs::lock(&txn, tenant, id).await? else { return Ok(Step::Done) };
+    if bulk.filled || position(&bulk) != block.after {
+        // Another worker, which took this one for lost, has come further.
+        return Ok(if bulk.filled { Step::Done } else { Step::More });
+    }
+    let filled = block.store(&txn, bulk).await?;
+    txn.commit().await?;
+    Ok(if filled { Step::Done } else { Step::More })
+}
+
+fn position(bulk: &eval_bulk::Model) -> Option<(i64, Uuid)> {
+    bulk.position_at.zip(bulk.position_id)
+}
+
+/// Why a run can't go on; none when it can.
+async fn stopped(
+    app: &App,
+    plan: Plan,
+    bulk: &eval_bulk::Model,
+    rule: Option<&Rule>,
+    evaluator: Option<&Evaluator>,
+) -> Result<Option<String>> {
+    let (Some(evaluator), true) = (evaluator, rule.is_some() || bulk.rule_id.is_none()) else {
+        return Ok(Some(DELETED.to_owned()));
+    };
+    if let Some(rule) = rule
+        && let Some(why) = rules::paused(app, bulk.tenant_id, plan, rule).await?
+    {
+        return Ok(Some(why));
+    }
+    let Some(tier) = bulk.model_tier.as_deref() else { return Ok(None) };
+    let tier = tier.parse().map_err(anyhow::Error::from)?;
+    let judge = app.judge.choose(bulk.tenant_id, plan, evaluator.prefers(), tier).await?;
+    Ok(judge.err().map(|it| it.to_string()))
+}
+
+/// Those of the traces that a rule judges and has not judged.
+async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -> Result<Vec<trace::Model>> {
+    let ids: Vec<Uuid> = page.iter().map(|it| it.id).collect();
+    let judged = evaluations::judged(app.db.current(), tenant, &[rule.row.id], &ids).await?;
+    let asked = if rule.filter.span_type.is_some() { ids } else { Vec::new() };
+    let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
+    let selected = |trace: &trace::Model| {
+        let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
+        // Half a trace would use up the only time that the rule judges it.
+        trace.ready
+            && !judged.contains(&(rule.row.id, trace.id))
+            && unselected(&rule.filter, trace, has).is_none()
+            && sampled(trace.id, rule.row.sample_rate)
+    };
+    Ok(page.into_iter().filter(selected).collect())
+}
+
+/// What a transaction makes.
+struct Block {
+    tenant: Uuid,
+    plan: Plan,
+    now: i64,
+    by_judge: bool,
+    /// The evaluator's.
+    version: String,
+    /// Where it begins.
+    after: Option<(i64, Uuid)>,
+    /// The last trace that was looked at.
+    last: Option<(i64, Uuid)>,
+    /// Whether no trace is left after it.
+    ends: bool,
+    /// Why nothing more is made.
+    stopped: Option<String>,
+    /// The traces that are judged.
+    wanted: Vec<trace::Model>,
+}
+
+impl Block {
+    /// Stores the evaluations and how far the run is. True when it is at its end.
+    async fn store(self, txn: &Transaction, mut bulk: eval_bulk::Model) -> Result<bool> {
+        let quota = Quota::LlmEvaluations;
+        let ids: Vec<Uuid> = self.wanted.iter().map(|it| it.id).collect();
+        let there: HashSet<Uuid> = traces::lock_some(txn, self.tenant, &ids).await?.into_iter().collect();
+        // A late span may have moved a trace that was looked at before behind those.
+        let made = match bulk.queued {
+            0 => HashSet::new(),
+            _ => bulk_runs::made(txn, self.tenant, bulk.id, &ids).await?,
+        };
+        let is_new = |it: &&trace::Model| there.contains(&it.id) && !made.contains(&it.id);
+        let mut rows: Vec<evaluation::Model> =
+            self.wanted.iter().filter(is_new).map(|it| self.row(&bulk, it)).collect();
+        let wanted = rows.len();
+        let mut used_up = bulk.granted < bulk.matched;
+        if self.by_judge {
+            rows.truncate(usize::try_from(bulk.granted - bulk.queued).unwrap_or(0));
+        }
+        // Runs by hand took theirs when they began.
+        let this_month = (self.by_judge && bulk.quota_month.is_none()).then(|| month(self.now));
+        if let Some(month) = this_month {
+            let (asked, limit) = (count(rows.len()), quota.limit(self.plan));
+            let taken = quotas::reserve(txn, self.tenant, month, quota, limit, asked).await?;
+            used_up |= taken < asked;
+            rows.truncate(usize::try_from(taken).unwrap_or(0));
+        }
+        let kept = rows.len();
+        let added = ask::store(txn, rows, self.now).await?;
+        if let Some(month) = this_month {
+            // Of those that another backfill of the rule has asked for at the same time.
+            let left = count(kept - added.min(kept));
+            quotas::give_back(txn, self.tenant, month, quota, left).await?;
+        }
+        bulk.queued += count(added);
+        (bulk.position_at, bulk.position_id) = self.last.or(self.after).unzip();
+        bulk.filled = self.ends || self.stopped.is_some() || kept < wanted;
+        if bulk.filled {
+            let short = bulk.queued < bulk.matched;
+            bulk.detail = match (self.stopped, kept < wanted) {
+                (Some(why), _) => Some(why),
+                (None, true) if used_up => Some(exceeded_message(self.plan)),
+                (None, true) => Some(MORE.to_owned()),
+                (None, false) if bulk.detail.is_some() || !short => bulk.detail,
+                (None, false) if bulk.rule_id.is_some() => Some(LEFT_OUT.to_owned()),
+                (None, false) => Some(GONE.to_owned()),
+            };
+            if let Some(month) = bulk.quota_month {
+                let left = bulk.granted - bulk.queued;
+                quotas::give_back(txn, self.tenant, month, quota, left).await?;
+            }
+            // Those that cost nothing may be more than were counted.
+            bulk.matched = bulk.matched.max(bulk.queued);
+        }
+        let filled = bulk.filled;
+        bulk_runs::replace(txn, bulk).await?;
+        Ok(filled)
+    }
+
+    /// The evaluation of a trace.
+    fn row(&self, bulk: &eval_bulk::Model, trace: &trace::Model) -> evaluation::Model {
+        let row = row::pending(self.tenant, trace.id, trace.project_id, self.now);
+        evaluation::Model {
+            metric_name: bulk.metric_name.clone(),
+            evaluator_type: bulk.evaluator_type.clone(),
+            evaluator_version: self.version.clone(),
+            model_tier: bulk.model_tier.clone(),
+            rule_id: bulk.rule_id,
+            bulk_id: Some(bulk.id),
+            quota_month: bulk.quota_month.or_else(|| self.by_judge.then(|| month(self.now))),
+            ..row
+        }
+    }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,199 @@
+//! Bulk runs under way: what they take in, what stops them, what they leave to judges.
+
+use api::{Plan, Role};
+use serde_json::{Value, json};
+use server::{
+    evals::{
+        fill::{self, FillBulk},
+        rules::PAUSE,
+    },
+    queue::Outcome,
+    store::eval_rules,
+};
+use tests::{Caller, TestApp, on_both_databases};
+use uuid::Uuid;
+
+use super::{evaluations, made, timed, trace};
+
+/// Puts the tenant on the plan Team, with a provider that is never reached.
+async fn with_judge(app: &TestApp) {
+    app.set_plan(Plan::Team).await;
+    let body = json!({"api_key": "sk-of-the-tenant", "judge_model_cheap": "gpt-4o"});
+    app.session(Role::Owner).put("/v1/provider-credentials/openai", &body).await.ok();
+}
+
+/// Stores so many traces, which are ready afterwards.
+async fn stored(app: &TestApp, count: usize) {
+    let traces: Vec<Value> = (0..count).map(|_| json!({"output": "Done.", "latency_ms": 1})).collect();
+    for some in traces.chunks(1_000) {
+        let reply = app.full_key().post("/v1/ingest/batch", &json!({"traces": some})).await.ok();
+        assert_eq!(reply["accepted"], some.len());
+    }
+    app.drain().await;
+}
+
+/// A rule whose evaluations a judge makes.
+async fn judged(app: &TestApp) -> String {
+    made(app, json!({"metric_name": "toxicity", "evaluator_type": "llm", "config": {}})).await
+}
+
+/// Asks for a run, and answers its id.
+async fn begun(key: &Caller, path: &str, body: Value) -> String {
+    let reply = key.post(path, &body).await;
+    assert_eq!(reply.status, 202, "{}", reply.text());
+    reply.ok()["bulk_id"].as_str().unwrap().to_owned()
+}
+
+async fn progress(app: &TestApp, bulk: &str) -> Value {
+    app.full_key().get(&format!("/v1/eval/bulk/{bulk}")).await.ok()
+}
+
+/// One turn of a worker.
+async fn turn(app: &TestApp, bulk: &str) -> Outcome {
+    fill::run(&app.app, app.tenant, FillBulk { bulk: bulk.parse().unwrap() }).await
+}
+
+async fn used(app: &TestApp) -> i64 {
+    app.full_key().get("/v1/me").await.ok()["usage"]["llm_evaluations"].as_i64().unwrap()
+}
+
+on_both_databases! {
+    /// Rules that a lowered plan has too many of stop, also over the past.
+    async fn a_lowered_plan_stops_a_backfill(app: TestApp) {
+        stored(app, 3).await;
+        let mut rule = String::new();
+        for _ in 0..4 {
+            rule = made(app, json!({})).await;
+            app.advance(1);
+        }
+        let bulk = begun(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
+        app.set_plan(Plan::Starter).await;
+        app.drain().await;
+        let ended = progress(app, &bulk).await;
+        assert_eq!((&ended["status"], &ended["matched"], &ended["queued"]), (&json!("complete"), &json!(3), &json!(0)), "{ended}");
+        assert!(ended["detail"].as_str().unwrap().contains("3 oldest rules"), "{ended}");
+        assert!(evaluations(&app.full_key(), "").await.is_empty());
+    }
+
+    /// Without a judge nothing is asked for that could only fail, and what was taken is given back.
+    async fn a_judge_that_is_gone_stops_a_run(app: TestApp) {
+        with_judge(app).await;
+        stored(app, 3).await;
+        let (key, rule) = (app.full_key(), judged(app).await);
+        let backfill = begun(&key, &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
+        let by_hand = begun(&key, "/v1/eval/bulk", json!({"metric_name": "toxicity"})).await;
+        assert_eq!(used(app).await, 3);
+        app.session(Role::Owner).delete("/v1/provider-credentials/openai").await.ok();
+        app.drain().await;
+        for bulk in [backfill, by_hand] {
+            let ended = progress(app, &bulk).await;
+            assert_eq!((&ended["status"], &ended["queued"], &ended["pending"]), (&json!("complete"), &json!(0), &json!(0)), "{ended}");
+            assert!(ended["detail"].as_str().unwrap().contains("credential"), "{ended}");
+        }
+        assert_eq!((used(app).await, evaluations(&key, "").await.len()), (0, 0));
+    }
+
+    /// A judge is slower than what asks for it: a rule that is paused meanwhile has not asked for all.
+    async fn a_pause_stops_a_backfill(app: TestApp) {
+        with_judge(app).await;
+        stored(app, 1_200).await;
+        let rule = judged(app).await;
+        let bulk = begun(&app.full_key(), &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await;
+        for _ in 0..2 {
+            let until = app.app.clock.now() + 2_000_000;
+            assert_eq!(turn(app, &bulk).await, Outcome::Snooze { until });
+            let now = progress(app, &bulk).await;
+            assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(1_000), &json!(1_000)), "{now}");
+        }
+        let (txn, now) = (app.app.db.begin().await.unwrap(), app.app.clock.now());
+        let rule: Uuid = rule.parse().unwrap();
+        assert!(eval_rules::pause(&txn, app.tenant, rule, "the key is refused", now, (now - PAUSE, now)).await.unwrap());
+        app.app.commit(txn).await.unwrap();
+        assert_eq!(turn(app, &bulk).await, Outcome::Done);
+        let ended = progress(app, &bulk).await;
+        assert_eq!((&ended["queued"], &ended["detail"]), (&json!(1_000), &json!("the key is refused")), "{ended}");
+        assert_eq!(used(app).await, 1_000);
+    }
+
+    /// What a backfill may come to is no promise, and never more than the month has left.
+    async fn a_backfill_says_what_is_queued(app: TestApp) {
+        with_judge(app).await;
+        app.use_evaluations(249_999).await;
+        stored(app, 5).await;
+        let (key, rule) = (app.full_key(), judged(app).await);
+        let reply = key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.ok();
+        assert_eq!((&reply["matched"], &reply["queued"]), (&json!(5), &json!(1)));
+        let bulk = reply["bulk_id"].as_str().unwrap();
+        let now = progress(app, bulk).await;
+        assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(0), &json!(0)), "{now}");
+        assert_eq!(turn(app, bulk).await, Outcome::Done);
+        let now = progress(app, bulk).await;
+        assert_eq!((&now["status"], &now["queued"], &now["pending"]), (&json!("running"), &json!(1), &json!(1)), "{now}");
+        assert!(now["detail"].as_str().unwrap().contains("used up"), "{now}");
+        assert_eq!(used(app).await, 250_000);
+        key.post(&format!("/v1/eval-rules/{rule}/backfill"), &json!({})).await.is(402, "eval_quota_exceeded");
+    }
+
+    /// A run is over what was stored when it began, whatever the clocks of clients say, and over each
+    /// trace once, also if a late span moves it.
+    async fn what_was_stored_when_it_began(app: TestApp) {
+        let key = app.full_key();
+        stored(app, 2_100).await;
+        let moving = "0af7651916cd43dd8448eb211c80319c";
+        let span = |id: u64, at: i64| {
+            let (from, to) = ((at * 1_000).to_string(), ((at + 5_000) * 1_000).to_string());
+            let span = json!({"traceId": moving, "spanId": format!("{id:016x}"), "name": "s", "startTimeUnixNano": from, "endTimeUnixNano": to});
+            json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+        };
+        // Its sender's clock is ahead.
+        key.post("/v1/otlp/traces", &span(1, tests::app::START + 60_000_000)).await.ok();
+        let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 99}});
+        let bulk = begun(&key, "/v1/eval/bulk", body).await;
+        assert_eq!(progress(app, &bulk).await["matched"], 2_101);
+        assert!(matches!(turn(app, &bulk).await, Outcome::Snooze { .. }));
+        app.advance(1);
+        key.post("/v1/otlp/traces", &span(2, tests::app::START - 86_400_000_000)).await.ok();
+        let late = trace(&key, json!({"started_at": "2026-06-13T12:00:00Z", "latency_ms": 1})).await;
+        app.drain().await;
+        let done = progress(app, &bulk).await;
+        assert_eq!((&done["queued"], &done["status"], &done["detail"]), (&json!(2_101), &json!("complete"), &Value::Null), "{done}");
+        assert_eq!(evaluations(&key, &format!("trace_id={late}")).await.len(), 0);
+        let id: Uuid = moving.parse().unwrap();
+        assert_eq!(evaluations(&key, &format!("trace_id={id}")).await.len(), 1);
+    }
+
+    /// Backfills of one rule at the same time pay once for each evaluation.
+    async fn backfills_at_once(app: TestApp) {
+        with_judge(app).await;
+        stored(app, 500).await;
+        let (key, rule) = (app.full_key(), judged(app).await);
+        let mut runs = Vec::new();
+        for _ in 0..6 {
+            runs.push(begun(&key, &format!("/v1/eval-rules/{rule}/backfill"), json!({})).await);
+        }
+        futures::future::join_all(runs.iter().map(|it| turn(app, it))).await;
+        for bulk in &runs {
+            turn(app, bulk).await;
+        }
+        let mut queued = 0;
+        for bulk in &runs {
+            queued += progress(app, bulk).await["queued"].as_i64().unwrap();
+        }
+        assert_eq!((queued, used(app).await), (500, 500));
+    }
+
+    /// One job does what several rules and runs asked for, each with its own options.
+    async fn each_by_its_own_options(app: TestApp) {
+        let key = app.full_key();
+        let lax = made(app, json!({"config": {"max_latency_ms": 100}})).await;
+        let strict = made(app, json!({"config": {"max_latency_ms": 10}})).await;
+        for _ in 0..3 {
+            timed(&key, 50).await;
+        }
+        app.drain().await;
+        for (rule, label) in [(&lax, "pass"), (&strict, "fail")] {
+            let labels: Vec<Value> = evaluations(&key, &format!("rule_id={rule}")).await.iter().map(|it| it["label"].clone()).collect();
+            assert_eq!(labels, vec![json!(label); 3], "{rule}");
+        }
+    }
+}
