@@ -56,7 +56,7 @@ on_both_databases! {
 
     /// A trace whose stored texts are damaged fails, and keeps no other from being judged.
     async fn a_damaged_trace_is_its_own_misfortune(app: TestApp) {
-        let damaged = asked(&app).await;
+        let damaged = asked(app).await;
         body::Entity::update_many()
             .col_expr(body::Column::Data, Expr::value(vec![1_u8, 2, 3]))
             .filter(body::Column::TenantId.eq(app.tenant))
@@ -68,7 +68,7 @@ on_both_databases! {
         let body = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 100}});
         let begun = key.post("/v1/eval/bulk", &body).await.ok();
         app.drain().await;
-        let row = row(&app, damaged).await;
+        let row = row(app, damaged).await;
         assert_eq!((row.status.as_str(), row.score), ("failed", None));
         assert!(row.error.unwrap().contains("report it"));
         let run = key.get(&format!("/v1/eval/bulk/{}", begun["bulk_id"].as_str().unwrap())).await.ok();
