@@ -16,7 +16,7 @@ pub struct Model {
     pub version: i64,
     /// A word of [`api::eval::EvaluatorType`].
     pub evaluator_type: String,
-    /// JSON object: everything else that its maker said of it.
+    /// JSON object: everything else that its maker said of it; empty when it is deleted.
     pub definition: String,
     /// Microseconds; null while it is there. The row stays, so that no version comes twice.
     pub deleted_at: Option<i64>,

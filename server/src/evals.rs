@@ -14,6 +14,7 @@ pub mod evaluator;
 pub mod external;
 pub mod fill;
 pub mod fire;
+pub mod forget;
 pub mod matching;
 pub mod preview;
 pub mod row;

@@ -22,6 +22,9 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(300);
 /// How long counts of requests are kept once their minute is over, seconds.
 const WINDOWS: i64 = 3_600;
+/// How long bulk runs are kept, microseconds: their progress can be asked for, and then their
+/// evaluations tell all there is.
+const BULK_RUNS: i64 = 30 * 86_400_000_000;
 /// Rows that one statement removes, about.
 const BATCH: u64 = 500;
 
@@ -68,6 +71,9 @@ async fn tend(app: &App, kept: Kept, tenant: Uuid) -> Result<(), DbError> {
         Kept::Windows => {
             let before = now.div_euclid(1_000_000) - WINDOWS;
             while store::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
+        }
+        Kept::BulkRuns => {
+            while store::forget_bulk_runs(&app.db, tenant, now - BULK_RUNS, BATCH).await? >= BATCH {}
         }
         Kept::Unmeasured => {
             while !app.is_stopping() && metrics::measure(&app.db, tenant, BATCH, now).await? > 0 {}

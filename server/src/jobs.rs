@@ -14,6 +14,7 @@ use crate::{
         by_judge::{self, EvaluateByJudge},
         by_rule::{self, EvaluateByRule},
         fill::{self, FillBulk},
+        forget::{self, ForgetRule},
     },
     long_trace::{self, LongTrace},
     queue::{Job, Outcome},
@@ -53,6 +54,10 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
         },
         FillBulk::KIND => match serde_json::from_str(&job.payload) {
             Ok(payload) => fill::run(app, job.tenant_id, payload).await,
+            Err(error) => unreadable(error),
+        },
+        ForgetRule::KIND => match serde_json::from_str(&job.payload) {
+            Ok(payload) => forget::run(app, job.tenant_id, payload).await,
             Err(error) => unreadable(error),
         },
         Backfill::KIND => backfill::run(app, job.tenant_id).await,

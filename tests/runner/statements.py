@@ -21,6 +21,7 @@ OVER_TENANTS = {
     "FROM project WHERE tenant_id > $1 AND retention_days IS NOT NULL": "the next tenant that keeps traces for a time only",
     "FROM idempotency WHERE tenant_id > $1": "the next tenant that has answers to forget",
     "FROM rate_window WHERE tenant_id > $1": "the next tenant that has windows to forget",
+    "FROM eval_bulk WHERE tenant_id > $1": "the next tenant that has bulk runs of evaluators",
     "SELECT tenant_id, COUNT(*), MIN(created_at) FROM metric_delta GROUP BY tenant_id": "which tenants have changes of metrics to fold",
     "FROM trace WHERE tenant_id > $1 AND NOT measured": "the next tenant that has traces from before metrics",
     "FROM span_vector WHERE tenant_id > $1 AND NOT indexed": "the next tenant that has vectors outside the graph",

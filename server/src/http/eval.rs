@@ -165,7 +165,7 @@ pub async fn create_bulk(
     ))
 }
 
-/// Show how far a bulk run or a backfill is.
+/// Show how far a bulk run or a backfill is. What began more than 30 days ago is forgotten.
 #[utoipa::path(get, path = "/v1/eval/bulk/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "`bulk_id` of the run")),
     responses((status = 200, body = Bulk)))]
 pub async fn bulk_progress(

@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Problem, Result, not_found, problem},
     evals::{
         ask::Asked,
-        bulk, decide, preview,
+        bulk, decide, forget, preview,
         rules::{self, Rule, STARTER_RULES},
         view,
     },
@@ -169,6 +169,7 @@ pub async fn delete(
     // What waits is judged as it was asked for.
     store::evaluations::keep_config(&txn, tenant, id, &rule.config).await?;
     table::delete(&txn, tenant, id).await?;
+    forget::soon(&txn, tenant, id, app.clock.now()).await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -192,7 +192,10 @@ pub async fn delete(
             format!("{using} eval {rules} it; delete or change those first"),
         ));
     }
-    table::replace(&txn, evaluator::Model { deleted_at: Some(now), updated_at: now, ..was }).await?;
+    // Of what it was only the version is of use later.
+    let definition = "{}".to_owned();
+    table::replace(&txn, evaluator::Model { definition, deleted_at: Some(now), updated_at: now, ..was })
+        .await?;
     app.commit(txn).await?;
     Ok(StatusCode::NO_CONTENT)
 }

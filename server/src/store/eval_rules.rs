@@ -11,7 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::page::newest_first;
+use super::{Db, page::newest_first};
 
 /// One rule.
 ///
@@ -187,4 +187,35 @@ pub async fn noted(
         .filter(Column::Id.eq(rule))
         .all(db)
         .await
+}
+
+/// Walks past some `limit` notes, of traces after `after`, and removes those of a rule. Answers the
+/// last trace; none when no note is left.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forget(
+    db: &Db,
+    tenant: Uuid,
+    rule: Uuid,
+    after: Uuid,
+    limit: u64,
+) -> Result<Option<Uuid>, DbErr> {
+    use rule_decision::Column;
+    let seen = rule_decision::Entity::find()
+        .select_only()
+        .column(Column::TraceId)
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.gt(after))
+        .order_by_asc(Column::TraceId)
+        .limit(limit);
+    let Some(last) = seen.into_tuple::<Uuid>().all(db.current()).await?.pop() else { return Ok(None) };
+    rule_decision::Entity::delete_many()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.gt(after))
+        .filter(Column::TraceId.lte(last))
+        .filter(Column::Id.eq(rule))
+        .exec(&db.write)
+        .await?;
+    Ok(Some(last))
 }

@@ -19,12 +19,14 @@ pub enum Kept {
     Unmeasured,
     /// Vectors that the graph of an index does not hold, which is so until a tenant has many.
     Unindexed,
+    /// Bulk runs of evaluators.
+    BulkRuns,
 }
 
 impl Kept {
     /// All of them.
     pub const ALL: &'static [Self] =
-        &[Self::Traces, Self::Answers, Self::Windows, Self::Unmeasured, Self::Unindexed];
+        &[Self::Traces, Self::Answers, Self::Windows, Self::Unmeasured, Self::Unindexed, Self::BulkRuns];
 
     /// Statements over all tenants: which one comes after `$1` among those that have any rows?
     /// Each is one hop along an index.
@@ -47,6 +49,9 @@ impl Kept {
             }
             Self::Unindexed => {
                 "SELECT tenant_id FROM span_vector WHERE tenant_id > $1 AND NOT indexed ORDER BY tenant_id LIMIT 1"
+            }
+            Self::BulkRuns => {
+                "SELECT tenant_id FROM eval_bulk WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 1"
             }
         };
         statement.to_owned()
@@ -79,6 +84,21 @@ pub async fn forget_answers(db: &Db, tenant: Uuid, now: i64, limit: u64) -> Resu
 /// When the database fails.
 pub async fn forget_windows(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
     remove(db, "rate_window", "starts_at", tenant, before, limit).await
+}
+
+/// Removes some `limit` bulk runs that began before `before` (microseconds) and of which nothing waits:
+/// what waits is judged by the run's options. Answers how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forget_bulk_runs(db: &Db, tenant: Uuid, before: i64, limit: u64) -> Result<u64, DbErr> {
+    let sql = "DELETE FROM eval_bulk WHERE tenant_id = $1 AND id IN (\
+         SELECT b.id FROM eval_bulk b WHERE b.tenant_id = $1 AND b.created_at < $2 AND b.filled \
+         AND NOT EXISTS (SELECT 1 FROM evaluation e WHERE e.tenant_id = $1 AND e.bulk_id = b.id \
+         AND e.status IN ('pending', 'running')) LIMIT $3)";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let done = db.write.execute_raw(statement(db, sql, [tenant.into(), before.into(), limit.into()])).await?;
+    Ok(done.rows_affected())
 }
 
 /// Removes the rows with the lowest `column`, `limit` of them and those that share the last value.

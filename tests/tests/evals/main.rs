@@ -6,6 +6,7 @@
 mod archived;
 mod bulk;
 mod bulk_choice;
+mod bulk_kept;
 mod bulk_rules;
 mod bulk_runs;
 mod by_hand;

@@ -1,0 +1,66 @@
+//! What rules noted, once they are deleted.
+//!
+//! Notes are found by trace, so all of a tenant's are walked past, some at a time.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    queue::{self, Job, Lane, Outcome},
+    store::{DbError, Transaction, eval_rules},
+};
+
+/// A deleted rule whose notes are removed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ForgetRule {
+    /// The rule.
+    pub rule: Uuid,
+    /// Notes of traces up to this one are gone.
+    pub after: Uuid,
+}
+
+impl Job for ForgetRule {
+    const KIND: &'static str = "forget_rule";
+    const LANE: Lane = Lane::Housekeeping;
+}
+
+/// Notes that one statement walks past.
+const BATCH: u64 = 1_000;
+/// Batches after which others have their turn.
+const TURN: usize = 50;
+/// Other processes may know the rule for a moment longer, microseconds.
+const PAUSE: i64 = 60_000_000;
+
+/// Has the notes of a rule removed that is being deleted.
+///
+/// # Errors
+/// When the database fails.
+pub async fn soon(txn: &Transaction, tenant: Uuid, rule: Uuid, now: i64) -> Result<(), DbError> {
+    queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + PAUSE, now).await
+}
+
+/// Removes notes, as many as fit into a turn.
+pub async fn run(app: &Arc<App>, tenant: Uuid, job: ForgetRule) -> Outcome {
+    match turn(app, tenant, job).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::Retry { why: error.to_string() },
+    }
+}
+
+async fn turn(app: &App, tenant: Uuid, job: ForgetRule) -> Result<(), DbError> {
+    let ForgetRule { rule, mut after } = job;
+    for _ in 0..TURN {
+        if app.is_stopping() {
+            break;
+        }
+        match eval_rules::forget(&app.db, tenant, rule, after, BATCH).await? {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
+    }
+    let now = app.clock.now();
+    queue::enqueue(&app.db.write, tenant, &ForgetRule { rule, after }, now, now).await
+}
