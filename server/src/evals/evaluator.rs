@@ -167,14 +167,19 @@ impl Evaluator {
 /// Rules made of configs, kept: compiling a schema costs more than judging by it.
 pub struct Compiled(Cache<(Uuid, String, String), Arc<dyn Rule>>);
 
-/// Compiled rules kept.
-const KEPT: u64 = 1_000;
+/// Bytes that compiled rules and the configs they were made of take up, about.
+const KEPT: u64 = 256 * 1024 * 1024;
+/// Bytes that one takes up beside its config: a pattern may take a megabyte, and most take little.
+const WEIGHT: usize = 256 * 1024;
 /// How long one is kept that nobody uses.
 const UNUSED: Duration = Duration::from_secs(900);
 
 impl Default for Compiled {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(KEPT).time_to_idle(UNUSED).build())
+        let weight = |key: &(Uuid, String, String), _: &Arc<dyn Rule>| {
+            u32::try_from(key.2.len().saturating_mul(8).saturating_add(WEIGHT)).unwrap_or(u32::MAX)
+        };
+        Self(Cache::builder().weigher(weight).max_capacity(KEPT).time_to_idle(UNUSED).build())
     }
 }
 

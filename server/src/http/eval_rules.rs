@@ -38,6 +38,9 @@ use crate::{
     store::{self, eval_rules as table, traces},
 };
 
+/// Bytes of the configs and filters of a tenant's rules together.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
 /// List eval rules, newest first.
 #[utoipa::path(get, path = "/v1/eval-rules", tag = "Eval rules", params(
     ("project_id" = Option<Uuid>, Query, description = "of this project"),
@@ -107,6 +110,7 @@ pub async fn create(
         return Err(too_many());
     }
     table::add(&txn, row.clone()).await?;
+    within_bounds(&txn, tenant).await?;
     app.commit(txn).await?;
     Ok((StatusCode::CREATED, Json(shown(&app, &caller, row).await?)))
 }
@@ -151,6 +155,7 @@ pub async fn update(
         store::evaluations::keep_config(&txn, tenant, id, &was.config).await?;
     }
     table::replace(&txn, row.clone()).await?;
+    within_bounds(&txn, tenant).await?;
     app.commit(txn).await?;
     Ok(Json(shown(&app, &caller, row).await?))
 }
@@ -289,6 +294,18 @@ fn too_many() -> Error {
     let message =
         format!("the plan starter has {STARTER_RULES} eval rules; delete one or take a higher plan");
     problem(ErrorCode::EvalRulesQuotaExceeded, message)
+}
+
+/// Every process keeps all rules of a tenant in memory.
+async fn within_bounds(txn: &store::Transaction, tenant: Uuid) -> Result<()> {
+    if table::space(txn, tenant).await? <= MAX_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "the configs of a tenant's rules have room for {} MiB together; delete rules that are not needed",
+        MAX_BYTES / 1024 / 1024
+    );
+    Err(Problem::field("config", message).into())
 }
 
 async fn found(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<Rule>> {

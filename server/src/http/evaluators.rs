@@ -37,6 +37,11 @@ const MAX_DESCRIPTION: usize = 4_000;
 /// Bytes of everything that is said of an evaluator.
 const MAX_DEFINITION: usize = 256 * 1024;
 
+/// Evaluators that a tenant may have.
+const MAX_COUNT: usize = 1_000;
+/// Bytes of their definitions together.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
 /// List evaluators: the built-in ones by name, then the tenant's own, newest first.
 #[utoipa::path(get, path = "/v1/evaluators", tag = "Evaluators", params(
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
@@ -60,7 +65,10 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     for row in table::all(app.db.current(), tenant).await? {
         let place = (row.created_at, derived_id(tenant, &row.name));
         if after.is_none_or(|it| it.0 < 0 || place < it) {
-            own.push((place, Evaluator::Own(Arc::new(Own::of(row)?))));
+            match Own::of(row) {
+                Ok(it) => own.push((place, Evaluator::Own(Arc::new(it)))),
+                Err(error) => tracing::error!(%tenant, %error, "a stored evaluator can't be read"),
+            }
         }
     }
     own.sort_unstable_by_key(|it| std::cmp::Reverse(it.0));
@@ -109,6 +117,7 @@ pub async fn create(
         ));
     }
     let txn = app.db.begin().await?;
+    store::tenants::lock(&txn, tenant).await?;
     let was = table::lock(&txn, tenant, &body.name).await?;
     if was.as_ref().is_some_and(|it| it.deleted_at.is_none()) {
         return Err(taken(&body.name));
@@ -129,6 +138,7 @@ pub async fn create(
         let refused = |it| if is_duplicate(&it) { taken(&body.name) } else { it.into() };
         table::add(&txn, row.clone()).await.map_err(refused)?;
     }
+    within_bounds(&txn, tenant).await?;
     app.commit(txn).await?;
     Ok((StatusCode::CREATED, Json(wire(row)?)))
 }
@@ -147,6 +157,7 @@ pub async fn update(
 ) -> Result<Json<Wire>> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
+    store::tenants::lock(&txn, tenant).await?;
     let was = own(&txn, tenant, &name).await?;
     let said = Own::of(was.clone())?.said;
     let (body, _) = checked(NewEvaluator {
@@ -167,8 +178,22 @@ pub async fn update(
     }
     let row = evaluator::Model { version: was.version + 1, definition, updated_at: now, ..was };
     table::replace(&txn, row.clone()).await?;
+    within_bounds(&txn, tenant).await?;
     app.commit(txn).await?;
     Ok(Json(wire(row)?))
+}
+
+/// Every process keeps all evaluators of a tenant in memory.
+async fn within_bounds(txn: &Transaction, tenant: Uuid) -> Result<()> {
+    let (bytes, count) = table::space(txn, tenant).await?;
+    if bytes <= MAX_BYTES && count <= MAX_COUNT {
+        return Ok(());
+    }
+    let message = format!(
+        "a tenant has room for {MAX_COUNT} evaluators of its own, of {} MiB together; delete some that are not needed",
+        MAX_BYTES / 1024 / 1024
+    );
+    Err(problem(ErrorCode::ValidationFailed, message))
 }
 
 /// Delete an evaluator of the tenant's own. Its evaluations stay; while rules use it, it does too.

@@ -63,6 +63,17 @@ pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr
     Entity::find().filter(Column::TenantId.eq(tenant)).count(db).await
 }
 
+/// Bytes that the configs and filters of all of a tenant's rules take up together.
+///
+/// # Errors
+/// When the database fails.
+pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbErr> {
+    let bytes = "CAST(COALESCE(SUM(octet_length(config) + octet_length(filter)), 0) AS BIGINT)";
+    let query = Entity::find().select_only().expr(Expr::cust(bytes)).filter(Column::TenantId.eq(tenant));
+    let bytes: Option<i64> = query.into_tuple().one(db).await?;
+    Ok(bytes.and_then(|it| usize::try_from(it).ok()).unwrap_or(0))
+}
+
 /// How many rules of its tenant are older than a rule, at most `most`.
 ///
 /// # Errors

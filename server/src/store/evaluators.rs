@@ -3,7 +3,7 @@
 use entities::evaluator::{Column, Entity, Model};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect,
+    QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -30,6 +30,21 @@ pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, name: &str) -> Result
 pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
     let query = Entity::find().filter(Column::TenantId.eq(tenant)).filter(Column::DeletedAt.is_null());
     query.order_by_asc(Column::Name).all(db).await
+}
+
+/// Bytes that the definitions of all take up together, and how many there are.
+///
+/// # Errors
+/// When the database fails.
+pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<(usize, usize), DbErr> {
+    let query = Entity::find()
+        .select_only()
+        .expr(Expr::cust("CAST(COALESCE(SUM(octet_length(definition)), 0) AS BIGINT)"))
+        .expr(Expr::cust("COUNT(*)"))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::DeletedAt.is_null());
+    let (bytes, count): (i64, i64) = query.into_tuple().one(db).await?.unwrap_or_default();
+    Ok((usize::try_from(bytes).unwrap_or(0), usize::try_from(count).unwrap_or(0)))
 }
 
 /// Stores an evaluator that was never there.
