@@ -90,6 +90,9 @@ pub enum Command {
 /// # Errors
 /// When the database fails or something named does not exist.
 pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
+    if !matches!(command, Command::GenerateKey | Command::CreateTenant { .. }) {
+        ensure_there(config)?;
+    }
     match command {
         Command::GenerateKey => MasterKey::generate(),
         Command::RotateMasterKey { json } => {
@@ -175,6 +178,18 @@ pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow
             Ok(show(json, &value, || token.clone()))
         }
     }
+}
+
+/// Makes sure that there is a database to look at: a command in the wrong folder must not make one, and a
+/// master key beside it.
+fn ensure_there(config: &Config) -> anyhow::Result<()> {
+    let is_there = config.database_url.is_some() || config.data_dir.join("loupe.db").exists();
+    anyhow::ensure!(
+        is_there,
+        "there is no database in {}: say where it is with --data-dir or --database-url, as the server was told, or start the server first",
+        config.data_dir.display()
+    );
+    Ok(())
 }
 
 /// Commits what servers beside this command remember otherwise.

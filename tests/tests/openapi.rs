@@ -56,6 +56,25 @@ fn operations_have_unique_names_and_declared_parameters() {
     }
 }
 
+/// What an enumeration allows is what is sent and taken.
+#[test]
+fn words_are_those_of_the_wire() {
+    let document = document();
+    let words = |name: &str| document["components"]["schemas"][name]["enum"].clone();
+    assert_eq!(words("EvaluatorType"), json!(["llm", "rule"]));
+    assert_eq!(words("Decision"), json!(api::eval_rule::Decision::ALL));
+    assert_eq!(words("Role"), json!(Role::ALL));
+    assert_eq!(words("Plan"), json!(Plan::ALL));
+    let mut looked_at = 0;
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        for word in schema["enum"].as_array().into_iter().flatten() {
+            looked_at += 1;
+            assert!(word.as_str().is_some_and(|it| it == it.to_lowercase()), "{name}: {word}");
+        }
+    }
+    assert!(looked_at > 40, "{looked_at}");
+}
+
 #[test]
 fn references_lead_somewhere() {
     fn references(value: &Value, found: &mut BTreeSet<String>) {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     definition::{ConfigProblem, with_threshold},
+    judge::Instructions,
     schema::{self, Schema},
 };
 
@@ -38,6 +39,30 @@ pub fn declare(declared: &Map<String, Value>) -> Result<(), Vec<ConfigProblem>> 
     Schema::compile(&options(Some(declared)), None, false, "config_schema").map(drop)
 }
 
+/// Whether the instructions ask for no option that a config can't have.
+///
+/// # Errors
+/// With each that it can't.
+pub fn names_its_own(
+    instructions: &Instructions,
+    declared: Option<&Map<String, Value>>,
+) -> Result<(), Vec<ConfigProblem>> {
+    let options = options(declared);
+    let is_open = options["additionalProperties"] != false || options.get("patternProperties").is_some();
+    let problems: Vec<ConfigProblem> = instructions
+        .config_keys()
+        // Of a path the first step is the option.
+        .map(|key| key.split('.').next().unwrap_or(key))
+        .filter(|key| !is_open && options["properties"].get(key).is_none())
+        .map(|key| {
+            let message =
+                format!("names the option {{{{config.{key}}}}}: declare it in config_schema.properties");
+            ConfigProblem::new("rubric", message)
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
 /// Holds a config to what was declared.
 ///
 /// # Errors
@@ -55,6 +80,26 @@ mod tests {
 
     fn object(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn options_that_a_rubric_names_are_declared() {
+        let instructions =
+            crate::custom::llm::compile("{{output}} {{config.tone.kind?}} {{config.threshold}}", None)
+                .unwrap();
+        let named = |declared: Option<Value>| names_its_own(&instructions, declared.map(object).as_ref());
+        assert_eq!(
+            named(None).unwrap_err()[0].message,
+            "names the option {{config.tone}}: declare it in config_schema.properties"
+        );
+        assert!(named(Some(json!({"additionalProperties": false, "properties": {"mood": {}}}))).is_err());
+        assert_eq!(
+            named(Some(json!({"properties": {"tone": {"type": "object"}}, "additionalProperties": false}))),
+            Ok(())
+        );
+        assert_eq!(named(Some(json!({"properties": {}}))), Ok(()), "it takes what it does not name");
+        let declared = object(json!({"properties": {"threshold": {"type": "string"}}}));
+        assert_eq!(declare(&declared).unwrap_err()[0].field, "config_schema.properties.threshold");
     }
 
     #[test]

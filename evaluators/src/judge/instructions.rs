@@ -54,6 +54,14 @@ impl Instructions {
         &self.uses
     }
 
+    /// The keys of options that are shown, as dotted paths.
+    pub fn config_keys(&self) -> impl Iterator<Item = &str> {
+        self.needs.iter().chain(&self.uses).filter_map(|part| match part {
+            Part::Config(key) => Some(key.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether earlier turns are shown, which the caller has to read then.
     pub fn shows_turns(&self) -> bool {
         let turns = Part::Trace(Need::Turns);

@@ -263,11 +263,8 @@ fn checked(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
         return Err(Problem::field("tags", message).into());
     }
     if text(&body)?.len() > MAX_DEFINITION {
-        return Err(Problem::field(
-            "name",
-            format!("is of an evaluator of more than {MAX_DEFINITION} bytes"),
-        )
-        .into());
+        let message = format!("the evaluator is larger than {MAX_DEFINITION} bytes");
+        return Err(problem(ErrorCode::ValidationFailed, message));
     }
     if let Some(schema) = &body.config_schema {
         custom::config::declare(schema).map_err(|it| refused("", it))?;
@@ -285,7 +282,10 @@ fn checked(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
                     Problem::field("rubric", "is required for type llm: what the judge is told").into()
                 );
             };
-            custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
+            let instructions =
+                custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
+            custom::config::names_its_own(&instructions, body.config_schema.as_ref())
+                .map_err(|it| refused("", it))?;
         }
         EvaluatorType::Rule => {
             only(body.rubric.is_some(), "rubric", "llm")?;

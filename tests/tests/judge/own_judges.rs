@@ -87,12 +87,17 @@ on_both! {
         let trace = scene.say().await;
         for (i, (placeholder, named)) in [("documents", "documents"), ("tools", "tools"), ("calls", "tool calls"), ("metadata.customer.tier", "`customer.tier`"), ("config.region", "`region`")].into_iter().enumerate() {
             let name = format!("needy_{i}");
-            scene.make(json!({"name": name, "evaluator_type": "llm", "rubric": format!("Is {{{{output}}}} right by {{{{{placeholder}}}}}?")})).await;
+            let rubric = format!("Is {{{{output}}}} right by {{{{{placeholder}}}}}?");
+            let options = json!({"properties": {"region": {"type": "string"}}});
+            scene.make(json!({"name": name, "evaluator_type": "llm", "rubric": rubric, "config_schema": options})).await;
             let done = scene.judged(&trace, &name, json!({})).await;
             assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");
             assert!(done["error"].as_str().unwrap().contains(named), "{done}");
         }
         assert_eq!((scene.own.count(), scene.used().await), (0, json!(0)));
+        // An option that no config can have is no option.
+        let undeclared = json!({"name": "undeclared", "evaluator_type": "llm", "rubric": "{{output}} {{config.region}}"});
+        scene.app.full_key().post("/v1/evaluators", &undeclared).await.is(422, "validation_failed");
         scene.stop().await;
     }
 }
