@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use entities::job;
 use futures::FutureExt;
+use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
 
 use super::{LEASE, Lane, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
@@ -14,12 +15,22 @@ const IDLE: Duration = Duration::from_millis(500);
 /// Pause between searches for jobs whose worker is gone.
 const RESCUE: Duration = Duration::from_secs(10);
 
+/// Looking for work, which one worker of a lane does at a time: when there is none the others wait
+/// for it, and cost nothing.
+#[derive(Default)]
+struct Look {
+    turn: Mutex<()>,
+    /// Somebody has let go of a tenant's turn, so that its work may be taken up.
+    freed: Notify,
+}
+
 /// Starts the workers of every lane and the search for lost jobs; they stop with the app.
 pub fn start(app: &Arc<App>) {
     for lane in Lane::ALL {
+        let look = Arc::new(Look::default());
         for _ in 0..lane.concurrency() {
-            let worker = Arc::clone(app);
-            app.spawn(async move { work(&worker, *lane).await });
+            let (worker, look) = (Arc::clone(app), Arc::clone(&look));
+            app.spawn(async move { work(&worker, *lane, &look).await });
         }
     }
     let rescuer = Arc::clone(app);
@@ -57,21 +68,10 @@ pub async fn drain(app: &Arc<App>) -> Result<usize, sea_orm::DbErr> {
     }
 }
 
-async fn work(app: &Arc<App>, lane: Lane) {
+async fn work(app: &Arc<App>, lane: Lane, look: &Look) {
     let mut last = Uuid::nil();
     // Nothing more is claimed once the server stops: what was given back is due at once.
-    while !app.is_stopping() {
-        let (jobs, _turn) = match due(app, lane, &mut last).await {
-            Ok(due) => due,
-            Err(error) => {
-                tracing::warn!(lane = lane.as_str(), %error, "could not claim jobs");
-                (Vec::new(), None)
-            }
-        };
-        if jobs.is_empty() {
-            app.pause(IDLE).await;
-            continue;
-        }
+    while let Some((jobs, turn)) = found(app, lane, look, &mut last).await {
         for job in jobs {
             if app.is_stopping() {
                 if let Err(error) = give_back(&app.db, &job, app.clock.now()).await {
@@ -81,18 +81,38 @@ async fn work(app: &Arc<App>, lane: Lane) {
             }
             run(app, job).await;
         }
+        drop(turn);
+        if lane.of_one_tenant() < lane.concurrency() {
+            look.freed.notify_one();
+        }
     }
+}
+
+/// The next jobs of a lane, when there are some; nothing when the server stops.
+async fn found<'a>(app: &'a App, lane: Lane, look: &Look, last: &mut Uuid) -> Option<Due<'a>> {
+    let _looking = look.turn.lock().await;
+    while !app.is_stopping() {
+        match due(app, lane, last).await {
+            Ok(due) if !due.0.is_empty() => return Some(due),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(lane = lane.as_str(), %error, "could not claim jobs"),
+        }
+        tokio::select! {
+            _ = app.pause(IDLE) => {}
+            () = look.freed.notified() => {}
+        }
+    }
+    None
 }
 
 /// A worker's place among those of its lane that work for a tenant.
 type Turn<'a> = Taken<'a, (Lane, Uuid)>;
 
+/// Jobs that are claimed, and the turn of their tenant.
+type Due<'a> = (Vec<job::Model>, Option<Turn<'a>>);
+
 /// Claims jobs of the next tenant after `last` that has some and has a turn, and remembers it there.
-async fn due<'a>(
-    app: &'a App,
-    lane: Lane,
-    last: &mut Uuid,
-) -> Result<(Vec<job::Model>, Option<Turn<'a>>), sea_orm::DbErr> {
+async fn due<'a>(app: &'a App, lane: Lane, last: &mut Uuid) -> Result<Due<'a>, sea_orm::DbErr> {
     let (now, most) = (app.clock.now(), lane.of_one_tenant());
     let busy: Vec<Uuid> = app
         .working
