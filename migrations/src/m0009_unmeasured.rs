@@ -4,7 +4,7 @@
 
 use sea_orm_migration::prelude::*;
 
-use crate::table::dialect;
+use crate::table::create_beside;
 
 /// See the module.
 #[derive(DeriveMigrationName)]
@@ -18,14 +18,7 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let connection = manager.get_connection();
-        // What a build that was broken off has left.
-        connection.execute_unprepared("DROP INDEX IF EXISTS ix_trace_unmeasured").await?;
-        let beside = dialect(manager).concurrently();
-        let statement = format!(
-            "CREATE INDEX{beside} ix_trace_unmeasured ON trace (tenant_id, started_at, id) WHERE NOT measured"
-        );
-        connection.execute_unprepared(&statement).await?;
-        Ok(())
+        let of = "trace (tenant_id, started_at, id) WHERE NOT measured";
+        create_beside(manager, "INDEX", "ix_trace_unmeasured", of).await
     }
 }

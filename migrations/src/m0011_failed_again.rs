@@ -3,7 +3,7 @@
 
 use sea_orm_migration::prelude::*;
 
-use crate::table::dialect;
+use crate::table::create_beside;
 
 /// See the module.
 #[derive(DeriveMigrationName)]
@@ -17,16 +17,10 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let connection = manager.get_connection();
-        // What a build that was broken off has left.
-        connection.execute_unprepared("DROP INDEX IF EXISTS ux_evaluation_rule_judged").await?;
-        let beside = dialect(manager).concurrently();
-        let statement = format!(
-            "CREATE UNIQUE INDEX{beside} ux_evaluation_rule_judged ON evaluation \
-             (tenant_id, rule_id, trace_id, source_action_id) WHERE rule_id IS NOT NULL AND status <> 'failed'"
-        );
-        connection.execute_unprepared(&statement).await?;
-        connection.execute_unprepared("DROP INDEX IF EXISTS ux_evaluation_rule").await?;
+        let of = "evaluation (tenant_id, rule_id, trace_id, source_action_id) \
+                  WHERE rule_id IS NOT NULL AND status <> 'failed'";
+        create_beside(manager, "UNIQUE INDEX", "ux_evaluation_rule_judged", of).await?;
+        manager.get_connection().execute_unprepared("DROP INDEX IF EXISTS ux_evaluation_rule").await?;
         Ok(())
     }
 }

@@ -37,3 +37,18 @@ pub async fn create_index(
         .await?;
     Ok(())
 }
+
+/// Creates an index of a table that may be large: `kind` is `INDEX` or `UNIQUE INDEX`, `of` the table with
+/// its columns and condition. PostgreSQL builds it beside what else goes on, which no transaction can; what
+/// a build that was broken off has left goes first.
+pub async fn create_beside(
+    manager: &SchemaManager<'_>,
+    kind: &str,
+    name: &str,
+    of: &str,
+) -> Result<(), DbErr> {
+    let (connection, beside) = (manager.get_connection(), dialect(manager).concurrently());
+    connection.execute_unprepared(&format!("DROP INDEX IF EXISTS {name}")).await?;
+    connection.execute_unprepared(&format!("CREATE {kind}{beside} {name} ON {of}")).await?;
+    Ok(())
+}

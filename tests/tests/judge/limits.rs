@@ -6,28 +6,37 @@ use sea_orm::EntityTrait;
 
 use super::{over_http::METRIC, *};
 
+type Asking = Vec<tokio::task::JoinHandle<Result<Judged, JudgeFailure>>>;
+
+/// As many as may wait for a provider that answers nothing.
+async fn hold_all_turns(scene: &Arc<Scene>) -> Asking {
+    scene.own.turn([Mood::Stalls]);
+    let chosen = scene.chosen().await;
+    let ask = |_| {
+        let (scene, chosen) = (Arc::clone(scene), chosen.clone());
+        tokio::spawn(async move { scene.app.app.judge.ask(&chosen, &question()).await })
+    };
+    let asking = (0..8).map(ask).collect();
+    scene.until_asked(8).await;
+    asking
+}
+
+async fn let_go(asking: Asking) {
+    for it in asking {
+        it.abort();
+        assert!(it.await.is_err());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_wait_for_one_provider() {
     let scene = Arc::new(Scene::own("openai").await);
-    scene.own.turn([Mood::Stalls]);
-    let chosen = scene.chosen().await;
-    let waiting: Vec<_> = (0..8)
-        .map(|_| {
-            let (scene, chosen) = (Arc::clone(&scene), chosen.clone());
-            tokio::spawn(async move { scene.app.app.judge.ask(&chosen, &question()).await })
-        })
-        .collect();
-    while scene.own.count() < 8 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let waiting = hold_all_turns(&scene).await;
     let failure = scene.fails().await;
     assert_eq!((failure.kind, failure.retry_after), (Kind::Waiting, Some(Duration::from_secs(1))));
     assert_eq!(scene.own.count(), 8);
     // Whoever stops waiting gives the turn back.
-    for it in waiting {
-        it.abort();
-        assert!(it.await.is_err());
-    }
+    let_go(waiting).await;
     scene.own.turn([Mood::Well]);
     assert!(scene.ask().await.is_ok());
     Arc::into_inner(scene).unwrap().stop().await;
@@ -37,25 +46,12 @@ async fn only_so_many_wait_for_one_provider() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_for_a_turn_never_ends() {
     let scene = Arc::new(Scene::own("openai").await);
-    scene.own.turn([Mood::Stalls]);
-    let chosen = scene.chosen().await;
-    let stalled: Vec<_> = (0..8)
-        .map(|_| {
-            let (scene, chosen) = (Arc::clone(&scene), chosen.clone());
-            tokio::spawn(async move { scene.app.app.judge.ask(&chosen, &question()).await })
-        })
-        .collect();
-    while scene.own.count() < 8 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let stalled = hold_all_turns(&scene).await;
     let (path, _) = scene.evaluated().await;
     scene.app.advance(7 * 3_600);
     scene.app.drain().await;
     assert_eq!(scene.get(&path).await["status"], "pending");
-    for it in stalled {
-        it.abort();
-        assert!(it.await.is_err());
-    }
+    let_go(stalled).await;
     // One of them asks each time, and the others wait for it.
     scene.own.turn([Mood::Status(429, Some("3600"), "Come back later", "rate_limit_exceeded")]);
     let paths = [path, scene.evaluate().await, scene.evaluate().await];
