@@ -1,0 +1,1 @@
+//! A PostgreSQL that stops answering and comes back.

@@ -1,0 +1,1 @@
+//! A disk without space under the SQLite file, then with space again.

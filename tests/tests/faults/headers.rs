@@ -1,0 +1,1 @@
+//! Connections without a token: oversized, unfinished and incomplete request headers.

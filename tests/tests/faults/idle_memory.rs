@@ -1,0 +1,1 @@
+//! Resident memory after a load has ended.

@@ -1,0 +1,17 @@
+//! The built server under attack and under faults of its surroundings: a tenant that exhausts
+//! memory, connections or the processor, a full disk, a replaced database file, a database that
+//! is away. Each attack runs in a short form; `LOUPE_TEST_FAULTS=full` runs the whole size.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, reason = "each attack prints the figures that it measured")]
+
+mod database_away;
+mod disk_full;
+mod headers;
+mod idle_memory;
+mod installation;
+mod regexes;
+mod replaced_file;
+mod slow_senders;
+mod unread_responses;
+mod unread_streams;

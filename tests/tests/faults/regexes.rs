@@ -1,0 +1,1 @@
+//! Regular expressions of a tenant that take exponential memory or time.

@@ -1,0 +1,1 @@
+//! A SQLite file that is deleted or replaced under a running server.

@@ -1,0 +1,1 @@
+//! Request bodies that stop halfway.

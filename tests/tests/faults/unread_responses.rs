@@ -1,0 +1,1 @@
+//! Responses that a client asks for and does not read.

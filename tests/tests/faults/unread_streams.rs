@@ -1,0 +1,1 @@
+//! Event streams that a client opens and does not read.
