@@ -11,6 +11,8 @@ use axum::{
 use sea_orm::DbErr;
 use uuid::Uuid;
 
+use crate::store::health::Unavailable;
+
 /// Result of everything that serves a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -95,6 +97,9 @@ impl From<Problem> for Error {
 
 impl From<DbErr> for Error {
     fn from(error: DbErr) -> Self {
+        if let Some(reason) = Unavailable::of(&error) {
+            return reason.into();
+        }
         if is_away(&error) {
             return problem(
                 ErrorCode::Overloaded,
@@ -102,6 +107,12 @@ impl From<DbErr> for Error {
             );
         }
         Self::Internal(anyhow::Error::new(error).context("database"))
+    }
+}
+
+impl From<Unavailable> for Error {
+    fn from(reason: Unavailable) -> Self {
+        problem(ErrorCode::Overloaded, reason.to_string())
     }
 }
 

@@ -27,9 +27,12 @@ pub async fn live() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// The database answers and its schema is current.
+/// The database answers, its schema is current, and it can be written to.
 #[utoipa::path(get, path = "/readyz", tag = "Health", responses((status = 200, description = "can serve")))]
 pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>> {
+    if let Err(reason) = app.db.health.check_writable() {
+        return Err(reason.into());
+    }
     // Serving begins after the migrations, so a reachable database is a current one.
     if app.is_stopping() || !app.db.is_reachable().await {
         return Err(problem(
