@@ -132,10 +132,13 @@ fn is_away(error: &DbErr) -> bool {
         return matches!(error, DbErr::ConnectionAcquire(_));
     };
     match source.as_ref() {
+        // The last two end the handshake when a proxy accepts connections of a database that is away.
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::Tls(_) => true,
         // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialisation), by primary
         // result code for SQLite (busy, locked, read-only, I/O, full).
         sqlx::Error::Database(it) => it.code().is_some_and(|code| {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Connections without a valid token that a listener keeps open.
 pub const MAX_UNAUTHENTICATED_CONNECTIONS: usize = 512;
 /// Time that a connection has to send its first head before another one may displace it.
-const MIN_AGE: Duration = Duration::from_millis(250);
+const MIN_AGE: Duration = Duration::from_millis(100);
 
 /// The connections of a listener that have not presented a valid token.
 #[derive(Debug)]

@@ -227,6 +227,25 @@ impl Db {
         matches!(tokio::time::timeout(Duration::from_secs(2), ping).await, Ok(Ok(_)))
     }
 
+    /// Frees the page caches of SQLite's idle connections: up to 4 MiB of each reader and 16 MiB of
+    /// the writer.
+    pub async fn free_caches(&self) {
+        if self.dialect != Dialect::Sqlite {
+            return;
+        }
+        for connections in [&self.read, &self.write] {
+            let pool = connections.get_sqlite_connection_pool();
+            // Kept until all are taken, so that each is met once.
+            let mut taken = Vec::new();
+            while let Some(mut connection) = pool.try_acquire() {
+                if let Err(error) = sqlx::query("PRAGMA shrink_memory").execute(&mut *connection).await {
+                    tracing::debug!(%error, "a cache could not be freed");
+                }
+                taken.push(connection);
+            }
+        }
+    }
+
     /// Closes both pools; SQLite then leaves no write-ahead log behind.
     pub async fn close(self) {
         // Nothing can be done about a connection that won't close.

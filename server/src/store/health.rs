@@ -33,6 +33,8 @@ const PING_INTERVAL: Duration = Duration::from_millis(500);
 /// PostgreSQL is unreachable when it does not answer for this long. With the interval it is
 /// well below the 5 s within which a request has to be refused.
 const PING_TIMEOUT: Duration = Duration::from_millis(2_500);
+/// Longest attempt to reach PostgreSQL again.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
 /// A connection released later than this after the last answer is tested before it is reused.
 const FRESH: Duration = Duration::from_millis(700);
 /// Longest test of such a connection.
@@ -221,8 +223,10 @@ impl Health {
         let mut connection = None;
         self.0.is_monitored.store(true, SeqCst);
         loop {
+            // While it is away an attempt must not go on for long: it may be back meanwhile.
+            let patience = if self.unavailable().is_some() { RETRY_TIMEOUT } else { PING_TIMEOUT };
             let pinged = tokio::select! {
-                pinged = tokio::time::timeout(PING_TIMEOUT, ping(&options, &mut connection)) => pinged,
+                pinged = tokio::time::timeout(patience, ping(&options, &mut connection)) => pinged,
                 () = stopping.cancelled() => break,
             };
             match pinged {
