@@ -8,7 +8,7 @@ use tests::{Caller, On};
 use super::installation::{Installation, full_size};
 
 /// What a server may keep of a load after a minute without requests, in MiB: its caches.
-const MAX_KEPT_MIB: u64 = 40;
+const MAX_KEPT_MIB: u64 = 24;
 
 fn text(words: usize) -> String {
     std::iter::repeat_with(|| format!("word{} ", fastrand::u16(..))).take(words).collect()
