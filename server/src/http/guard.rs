@@ -13,7 +13,7 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{address::ClientAddress, auth, idempotency, outer::RequestId};
+use super::{address::ClientAddress, auth, idempotency, outer::RequestId, routes};
 use crate::{
     access::{Access, Caller, plans::Bucket, seats},
     app::App,
@@ -37,15 +37,17 @@ pub struct Guard {
     pub bucket: Bucket,
     /// What a refusal is written down as.
     pub audited: Option<Action>,
+    /// The authentication schemes that are accepted.
+    pub schemes: auth::Schemes,
 }
 
 /// Lets a request pass whose token may do what the route does.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let limited = request.uri().path().starts_with("/v1/");
+    let limited = routes::is_rate_limited(request.uri().path());
     if guard.access == Access::Open {
         return if limited { nobody(&guard.app, request, next).await } else { next.run(request).await };
     }
-    let caller = match auth::identify(&guard.app, request.headers(), id(&request)).await {
+    let caller = match auth::identify_by(&guard.app, request.headers(), guard.schemes, id(&request)).await {
         Ok(caller) => caller,
         Err(error) => return turned_away(&guard.app, &request, error),
     };
@@ -60,7 +62,7 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
 
 /// For paths and methods that no route has: they are counted like the others.
 pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if !request.uri().path().starts_with("/v1/") {
+    if !routes::is_rate_limited(request.uri().path()) {
         return next.run(request).await;
     }
     let Ok(caller) = auth::identify(&app, request.headers(), id(&request)).await else {

@@ -17,7 +17,10 @@ use utoipa::{
     },
 };
 
-use super::routes::{self, Route};
+use super::{
+    auth::Schemes,
+    routes::{self, Route},
+};
 use crate::access::{Access, Keys};
 
 #[derive(OpenApi)]
@@ -95,6 +98,7 @@ struct Handlers;
 pub const ALIASES: &[(&str, &str)] = &[
     ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
     ("/v1/traces", "/v1/otlp/traces"),
+    ("/api/public/otel/v1/traces", "/v1/otlp/traces"),
     ("/v1/metrics", "/v1/otlp/v1/metrics"),
     ("/v1/logs", "/v1/otlp/v1/logs"),
 ];
@@ -108,6 +112,11 @@ pub fn document() -> utoipa::openapi::OpenApi {
         .build();
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("bearer".to_owned(), SecurityScheme::Http(scheme).into());
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Basic)
+        .description(Some("an API key as the password; the user name is ignored"))
+        .build();
+    components.security_schemes.insert("basic".to_owned(), SecurityScheme::Http(scheme).into());
     for route in routes::all() {
         if let Some(operation) = operation(&mut document, &route) {
             describe(operation, &route);
@@ -153,7 +162,12 @@ fn describe(operation: &mut Operation, route: &Route) {
         operation.responses.responses.insert(status.to_string(), response.into());
     }
     if let Access::Token { role, keys, plan } = route.access {
-        operation.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+        let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
+        let mut security = vec![requirement("bearer")];
+        if route.schemes == Schemes::BearerOrBasic {
+            security.push(requirement("basic"));
+        }
+        operation.security = Some(security);
         let keys = match keys {
             Keys::Refused => "no API keys",
             Keys::Full => "API keys with full access",

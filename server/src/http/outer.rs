@@ -82,6 +82,7 @@ fn request_id(headers: &HeaderMap) -> String {
 fn encoding(request: &Request) -> Encoding {
     let path = request.uri().path();
     let otlp = path.starts_with("/v1/otlp/")
+        || path.starts_with("/api/public/otel/")
         || (request.method() == axum::http::Method::POST
             && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"));
     let protobuf = request

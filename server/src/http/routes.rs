@@ -14,8 +14,9 @@ use axum::{
 };
 
 use super::{
-    audit_log, credentials, docs, eval, eval_rules, evaluators, export, feedback, health, ingest, keys, me,
-    members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics, traces,
+    audit_log, auth::Schemes, credentials, docs, eval, eval_rules, evaluators, export, feedback, health,
+    ingest, keys, me, members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics,
+    traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -36,6 +37,8 @@ pub struct Route {
     pub bucket: Bucket,
     /// What it does that is written down, so that refusals are too.
     pub audited: Option<Action>,
+    /// The authentication schemes that are accepted.
+    pub schemes: Schemes,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -203,6 +206,10 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        // The path of Langfuse's exporter, which knows no other scheme than Basic.
+        row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP, post(otlp::traces))
+            .counts_to(Bucket::Ingest)
+            .accepts_basic(),
         row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics))
             .counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(Bucket::Ingest),
@@ -329,6 +336,11 @@ pub fn all() -> Vec<Route> {
     ]
 }
 
+/// Whether requests to a path count to a rate limit; those to health checks and pages don't.
+pub fn is_rate_limited(path: &str) -> bool {
+    path.starts_with("/v1/") || path.starts_with("/api/public/otel/")
+}
+
 /// How the routes are named in figures about them.
 pub fn names() -> impl Iterator<Item = Name> {
     all().into_iter().map(|it| Name {
@@ -348,7 +360,16 @@ fn row(
     errors: &'static [ErrorCode],
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { method, path, access, bucket: Bucket::Other, audited: None, errors, handler }
+    Route {
+        method,
+        path,
+        access,
+        bucket: Bucket::Other,
+        audited: None,
+        schemes: Schemes::Bearer,
+        errors,
+        handler,
+    }
 }
 
 impl Route {
@@ -360,5 +381,10 @@ impl Route {
     /// Refusals are written down as those of this action.
     fn audited(self, action: Action) -> Self {
         Self { audited: Some(action), ..self }
+    }
+
+    /// Also accepts Basic authentication.
+    fn accepts_basic(self) -> Self {
+        Self { schemes: Schemes::BearerOrBasic, ..self }
     }
 }
