@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use super::{
     attributes::Attributes,
     events::{self, Observed},
-    genai, hints,
+    genai, hints, instructions,
     keys::{Group, Key},
     langfuse, litellm, logfire,
     metadata::{self, Extra},
@@ -116,7 +116,14 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
-    let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, links, ..Extra::default() };
+    let response_id = response_id(&mut attributes);
+    let mut extra = Extra {
+        request_model: model.asked.clone(),
+        response_id: response_id.clone(),
+        chunks: observed.chunks,
+        links,
+        ..Extra::default()
+    };
     if span_type == SpanType::Tool {
         extra.tool_name = tool_name(&mut attributes, &name);
         extra.tool_call_id =
@@ -127,6 +134,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     }
     let documents = documents(&mut attributes, &mut observed);
     let input = input(&mut attributes, &span_type, &mut observed);
+    let input = instructions::join(&mut attributes, &mut observed, &span_type, input);
     let mut output = output(&mut attributes, &span_type, &mut observed);
     match (&output, documents) {
         (None, Some(documents)) => output = Some(documents),
@@ -150,7 +158,8 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         error,
         failure,
         model: model.name,
-        response_id: response_id(&mut attributes),
+        request_model: model.asked,
+        response_id,
         usage,
         sent_cost,
         hints,
@@ -223,6 +232,7 @@ fn model(attributes: &mut Attributes, span_type: &SpanType, scope: &str, name: &
     let asked = attributes.take_first(&[Key::LlmRequestModel, Key::RequestModel, Key::AiModel]);
     if answered.is_some() {
         let name = answered;
+        let asked = asked.or_else(|| openinference::model_asked(attributes));
         // These repeat the winner or the model asked.
         attributes.drop_keys(&[
             Key::LlmModel,
@@ -279,7 +289,9 @@ fn error(
             noted.as_deref().unwrap_or_default(),
             logged.as_deref().unwrap_or_default(),
         ],
-        http_status: attributes.get(Key::HttpStatus).and_then(value::tokens),
+        http_status: [Key::HttpStatus, Key::HttpStatusOld]
+            .into_iter()
+            .find_map(|key| attributes.get(key).and_then(value::tokens)),
     });
     let message = [status_message.as_str(), exception_message, error_message]
         .into_iter()
@@ -345,7 +357,7 @@ fn output(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Obse
         .or_else(|| litellm::output(attributes))
         .or_else(|| logfire::output(attributes))
         .or_else(|| {
-            let sent = observed.output.take()?;
+            let sent = observed.output.take().filter(|it| !text::is_empty_answer(it))?;
             Some(text::plain_answer(&sent).unwrap_or_else(|| text::readable(sent)))
         })
 }

@@ -20,6 +20,8 @@ pub(super) struct Observed {
     pub(super) exception: Option<(String, String)>,
     /// Prompt, or messages that went in.
     pub(super) input: Option<String>,
+    /// System instructions apart from the messages.
+    pub(super) instructions: Option<String>,
     /// Messages that came as events one by one.
     messages: Option<String>,
     /// Completion, or messages that came out.
@@ -93,6 +95,7 @@ impl Observed {
             "gen_ai.client.inference.operation.details" => {
                 first(&mut self.input, attributes, "gen_ai.input.messages");
                 first(&mut self.output, attributes, "gen_ai.output.messages");
+                first(&mut self.instructions, attributes, "gen_ai.system_instructions");
                 false
             }
             "gen_ai.system.message"

@@ -7,6 +7,7 @@
 //! **Invariants:** no I/O, no clock, and no input makes it panic or recurse without bound: both
 //! decoders limit depth, and everything after them walks what they built.
 
+mod answer;
 mod attributes;
 mod convert;
 mod events;
@@ -14,6 +15,7 @@ pub mod export;
 mod genai;
 mod hints;
 mod indexed;
+mod instructions;
 mod json;
 mod keys;
 mod langfuse;
