@@ -82,6 +82,7 @@ fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<
             access: route.access,
             bucket: route.bucket,
             audited: route.audited,
+            plan_of_body: route.plan_of_body,
         };
         let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, guard::guard));
         router.route(route.path, handler)
