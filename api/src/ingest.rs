@@ -40,7 +40,7 @@ pub struct TraceItem {
     /// Error message.
     pub error: Option<String>,
     /// Key to value; numbers and booleans are taken as text.
-    #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, String>>))]
     pub tags: Option<BTreeMap<String, serde_json::Value>>,
     /// Free data, an object.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]

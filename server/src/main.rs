@@ -14,7 +14,7 @@ use server::{
     config::Config,
     demo::{self, Stage},
     first_start::{self, NewTenant},
-    housekeeping, http, metrics,
+    housekeeping, http, later_start, metrics,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -145,9 +145,17 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         Play::Demo { .. } => None,
         _ => {
             let (embedding, judge, sealer) = (&config.embedding, &config.judge, Sealer::new(&master));
-            first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
+            let made = first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
                 .await
-                .context("the first start failed")?
+                .context("the first start failed")?;
+            if made.is_none() {
+                let ignored =
+                    later_start::ignored_settings(&db, bootstrap.as_ref(), embedding, judge, &sealer);
+                for warning in ignored.await.context("the settings can't be compared with what is stored")? {
+                    tracing::warn!("{warning}");
+                }
+            }
+            made
         }
     };
 

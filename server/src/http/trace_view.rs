@@ -44,14 +44,14 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         cost_class: _,
         tags,
         span_count,
-        ready_at: _,
+        ready_at,
         ready,
         given: _,
         digest: _,
         body_id: _,
         body_index: _,
         created_at: _,
-        updated_at: _,
+        updated_at,
         measured: _,
         feedback: _,
         cached_input_tokens,
@@ -91,9 +91,10 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         usage_details: UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens }.reported(),
         tags,
         tag_map,
-        metadata: texts.metadata.and_then(raw),
+        metadata: raw(texts.metadata.unwrap_or_else(no_members)),
         span_count: i64::from(span_count),
-        ready,
+        // The flag is set by the job that lets rules judge, a moment later.
+        ready: ready || ready_at <= updated_at,
         control_loop_depth: None,
         spans: None,
         spans_next_cursor: None,
@@ -152,6 +153,8 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         let usage = serde_json::Value::Object(usage).to_string();
         splice(metadata.get_or_insert_with(|| "{}".to_owned()), "usage", &usage);
     }
+    // What was sent as JSON is over when it is received; a span of OpenTelemetry may still be going on.
+    let received = otel_span_id.is_none().then(|| created_at.max(started_at));
     let otel_span_id = otel_span_id.map(|it| it.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     Span {
         id,
@@ -173,7 +176,7 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         usage_details: details.reported().filter(|_| counted),
         metadata: metadata.and_then(raw),
         start_time: Timestamp::from_micros(started_at),
-        end_time: ended_at.map(Timestamp::from_micros),
+        end_time: ended_at.or(received).map(Timestamp::from_micros),
         otel_trace_id: otel_span_id.is_some().then(|| trace_id.simple().to_string()),
         otel_span_id,
     }
@@ -190,6 +193,10 @@ pub fn event(row: event::Model) -> Event {
         metadata: metadata.and_then(raw),
         created_at: Timestamp::from_micros(created_at),
     }
+}
+
+fn no_members() -> String {
+    "{}".to_owned()
 }
 
 fn raw(json: String) -> Option<RawObject> {
