@@ -170,6 +170,10 @@ impl IntoResponse for Error {
             ErrorCode::Overloaded => {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
+            // The door says more exactly when, and replaces this.
+            ErrorCode::RateLimited => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+            }
             ErrorCode::Unauthorized => {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }

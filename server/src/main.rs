@@ -30,6 +30,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
 const REST: Duration = Duration::from_secs(4);
+/// How long the process waits for threads that still work when all else has ended.
+const LAST_THREADS: Duration = Duration::from_millis(500);
 
 /// Observability and evaluation for LLM applications: one binary over one SQLite file, or over PostgreSQL.
 #[derive(Parser)]
@@ -70,7 +72,12 @@ fn main() -> ExitCode {
     };
     let cli = Cli::parse_from(arguments);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
-    let outcome = runtime.context("can't start the runtime").and_then(|it| it.block_on(run(cli)));
+    let outcome = runtime.context("can't start the runtime").and_then(|runtime| {
+        let outcome = runtime.block_on(run(cli));
+        // Dropping the runtime would wait for threads that block, however long they do.
+        runtime.shutdown_timeout(LAST_THREADS);
+        outcome
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
