@@ -3,7 +3,7 @@
 pub mod scores;
 
 use api::{
-    Timestamp,
+    Timestamp, UsageDetails,
     trace::{Event, Span, Trace},
 };
 
@@ -219,6 +219,15 @@ fn field(lines: &mut Vec<Line>, name: &str, value: Option<&str>, setting: &Setti
     }
 }
 
+/// Lines of the token counts that are billed apart, as far as they were reported.
+fn usage(details: Option<UsageDetails>, add: &mut impl FnMut(&str, Option<String>)) {
+    let UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens } =
+        details.unwrap_or_default();
+    add("cached in", cached_input_tokens.map(thousands));
+    add("cache write", cache_write_tokens.map(thousands));
+    add("reasoning", reasoning_tokens.map(thousands));
+}
+
 fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     let time = |time: Timestamp| moment(setting.reader.zone, time, setting.reader.now);
@@ -234,6 +243,7 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
             add("latency", span.latency_ms.map(latency));
             add("tokens in", span.prompt_tokens.map(thousands));
             add("tokens out", span.completion_tokens.map(thousands));
+            usage(span.usage_details, &mut add);
             add("cost", span.cost.map(money));
             add("otel trace", span.otel_trace_id.clone());
             add("otel span", span.otel_span_id.clone());
@@ -245,6 +255,9 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
             add("session", trace.session_id.clone());
             add("user", trace.user_id.clone());
             add("started", Some(time(trace.started_at)));
+            add("tokens in", trace.prompt_tokens_total.map(thousands));
+            add("tokens out", trace.completion_tokens_total.map(thousands));
+            usage(trace.usage_details, &mut add);
             add("tags", (!trace.tags.is_empty()).then(|| trace.tags.join(", ")));
             trace.metadata.as_deref()
         }
