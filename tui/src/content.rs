@@ -281,3 +281,39 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// The facts of a subject, a line each.
+    fn shown(subject: Subject<'_>) -> Vec<String> {
+        let toggled = Toggled::default();
+        let reader =
+            Reader { glyphs: Glyphs::UNICODE, zone: Zone::Utc, now: Timestamp::from_micros(fixture::BASE) };
+        let setting = Setting { cols: 80, limit: TEXT_STEP, as_text: false, toggled: &toggled, reader };
+        let lines = tab_lines(subject, Tab::Meta, &[], &setting);
+        lines.iter().map(|it| it.pieces.iter().map(|it| it.text.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn facts_show_usage_details_where_they_were_reported() {
+        let usage_details = Some(UsageDetails {
+            cached_input_tokens: Some(1_408),
+            cache_write_tokens: None,
+            reasoning_tokens: Some(64),
+        });
+        let expected = ["cached in      1,408", "reasoning      64"];
+        let details = |lines: &[String]| lines.iter().filter(|it| expected.contains(&it.trim_end())).count();
+        let written = |lines: &[String]| lines.iter().any(|it| it.starts_with("cache write"));
+        let (mut span, mut trace) = (fixture::span(1, None), fixture::trace(0));
+        for lines in [shown(Subject::Span(&span, None)), shown(Subject::Trace(&trace))] {
+            assert_eq!((details(&lines), written(&lines)), (0, false), "{lines:?}");
+        }
+        (span.usage_details, trace.usage_details) = (usage_details, usage_details);
+        for lines in [shown(Subject::Span(&span, None)), shown(Subject::Trace(&trace))] {
+            assert_eq!((details(&lines), written(&lines)), (2, false), "{lines:?}");
+        }
+    }
+}
