@@ -44,6 +44,16 @@ where
     Ok(list.map(|it| it.into_iter().map(|Object(it)| it).collect()))
 }
 
+/// For `deserialize_with`: an object, or null.
+pub(crate) fn one<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let object: Option<Object<T>> = Deserialize::deserialize(deserializer)?;
+    Ok(object.map(|Object(it)| it))
+}
+
 /// For `deserialize_with` beside `default`: what is given, null too, is told from what is absent.
 pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -63,7 +73,14 @@ mod tests {
     fn arrays_are_no_objects() {
         let read = |text| serde_json::from_str::<Object<TraceItem>>(text);
         assert!(read(r#"{"spans":[{"name":"s"}],"events":null}"#).is_ok());
-        for text in ["[]", r#"["id"]"#, "null", r#"{"spans":[["s"]]}"#, r#"{"events":[["m"]]}"#] {
+        for text in [
+            "[]",
+            r#"["id"]"#,
+            "null",
+            r#"{"spans":[["s"]]}"#,
+            r#"{"events":[["m"]]}"#,
+            r#"{"spans":[{"name":"s","usage_details":[]}]}"#,
+        ] {
             assert!(read(text).is_err_and(|it| it.is_data()), "{text}");
         }
     }

@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod basic;
+mod answers;
+mod calls;
 mod captured;
 mod pieces;
 mod protocol;
+mod providers;
+mod usage;

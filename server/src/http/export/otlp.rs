@@ -17,6 +17,7 @@ use crate::{
     ingest::{
         part::{Given, Hints, details_of, failure_of},
         spans::span_id,
+        text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
     },
     store::traces::{SpanTexts, Texts},
 };
@@ -207,13 +208,15 @@ fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
         // Otherwise it would begin when it is received.
         given.started_at = given.started_at.or(Some(row.started_at));
     }
-    let own = given.own_texts;
-    let text = |text: &Option<String>| text.clone().filter(|_| own);
+    // What is shown of another entry is no text of the trace's own.
+    let own = |text: &Option<String>, bit| {
+        text.clone().filter(|_| given.own_texts && has_text(given.missing_texts, bit))
+    };
     Some(TraceRecord {
+        input: own(&texts.input, MISSING_INPUT),
+        output: own(&texts.output, MISSING_OUTPUT),
+        metadata: texts.metadata.clone().filter(|_| given.own_texts),
         given: serde_json::to_value(&given).unwrap_or_default(),
-        input: text(&texts.input),
-        output: text(&texts.output),
-        metadata: text(&texts.metadata),
     })
 }
 
