@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::{
     attributes::Attributes,
     keys::{Group, Key},
+    langsmith,
     text::push_json_str,
     value::{is_blank, write_json, write_object},
 };
@@ -64,6 +65,10 @@ pub(super) struct Extra {
     pub(super) tool_call_id: Option<String>,
     /// Documents found, as JSON text, where they are not the output.
     pub(super) documents: Option<String>,
+    /// Parameters of a call, as JSON text, that were sent with its messages.
+    pub(super) parameters: Option<String>,
+    /// Why the model stopped, as a JSON list.
+    pub(super) finish_reasons: Option<String>,
     /// Chunks of a stream that were noted one by one.
     pub(super) chunks: usize,
     /// Spans that this one follows from without being their child.
@@ -73,7 +78,17 @@ pub(super) struct Extra {
 /// Writes the metadata of a span.
 pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> String {
     let mut out = Object::new(shared.len());
-    let Extra { request_model, response_id, tool_name, tool_call_id, documents, chunks, links } = extra;
+    let Extra {
+        request_model,
+        response_id,
+        tool_name,
+        tool_call_id,
+        documents,
+        parameters,
+        finish_reasons,
+        chunks,
+        links,
+    } = extra;
     if let Some(model) = request_model {
         push_json_str(out.ours("request_model"), &model);
     }
@@ -95,6 +110,12 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
     }
     if let Some(documents) = documents {
         out.json_or_text("documents", &documents);
+    }
+    if let Some(parameters) = parameters {
+        out.json_or_text("request_parameters", &parameters);
+    }
+    if let Some(reasons) = finish_reasons {
+        out.json_or_text("gen_ai.response.finish_reasons", &reasons);
     }
     if chunks > 0 {
         out.ours("stream_chunks").push_str(&chunks.to_string());
@@ -154,6 +175,10 @@ fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
     for group in [Group::Association, Group::AiMetadata, Group::Metadata] {
         own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::Value(value))));
     }
+    let langsmith = attributes.take_group(Group::LangsmithMetadata).into_iter();
+    own.extend(
+        langsmith.filter(|(key, _)| langsmith::is_metadata(key)).map(|(key, value)| (key, Own::Value(value))),
+    );
     // Stable, so that the first of equal keys stays first.
     own.sort_by(|(left, _), (right, _)| left.cmp(right));
     own.dedup_by(|(later, _), (earlier, _)| later == earlier);

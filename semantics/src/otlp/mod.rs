@@ -7,6 +7,7 @@
 //! **Invariants:** no I/O, no clock, and no input makes it panic or recurse without bound: both
 //! decoders limit depth, and everything after them walks what they built.
 
+mod adk;
 mod answer;
 mod attributes;
 mod convert;
@@ -19,18 +20,28 @@ mod instructions;
 mod json;
 mod keys;
 mod langfuse;
+mod langsmith;
 mod litellm;
+mod llamaindex;
 mod logfire;
+mod mcp;
+mod messages;
 mod metadata;
+mod mlflow;
 mod openinference;
 mod openlit;
 mod openllmetry;
+mod provider;
+mod raw;
 mod record;
+mod strands;
 mod text;
 mod tokens;
 mod value;
+mod vectors;
 mod vercel;
 mod weight;
+mod wrapped;
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,

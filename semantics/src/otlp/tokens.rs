@@ -1,6 +1,6 @@
 //! Token counts and the sender's own cost, whatever the convention calls them.
 
-use super::{attributes::Attributes, keys::Key, langfuse, openlit, vercel};
+use super::{adk, attributes::Attributes, keys::Key, langfuse, mlflow, openlit, strands, vercel};
 use crate::usage::Usage;
 
 const PROMPT: &[Key] = &[
@@ -32,6 +32,7 @@ const CACHE_WRITE: &[Key] = &[
     Key::UsageCacheCreation,
     Key::UsageCacheWrite,
     Key::UsageCacheCreationOld,
+    Key::UsageCacheWriteOld,
     Key::DetailsCacheWrite,
     Key::DetailsCacheWriteNew,
 ];
@@ -54,7 +55,8 @@ const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key:
 pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
     let apart = openlit::leaves_out_cached(attributes, scope)
         || vercel::leaves_out_cached(attributes)
-        || BEDROCK_SCOPES.contains(&scope);
+        || BEDROCK_SCOPES.contains(&scope)
+        || strands::leaves_out_cached(attributes, scope);
     let flat = Usage {
         prompt: attributes.first_tokens(PROMPT),
         completion: attributes.first_tokens(COMPLETION),
@@ -63,7 +65,11 @@ pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
         reasoning: attributes.first_tokens(REASONING),
         cached_in_prompt: !apart,
     };
-    match langfuse::usage(attributes).or_else(|| raw(attributes)) {
+    let detailed = langfuse::usage(attributes)
+        .or_else(|| raw(attributes))
+        .or_else(|| adk::usage(attributes))
+        .or_else(|| mlflow::usage(attributes));
+    match detailed {
         Some(detailed) => Usage {
             prompt: detailed.prompt.or(flat.prompt),
             completion: detailed.completion.or(flat.completion),
@@ -93,6 +99,7 @@ pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
         .iter()
         .find_map(|key| attributes.number(*key))
         .or_else(|| langfuse::cost(attributes))
+        .or_else(|| mlflow::cost(attributes))
         .filter(|cost| cost.is_finite() && *cost > 0.0)
 }
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod basic;
 mod answers;
+mod basic;
 mod calls;
 mod captured;
 mod pieces;
