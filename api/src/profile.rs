@@ -54,6 +54,9 @@ pub struct Context {
     /// The console offers no writes, the command line refuses them.
     #[serde(skip_serializing_if = "is_false")]
     pub read_only: bool,
+    /// A program made it for as long as it runs, such as the server's demo.
+    #[serde(skip_serializing_if = "is_false")]
+    pub temporary: bool,
 }
 
 /// `[output]` of `config.toml`.

@@ -33,6 +33,7 @@ const CLEAN_UP: Duration = Duration::from_millis(300);
 const UNBREAKABLE_BLANK: &str = "\u{a0}";
 
 /// Runs the process's command line.
+#[expect(clippy::disallowed_methods, reason = "the server's way to spawn is not for a command line")]
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     let wants_json = asks_for_json(&args);

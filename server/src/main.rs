@@ -207,26 +207,36 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     }
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let stop = CancellationToken::new();
+    let mut demo_context = None;
+    if let Some(listener) = &listener {
+        let url = format!("http://{}", listener.local_addr()?);
+        // Before the welcome, which stays at the bottom of a terminal.
+        tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
+        if let Play::Demo { stage, seed } = play {
+            let opened = tokio::select! {
+                opened = demo::open(&app, stage, seed) => opened,
+                // Nothing of it is worth finishing.
+                () = signals.next() => return Ok(()),
+            };
+            let cast = opened.context("the demo could not be set up")?;
+            let (greeting, context) = demo::greeting(&app, &cast, &url)?;
+            demo_context = context;
+            print(&greeting);
+        }
+        greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
+    } else {
+        tracing::info!("working on jobs");
+    }
     let twice = async {
         signals.next().await;
         tracing::info!("stopping; another signal ends at once");
         stop.cancel();
         signals.next().await;
     };
-    if let Some(listener) = &listener {
-        let url = format!("http://{}", listener.local_addr()?);
-        if let Play::Demo { seed, .. } = play {
-            let cast = demo::open(&app, seed).await.context("the demo could not be set up")?;
-            print(&demo::greeting(&app, &cast, &url)?);
-        }
-        greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
-        tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
-    } else {
-        tracing::info!("working on jobs");
-    }
     tokio::select! {
         () = run_until(&app, listener, &stop) => Ok(()),
         () = twice => {
+            drop(demo_context);
             if let Play::Demo { stage, .. } = play {
                 stage.clear();
             }
