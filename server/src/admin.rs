@@ -47,7 +47,7 @@ pub enum Command {
     /// Change what a tenant pays for.
     SetPlan {
         /// The tenant's id.
-        #[arg(long)]
+        #[arg(long, value_parser = crate::config::values::id)]
         tenant: Uuid,
         /// starter, pro, team, business or enterprise.
         #[arg(long)]
@@ -65,7 +65,7 @@ pub enum Command {
     /// Sign a session token of the local issuer.
     IssueToken {
         /// The tenant's id.
-        #[arg(long)]
+        #[arg(long, value_parser = crate::config::values::id)]
         tenant: Uuid,
         /// owner, member or viewer.
         #[arg(long)]

@@ -52,10 +52,10 @@ enum Command {
     /// new one every second. Nothing that is configured or stored is touched.
     Demo {
         /// What the traces are drawn from; the same number gives the same ones.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = server::config::values::number::<u64>)]
         seed: u64,
         /// The port in place of the one of --listen.
-        #[arg(long)]
+        #[arg(long, value_parser = server::config::values::number::<u16>)]
         port: Option<u16>,
     },
     /// Administer tenants, tokens and keys.
@@ -99,7 +99,12 @@ fn workers() -> usize {
 
 #[expect(clippy::print_stderr, reason = "what ends the process is told to whoever started it")]
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("loupe-server: {error:#}");
+    // Errors of the system lose their numbers.
+    let causes = error.chain().map(|it| match it.downcast_ref::<std::io::Error>() {
+        Some(error) => api::plain::io_error(error),
+        None => it.to_string(),
+    });
+    eprintln!("loupe-server: {}", causes.collect::<Vec<_>>().join(": "));
     ExitCode::FAILURE
 }
 

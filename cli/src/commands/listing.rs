@@ -19,7 +19,13 @@ use crate::{
 #[derive(Clone, Debug, Args)]
 pub struct PageArgs {
     /// Number of rows
-    #[arg(short = 'L', long, value_name = "N", default_value_t = DEFAULT_LIMIT, value_parser = positive::<u32>)]
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "N",
+        default_value_t = DEFAULT_LIMIT,
+        value_parser = positive::<u32>
+    )]
     limit: u32,
     /// All of them, page by page
     #[arg(long)]
