@@ -178,7 +178,13 @@ pub fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|error| Err(CliError::new(Exit::Unexpected, error.to_string())))
+        .unwrap_or_else(|_| Err(CliError::new(Exit::Unexpected, "the question could not be asked")))
+}
+
+/// Makes the terminal echo again, if a question for a secret turned that off.
+pub fn restore_terminal() {
+    // There is nothing left to try.
+    _ = disable_raw_mode();
 }
 
 /// Puts the terminal back whatever happens while it does not echo.
@@ -186,8 +192,7 @@ struct Raw;
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // There is nothing left to try.
-        _ = disable_raw_mode();
+        restore_terminal();
     }
 }
 
@@ -214,7 +219,7 @@ fn hidden() -> Result<String> {
 }
 
 fn unreadable(error: std::io::Error) -> CliError {
-    CliError::new(Exit::Unexpected, format!("can't read the answer: {error}"))
+    CliError::new(Exit::Unexpected, format!("can't read the answer: {}", api::plain::io_error(&error)))
 }
 
 #[cfg(test)]

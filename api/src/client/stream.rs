@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Error, error::sentence};
+use super::{Error, cause::sentence};
 
 /// Answer type of the stream's call; [`super::Client::stream`] opens it.
 #[derive(Debug)]

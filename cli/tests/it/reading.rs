@@ -161,6 +161,46 @@ fn a_trace_is_drawn_as_a_tree_and_json_is_what_the_server_sent() {
 }
 
 #[test]
+fn a_trace_is_shown_with_its_input_and_output() {
+    let stub = Stub::new(|_, _| {
+        let mut trace = trace(7);
+        trace["input"] = json!(r#"[{"role":"user","content":"Where is my order?\nIt is late."}]"#);
+        let lines: Vec<String> = (0..40).map(|it| format!("line {it}")).collect();
+        trace["output"] = json!(lines.join("\n"));
+        trace["spans"] = json!([]);
+        Reply::json(trace)
+    });
+    let get = |arguments: &[&str]| {
+        let id = "01980f6e-0000-7000-8000-000000000007";
+        let ran =
+            run(stub.loupe(&[&["traces", "get", id, "-o", "table", "--width", "80"], arguments].concat()));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let short = get(&[]);
+    assert!(short.contains("  input     user: Where is my order?\n            It is late.\n"), "{short}");
+    assert!(short.contains("  output    line 0\n") && !short.contains("line 39"), "{short}");
+    assert!(short.contains("28 more lines; --full shows them"), "{short}");
+    let full = get(&["--full"]);
+    assert!(full.contains("line 39\n") && !full.contains("more lines"), "{full}");
+}
+
+#[test]
+fn a_search_without_a_provider_is_not_repeated() {
+    let stub = Stub::new(|_, _| Reply::error(502, "upstream_failed"));
+    let ran = run(stub.loupe(&["search", "refunds"]));
+    assert_eq!((ran.code, stub.requests().len()), (15, 1), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("waiting"), "{}", ran.stderr);
+    // A proxy in front of a server that restarts is asked again.
+    let stub = Stub::new(|_, before| match before {
+        0 => Reply::status(502, json!({})).header("Retry-After: 0"),
+        _ => Reply::json(json!({ "results": [], "has_more": false })),
+    });
+    assert_eq!(run(stub.loupe(&["search", "refunds"])).code, 0);
+    assert_eq!(stub.requests().len(), 2);
+}
+
+#[test]
 fn statuses_become_exit_codes_and_json_errors() {
     for (status, code, exit) in [
         (401, "unauthorized", 4),

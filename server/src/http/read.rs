@@ -53,7 +53,8 @@ pub fn parse<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     let parsed = serde_json::from_slice::<Object<T>>(bytes);
     parsed.map(|Object(it)| it).map_err(|error| {
         let code = if error.is_data() { ErrorCode::InvalidBody } else { ErrorCode::InvalidJson };
-        problem(code, error.to_string())
+        let message = if error.is_data() { error.to_string() } else { api::plain::json_error(&error) };
+        problem(code, message)
     })
 }
 

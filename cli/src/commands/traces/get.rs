@@ -7,8 +7,9 @@ use api::client::{
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::{VIEW, failed, tree};
+use super::{VIEW, failed, texts, tree};
 use crate::{
+    args::positive,
     commands::{
         evals::view::OF_TRACE,
         listing::{all, next_cursor},
@@ -34,8 +35,11 @@ pub struct GetArgs {
     /// Show its evaluations too
     #[arg(long)]
     evals: bool,
+    /// Show the whole input and output, not only how they begin
+    #[arg(long)]
+    full: bool,
     /// Columns to use, in place of the terminal's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive::<usize>)]
     width: Option<usize>,
 }
 
@@ -95,6 +99,7 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
     let style = ctx.out.style.clone();
     let width = args.width.or(ctx.out.columns);
     let mut text = head(&trace, &style, width);
+    text.push_str(&texts::render(&trace, &style, width, args.full));
     match args.spans {
         Spans::Tree => text.push_str(&tree::render(&spans, &style, width.unwrap_or(120))),
         Spans::Flat => {
