@@ -74,9 +74,10 @@ pub struct Config {
     #[arg(long, env = "LOUPE_MAX_BODY_BYTES", default_value_t = 32 * 1024 * 1024, value_name = "BYTES")]
     pub max_body_bytes: usize,
 
-    /// Memory for request bodies in KiB; beyond it, ingest answers 503.
-    #[arg(long, env = "LOUPE_BODY_MEMORY_KIB", default_value_t = 192 * 1024, value_name = "KIB")]
-    pub body_memory_kib: usize,
+    /// Memory for request bodies and for responses that clients have not read, in KiB. A tenant gets a
+    /// quarter of it at most; beyond it, its requests are answered 503.
+    #[arg(long, env = "LOUPE_REQUEST_MEMORY_KIB", default_value_t = 192 * 1024, value_name = "KIB")]
+    pub request_memory_kib: usize,
 
     /// Memory for vectors of spans in MiB, with which SQLite is searched. A project that does not
     /// fit is read at each search.

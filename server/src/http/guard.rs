@@ -13,7 +13,7 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{address::ClientAddress, auth, idempotency, outer::RequestId};
+use super::{address::ClientAddress, auth, held, idempotency, outer::RequestId};
 use crate::{
     access::{Access, Caller, plans::Bucket, seats},
     app::App,
@@ -37,6 +37,8 @@ pub struct Guard {
     pub bucket: Bucket,
     /// What a refusal is written down as.
     pub audited: Option<Action>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
 }
 
 /// Lets a request pass whose token may do what the route does.
@@ -107,7 +109,7 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
             if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY) {
                 idempotency::once(&guard.app, &caller, request, next).await
             } else {
-                next.run(request).await
+                run(guard, &caller, request, next).await
             }
         }
     };
@@ -116,6 +118,20 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
         write_down(&guard.app, &caller, action, &path, code).await;
     }
     response
+}
+
+/// Runs the handler. A read waits while too many of its tenant are running.
+async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Response {
+    let (app, tenant) = (&guard.app, caller.tenant_id);
+    let _permit = match guard.waits_for_permit {
+        true => match app.read_permit(tenant).await {
+            Ok(permit) => Some(permit),
+            Err(error) => return error.into_response(),
+        },
+        false => None,
+    };
+    let response = next.run(request).await;
+    held::count(app, tenant, response).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// Writes down that a sensitive action was refused to a known caller.

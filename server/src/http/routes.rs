@@ -36,6 +36,8 @@ pub struct Route {
     pub bucket: Bucket,
     /// What it does that is written down, so that refusals are too.
     pub audited: Option<Action>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -209,14 +211,15 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
-        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
+        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)).acquires_permits(),
         row(
             Method::GET,
             "/v1/traces/export",
             viewer,
             &[InvalidQuery, TagsFilterIncomplete],
             get(export::export),
-        ),
+        )
+        .acquires_permits(),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
             Method::DELETE,
@@ -276,7 +279,8 @@ pub fn all() -> Vec<Route> {
             viewer.plan(Plan::Pro),
             &[InvalidQuery, InvalidCursor, UpstreamFailed],
             get(search::by_words),
-        ),
+        )
+        .acquires_permits(),
         row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH, post(search::by_vector)),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
         row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
@@ -348,13 +352,19 @@ fn row(
     errors: &'static [ErrorCode],
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { method, path, access, bucket: Bucket::Other, audited: None, errors, handler }
+    let waits_for_permit = method == Method::GET && access != Access::Open;
+    Route { method, path, access, bucket: Bucket::Other, audited: None, waits_for_permit, errors, handler }
 }
 
 impl Route {
     /// Counts to these requests a minute.
     fn counts_to(self, bucket: Bucket) -> Self {
         Self { bucket, ..self }
+    }
+
+    /// The handler acquires permits for reads itself, when it reads the database.
+    fn acquires_permits(self) -> Self {
+        Self { waits_for_permit: false, ..self }
     }
 
     /// Refusals are written down as those of this action.
