@@ -182,6 +182,7 @@ impl App {
             clock,
             config,
         });
+        app.spawn(app.db.clone().watch(app.stopping.clone()));
         app.spawn(Arc::clone(&app.known).watch(app.stopping.clone()));
         for _ in 0..app.db.writers() {
             app.spawn(queue.clone().run(

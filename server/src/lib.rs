@@ -17,6 +17,7 @@ pub mod evals;
 pub mod first_start;
 pub mod housekeeping;
 pub mod http;
+pub mod idle;
 pub mod ingest;
 mod jobs;
 pub mod judging;

@@ -14,7 +14,7 @@ use server::{
     config::Config,
     demo::{self, Stage},
     first_start::{self, NewTenant},
-    housekeeping, http, later_start, metrics,
+    housekeeping, http, idle, later_start, metrics,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -24,9 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use signals::Signals;
 
-// Ingest allocates many short texts on several threads; this allocator does that for less.
+// A thread of its own returns freed memory to the system, also while every other thread is idle.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
 const REST: Duration = Duration::from_secs(4);
@@ -225,6 +225,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         housekeeping::start(&app);
         metrics::folding::start(&app);
     }
+    idle::start(&app);
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let stop = CancellationToken::new();
     let mut demo_context = None;

@@ -146,6 +146,12 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
     };
     let archive = async |id: &str| owner.post(&format!("/v1/projects/{id}/archive"), &json!({})).await;
     match code {
+        ErrorCode::InvalidRequest => {
+            key.send(key.request(Method::GET, "/v1/me").header("host", "a host with spaces")).await
+        }
+        ErrorCode::HeadersTooLarge => {
+            key.send(key.request(Method::GET, "/v1/me").header("x-large", "x".repeat(17_000))).await
+        }
         ErrorCode::InvalidJson => key.post_bytes("/v1/ingest", "application/json", b"{".to_vec()).await,
         ErrorCode::InvalidBody => key.post("/v1/ingest", &json!([])).await,
         ErrorCode::InvalidQuery => key.get("/v1/traces?limit=0").await,

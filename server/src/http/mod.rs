@@ -16,6 +16,7 @@ mod evaluators;
 mod export;
 mod feedback;
 pub mod guard;
+mod head;
 mod health;
 mod held;
 mod idempotency;
@@ -43,6 +44,7 @@ mod stream;
 pub mod trace_metrics;
 mod trace_view;
 mod traces;
+pub mod unauthenticated;
 mod unread;
 
 use std::sync::Arc;

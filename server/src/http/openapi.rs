@@ -218,7 +218,12 @@ pub fn codes(route: &Route) -> Vec<ErrorCode> {
         ]);
     }
     codes.extend(route.errors);
-    codes.extend([ErrorCode::MethodNotAllowed, ErrorCode::Internal]);
+    codes.extend([
+        ErrorCode::InvalidRequest,
+        ErrorCode::MethodNotAllowed,
+        ErrorCode::HeadersTooLarge,
+        ErrorCode::Internal,
+    ]);
     codes.sort_unstable_by_key(|it| (it.status(), it.as_str()));
     codes.dedup();
     codes

@@ -13,7 +13,7 @@ use axum::{
 use futures::FutureExt;
 use prost::Message;
 
-use super::{compress, held};
+use super::{compress, head, held};
 use crate::{
     app::App,
     clock::new_id,
@@ -48,7 +48,10 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
-    let mut response = caught(next.run(request)).await;
+    let mut response = match head::check_host(&request) {
+        Ok(()) => caught(next.run(request)).await,
+        Err(error) => error.into_response(),
+    };
     response = held::attach(response);
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
         tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");

@@ -11,6 +11,7 @@ pub mod eval_rules;
 pub mod evaluations;
 pub mod evaluators;
 pub mod feedback;
+pub mod health;
 pub mod housekeeping;
 pub mod idempotency;
 pub mod keys;
