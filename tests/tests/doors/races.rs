@@ -125,10 +125,8 @@ async fn refusals_wait_for_no_writer() {
         app.session_as(subject, Role::Viewer).get("/v1/me").await.ok();
     }
     owner.get("/v1/me").await.ok();
-    for n in 0..99 {
-        owner.post("/v1/projects", &json!({"name": format!("p{n}")})).await.ok();
-    }
-    key.get("/v1/me").await.ok();
+    let named: Vec<_> = (0..100).map(|n| json!({"project_name": format!("p{n}")})).collect();
+    key.post("/v1/ingest/batch", &json!({"traces": named})).await.ok();
     let writing = app.app.db.begin().await.unwrap();
     let within = Duration::from_secs(2);
     let seatless = app.session_as("c", Role::Viewer);
