@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{SpanType, Timestamp};
+use crate::{SpanType, Timestamp, UsageDetails};
 
 /// A JSON object that is passed on as text, without being parsed.
 pub type RawObject = Box<RawValue>;
@@ -27,9 +27,9 @@ pub struct Trace {
     pub user_id: Option<String>,
     /// Name of the root span unless given.
     pub name: Option<String>,
-    /// Input of the root span unless given.
+    /// Input of the root span unless given; without one, that of the first model call.
     pub input: Option<String>,
-    /// Output of the root span unless given.
+    /// Output of the root span unless given; without one, that of the last model call.
     pub output: Option<String>,
     /// Error message; null on success.
     #[cfg_attr(feature = "schema", schema(required = true))]
@@ -50,6 +50,9 @@ pub struct Trace {
     pub prompt_tokens_total: Option<i64>,
     /// Completion tokens over all spans; null when none reports any.
     pub completion_tokens_total: Option<i64>,
+    /// Cached, cache-write and reasoning tokens over all spans; left out when none reports any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_details: Option<UsageDetails>,
     /// `key:value` of every tag, sorted; `key` alone when the value is empty.
     #[cfg_attr(feature = "schema", schema(required = true))]
     #[serde(default)]
@@ -125,7 +128,10 @@ pub struct Span {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = i64))]
     pub completion_tokens: Option<i64>,
-    /// Free data: unmapped attributes, `cost_details`, `usage`.
+    /// Cached, cache-write and reasoning tokens as reported, unless another span already reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_details: Option<UsageDetails>,
+    /// Free data: unmapped attributes, `cost_details`, `usage`, `request_model`, `response_id`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,

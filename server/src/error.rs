@@ -11,6 +11,8 @@ use axum::{
 use sea_orm::DbErr;
 use uuid::Uuid;
 
+use crate::store::health::Unavailable;
+
 /// Result of everything that serves a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -106,6 +108,9 @@ impl From<Problem> for Error {
 
 impl From<DbErr> for Error {
     fn from(error: DbErr) -> Self {
+        if let Some(reason) = Unavailable::of(&error) {
+            return reason.into();
+        }
         if is_away(&error) {
             return problem(
                 ErrorCode::Overloaded,
@@ -113,6 +118,12 @@ impl From<DbErr> for Error {
             );
         }
         Self::Internal(anyhow::Error::new(error).context("database"))
+    }
+}
+
+impl From<Unavailable> for Error {
+    fn from(reason: Unavailable) -> Self {
+        problem(ErrorCode::Overloaded, reason.to_string())
     }
 }
 
@@ -132,10 +143,13 @@ fn is_away(error: &DbErr) -> bool {
         return matches!(error, DbErr::ConnectionAcquire(_));
     };
     match source.as_ref() {
+        // The last two end the handshake when a proxy accepts connections of a database that is away.
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::Tls(_) => true,
         // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialisation), by primary
         // result code for SQLite (busy, locked, read-only, I/O, full).
         sqlx::Error::Database(it) => it.code().is_some_and(|code| {
@@ -169,6 +183,10 @@ impl IntoResponse for Error {
         match problem.code {
             ErrorCode::Overloaded => {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            // The door says more exactly when, and replaces this.
+            ErrorCode::RateLimited => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
             }
             ErrorCode::Unauthorized => {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

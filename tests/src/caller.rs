@@ -34,6 +34,11 @@ impl Caller {
         Self { client, url: url.to_owned(), token: token.map(str::to_owned) }
     }
 
+    /// The bearer token, if the client has one.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// A request that is not sent yet, to be given headers and a body.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.url));

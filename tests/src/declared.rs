@@ -24,7 +24,14 @@ pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
     let declared = match route(method, path) {
         Some(route) => openapi::codes(route).contains(&code),
         None => {
-            matches!(code, ErrorCode::NotFound | ErrorCode::MethodNotAllowed | ErrorCode::RateLimited)
+            matches!(
+                code,
+                ErrorCode::InvalidRequest
+                    | ErrorCode::NotFound
+                    | ErrorCode::MethodNotAllowed
+                    | ErrorCode::RateLimited
+                    | ErrorCode::HeadersTooLarge
+            )
         }
     };
     assert!(declared, "{method} {path}: {} is not declared", code.as_str());

@@ -35,10 +35,13 @@ pub async fn live() -> Json<Status> {
     Json(Status { status: "ok" })
 }
 
-/// The database answers and its schema is current.
+/// The database answers, its schema is current, and it can be written to.
 #[utoipa::path(get, path = "/readyz", tag = "Health",
     responses((status = 200, description = "can serve", body = Status)))]
 pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Status>> {
+    if let Err(reason) = app.db.health.check_writable() {
+        return Err(reason.into());
+    }
     // Serving begins after the migrations, so a reachable database is a current one.
     if app.is_stopping() || !app.db.is_reachable().await {
         return Err(problem(

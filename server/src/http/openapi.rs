@@ -20,6 +20,7 @@ use utoipa::{
 };
 
 use super::{
+    auth::Schemes,
     outer,
     routes::{self, Route},
 };
@@ -100,6 +101,7 @@ struct Handlers;
 pub const ALIASES: &[(&str, &str)] = &[
     ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
     ("/v1/traces", "/v1/otlp/traces"),
+    ("/api/public/otel/v1/traces", "/v1/otlp/traces"),
     ("/v1/metrics", "/v1/otlp/v1/metrics"),
     ("/v1/logs", "/v1/otlp/v1/logs"),
 ];
@@ -113,6 +115,11 @@ pub fn document() -> utoipa::openapi::OpenApi {
         .build();
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("bearer".to_owned(), SecurityScheme::Http(scheme).into());
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Basic)
+        .description(Some("an API key as the password; the user name is ignored"))
+        .build();
+    components.security_schemes.insert("basic".to_owned(), SecurityScheme::Http(scheme).into());
     for route in routes::all() {
         if let Some(operation) = operation(&mut document, &route) {
             describe(operation, &route);
@@ -162,7 +169,12 @@ fn describe(operation: &mut Operation, route: &Route) {
         operation.responses.responses.insert(status.to_string(), response.build().into());
     }
     if let Access::Token { role, keys, plan } = route.access {
-        operation.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+        let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
+        let mut security = vec![requirement("bearer")];
+        if route.schemes == Schemes::BearerOrBasic {
+            security.push(requirement("basic"));
+        }
+        operation.security = Some(security);
         let keys = match keys {
             Keys::Refused => "no API keys",
             Keys::Full => "API keys with full access",
@@ -206,7 +218,12 @@ pub fn codes(route: &Route) -> Vec<ErrorCode> {
         ]);
     }
     codes.extend(route.errors);
-    codes.extend([ErrorCode::MethodNotAllowed, ErrorCode::Internal]);
+    codes.extend([
+        ErrorCode::InvalidRequest,
+        ErrorCode::MethodNotAllowed,
+        ErrorCode::HeadersTooLarge,
+        ErrorCode::Internal,
+    ]);
     codes.sort_unstable_by_key(|it| (it.status(), it.as_str()));
     codes.dedup();
     codes

@@ -14,8 +14,9 @@ use axum::{
 };
 
 use super::{
-    audit_log, credentials, docs, eval, eval_rules, evaluators, export, feedback, health, ingest, keys, me,
-    members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics, traces,
+    audit_log, auth::Schemes, credentials, docs, eval, eval_rules, evaluators, export, feedback, health,
+    ingest, keys, me, members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics,
+    traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -36,9 +37,13 @@ pub struct Route {
     pub bucket: Bucket,
     /// What it does that is written down, so that refusals are too.
     pub audited: Option<Action>,
+    /// The authentication schemes that are accepted.
+    pub schemes: Schemes,
     /// The lowest plan that allows a request with this body, where that depends on the body. It is asked
     /// only when the plan is too low already.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -213,20 +218,25 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        // The path of Langfuse's exporter, which knows no other scheme than Basic.
+        row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP, post(otlp::traces))
+            .counts_to(Bucket::Ingest)
+            .accepts_basic(),
         row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics))
             .counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
-        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
+        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)).acquires_permits(),
         row(
             Method::GET,
             "/v1/traces/export",
             viewer,
             &[InvalidQuery, TagsFilterIncomplete],
             get(export::export),
-        ),
+        )
+        .acquires_permits(),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
             Method::DELETE,
@@ -286,7 +296,8 @@ pub fn all() -> Vec<Route> {
             viewer.plan(Plan::Pro),
             &[InvalidQuery, InvalidCursor, UpstreamFailed],
             get(search::by_words),
-        ),
+        )
+        .acquires_permits(),
         row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH, post(search::by_vector)),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
         row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
@@ -340,6 +351,11 @@ pub fn all() -> Vec<Route> {
     ]
 }
 
+/// Whether requests to a path count to a rate limit; those to health checks and pages don't.
+pub fn is_rate_limited(path: &str) -> bool {
+    path.starts_with("/v1/") || path.starts_with("/api/public/otel/")
+}
+
 /// How the routes are named in figures about them.
 pub fn names() -> impl Iterator<Item = Name> {
     all().into_iter().map(|it| Name {
@@ -359,7 +375,19 @@ fn row(
     errors: &'static [ErrorCode],
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { method, path, access, bucket: Bucket::Other, audited: None, plan_of_body: None, errors, handler }
+    let waits_for_permit = method == Method::GET && access != Access::Open;
+    Route {
+        method,
+        path,
+        access,
+        bucket: Bucket::Other,
+        audited: None,
+        schemes: Schemes::Bearer,
+        plan_of_body: None,
+        waits_for_permit,
+        errors,
+        handler,
+    }
 }
 
 impl Route {
@@ -373,8 +401,18 @@ impl Route {
         Self { plan_of_body: Some(plan), ..self }
     }
 
+    /// The handler acquires permits for reads itself, when it reads the database.
+    fn acquires_permits(self) -> Self {
+        Self { waits_for_permit: false, ..self }
+    }
+
     /// Refusals are written down as those of this action.
     fn audited(self, action: Action) -> Self {
         Self { audited: Some(action), ..self }
+    }
+
+    /// Also accepts Basic authentication.
+    fn accepts_basic(self) -> Self {
+        Self { schemes: Schemes::BearerOrBasic, ..self }
     }
 }

@@ -14,6 +14,7 @@ mod load;
 mod secrets;
 mod start;
 mod stop;
+mod upkeep;
 
 use server::access::{api_key::ApiKey, master_key::MasterKey};
 use sqlx::{AssertSqlSafe, Connection};
