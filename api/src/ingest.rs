@@ -41,6 +41,7 @@ pub struct TraceItem {
     pub error: Option<String>,
     /// Key to value; numbers and booleans are taken as text.
     #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, String>>))]
+    #[serde(deserialize_with = "crate::object::tags")]
     pub tags: Option<BTreeMap<String, serde_json::Value>>,
     /// Free data, an object.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]

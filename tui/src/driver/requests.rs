@@ -340,6 +340,11 @@ async fn follow(client: Client, query: Query, request: RequestId, sender: Unboun
                     return;
                 }
             }
+            // Nothing is left out: the stream goes on behind the last trace received.
+            Some(Ok(Wire::Lagged { cursor })) => match client.stream(&call, cursor.as_deref()).await {
+                Ok(resumed) => stream = resumed,
+                Err(error) => break net_error(error),
+            },
             Some(Ok(Wire::Trace { trace, .. })) => match serde_json::from_value::<Trace>(trace) {
                 Ok(trace) => {
                     if !tell(StreamEvent::Traces(vec![trace])) {
