@@ -48,8 +48,9 @@ pub async fn run(ctx: &mut Ctx) -> Result<Start> {
             Ok(Start::Configured)
         }
         Some(2) => {
-            ctx.out.show(help::SHORT)?;
-            ctx.out.show(FIRST_TRACE)?;
+            // No pager: what was chosen stays on the screen.
+            ctx.out.write(help::SHORT)?;
+            ctx.out.write(FIRST_TRACE)?;
             Ok(Start::Not)
         }
         _ => Ok(Start::Not),
