@@ -7,10 +7,12 @@ pub(crate) mod csv;
 pub(crate) mod fence;
 pub(crate) mod json;
 pub(crate) mod length;
-pub(crate) mod pattern;
 pub(crate) mod table;
 pub(crate) mod xml;
 pub(crate) mod yaml;
+
+/// The blanks of JSON, XML and YAML. Others, such as a no-break space or a vertical tab, are content.
+pub(crate) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Line and column, both from 1, of a byte of a text. The column counts characters.
 fn place(text: &str, at: usize) -> String {

@@ -95,15 +95,16 @@ pub struct Config {
     )]
     pub max_body_bytes: usize,
 
-    /// Memory for request bodies in KiB; beyond it, ingest answers 503.
+    /// Memory for request bodies and for responses that clients have not read, in KiB. A tenant gets a
+    /// quarter of it at most; beyond it, its requests are answered 503.
     #[arg(
         long,
-        env = "LOUPE_BODY_MEMORY_KIB",
+        env = "LOUPE_REQUEST_MEMORY_KIB",
         default_value_t = 192 * 1024,
         value_name = "KIB",
         value_parser = values::number::<usize>
     )]
-    pub body_memory_kib: usize,
+    pub request_memory_kib: usize,
 
     /// Memory for vectors of spans in MiB, with which SQLite is searched. A project that does not
     /// fit is read at each search.

@@ -138,6 +138,7 @@ fn a_trace_is_drawn_as_a_tree_and_json_is_what_the_server_sent() {
         "/v1/traces" => Reply::json(traces([7], None)),
         _ => {
             let mut trace = trace(7);
+            trace["usage_details"] = json!({ "cached_input_tokens": 512, "reasoning_tokens": 64 });
             trace["spans"] = json!([
                 { "id": "a", "name": "agent", "type": "other", "parent_span_id": null, "latency_ms": 1000, "error": null, "start_time": "2026-11-21T14:00:00Z" },
                 { "id": "b", "name": "decide", "type": "llm", "parent_span_id": "a", "latency_ms": 500, "error": "x", "start_time": "2026-11-21T14:00:00.5Z" },
@@ -148,9 +149,14 @@ fn a_trace_is_drawn_as_a_tree_and_json_is_what_the_server_sent() {
     let ran = run(stub.loupe(&["traces", "get", "00000007", "-o", "table", "--width", "100"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("└─ decide ✗") && ran.stdout.contains("error     timeout"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("  usage     512 cached, 64 reasoning\n"), "{}", ran.stdout);
     assert_eq!(stub.requests()[1].path, "/v1/traces/01980f6e-0000-7000-8000-000000000007");
     let ran = run(stub.loupe(&["traces", "get", "0123456789abcdef0123456789abcdef", "--json"]));
-    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["spans"][1]["name"], "decide");
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (&shown["spans"][1]["name"], &shown["usage_details"]["reasoning_tokens"]),
+        (&json!("decide"), &json!(64))
+    );
     assert_eq!(stub.requests().last().unwrap().path, "/v1/traces/0123456789abcdef0123456789abcdef");
 }
 

@@ -9,6 +9,7 @@
 mod evaluations;
 mod history;
 mod kill;
+mod later_start;
 mod load;
 mod secrets;
 mod start;

@@ -149,6 +149,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         ("id", trace.get("id").filter(|_| narrow)),
         ("started", None),
         ("error", trace.get("error")),
+        ("usage", trace.get("usage_details")),
         ("session", trace.get("session_id")),
         ("user", trace.get("user_id")),
         ("external", trace.get("external_id")),
@@ -158,6 +159,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         let value = match (name, value) {
             ("started", _) => cell::date(trace, "started_at", style).text,
             (_, None | Some(Value::Null)) => continue,
+            ("usage", Some(details)) => usage(details, style),
             ("tags", Some(Value::Array(tags))) => {
                 tags.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
             }
@@ -173,6 +175,20 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         }
     }
     text
+}
+
+/// The tokens that are billed apart: `1.2k cached, 64 reasoning`.
+fn usage(details: &Value, style: &Style) -> String {
+    [
+        ("cached_input_tokens", "cached"),
+        ("cache_write_tokens", "written to cache"),
+        ("reasoning_tokens", "reasoning"),
+    ]
+    .into_iter()
+    .filter(|(name, _)| details.get(name).is_some_and(|it| !it.is_null()))
+    .map(|(name, word)| format!("{} {word}", cell::count(details, name, style).text))
+    .collect::<Vec<_>>()
+    .join(", ")
 }
 
 fn events(trace: &Value, style: &Style) -> String {

@@ -116,6 +116,7 @@ pub const VIEW: View = View {
         "total_token_count",
         "prompt_tokens_total",
         "completion_tokens_total",
+        "usage_details",
         "tags",
         "tag_map",
         "metadata",

@@ -217,6 +217,12 @@ impl Tail {
         while let Some(event) = stream.next().await {
             match event? {
                 StreamEvent::Alive => self.warn(ctx),
+                StreamEvent::Lagged { cursor } => {
+                    self.last_event = cursor.or_else(|| self.last_event.take());
+                    ctx.out.note("fell behind the live stream; going on from the last trace received");
+                    // The next round opens the stream behind that trace.
+                    return Ok(());
+                }
                 StreamEvent::Trace { id, trace } => {
                     self.last_event = id.or_else(|| self.last_event.take());
                     self.print(ctx, &trace)?;

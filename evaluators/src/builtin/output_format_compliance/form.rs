@@ -1,17 +1,16 @@
 //! One form: its options, and whether a text has it.
 
-use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::{
     definition::ConfigProblem,
     form::{
-        csv, fence, json,
+        BLANKS, csv, fence, json,
         length::Lengths,
-        pattern::{self, Meant},
         table, xml,
         yaml::{self, Outermost},
     },
+    pattern::{Pattern, PatternOptions},
     sentence::{counted, cut},
 };
 
@@ -31,7 +30,7 @@ enum Kind {
     Xml { namespaces: bool },
     Csv(csv::Shape, Rows),
     Table(table::Shape, Rows),
-    Regex(Regex, String),
+    Regex(Box<Pattern>, String),
     Length(Lengths),
 }
 
@@ -106,13 +105,22 @@ impl Form {
                     return Err(one("pattern", "is required: the regular expression".into()));
                 };
                 let on = |name| flag(name).unwrap_or(false);
-                let meant = Meant { full_match: on("full_match"), case_insensitive: on("case_insensitive") };
-                let regex = pattern::compile(pattern, meant).map_err(|it| one("pattern", it))?;
-                Kind::Regex(regex, pattern.to_owned())
+                let how =
+                    PatternOptions { full_match: on("full_match"), case_insensitive: on("case_insensitive") };
+                let compiled = Pattern::compile(pattern, how).map_err(|it| one("pattern", it))?;
+                Kind::Regex(Box::new(compiled), pattern.to_owned())
             }
             _ => Kind::Length(Lengths::of(options)?),
         };
         Ok(Self { name, kind, extract: flag("extract").unwrap_or(false) })
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Regex(pattern, _) => pattern.bytes(),
+            _ => 0,
+        }
     }
 
     /// Its name.
@@ -144,8 +152,8 @@ impl Form {
             // In CSV blanks belong to fields, and tabs may be delimiters.
             Kind::Csv(..) => text.trim_matches(['\n', '\r']),
             // A column of blanks at the beginning is indentation, in YAML too.
-            Kind::Yaml(_) | Kind::Table(..) => text.trim_end().trim_start_matches(['\n', '\r']),
-            _ => text.trim(),
+            Kind::Yaml(_) | Kind::Table(..) => text.trim_end_matches(BLANKS).trim_start_matches(['\n', '\r']),
+            _ => text.trim_matches(BLANKS),
         };
         let languages: &[&str] = match self.kind {
             Kind::Json(_) => &["json"],
@@ -189,13 +197,14 @@ impl Kind {
             Self::Yaml(root) => {
                 let documents = yaml::documents(text)?;
                 let wanted = match root {
-                    _ if documents.is_empty() => return Err("it holds nothing".into()),
+                    // Comments alone are a stream without a document.
+                    _ if text.trim_matches(BLANKS).is_empty() => return Err("it holds nothing".into()),
                     Root::Any => return Ok(()),
                     Root::Object => Outermost::Mapping,
                     Root::Array => Outermost::Sequence,
                 };
                 let name = if wanted == Outermost::Mapping { "a mapping" } else { "a sequence" };
-                if documents.iter().all(|it| *it == wanted) {
+                if !documents.is_empty() && documents.iter().all(|it| *it == wanted) {
                     Ok(())
                 } else {
                     Err(format!("the outermost value is not {name}"))
@@ -207,7 +216,7 @@ impl Kind {
                 fewer(records - usize::from(shape.header.is_some() && records > 0), *least)
             }
             Self::Table(shape, least) => fewer(table::rows(text, shape)?, *least),
-            Self::Regex(regex, _) if regex.is_match(text) => Ok(()),
+            Self::Regex(compiled, _) if compiled.is_match(text).unwrap_or(false) => Ok(()),
             Self::Regex(_, pattern) => Err(cut(pattern, 60).into_owned()),
             Self::Length(lengths) => lengths.fails(text).map_or(Ok(()), Err),
         }
