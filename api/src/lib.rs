@@ -33,9 +33,11 @@ pub mod tenant;
 pub mod text;
 pub mod time;
 pub mod trace;
+pub mod usage;
 
 pub use enums::{FailureType, Plan, Role, Scope, SpanType};
 pub use error::{ErrorBody, ErrorCode, FieldError};
 pub use eval::EvaluatorType;
 pub use page::PageInfo;
 pub use time::Timestamp;
+pub use usage::UsageDetails;

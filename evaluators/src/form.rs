@@ -7,7 +7,6 @@ pub(crate) mod csv;
 pub(crate) mod fence;
 pub(crate) mod json;
 pub(crate) mod length;
-pub(crate) mod pattern;
 pub(crate) mod table;
 pub(crate) mod xml;
 pub(crate) mod yaml;

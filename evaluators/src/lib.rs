@@ -4,6 +4,7 @@
 //! the database by the caller; the answer of a judge model comes as text, fetched by the caller.
 //! On every evaluator 1.0 is good.
 
+pub mod budget;
 pub mod builtin;
 pub mod custom;
 pub mod definition;
@@ -11,6 +12,7 @@ mod described;
 mod form;
 pub mod judge;
 mod language;
+mod pattern;
 mod pii;
 mod plain;
 mod schema;

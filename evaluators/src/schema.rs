@@ -1,17 +1,20 @@
 //! JSON Schema: compiling what tenants write, and holding JSON to it.
 //!
 //! **Invariants.** Nothing is fetched: the library is built without its resolvers, so a schema that
-//! refers outside of itself does not compile. Patterns run in linear time. A check takes at most
-//! so many steps as [`STEPS`] says, however the schema is written.
+//! refers outside of itself does not compile. Patterns run in linear time, can be interrupted, and are
+//! bounded in size together. A check takes at most so many steps as [`STEPS`] says, however the schema
+//! is written.
 
 mod counted;
+mod patterns;
 mod said;
 mod shape;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value};
 
 use self::counted::{Counted, Counting, within};
+use self::patterns::NamePatterns;
 pub(crate) use self::said::Failure;
 use crate::definition::ConfigProblem;
 
@@ -21,17 +24,22 @@ pub(crate) const MAX_TEXT: usize = 256 * 1024;
 const MAX_DEPTH: usize = 100;
 /// Regular expressions in a schema.
 const MAX_PATTERNS: usize = 200;
-/// Bytes that a compiled regular expression may take.
-const PATTERN_BYTES: usize = 1024 * 1024;
 /// Steps of a check: so many, and so many for each byte of the JSON text.
 const STEPS: (u64, u64) = (1_000_000, 16);
 /// Steps for finding out what is wrong, once it is known that something is.
 const SAYING: u64 = 2_000_000;
+/// Bytes that a compiled schema takes for each byte of its text, about.
+const WEIGHT_PER_BYTE: usize = 16;
 /// Failures that are told apart.
 const TOLD: usize = 10;
 
 /// A compiled schema.
-pub(crate) struct Schema(Validator<Counted>);
+pub(crate) struct Schema {
+    validator: Validator<Counted>,
+    /// Regular expressions that names of members are matched with.
+    names: NamePatterns,
+    bytes: usize,
+}
 
 /// What a schema says of JSON.
 #[derive(Debug, PartialEq)]
@@ -62,31 +70,42 @@ impl Schema {
         }
         within_bounds(schema, field).map_err(one)?;
         shape::bounded(schema).map_err(|why| one(ConfigProblem::new(field, why)))?;
+        let (names, patterns) = patterns::measured(schema, field).map_err(one)?;
         let mut options = jsonschema::options_for::<Counted>()
             .offline()
             .should_validate_formats(formats)
             .should_ignore_unknown_formats(true)
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES));
+            .with_keyword("pattern", patterns::keyword)
+            .with_pattern_options(names.options());
         if let Some(draft) = draft {
             options = options.with_draft(draft);
         }
-        options.build(schema).map(Self).map_err(|error| one(said::uncompiled(&error, field)))
+        let validator = options.build(schema).map_err(|error| one(said::uncompiled(&error, field)))?;
+        Ok(Self { validator, names, bytes: patterns + WEIGHT_PER_BYTE * schema.to_string().len() })
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Holds `value`, which was `bytes` long as text, to the schema.
     pub(crate) fn check(&self, value: &Value, bytes: usize) -> Outcome {
         let node = Counting(value);
-        match within(STEPS.0 + STEPS.1 * bytes as u64, || self.0.is_valid(node)) {
+        let per_name_byte = self.names.states();
+        match within(STEPS.0 + STEPS.1 * bytes as u64, per_name_byte, || self.validator.is_valid(node)) {
             Ok(true) => return Outcome::Conforms,
             Ok(false) => {}
             Err(_) => return Outcome::Unfinished,
         }
-        let all = within(SAYING, || {
-            let mut errors = self.0.iter_errors(node);
+        let all = within(SAYING, per_name_byte, || {
+            let mut errors = self.validator.iter_errors(node);
             let told: Vec<Failure> = errors.by_ref().take(TOLD).map(|it| Failure::of(&it)).collect();
             (told, errors.count())
         });
-        let first = || within(SAYING, || self.0.validate(node).err().map(|it| Failure::of(&it)));
+        let first = || {
+            within(SAYING, per_name_byte, || self.validator.validate(node).err().map(|it| Failure::of(&it)))
+        };
         match all {
             Ok((told, more)) => Outcome::Fails(told, more),
             Err(_) => Outcome::Fails(first().ok().flatten().into_iter().collect(), 0),
@@ -105,8 +124,8 @@ pub(crate) fn check_config(schema: &Value, config: &Map<String, Value>) -> Resul
         Some(Value::Object(properties)) => properties.keys().cloned().collect(),
         _ => Vec::new(),
     };
-    let found = within(SAYING, || {
-        let errors = compiled.0.iter_errors(Counting(&config)).take(TOLD);
+    let found = within(SAYING, compiled.names.states(), || {
+        let errors = compiled.validator.iter_errors(Counting(&config)).take(TOLD);
         errors.flat_map(|it| said::problems(&it, &known)).collect::<Vec<_>>()
     });
     match found {

@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{definition::ConfigProblem, subject::Subject, verdict::Unjudged};
 
+/// Bytes of a text that evaluators read which look at all of it.
+const MAX_TEXT_BYTES: usize = crate::pattern::MAX_TEXT_BYTES;
+
 /// A text of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
@@ -33,6 +36,22 @@ impl Target {
             "enum": ["output", "input"], "default": "output",
             "description": "Which text of the trace is judged."
         })
+    }
+
+    /// The text, for evaluators that read all of it.
+    ///
+    /// # Errors
+    /// When the trace has none, or it is too long.
+    pub fn bounded_text(self, subject: &Subject) -> Result<&str, Unjudged> {
+        let text = self.text(subject)?;
+        if text.len() <= MAX_TEXT_BYTES {
+            return Ok(text);
+        }
+        let reason = format!(
+            "the text is longer than {} MiB, the most that this evaluator reads: judge a span with a shorter one",
+            MAX_TEXT_BYTES / 1024 / 1024
+        );
+        Err(Unjudged::new(reason))
     }
 
     /// The text.

@@ -14,7 +14,7 @@ use crate::{
     config::Config,
     embedding::Embedder,
     error::Result,
-    evals::evaluator::Compiled,
+    evals::{code::CodeRunner, evaluator::Compiled},
     http::{cursor::Cursors, routes},
     ingest::writer::Writer,
     judging::Judge,
@@ -75,7 +75,9 @@ pub struct App {
     /// Answers questions about metrics.
     pub asking: Asking,
     /// Rules of evaluators, compiled.
-    pub compiled: Compiled,
+    pub compiled: Arc<Compiled>,
+    /// Runs evaluators that are code.
+    pub code: CodeRunner,
     /// Workers of each lane that work for a tenant.
     pub working: Turns<(Lane, Uuid)>,
     tasks: TaskTracker,
@@ -94,6 +96,7 @@ impl App {
         config: Config,
         master: &MasterKey,
     ) -> anyhow::Result<Arc<Self>> {
+        let stopping = CancellationToken::new();
         let prices = Arc::new(config.price_table()?);
         let (writer, queue) = Writer::new();
         let (changed, _) = broadcast::channel(1_024);
@@ -142,12 +145,13 @@ impl App {
             body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),
             decoding: Arc::new(Semaphore::new(config.decoders())),
             asking: Asking::new(config.decoders()),
-            compiled: Compiled::default(),
+            compiled: Arc::default(),
+            code: CodeRunner::new(config.decoders(), Arc::clone(&clock), stopping.clone()),
             working: Turns::default(),
             writer,
             changed,
             tasks: TaskTracker::new(),
-            stopping: CancellationToken::new(),
+            stopping,
             db,
             clock,
             config,

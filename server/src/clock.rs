@@ -1,6 +1,6 @@
 //! Time and ids, injected so that tests can steer them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
@@ -21,6 +21,23 @@ impl Clock for SystemClock {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |it| i64::try_from(it.as_micros()).unwrap_or(i64::MAX))
     }
+}
+
+/// Processor time that this thread has used: for bounding work, never for what is stored.
+#[cfg(unix)]
+pub fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
+/// Time since the process first asked, where the system does not tell the processor time of a thread.
+#[cfg(not(unix))]
+pub fn processor_time() -> Duration {
+    static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    BEGAN.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// The calendar month (UTC) of a time in microseconds, as year * 100 + month.

@@ -62,6 +62,17 @@ impl Problem {
         problem
     }
 
+    /// A required field that the body lacks: its shape is wrong. `what` says what belongs there.
+    pub fn missing(field: &str, what: &str) -> Self {
+        Self::new(ErrorCode::InvalidBody, format!("missing field `{field}`: {what}"))
+    }
+
+    /// A request that a higher plan allows: `needed` is the lowest one, `plan` what the tenant has.
+    pub fn plan_too_low(needed: Plan, plan: Plan) -> Self {
+        let message = format!("this needs the {needed} plan or above; the tenant is on {plan}");
+        Self { required_plan: Some(needed), ..Self::new(ErrorCode::PlanUpgradeRequired, message) }
+    }
+
     /// The body of the answer.
     pub fn body(self, request_id: &str) -> ErrorBody {
         ErrorBody {
@@ -158,6 +169,10 @@ impl IntoResponse for Error {
         match problem.code {
             ErrorCode::Overloaded => {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            // The door says more exactly when, and replaces this.
+            ErrorCode::RateLimited => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
             }
             ErrorCode::Unauthorized => {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

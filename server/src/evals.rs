@@ -9,6 +9,7 @@ pub mod ask;
 pub mod bulk;
 pub mod by_judge;
 pub mod by_rule;
+pub mod code;
 pub mod decide;
 pub mod evaluator;
 pub mod external;

@@ -66,8 +66,19 @@ pub async fn run(
     Ok(Some(made))
 }
 
+/// Whether the first start created this tenant.
+///
+/// # Errors
+/// When the database fails.
+pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, DbError> {
+    Ok(store::settings::get(db, DONE).await?.is_some_and(|at| at == tenant.created_at.to_string()))
+}
+
 /// The operator's providers as credentials of this tenant, one a provider.
-fn credentials(
+///
+/// # Errors
+/// When a key can't be sealed.
+pub fn credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
     judge: &JudgeSettings,
@@ -156,6 +167,7 @@ pub async fn create_tenant(
         archived_at: None,
         created_at: now,
         updated_at: now,
+        created_by_ingest: false,
     };
     store::projects::add(txn, row).await?;
     let key = api_key::Model {

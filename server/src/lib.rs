@@ -21,6 +21,7 @@ pub mod ingest;
 mod jobs;
 pub mod judging;
 pub mod known;
+pub mod later_start;
 pub mod limits;
 pub mod long_trace;
 pub mod metrics;

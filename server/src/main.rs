@@ -14,7 +14,7 @@ use server::{
     config::Config,
     demo::{self, Stage},
     first_start::{self, NewTenant},
-    housekeeping, http, metrics,
+    housekeeping, http, later_start, metrics,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -30,6 +30,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
 const REST: Duration = Duration::from_secs(4);
+/// How long the process waits for threads that still work when all else has ended.
+const LAST_THREADS: Duration = Duration::from_millis(500);
 
 /// Observability and evaluation for LLM applications: one binary over one SQLite file, or over PostgreSQL.
 #[derive(Parser)]
@@ -70,7 +72,12 @@ fn main() -> ExitCode {
     };
     let cli = Cli::parse_from(arguments);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
-    let outcome = runtime.context("can't start the runtime").and_then(|it| it.block_on(run(cli)));
+    let outcome = runtime.context("can't start the runtime").and_then(|runtime| {
+        let outcome = runtime.block_on(run(cli));
+        // Dropping the runtime would wait for threads that block, however long they do.
+        runtime.shutdown_timeout(LAST_THREADS);
+        outcome
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
@@ -145,9 +152,17 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         Play::Demo { .. } => None,
         _ => {
             let (embedding, judge, sealer) = (&config.embedding, &config.judge, Sealer::new(&master));
-            first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
+            let made = first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
                 .await
-                .context("the first start failed")?
+                .context("the first start failed")?;
+            if made.is_none() {
+                let ignored =
+                    later_start::ignored_settings(&db, bootstrap.as_ref(), embedding, judge, &sealer);
+                for warning in ignored.await.context("the settings can't be compared with what is stored")? {
+                    tracing::warn!("{warning}");
+                }
+            }
+            made
         }
     };
 

@@ -6,7 +6,7 @@
 use reqwest::{Method, header::HeaderMap};
 use serde_json::Value;
 
-use crate::declared;
+use crate::{conformance, declared};
 
 /// A client with a token, or without one.
 #[derive(Clone, Debug)]
@@ -48,7 +48,8 @@ impl Caller {
         }
     }
 
-    /// Sends a request and reads the answer. A failure must be one that the route declares.
+    /// Sends a request and reads the response, which has to be as the OpenAPI document says; a failure
+    /// must be one that the route declares.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Reply {
         let request = request.build().unwrap();
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
@@ -58,6 +59,7 @@ impl Caller {
         if status >= 400 && method != Method::HEAD {
             declared::check(&method, &path, status, reply.code().as_deref());
         }
+        conformance::check(&method, &path, &reply);
         reply
     }
 

@@ -31,7 +31,7 @@ pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
 }
 
 /// The route of a request; one written out wins over one with a parameter.
-fn route(method: &Method, path: &str) -> Option<&'static Route> {
+pub fn route(method: &Method, path: &str) -> Option<&'static Route> {
     let method = if *method == Method::HEAD { &Method::GET } else { method };
     let leads = |route: &&Route| {
         let (mut pattern, mut given) = (route.path.split('/'), path.split('/'));

@@ -106,7 +106,7 @@ pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
     let last = match vector {
         Some(vector) => {
             let search = VectorSearch {
-                vector,
+                vector: Some(vector),
                 near: None,
                 project_id,
                 from,
@@ -119,7 +119,7 @@ pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
             };
             let call = |page: &calls::Page| {
                 let calls::Page { limit, cursor } = page.clone();
-                calls::search_vector(&VectorSearch { cursor, limit, ..search.clone() })
+                calls::search_vector(&VectorSearch { cursor, limit: limit.map(i64::from), ..search.clone() })
             };
             listed(ctx, &client, &VIEW, page, empty, call).await?
         }

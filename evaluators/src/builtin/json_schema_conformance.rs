@@ -78,7 +78,7 @@ fn flag(config: &Map<String, Value>, name: &str) -> bool {
 
 impl Rule for Conforms {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
-        let text = self.target.text(subject)?.trim();
+        let text = self.target.bounded_text(subject)?.trim();
         let (value, read) = match json::value(text) {
             Ok(value) => (value, text),
             Err(fault) if self.extract => match fence::blocks(text, &["json"]) {
@@ -96,6 +96,10 @@ impl Rule for Conforms {
             Err(fault) => return no_json("the text", &fault),
         };
         verdict(self.schema.check(&value, read.len()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.schema.bytes()
     }
 }
 

@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 
 use self::form::Form;
 use crate::{
+    budget,
     definition::{ConfigProblem, Definition, Method, Rule},
     form::length::Lengths,
+    pattern::MAX_COMPILED_BYTES_TOGETHER,
     subject::Subject,
     target::Target,
     verdict::{Unjudged, Verdict},
@@ -56,7 +58,7 @@ fn options() -> Value {
         "columns": {"type": "integer", "minimum": 1, "description": "csv, markdown_table: how many columns."},
         "min_rows": {"type": "integer", "minimum": 0, "default": 0, "description": "csv, markdown_table: fewest rows; with a `header`, without it."},
         "ragged": boolean("markdown_table: whether rows may have more or fewer cells than the header."),
-        "pattern": {"type": "string", "minLength": 1, "maxLength": 10000, "description": "regex: the expression, which runs in linear time."},
+        "pattern": {"type": "string", "maxLength": 10000, "description": "regex: the expression, which runs in linear time."},
         "full_match": boolean("regex: whether it has to match the whole text."),
         "case_insensitive": boolean("regex: whether small and capital letters are the same.")
     });
@@ -99,14 +101,21 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
     if forms.is_empty() {
         return one("all_of", "needs at least one form");
     }
+    if forms.iter().map(Form::bytes).sum::<usize>() > MAX_COMPILED_BYTES_TOGETHER {
+        return one(
+            "all_of",
+            "has regular expressions that grow too large together: use fewer, or repeat less",
+        );
+    }
     Ok(Box::new(Has { forms, target }))
 }
 
 impl Rule for Has {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
-        let text = self.target.text(subject)?;
+        let text = self.target.bounded_text(subject)?;
         let mut wrong = Vec::new();
         for form in &self.forms {
+            budget::poll();
             if let Err(why) = form.holds(text) {
                 wrong.push(format!("{}: {why}", form.says()));
             }
@@ -116,6 +125,10 @@ impl Rule for Has {
             return Ok(Verdict::good(format!("the text has the form {}", names.join(", "))));
         }
         Ok(Verdict::bad(wrong.join("; ")))
+    }
+
+    fn bytes(&self) -> usize {
+        self.forms.iter().map(Form::bytes).sum()
     }
 }
 

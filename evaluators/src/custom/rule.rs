@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use self::check::Check;
 use crate::{
+    budget,
     definition::{ConfigProblem, Rule},
     subject::Subject,
     verdict::{Unjudged, Verdict},
@@ -24,6 +25,8 @@ use crate::{
 pub const MOST_CHECKS: usize = 50;
 /// Bytes of all checks as text.
 const LONGEST: usize = 512 * 1024;
+/// Bytes that the checks may take together when they are compiled.
+const MAX_COMPILED_BYTES: usize = 16 * 1024 * 1024;
 /// Checks whose reason is told.
 const TOLD: usize = 10;
 
@@ -32,6 +35,8 @@ struct Checks {
     combine: Combine,
     /// Whether the label follows from the score though not all hold.
     threshold: bool,
+    /// Bytes that the checks take in memory.
+    bytes: usize,
 }
 
 /// Makes a rule of the checks of an evaluator. `config` is held to the evaluator's own schema by
@@ -51,18 +56,29 @@ pub fn compile(
     if checks.iter().map(|it| it.to_string().len()).sum::<usize>() > LONGEST {
         return one(format!("are longer than {} KiB", LONGEST / 1024));
     }
-    let (mut compiled, mut problems) = (Vec::with_capacity(checks.len()), Vec::new());
+    let (mut compiled, mut problems, mut bytes) = (Vec::with_capacity(checks.len()), Vec::new(), 0);
     for (index, check) in checks.iter().enumerate() {
+        budget::poll();
         match Check::of(check) {
-            Ok(check) => compiled.push(check),
+            Ok(check) => {
+                bytes += check.bytes();
+                compiled.push(check);
+            }
             Err(found) => problems.extend(found.into_iter().map(|it| {
                 let field = format!("checks.{index}.{}", it.field);
                 ConfigProblem::new(field.trim_end_matches('.'), it.message)
             })),
         }
+        if bytes > MAX_COMPILED_BYTES {
+            return one(
+                "grow too large together when they are compiled: use fewer or smaller expressions and \
+                        schemas, or several evaluators"
+                    .into(),
+            );
+        }
     }
     if problems.is_empty() {
-        Ok(Box::new(Checks { checks: compiled, combine, threshold: config.contains_key("threshold") }))
+        Ok(Box::new(Checks { checks: compiled, combine, threshold: config.contains_key("threshold"), bytes }))
     } else {
         Err(problems)
     }
@@ -72,6 +88,7 @@ impl Rule for Checks {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
         let (mut holding, mut failing, mut missing) = (0, Vec::new(), None);
         for (index, check) in self.checks.iter().enumerate() {
+            budget::poll();
             match check.holds(subject) {
                 Ok(None) => holding += 1,
                 Ok(Some(why)) => failing.push(format!("check {} ({}): {why}", index + 1, check.kind)),
@@ -110,6 +127,10 @@ impl Rule for Checks {
             verdict.label = Some("fail".to_owned());
         }
         Ok(verdict)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -20,15 +20,26 @@ use jsonschema::{
 };
 use serde_json::{Map, Number, Value};
 
+use crate::budget;
+
 /// Bytes of stack that a check may use; threads of the server have 2 MiB.
 const STACK: usize = 768 * 1024;
 /// Bytes of a text that are read for one step.
 const TEXT: usize = 8;
+/// Units of work of a step (see [`budget`]).
+const STEP_UNITS: u64 = 10;
 /// Steps for an error that is reported, which takes memory.
 const REPORT: u64 = 100;
 
+/// Visits of a state of a regular expression that are one step.
+const STATES_PER_STEP: u64 = 64;
+/// Such visits that matching one name may take: the search cannot be interrupted meanwhile.
+const MAX_NAME_VISITS: u64 = 50_000_000;
+
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
+    /// States of regular expressions that each byte of a name may be matched with.
+    static STATES_PER_BYTE: Cell<u64> = const { Cell::new(0) };
     static BOTTOM: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -36,13 +47,15 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
-/// Does `work` in at most `steps` looks at counted JSON.
-pub(super) fn within<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
-    let before = (LEFT.replace(steps), BOTTOM.replace(here()));
+/// Does `work` in at most `steps` looks at counted JSON. Names of members are matched with regular
+/// expressions of `states_per_byte` states together.
+pub(super) fn within<T>(steps: u64, states_per_byte: u64, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
+    let before = (LEFT.replace(steps), BOTTOM.replace(here()), STATES_PER_BYTE.replace(states_per_byte));
     // What is abandoned half-way is dropped by unwinding; a validator is not changed by checking.
     let done = catch_unwind(AssertUnwindSafe(work));
     LEFT.set(before.0);
     BOTTOM.set(before.1);
+    STATES_PER_BYTE.set(before.2);
     done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<Exhausted>() {
         Ok(exhausted) => *exhausted,
         Err(other) => resume_unwind(other),
@@ -65,6 +78,7 @@ fn stand() {
 
 #[inline]
 fn spend(steps: u64) {
+    budget::spend(STEP_UNITS * steps);
     match LEFT.get().checked_sub(steps) {
         Some(left) => LEFT.set(left),
         None => resume_unwind(Box::new(Exhausted)),
@@ -73,6 +87,15 @@ fn spend(steps: u64) {
 
 fn spend_text(text: &str) {
     spend(1 + (text.len() / TEXT) as u64);
+}
+
+fn spend_name(name: &str) {
+    spend_text(name);
+    let visits = STATES_PER_BYTE.get().saturating_mul(name.len() as u64);
+    if visits > MAX_NAME_VISITS {
+        resume_unwind(Box::new(Exhausted));
+    }
+    spend(visits / STATES_PER_STEP);
 }
 
 /// The representation.
@@ -208,7 +231,7 @@ impl<'a> Iterator for MembersIter<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.0.next()?;
-        spend_text(name);
+        spend_name(name);
         Some((name.as_str(), Counting(value)))
     }
 }

@@ -1,7 +1,7 @@
 //! What is wrong with JSON, or with a schema, in words; never with a value of what was judged.
 
 use jsonschema::{
-    ValidationError,
+    ReferencingError, ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
 };
 
@@ -95,10 +95,11 @@ fn why(kind: &Kind) -> String {
             format!("is of none of the types {}", all.join(", "))
         }
         Kind::UniqueItems => "has equal items".into(),
-        Kind::BacktrackLimitExceeded { .. }
-        | Kind::RegexEngineFailure { .. }
-        | Kind::Custom { .. }
-        | Kind::Referencing(_) => format!("fails {}", kind.keyword()),
+        // Of our own keywords; it continues the sentence.
+        Kind::Custom { message, .. } => message.clone(),
+        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } | Kind::Referencing(_) => {
+            format!("fails {}", kind.keyword())
+        }
     }
 }
 
@@ -124,6 +125,38 @@ pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigP
     }
 }
 
+/// Why a reference of a schema leads nowhere.
+fn unresolved(why: &ReferencingError) -> String {
+    let shown = |it: &str| cut(it, PATH).into_owned();
+    match why {
+        ReferencingError::Unretrievable { uri, .. } => format!(
+            "refers to {}, which is not in the schema; nothing is fetched: put it under `$defs` and refer to it there",
+            shown(uri)
+        ),
+        ReferencingError::PointerToNowhere { pointer } => {
+            format!("refers to {}, which the schema does not have", shown(pointer))
+        }
+        ReferencingError::InvalidPercentEncoding { pointer, .. }
+        | ReferencingError::InvalidArrayIndex { pointer, .. } => {
+            format!("refers to {}, which is not a valid JSON Pointer", shown(pointer))
+        }
+        ReferencingError::NoSuchAnchor { anchor } => {
+            format!("refers to the anchor {}, which the schema does not have", shown(anchor))
+        }
+        ReferencingError::InvalidAnchor { anchor } => {
+            format!("names {}, which is not a valid anchor", shown(anchor))
+        }
+        ReferencingError::InvalidUri(_) => "has an address that is not a valid URI reference".into(),
+        ReferencingError::UnknownSpecification { specification } => format!(
+            "names {} as its $schema, which is not known: drafts 4, 6, 7, 2019-09 and 2020-12 are",
+            shown(specification)
+        ),
+        ReferencingError::CircularMetaschema { uri } => {
+            format!("names {} as its $schema, which refers to itself", shown(uri))
+        }
+    }
+}
+
 /// A JSON Pointer as a path of a config.
 fn dotted(before: &str, pointer: &str) -> String {
     let names = pointer.split('/').skip(1).map(|it| it.replace("~1", "/").replace("~0", "~"));
@@ -135,15 +168,14 @@ fn dotted(before: &str, pointer: &str) -> String {
 pub(super) fn uncompiled(error: &ValidationError, field: &str) -> ConfigProblem {
     let path = dotted(field, error.instance_path().as_str());
     let message = match error.kind() {
-        Kind::Referencing(why) => format!(
-            "refers to what is not in the schema ({why}); nothing is fetched: put it under `$defs` and refer to it there"
-        ),
+        Kind::Referencing(why) => unresolved(why),
         Kind::Format { format } if format == "regex" => {
             "is not a regular expression that runs in linear time: look-around and back references are not \
              supported, and it must not grow too large"
                 .into()
         }
-        kind => format!("{}, so the schema is none", why(kind)),
+        Kind::Custom { message, .. } => message.clone(),
+        kind => format!("{}, so the schema is not valid", why(kind)),
     };
     ConfigProblem::new(cut(&path, PATH), cut(&message, 2 * PATH))
 }

@@ -12,7 +12,7 @@ use super::{
     adk,
     attributes::Attributes,
     events::{self, Observed},
-    genai, hints,
+    genai, hints, instructions,
     keys::{Group, Key},
     langfuse, langsmith, litellm, llamaindex, logfire, mcp, messages,
     metadata::{self, Extra},
@@ -122,7 +122,14 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
-    let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, links, ..Extra::default() };
+    let response_id = response_id(&mut attributes).or_else(|| facts.id.clone());
+    let mut extra = Extra {
+        request_model: model.asked.clone(),
+        response_id: response_id.clone(),
+        chunks: observed.chunks,
+        links,
+        ..Extra::default()
+    };
     if span_type == SpanType::Tool {
         extra.tool_name = tool_name(&mut attributes, &name);
         extra.tool_call_id =
@@ -140,6 +147,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         }
         None => input(&mut attributes, &span_type, scope, &mut observed),
     };
+    let input = instructions::join(&mut attributes, &mut observed, &span_type, input);
     let mut output = output(&mut attributes, &span_type, scope, &mut observed);
     match (&output, documents) {
         (None, Some(documents)) => output = Some(documents),
@@ -166,7 +174,8 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         error,
         failure,
         model: model.name,
-        response_id: response_id(&mut attributes).or(facts.id),
+        request_model: model.asked,
+        response_id,
         usage,
         sent_cost,
         hints,
@@ -262,6 +271,7 @@ fn model(
         .or_else(|| mlflow::model_asked(attributes));
     if answered.is_some() {
         let name = answered;
+        let asked = asked.or_else(|| openinference::model_asked(attributes));
         // These repeat the winner or the model asked.
         attributes.drop_keys(&[
             Key::LlmModel,
@@ -318,7 +328,9 @@ fn error(
             noted.as_deref().unwrap_or_default(),
             logged.as_deref().unwrap_or_default(),
         ],
-        http_status: attributes.get(Key::HttpStatus).and_then(value::tokens),
+        http_status: [Key::HttpStatus, Key::HttpStatusOld]
+            .into_iter()
+            .find_map(|key| attributes.get(key).and_then(value::tokens)),
     });
     let message = [status_message.as_str(), exception_message, error_message]
         .into_iter()
@@ -422,7 +434,7 @@ fn output(
         .or_else(|| litellm::output(attributes))
         .or_else(|| logfire::output(attributes))
         .or_else(|| {
-            let sent = observed.output.take()?;
+            let sent = observed.output.take().filter(|it| !text::is_empty_answer(it))?;
             Some(text::plain_answer(&sent).unwrap_or_else(|| text::readable(sent)))
         })
 }

@@ -25,6 +25,8 @@ pub(super) struct Observed {
     pub(super) input: Option<String>,
     /// The arguments that the event of a tool holds.
     pub(super) tool_input: Option<String>,
+    /// System instructions apart from the messages.
+    pub(super) instructions: Option<String>,
     /// Messages that came as events one by one.
     messages: Option<String>,
     /// Completion, or messages that came out.
@@ -98,6 +100,7 @@ impl Observed {
             "gen_ai.client.inference.operation.details" => {
                 first(&mut self.input, attributes, "gen_ai.input.messages");
                 first(&mut self.output, attributes, "gen_ai.output.messages");
+                first(&mut self.instructions, attributes, "gen_ai.system_instructions");
                 attributes.iter().all(|it| it.value.is_none())
             }
             "gen_ai.system.message"

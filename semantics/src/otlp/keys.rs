@@ -30,6 +30,7 @@ keys! {
     ErrorType = "error.type",
     ErrorMessage = "error.message",
     HttpStatus = "http.response.status_code",
+    HttpStatusOld = "http.status_code",
     DbSystem = "db.system",
     DbSystemName = "db.system.name",
     // OpenTelemetry GenAI, and what other conventions took from it
@@ -155,6 +156,8 @@ keys! {
     DetailsCacheWrite = "gen_ai.usage.details.cache_creation_input_tokens",
     DetailsCacheWriteNew = "gen_ai.usage.details.cache_write_tokens",
     DetailsReasoning = "gen_ai.usage.details.reasoning_tokens",
+    DetailsCachedContent = "gen_ai.usage.details.cached_content_tokens",
+    DetailsThoughts = "gen_ai.usage.details.thoughts_tokens",
     RawInput = "raw_input",
     Response = "response",
     RequestData = "request_data",

@@ -2,7 +2,7 @@
 //!
 //! What applications attach as *their* metadata, in whatever convention, comes under its bare
 //! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`, `links`,
-//! `request_model` and `stream_chunks` are ours. Written straight to text, in one pass.
+//! `request_model`, `response_id` and `stream_chunks` are ours. Written straight to text, in one pass.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
@@ -57,6 +57,8 @@ pub(super) fn shared(resource: Option<&Resource>, scope: Option<&Instrumentation
 pub(super) struct Extra {
     /// The model asked, where another one answered.
     pub(super) request_model: Option<String>,
+    /// The provider's id of the answer.
+    pub(super) response_id: Option<String>,
     /// Name of the tool called.
     pub(super) tool_name: Option<String>,
     /// The model's id of the tool call.
@@ -78,6 +80,7 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
     let mut out = Object::new(shared.len());
     let Extra {
         request_model,
+        response_id,
         tool_name,
         tool_call_id,
         documents,
@@ -88,6 +91,9 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
     } = extra;
     if let Some(model) = request_model {
         push_json_str(out.ours("request_model"), &model);
+    }
+    if let Some(id) = response_id {
+        push_json_str(out.ours("response_id"), &id);
     }
     if tool_name.is_some() || tool_call_id.is_some() {
         let tool = out.ours("tool");

@@ -8,6 +8,7 @@
 //! decoders limit depth, and everything after them walks what they built.
 
 mod adk;
+mod answer;
 mod attributes;
 mod convert;
 mod events;
@@ -15,6 +16,7 @@ pub mod export;
 mod genai;
 mod hints;
 mod indexed;
+mod instructions;
 mod json;
 mod keys;
 mod langfuse;

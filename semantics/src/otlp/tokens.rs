@@ -24,6 +24,7 @@ const CACHED: &[Key] = &[
     Key::UsageCacheReadOld,
     Key::DetailsCacheRead,
     Key::DetailsCacheReadNew,
+    Key::DetailsCachedContent,
     Key::AiCachedTokens,
 ];
 const CACHE_WRITE: &[Key] = &[
@@ -40,8 +41,13 @@ const REASONING: &[Key] = &[
     Key::UsageReasoning,
     Key::UsageReasoningOutput,
     Key::DetailsReasoning,
+    Key::DetailsThoughts,
     Key::AiReasoningTokens,
 ];
+/// Scopes that report the counts of Amazon Bedrock as they are: input tokens without those read from
+/// the cache and those written to it.
+const BEDROCK_SCOPES: &[&str] =
+    &["opentelemetry.instrumentation.botocore.bedrock-runtime", "opentelemetry.instrumentation.bedrock"];
 /// Each is a total; in the order of trust.
 const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
 
@@ -49,7 +55,8 @@ const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key:
 pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
     let apart = openlit::leaves_out_cached(attributes, scope)
         || vercel::leaves_out_cached(attributes)
-        || strands::leaves_out_cached(attributes, scope);
+        || strands::leaves_out_cached(attributes, scope)
+        || BEDROCK_SCOPES.contains(&scope);
     let flat = Usage {
         prompt: attributes.first_tokens(PROMPT),
         completion: attributes.first_tokens(COMPLETION),
@@ -124,6 +131,22 @@ mod tests {
         assert!(!usage(&mut attributes(&anthropic), "unknown").cached_in_prompt, "more cached than sent");
         let whole = [("gen_ai.usage.input_tokens", "2916"), ("gen_ai.usage.cache_read.input_tokens", "2048")];
         assert!(usage(&mut attributes(&whole), "unknown").cached_in_prompt);
+    }
+
+    #[test]
+    fn bedrock_input_tokens_leave_out_cache_reads() {
+        let converse = [
+            ("gen_ai.system", "aws.bedrock"),
+            ("gen_ai.usage.input_tokens", "31"),
+            ("gen_ai.usage.output_tokens", "12"),
+            ("gen_ai.usage.cache_read.input_tokens", "5"),
+        ];
+        for scope in BEDROCK_SCOPES {
+            let buckets = usage(&mut attributes(&converse), scope).buckets();
+            assert_eq!((buckets.input, buckets.cached_input, buckets.output), (31, 5, 12), "{scope}");
+        }
+        assert!(!usage(&mut attributes(&converse), "openlit.instrumentation.bedrock").cached_in_prompt);
+        assert!(usage(&mut attributes(&converse), "my-app").cached_in_prompt);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     by_judge, by_rule,
+    code::Unfinished,
     evaluator::{Config, Evaluator},
     row, rules,
 };
@@ -36,6 +37,18 @@ pub struct Asked {
     pub tier: Option<ModelTier>,
 }
 
+/// What a tenant wrote could not be compiled.
+pub fn unchecked(field: &str, why: Unfinished) -> Error {
+    match why {
+        Unfinished::OutOfTime => {
+            let message = "takes too long to be compiled: use fewer or smaller patterns and schemas";
+            Problem::field(field, message).into()
+        }
+        Unfinished::Stopping => problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"),
+        Unfinished::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
+    }
+}
+
 impl Asked {
     /// Checks what is asked for, as far as that does not depend on a trace or a judge.
     ///
@@ -61,7 +74,14 @@ impl Asked {
         if serde_json::to_vec(&config).map_or(0, |it| it.len()) > MAX_CONFIG {
             return Err(Problem::field("config", format!("is larger than {MAX_CONFIG} bytes")).into());
         }
-        evaluator.check(kind, &config)?;
+        if evaluator.is_checked_quickly(&config) {
+            evaluator.check(kind, &config)?;
+        } else {
+            let (evaluator, config) = (evaluator.clone(), config.clone());
+            let turn = app.code.turn_of_request(tenant).await?;
+            let checked = turn.run(move || evaluator.check(kind, &config)).await;
+            checked.map_err(|why| unchecked("config", why))??;
+        }
         let tier = (kind == EvaluatorType::Llm).then(|| tier.unwrap_or(ModelTier::Cheap));
         Ok(Self { evaluator, kind, config, tier })
     }

@@ -2,17 +2,17 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    panic::AssertUnwindSafe,
     sync::Arc,
 };
 
 use entities::{evaluation, job};
-use evaluators::{Rule, Subject};
+use evaluators::Subject;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    evaluator::Config,
+    code::{MAX_TIME, Unfinished},
+    evaluator::{Compiled, Config, Evaluator},
     matching::label,
     rules,
     subject::{self, Found},
@@ -27,6 +27,8 @@ use crate::{
     },
 };
 
+/// How long verdicts are collected before they are stored, microseconds.
+const STORE_EVERY: i64 = 1_000_000;
 /// Evaluations that one job does.
 pub const AT_ONCE: usize = 64;
 /// How often a worker may get lost over an evaluation.
@@ -57,7 +59,8 @@ pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
 /// Does them.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
     match work(app, tenant, &job.evaluations).await {
-        Ok(()) => Outcome::Done,
+        Ok(None) => Outcome::Done,
+        Ok(Some(until)) => Outcome::Snooze { until },
         // Whatever it was, the evaluations are not lost for it.
         Err(error) => {
             tracing::warn!(%tenant, %error, "evaluations by code are put off");
@@ -66,7 +69,12 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
     }
 }
 
-async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
+/// Does what it can; returns when the rest may be done, if there is a rest.
+async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>> {
+    // A tenant that has used up its processor time leaves the worker to others.
+    if let Some(until) = app.code.exhausted_until(tenant) {
+        return Ok(Some(until));
+    }
     let rows = evaluations::start(&app.db, tenant, ids).await?;
     let done = judge(app, tenant, ids.len(), rows.clone()).await;
     if done.is_err() {
@@ -78,8 +86,14 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<()> {
     done
 }
 
-/// Judges what was taken up together with others, `together` in all, and stores the ends.
-async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluation::Model>) -> Result<()> {
+/// Judges what was taken up together with others, `together` in all, and stores the ends. Returns when the
+/// rest, which is put back, may be done.
+async fn judge(
+    app: &Arc<App>,
+    tenant: Uuid,
+    together: usize,
+    rows: Vec<evaluation::Model>,
+) -> Result<Option<i64>> {
     let mut by_subject: BTreeMap<(Uuid, Option<Uuid>), Vec<evaluation::Model>> = BTreeMap::new();
     let mut ends = Vec::with_capacity(rows.len());
     let mut shared = Shared::default();
@@ -91,10 +105,12 @@ async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluati
             _ => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
         }
     }
-    for ((trace, span), rows) in by_subject {
+    let mut stored_at = app.clock.now();
+    let mut waiting = by_subject.into_iter();
+    while let Some(((trace, span), rows)) = waiting.next() {
         // One trace at a time: its texts may be many megabytes.
         let subject = match subject::read(&app.db, tenant, trace, span, false).await {
-            Ok(Found::Subject(subject)) => subject,
+            Ok(Found::Subject(subject)) => Arc::<Subject>::from(subject),
             Ok(gone) => {
                 ends.extend(rows.into_iter().map(|row| (row, failed(absent(&gone)))));
                 continue;
@@ -105,47 +121,92 @@ async fn judge(app: &Arc<App>, tenant: Uuid, together: usize, rows: Vec<evaluati
                 continue;
             }
         };
-        let mut prepared = Vec::with_capacity(rows.len());
-        for row in rows {
-            match shared.prepared(app, &row).await {
-                Ok(it) => prepared.push((it, row)),
-                Err(error) => ends.push((row, at_fault(tenant, error)?)),
-            }
-        }
-        let judged = tokio::task::spawn_blocking(move || {
-            let judge = |(prepared, row): (Result<Arc<Prepared>, String>, evaluation::Model)| {
-                let judged = || prepared.map_or_else(failed, |it| it.judge(&subject));
-                // Whatever is wrong with one evaluator is not the others'.
-                let end =
-                    std::panic::catch_unwind(AssertUnwindSafe(judged)).unwrap_or_else(|_| failed(BROKE));
-                (row, end)
+        let mut rows = rows.into_iter();
+        while let Some(row) = rows.next() {
+            let prepared = match shared.prepared(app, &row).await {
+                Ok(Ok(prepared)) => prepared,
+                Ok(Err(why)) => {
+                    ends.push((row, failed(why)));
+                    continue;
+                }
+                Err(error) => {
+                    ends.push((row, at_fault(tenant, error)?));
+                    continue;
+                }
             };
-            prepared.into_iter().map(judge).collect::<Vec<_>>()
-        });
-        ends.extend(judged.await.map_err(|_| anyhow::anyhow!("an evaluator panicked"))?);
+            let exhausted = app.code.exhausted_until(tenant);
+            let end = match exhausted {
+                Some(_) => None,
+                None => by_code(app, tenant, prepared, Arc::clone(&subject)).await,
+            };
+            let Some(end) = end else {
+                evaluations::end(&app.db, tenant, ends, app.clock.now()).await?;
+                let rest = waiting.flat_map(|it| it.1);
+                for row in std::iter::once(row).chain(rows).chain(rest) {
+                    evaluations::put_back(&app.db, tenant, &row, None).await?;
+                }
+                return Ok(Some(exhausted.unwrap_or_else(|| app.clock.now())));
+            };
+            ends.push((row, end));
+        }
+        if app.clock.now() - stored_at > STORE_EVERY {
+            evaluations::end(&app.db, tenant, std::mem::take(&mut ends), app.clock.now()).await?;
+            stored_at = app.clock.now();
+        }
     }
     evaluations::end(&app.db, tenant, ends, app.clock.now()).await?;
-    Ok(())
+    Ok(None)
 }
 
-/// An evaluator with its config, ready to judge.
+/// Judges by code; none when the server stops before there is a verdict.
+async fn by_code(app: &App, tenant: Uuid, prepared: Arc<Prepared>, subject: Arc<Subject>) -> Option<End> {
+    let turn = app.code.turn(tenant).await?;
+    let compiled = Arc::clone(&app.compiled);
+    finished(turn.run(move || prepared.judge(tenant, &compiled, &subject)).await)
+}
+
+/// The end of an evaluation by code that was run; none when the server stopped it.
+pub fn finished(end: Result<End, Unfinished>) -> Option<End> {
+    match end {
+        Ok(end) => Some(end),
+        Err(Unfinished::OutOfTime) => Some(failed(out_of_time())),
+        // Whatever is wrong with one evaluator is not the others'.
+        Err(Unfinished::Broken) => Some(failed(BROKE)),
+        Err(Unfinished::Stopping) => None,
+    }
+}
+
+fn out_of_time() -> String {
+    format!(
+        "it took more than {} s of processor time, the most that an evaluation by code may use: simplify its \
+         patterns or schemas (repeat less), or judge a span with a shorter text",
+        MAX_TIME.as_secs()
+    )
+}
+
+/// An evaluator with its config.
 pub struct Prepared {
-    /// The rule, compiled.
-    pub rule: Arc<dyn Rule>,
-    /// What it was compiled of.
+    /// The evaluator.
+    pub evaluator: Evaluator,
+    /// Its config as text.
+    pub text: String,
+    /// Its config.
     pub config: Config,
-    /// The evaluator's.
-    pub version: String,
 }
 
 impl Prepared {
-    /// What it says of a trace.
-    pub fn judge(&self, subject: &Subject) -> End {
-        let verdict = self.rule.judge(subject).map_err(|it| it.to_string()).map(|it| {
+    /// What it says of a trace. This can take long: it is called on a thread of the
+    /// [`CodeRunner`](super::code::CodeRunner).
+    pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
+        let rule = match compiled.get(tenant, &self.evaluator, &self.text) {
+            Ok(rule) => rule,
+            Err(why) => return failed(why),
+        };
+        let verdict = rule.judge(subject).map_err(|it| it.to_string()).map(|it| {
             let label = it.label.unwrap_or_else(|| label(it.score, &self.config).to_owned());
             (it.score, label, it.reasoning)
         });
-        End { evaluator_version: Some(self.version.clone()), verdict, judged: Judged::default() }
+        End { evaluator_version: Some(self.evaluator.version()), verdict, judged: Judged::default() }
     }
 }
 
@@ -185,11 +246,8 @@ pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepar
     let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
         return Ok(Err(no_evaluator(metric)));
     };
-    Ok(app.compiled.get(tenant, &evaluator, &text).map(|rule| Prepared {
-        rule,
-        config: serde_json::from_str(&text).unwrap_or_default(),
-        version: evaluator.version(),
-    }))
+    let config = serde_json::from_str(&text).unwrap_or_default();
+    Ok(Ok(Prepared { evaluator, text, config }))
 }
 
 /// The config of an evaluation as text: its own, its bulk run's or its rule's.

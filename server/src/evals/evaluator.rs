@@ -108,7 +108,17 @@ impl Evaluator {
         Err(Problem::field("evaluator_type", message).into())
     }
 
-    /// Checks a config for a type that it offers, down to patterns and schemas inside.
+    /// Whether a config is checked in a moment: nothing that a tenant wrote has to be compiled for it.
+    pub fn is_checked_quickly(&self, config: &Config) -> bool {
+        let is_plain = |it: &Value| !it.is_object() && !it.is_array();
+        match self {
+            Self::Builtin(_) => !config.contains_key("pattern") && config.values().all(is_plain),
+            Self::Own(it) => it.said.config_schema.is_none(),
+        }
+    }
+
+    /// Checks a config for a type that it offers, down to patterns and schemas inside. That can take long,
+    /// unless it [is checked quickly](Self::is_checked_quickly).
     ///
     /// # Errors
     /// `validation_failed` with everything that is wrong.
@@ -117,14 +127,8 @@ impl Evaluator {
             Self::Builtin(it) => it.check_as(kind, config),
             Self::Own(it) => custom::config::check(it.said.config_schema.as_ref(), config),
         };
-        checked.map_err(|problems| refused("config", problems))?;
-        match self {
-            // Patterns and schemas of an own one can hold what its config says.
-            Self::Own(_) if kind == EvaluatorType::Rule => {
-                self.compile(config).map(drop).map_err(|problems| refused("config", problems))
-            }
-            _ => Ok(()),
-        }
+        // The checks of the tenant's own do not depend on the config, and were compiled before they were stored.
+        checked.map_err(|problems| refused("config", problems))
     }
 
     /// What its judge is told.
@@ -169,22 +173,24 @@ pub struct Compiled(Cache<(Uuid, String, String), Arc<dyn Rule>>);
 
 /// Bytes that compiled rules and the configs they were made of take up, about.
 const KEPT: u64 = 256 * 1024 * 1024;
-/// Bytes that one takes up beside its config: a pattern may take a megabyte, and most take little.
-const WEIGHT: usize = 256 * 1024;
+/// Bytes that one takes up beside its config and what it says of itself.
+const WEIGHT: usize = 64 * 1024;
 /// How long one is kept that nobody uses.
 const UNUSED: Duration = Duration::from_secs(900);
 
 impl Default for Compiled {
     fn default() -> Self {
-        let weight = |key: &(Uuid, String, String), _: &Arc<dyn Rule>| {
-            u32::try_from(key.2.len().saturating_mul(8).saturating_add(WEIGHT)).unwrap_or(u32::MAX)
+        let weight = |key: &(Uuid, String, String), rule: &Arc<dyn Rule>| {
+            let bytes = key.2.len().saturating_mul(8).saturating_add(WEIGHT).saturating_add(rule.bytes());
+            u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().weigher(weight).max_capacity(KEPT).time_to_idle(UNUSED).build())
     }
 }
 
 impl Compiled {
-    /// The rule of an evaluator with a config, which is given as text too.
+    /// The rule of an evaluator with a config, which is given as text too. Compiling can take long: this
+    /// is called on a thread of the [`CodeRunner`](super::code::CodeRunner).
     ///
     /// # Errors
     /// With what is wrong with the config.

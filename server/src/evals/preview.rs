@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use api::{EvaluatorType, Plan};
+use api::{ErrorCode, EvaluatorType, Plan};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
     ask::{Asked, exceeded, no_judge},
     by_judge::{self, Answer, Question},
-    by_rule::{Prepared, absent, failed},
+    by_rule::{Prepared, absent, failed, finished},
     subject::{self, Found},
 };
 use crate::{
     access::plans::Quota,
     app::App,
     clock::month,
-    error::Result,
+    error::{Result, problem},
     store::{evaluations::End, quotas},
 };
 
@@ -63,16 +63,15 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid)
 }
 
 async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<End> {
+    // Before the trace is read: those who wait hold no texts.
+    let turn = app.code.turn_of_request(tenant).await?;
     let subject = match subject::read(&app.db, tenant, trace, None, false).await? {
         Found::Subject(subject) => subject,
         gone => return Ok(failed(absent(&gone))),
     };
     let text = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
-    let rule = match app.compiled.get(tenant, &asked.evaluator, &text) {
-        Ok(rule) => rule,
-        Err(why) => return Ok(failed(why)),
-    };
-    let prepared = Prepared { rule, config: asked.config.clone(), version: asked.evaluator.version() };
-    let judged = tokio::task::spawn_blocking(move || prepared.judge(&subject)).await;
-    Ok(judged.map_err(|_| anyhow::anyhow!("an evaluator panicked"))?)
+    let prepared = Prepared { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
+    let compiled = Arc::clone(&app.compiled);
+    let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
+    finished(end).ok_or_else(|| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))
 }

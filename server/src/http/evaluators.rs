@@ -19,8 +19,9 @@ use super::{query::Query, read::ApiJson};
 use crate::{
     access::Caller,
     app::App,
-    error::{Problem, Result, not_found, problem},
+    error::{Error, Problem, Result, not_found, problem},
     evals::{
+        ask::unchecked,
         evaluator::{Evaluator, Own, refused},
         rules, view,
     },
@@ -108,7 +109,7 @@ pub async fn create(
     ApiJson(body): ApiJson<NewEvaluator>,
 ) -> Result<(StatusCode, Json<Wire>)> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
-    let (body, kind) = checked(body)?;
+    let (body, kind) = checked(&app, tenant, body).await?;
     let taken = |name: &str| problem(ErrorCode::Conflict, format!("there is an evaluator `{name}` already"));
     if evaluators::builtin::find(&body.name).is_some() {
         return Err(problem(
@@ -156,22 +157,23 @@ pub async fn update(
     ApiJson(change): ApiJson<EvaluatorChange>,
 ) -> Result<Json<Wire>> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
+    // Compiling can take long, so it is done before the tenant is locked.
+    let before = table::get(app.db.current(), tenant, &name).await?;
+    let (body, _) = match before.clone() {
+        Some(was) => checked(&app, tenant, with_change(was, change)?).await?,
+        // Says why there is none to change.
+        None => {
+            let txn = app.db.begin().await?;
+            own(&txn, tenant, &name).await?;
+            return Err(changed_meanwhile());
+        }
+    };
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     let was = own(&txn, tenant, &name).await?;
-    let said = Own::of(was.clone())?.said;
-    let (body, _) = checked(NewEvaluator {
-        name: was.name.clone(),
-        evaluator_type: was.evaluator_type.clone(),
-        display_name: change.display_name.or(said.display_name),
-        tags: change.tags.or(said.tags),
-        description: change.description.or(said.description),
-        config_schema: change.config_schema.or(said.config_schema),
-        rubric: change.rubric.or(said.rubric),
-        scale: change.scale.or(said.scale),
-        checks: change.checks.or(said.checks),
-        combine: change.combine.or(said.combine),
-    })?;
+    if before.is_some_and(|it| it.version != was.version) {
+        return Err(changed_meanwhile());
+    }
     let definition = text(&body)?;
     if definition == was.definition {
         return Ok(Json(wire(was)?));
@@ -181,6 +183,28 @@ pub async fn update(
     within_bounds(&txn, tenant).await?;
     app.commit(txn).await?;
     Ok(Json(wire(row)?))
+}
+
+/// What an evaluator is once it is changed.
+fn with_change(was: evaluator::Model, change: EvaluatorChange) -> Result<NewEvaluator> {
+    let (name, evaluator_type) = (was.name.clone(), was.evaluator_type.clone());
+    let said = Own::of(was)?.said;
+    Ok(NewEvaluator {
+        name,
+        evaluator_type,
+        display_name: change.display_name.or(said.display_name),
+        tags: change.tags.or(said.tags),
+        description: change.description.or(said.description),
+        config_schema: change.config_schema.or(said.config_schema),
+        rubric: change.rubric.or(said.rubric),
+        scale: change.scale.or(said.scale),
+        checks: change.checks.or(said.checks),
+        combine: change.combine.or(said.combine),
+    })
+}
+
+fn changed_meanwhile() -> Error {
+    problem(ErrorCode::Conflict, "the evaluator was changed by another request meanwhile; try again")
 }
 
 /// Every process keeps all evaluators of a tenant in memory.
@@ -244,7 +268,13 @@ fn wire(row: evaluator::Model) -> Result<Wire> {
 }
 
 /// Everything that can be wrong with an evaluator, but its name being taken.
-fn checked(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
+async fn checked(app: &App, tenant: Uuid, body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
+    let turn = app.code.turn_of_request(tenant).await?;
+    turn.run(move || compiled(body)).await.map_err(|why| unchecked("checks", why))?
+}
+
+/// The same. This can take long: it is called on a thread of the runner of code.
+fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
     named(&body.name)?;
     let kind: EvaluatorType = body
         .evaluator_type
@@ -278,9 +308,7 @@ fn checked(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             only(body.checks.is_some(), "checks", "rule")?;
             only(body.combine.is_some(), "combine", "rule")?;
             let Some(rubric) = body.rubric.as_deref() else {
-                return Err(
-                    Problem::field("rubric", "is required for type llm: what the judge is told").into()
-                );
+                return Err(Problem::missing("rubric", "what the judge is told, for type llm").into());
             };
             let instructions =
                 custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
@@ -293,7 +321,7 @@ fn checked(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             let combine = body.combine.as_deref().map_or(Ok(Combine::All), str::parse);
             let combine = combine.map_err(|it| Problem::field("combine", it.to_string()))?;
             let Some(checks) = body.checks.as_deref() else {
-                return Err(Problem::field("checks", "is required for type rule: what is checked").into());
+                return Err(Problem::missing("checks", "what is checked, for type rule").into());
             };
             custom::rule::compile(checks, combine, &serde_json::Map::new()).map_err(|it| refused("", it))?;
         }

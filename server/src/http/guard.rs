@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use api::ErrorCode;
+use api::{ErrorCode, Plan};
 use axum::{
     body::Body,
     extract::{FromRequestParts, Request, State},
@@ -13,7 +13,7 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{address::ClientAddress, auth, idempotency, outer::RequestId, routes};
+use super::{address::ClientAddress, auth, idempotency, outer::RequestId, read, routes};
 use crate::{
     access::{Access, Caller, plans::Bucket, seats},
     app::App,
@@ -39,6 +39,8 @@ pub struct Guard {
     pub audited: Option<Action>,
     /// The authentication schemes that are accepted.
     pub schemes: auth::Schemes,
+    /// The lowest plan that allows a request with this body.
+    pub plan_of_body: Option<fn(&[u8]) -> Plan>,
 }
 
 /// Lets a request pass whose token may do what the route does.
@@ -103,6 +105,9 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
     }
     let target = guard.audited.is_some().then(|| request.uri().path().to_owned());
     let response = match guard.access.check(&caller) {
+        Err(problem) if problem.required_plan.is_some() => {
+            plan_too_low(&guard, &caller, request, problem).await
+        }
         Err(problem) => Error::from(problem).into_response(),
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
@@ -118,6 +123,19 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
         write_down(&guard.app, &caller, action, &path, code).await;
     }
     response
+}
+
+/// Refuses a request for its plan. Where the plan depends on the body, the body is read for it, so that
+/// a caller who moves to the plan that is named is not refused again.
+async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem: Problem) -> Response {
+    let Some(plan_of_body) = guard.plan_of_body else { return Error::from(problem).into_response() };
+    let (parts, body) = request.into_parts();
+    let needed = match read::read(&guard.app, &parts.headers, body).await {
+        Ok(held) => plan_of_body(&held.bytes),
+        Err(_) => return Error::from(problem).into_response(),
+    };
+    let needed = problem.required_plan.map_or(needed, |it| it.max(needed));
+    Error::from(Problem::plan_too_low(needed, caller.plan)).into_response()
 }
 
 /// Writes down that a sensitive action was refused to a known caller.

@@ -83,6 +83,7 @@ fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<
             bucket: route.bucket,
             audited: route.audited,
             schemes: route.schemes,
+            plan_of_body: route.plan_of_body,
         };
         let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, guard::guard));
         router.route(route.path, handler)

@@ -1,5 +1,7 @@
 //! The OpenAPI document: paths and schemas from the handlers, errors and security from the
-//! table of routes.
+//! table of routes. What is the same for all operations is added in [`common`].
+
+mod common;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +21,7 @@ use utoipa::{
 
 use super::{
     auth::Schemes,
+    outer,
     routes::{self, Route},
 };
 use crate::access::{Access, Keys};
@@ -120,6 +123,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     for route in routes::all() {
         if let Some(operation) = operation(&mut document, &route) {
             describe(operation, &route);
+            common::complete(operation);
         }
     }
     document
@@ -155,11 +159,14 @@ fn describe(operation: &mut Operation, route: &Route) {
     }
     for (status, codes) in by_status {
         let body = ContentBuilder::new().schema(Some(RefOr::Ref(Ref::from_schema_name("ErrorBody")))).build();
-        let response = ResponseBuilder::new()
+        let mut response = ResponseBuilder::new()
             .description(format!("code: {}", codes.join(", ")))
-            .content("application/json", body)
-            .build();
-        operation.responses.responses.insert(status.to_string(), response.into());
+            .content("application/json", body);
+        if outer::speaks_otlp(&route.method, route.path) {
+            // A `google.rpc.Status`, for who sends protobuf.
+            response = response.content("application/x-protobuf", ContentBuilder::new().build());
+        }
+        operation.responses.responses.insert(status.to_string(), response.build().into());
     }
     if let Access::Token { role, keys, plan } = route.access {
         let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());

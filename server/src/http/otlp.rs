@@ -102,14 +102,18 @@ pub async fn traces(
 
 /// Metrics are not stored; stock SDKs are told so in a way that keeps them quiet.
 #[utoipa::path(post, path = "/v1/otlp/v1/metrics", tag = "Ingest",
-    responses((status = 200, description = "a partial success that says so")))]
+    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
+    responses((status = 200, description = "a partial success that says so, in the encoding of the request",
+        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn metrics(headers: HeaderMap) -> Result<Response> {
     Ok(answer(form(&headers)?, 0, Some("metrics are not stored".to_owned())))
 }
 
 /// Log records are not stored; stock SDKs are told so in a way that keeps them quiet.
 #[utoipa::path(post, path = "/v1/otlp/v1/logs", tag = "Ingest",
-    responses((status = 200, description = "a partial success that says so")))]
+    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
+    responses((status = 200, description = "a partial success that says so, in the encoding of the request",
+        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn logs(headers: HeaderMap) -> Result<Response> {
     Ok(answer(form(&headers)?, 0, Some("log records are not stored".to_owned())))
 }

@@ -6,7 +6,7 @@ use api::ErrorCode;
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -79,12 +79,15 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
-fn encoding(request: &Request) -> Encoding {
-    let path = request.uri().path();
-    let otlp = path.starts_with("/v1/otlp/")
+/// Whether errors of a path are written as OTLP asks.
+pub fn speaks_otlp(method: &Method, path: &str) -> bool {
+    path.starts_with("/v1/otlp/")
         || path.starts_with("/api/public/otel/")
-        || (request.method() == axum::http::Method::POST
-            && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"));
+        || (*method == Method::POST && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"))
+}
+
+fn encoding(request: &Request) -> Encoding {
+    let otlp = speaks_otlp(request.method(), request.uri().path());
     let protobuf = request
         .headers()
         .get(header::CONTENT_TYPE)

@@ -39,6 +39,9 @@ pub struct Route {
     pub audited: Option<Action>,
     /// The authentication schemes that are accepted.
     pub schemes: Schemes,
+    /// The lowest plan that allows a request with this body, where that depends on the body. It is asked
+    /// only when the plan is too low already.
+    pub plan_of_body: Option<fn(&[u8]) -> Plan>,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -162,8 +165,15 @@ const CHANGE: &[ErrorCode] = &[
     Conflict,
 ];
 /// Codes of changing a member.
-const CHANGE_MEMBER: &[ErrorCode] =
-    &[InvalidQuery, InvalidJson, InvalidBody, PayloadTooLarge, UnsupportedMediaType, NotFound];
+const CHANGE_MEMBER: &[ErrorCode] = &[
+    InvalidQuery,
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+];
 /// Codes of storing a provider's credential.
 const CREDENTIAL: &[ErrorCode] = &[
     InvalidQuery,
@@ -300,7 +310,7 @@ pub fn all() -> Vec<Route> {
             .audited(Action::ProjectArchive),
         row(Method::POST, "/v1/projects/{id}/unarchive", owner, FOUND, post(projects::unarchive))
             .audited(Action::ProjectUnarchive),
-        row(Method::GET, "/v1/models", viewer, &[], get(models::list)),
+        row(Method::GET, "/v1/models", viewer, LIST, get(models::list)),
         row(Method::PUT, "/v1/models/{name}", owner, PRICE, put(models::set)).audited(Action::PriceSet),
         row(Method::GET, "/v1/me", any, &[], get(me::me)),
         row(Method::GET, "/v1/members", Access::viewer(), LIST, get(members::list)),
@@ -312,7 +322,7 @@ pub fn all() -> Vec<Route> {
             Method::GET,
             "/v1/provider-credentials",
             Access::owner().plan(Plan::Pro),
-            &[],
+            LIST,
             get(credentials::list),
         ),
         row(
@@ -322,7 +332,8 @@ pub fn all() -> Vec<Route> {
             CREDENTIAL,
             put(credentials::set),
         )
-        .audited(Action::CredentialSet),
+        .audited(Action::CredentialSet)
+        .plan_of_body(credentials::plan_of_body),
         // What a lowered plan left behind can be deleted.
         row(
             Method::DELETE,
@@ -367,6 +378,7 @@ fn row(
         bucket: Bucket::Other,
         audited: None,
         schemes: Schemes::Bearer,
+        plan_of_body: None,
         errors,
         handler,
     }
@@ -376,6 +388,11 @@ impl Route {
     /// Counts to these requests a minute.
     fn counts_to(self, bucket: Bucket) -> Self {
         Self { bucket, ..self }
+    }
+
+    /// A refusal for the plan names the plan that the body needs.
+    fn plan_of_body(self, plan: fn(&[u8]) -> Plan) -> Self {
+        Self { plan_of_body: Some(plan), ..self }
     }
 
     /// Refusals are written down as those of this action.

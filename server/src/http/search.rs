@@ -44,9 +44,10 @@ struct Search<'a> {
 
 /// Find spans by words, the nearest in meaning first.
 ///
-/// The words are embedded with the tenant's own provider credential, or on Pro with the platform's,
-/// and compared with the spans whose vectors come from the same model; `not_searched` counts the
-/// others. The vector of a question is kept for ten minutes, for the pages that follow the first.
+/// The words are embedded with the tenant's own provider credential and compared with the spans whose
+/// vectors come from the same model; `not_searched` counts the others. Without a credential that has
+/// an `embedding_model` the answer is 502. The vector of a query is kept for ten minutes, for the pages
+/// that follow the first.
 #[utoipa::path(get, path = "/v1/search/spans", tag = "Search", params(
     ("q" = String, Query, description = "what to look for, in words; at most 4,000 characters"),
     ("project_id" = Option<Uuid>, Query, description = "only spans of this project"),
@@ -70,6 +71,7 @@ pub async fn by_words(
     let project_id = query.uuid("project_id")?;
     let times = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
     let limit = query.limit()?;
+    let kind = query.filled_text("type")?;
     if let Some(id) = project_id
         && projects::get(&app.db.read, caller.tenant_id, id).await?.is_none()
     {
@@ -87,7 +89,7 @@ pub async fn by_words(
     let model = Some(question.model.clone());
     let search = Search {
         question: &question.vector,
-        filter: Filter::of(project_id, times, query.get("type"), query.get("model"), model),
+        filter: Filter::of(project_id, times, kind.as_deref(), query.get("model"), model),
         name: words.to_owned(),
         cursor: query.get("cursor"),
         limit,
@@ -111,8 +113,13 @@ pub async fn by_vector(
     let VectorSearch { vector, near, project_id, from, to, kind, model, embedding_model, cursor, limit } =
         body;
     let (question, embedding_model) = match near {
-        None => (UnitVector::sent("vector", &vector)?, embedding_model),
-        Some(_) if !vector.is_empty() => {
+        None => {
+            let vector = vector.ok_or_else(|| {
+                Problem::missing("vector", "a vector of 1536 numbers, or `near` with a stored span")
+            })?;
+            (UnitVector::sent("vector", &vector)?, embedding_model)
+        }
+        Some(_) if vector.is_some() => {
             return Err(Problem::field("near", "can't be given beside a vector").into());
         }
         Some(NearSpan { trace_id, span_id }) => {
@@ -133,10 +140,11 @@ pub async fn by_vector(
     {
         return Err(Problem::field("to", "lies before from").into());
     }
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Problem::field("limit", format!("must lie between 1 and {MAX_LIMIT}")).into());
-    }
+    let limit = match limit.map(u32::try_from) {
+        None => DEFAULT_LIMIT,
+        Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => limit,
+        Some(_) => return Err(Problem::field("limit", format!("must lie between 1 and {MAX_LIMIT}")).into()),
+    };
     if let Some(id) = project_id {
         projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
     }

@@ -177,18 +177,21 @@ async fn span_page(
 /// The filters of a query string.
 pub fn filter(query: &Query) -> Result<Filter> {
     let mut tags = Vec::new();
-    // An empty value is a value here: a tag may be only a word.
-    match (query.get("tag_key"), query.all("tag_value").last()) {
-        (Some(key), Some(value)) => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
+    // The value may be empty: a tag may be only a word. The key may not.
+    match (query.get("tag_key"), query.get("tag_value")) {
+        (Some(key), Some(value)) if !key.is_empty() => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
         (None, None) => {}
         _ => {
             return Err(problem(
                 ErrorCode::TagsFilterIncomplete,
-                "tag_key and tag_value must be given together",
+                "tag_key and tag_value must be given together, and tag_key must not be empty",
             ));
         }
     }
-    tags.extend(query.all("tag").filter(|it| !it.is_empty()).map(|it| match it.split_once(':') {
+    if query.all("tag").any(str::is_empty) {
+        return Err(invalid("tag", "must not be empty"));
+    }
+    tags.extend(query.all("tag").map(|it| match it.split_once(':') {
         Some((key, value)) => Tag::Pair(key.to_owned(), value.to_owned()),
         None => Tag::Key(it.to_owned()),
     }));
@@ -208,6 +211,11 @@ pub fn filter(query: &Query) -> Result<Filter> {
             Ok(known) => Some(known),
         },
     };
+    let words: Vec<String> =
+        query.get("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() && query.get("q").is_some() {
+        return Err(invalid("q", "must have at least one word"));
+    }
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
     let natural = |min: &'static str, max: &'static str| {
         Query::ordered((min, max), (query.natural(min)?, query.natural(max)?))
@@ -228,7 +236,7 @@ pub fn filter(query: &Query) -> Result<Filter> {
         user_id: query.text("user_id"),
         name: query.text("name"),
         external_id: query.text("external_id"),
-        words: query.get("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect(),
+        words,
     })
 }
 

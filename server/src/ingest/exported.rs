@@ -54,6 +54,10 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
         body_id: None,
         body_index: 0,
         created_at: receipt.now,
+        cached_input_tokens: draft.usage.cached,
+        cache_write_tokens: draft.usage.cache_write,
+        reasoning_tokens: draft.usage.reasoning,
+        missing_texts: None,
     };
     let entry = Entry {
         input: draft.input,
@@ -97,6 +101,12 @@ pub fn event(
 pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
     let TraceRecord { given, input, output, metadata } = record;
     let given: Given = serde_json::from_value(given).ok()?;
+    let own = given.own_texts.then(|| Entry {
+        input: input.map(clean),
+        output: output.map(clean),
+        metadata: metadata.and_then(object),
+        ..Entry::default()
+    });
     let given = Given {
         name: given.name.map(|it| label(&clean(it))),
         model: given.model.map(|it| label(&clean(it))),
@@ -110,14 +120,10 @@ pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
         ended_at: given.ended_at.map(clamp),
         tags: tags(given.tags),
         own_texts: given.own_texts,
+        missing_texts: own.as_ref().and_then(Entry::missing),
     };
     row.given = serde_json::to_string(&given).ok();
-    given.own_texts.then(|| Entry {
-        input: input.map(clean),
-        output: output.map(clean),
-        metadata: metadata.and_then(object),
-        ..Entry::default()
-    })
+    own
 }
 
 fn hints(sent: serde_json::Value) -> Option<String> {

@@ -60,18 +60,21 @@ impl Lane {
     /// Jobs of this lane that one process runs at once.
     pub const fn concurrency(self) -> usize {
         match self {
-            Self::Ingest | Self::Sums | Self::Housekeeping | Self::Evaluations => 1,
+            Self::Ingest | Self::Sums | Self::Housekeeping => 1,
+            // Each of another tenant: one whose evaluations take long has the others' not wait.
+            Self::Evaluations => 4,
             // Requests to providers under way; what a process does for each is short.
             Self::Embedding => 4,
             Self::Judges => 16,
         }
     }
 
-    /// Jobs of one tenant that one process runs at once, where those that wait for somebody outside
+    /// Jobs of one tenant that one process runs at once, where those that wait for a provider or take long
     /// would leave no worker to others.
     pub const fn of_one_tenant(self) -> usize {
         match self {
             Self::Judges => 8,
+            Self::Evaluations => 1,
             _ => self.concurrency(),
         }
     }

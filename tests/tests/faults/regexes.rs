@@ -1,1 +1,202 @@
-//! Regular expressions of a tenant that take exponential memory or time.
+//! Regular expressions of a tenant that take long on long texts, as evaluators and in schemas.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tests::{Caller, On};
+
+use super::installation::{Installation, MAX_RESIDENT_MIB, full_size};
+
+/// An expression whose search takes several thousand steps for each byte.
+const SLOW: &str = "(?:a[ab]{900}|b[ab]{901}|[ab]{3}a[ab]{700})+c";
+/// Bytes of the text that it is searched in: minutes of work.
+const TEXT_BYTES: usize = 8_000_000;
+/// Evaluations that the attacker asks for at once.
+const ATTACKS: usize = 12;
+/// Evaluations of the attacker that may have ended when the other tenant's one has: each takes all of the
+/// processor time that it may use, so many more would mean that the other tenant waited for them.
+const MAX_ENDED_BEFORE: usize = 3;
+/// How long a graceful stop may take.
+const STOP: Duration = Duration::from_secs(10);
+/// How long anything may take before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A text without a match, of which each piece differs.
+fn text() -> String {
+    let mut random = 1_u64;
+    let letter = |_| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if random >> 63 == 0 { 'a' } else { 'b' }
+    };
+    (0..TEXT_BYTES).map(letter).collect()
+}
+
+async fn trace(key: &Caller, output: &str) -> String {
+    let reply = key.post("/v1/ingest", &json!({"name": "t", "output": output})).await;
+    reply.ok()["id"].as_str().unwrap().to_owned()
+}
+
+async fn evaluate(key: &Caller, trace: &str, metric: &str, config: Value) -> String {
+    let body = json!({"trace_id": trace, "metric_name": metric, "config": config});
+    let reply = key.post("/v1/eval", &body).await;
+    assert_eq!(reply.status, 202, "{}", reply.text());
+    reply.ok()["id"].as_str().unwrap().to_owned()
+}
+
+/// The evaluations of a tenant that have ended.
+async fn ended(key: &Caller) -> Vec<Value> {
+    let list = key.get("/v1/eval?limit=200").await.ok()["evaluations"].as_array().unwrap().clone();
+    list.into_iter().filter(|it| it["status"] == "failed" || it["status"] == "complete").collect()
+}
+
+/// The evaluation once it has ended.
+async fn end_of(key: &Caller, id: &str) -> Value {
+    let polled = async {
+        loop {
+            let evaluation = key.get(&format!("/v1/eval/{id}")).await.ok();
+            if evaluation["status"] == "failed" || evaluation["status"] == "complete" {
+                return evaluation;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, polled).await.expect("the evaluation ends")
+}
+
+/// Waits until an evaluation of the tenant is being done.
+async fn until_running(key: &Caller) {
+    let running = async {
+        while key.get("/v1/eval?status=running").await.ok()["evaluations"].as_array().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, running).await.expect("an evaluation is taken up");
+}
+
+async fn slow_expression_holds_up_nobody(database: On) {
+    let mut it = Installation::on(database).await;
+    let (attacker, bystander) = (it.attacker(), it.bystander());
+    let checks = json!([{"kind": "regex", "pattern": SLOW}]);
+    let evaluator = json!({"name": "slow", "evaluator_type": "rule", "checks": checks});
+    assert_eq!(attacker.post("/v1/evaluators", &evaluator).await.status, 201);
+    let attacked = trace(&attacker, &text()).await;
+    let mut attacks = Vec::new();
+    for _ in 0..ATTACKS {
+        attacks.push(evaluate(&attacker, &attacked, "slow", json!({})).await);
+    }
+    until_running(&attacker).await;
+
+    // The other tenant's evaluation, with an expression too, does not wait for those asked for before.
+    let harmless = trace(&bystander, "Your order 1234 has left.").await;
+    let config = json!({"format": "regex", "pattern": r"order \d+"});
+    let id = evaluate(&bystander, &harmless, "output_format_compliance", config).await;
+    let end = end_of(&bystander, &id).await;
+    let before = ended(&attacker).await.len();
+    assert_eq!((&end["status"], &end["score"]), (&json!("complete"), &json!(1.0)), "{end}");
+    assert!(before <= MAX_ENDED_BEFORE, "{before} evaluations of the attacker came first");
+
+    // The attacker's own ends with the reason.
+    let end = end_of(&attacker, &attacks[0]).await;
+    assert_eq!(end["status"], "failed", "{end}");
+    assert!(end["error"].as_str().unwrap().contains("processor time"), "{end}");
+    assert_eq!(end["score"], Value::Null);
+    if full_size() {
+        for id in &attacks {
+            assert_eq!(end_of(&attacker, id).await["status"], "failed");
+        }
+        for _ in 0..ATTACKS {
+            evaluate(&attacker, &attacked, "slow", json!({})).await;
+        }
+    }
+    let peak = it.peak_resident_mib();
+    println!("{database:?}: {before} of {ATTACKS} before the other tenant's, peak {peak} MiB");
+    assert!(peak <= MAX_RESIDENT_MIB, "{peak} MiB");
+
+    // Whatever still runs, the process stops, and what it had not finished is not lost.
+    it.server.terminate();
+    assert!(it.server.wait(STOP).success());
+    it.server = it.setup.start();
+    let left = it.attacker().get("/v1/eval?limit=200").await.ok();
+    for evaluation in left["evaluations"].as_array().unwrap() {
+        let error = evaluation["error"].as_str().unwrap_or_default();
+        let is_kept = ["pending", "running"].contains(&evaluation["status"].as_str().unwrap());
+        assert!(is_kept || error.contains("processor time"), "{evaluation}");
+    }
+}
+
+#[tokio::test]
+async fn slow_expression_holds_up_nobody_sqlite() {
+    slow_expression_holds_up_nobody(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn slow_expression_holds_up_nobody_postgres() {
+    slow_expression_holds_up_nobody(On::Postgres).await;
+}
+
+/// The same expression in a schema, tried by a rule's test while a request waits for it.
+async fn slow_schema_ends_with_the_reason(database: On) {
+    let mut it = Installation::on(database).await;
+    let attacker = it.attacker();
+    let project = attacker.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
+    let output = format!("\"{}\"", text());
+    let attacked = trace(&attacker, &output).await;
+    let rule = json!({"project_id": project, "metric_name": "json_schema_conformance", "evaluator_type": "rule",
+        "config": {"schema": {"pattern": SLOW}}, "enabled": false});
+    let rule = attacker.post("/v1/eval-rules", &rule).await;
+    assert_eq!(rule.status, 201, "{}", rule.text());
+    let id = rule.ok()["id"].as_str().unwrap().to_owned();
+    let tested =
+        attacker.post(&format!("/v1/eval-rules/{id}/test"), &json!({"trace_id": attacked})).await.ok();
+    assert_eq!(tested["status"], "failed", "{tested}");
+    assert!(tested["error"].as_str().unwrap().contains("processor time"), "{tested}");
+
+    // Names of members are matched by the validator, which cannot be interrupted: bounded beforehand.
+    let names = trace(&attacker, &format!("{{{output}: 1}}")).await;
+    let schema = json!({"schema": {"patternProperties": {SLOW: true}}});
+    let end = evaluate(&attacker, &names, "json_schema_conformance", schema).await;
+    let end = end_of(&attacker, &end).await;
+    assert_eq!(end["status"], "failed", "{end}");
+    assert!(end["error"].as_str().unwrap().contains("too many steps"), "{end}");
+
+    // Two signals end the process at once, in the middle of an evaluation.
+    evaluate(&attacker, &attacked, "json_schema_conformance", json!({"schema": {"pattern": SLOW}})).await;
+    until_running(&attacker).await;
+    it.server.terminate();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    it.server.terminate();
+    it.server.wait(STOP);
+}
+
+#[tokio::test]
+async fn slow_schema_ends_with_the_reason_sqlite() {
+    slow_schema_ends_with_the_reason(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn slow_schema_ends_with_the_reason_postgres() {
+    slow_schema_ends_with_the_reason(On::Postgres).await;
+}
+
+/// Expressions that grow when they are compiled are refused, alone and together.
+#[tokio::test]
+async fn large_expressions_are_refused() {
+    let it = Installation::on(On::Sqlite).await;
+    let attacker = it.attacker();
+    let evaluator = |checks: Value| json!({"name": "large", "evaluator_type": "rule", "checks": checks});
+    let alone = json!([{"kind": "regex", "pattern": r"(?:\w{1,200}){1,200}"}]);
+    let refused = attacker.post("/v1/evaluators", &evaluator(alone)).await;
+    refused.is(422, "validation_failed");
+    assert!(refused.text().contains("grows too large"), "{}", refused.text());
+    let nested = format!("{}a{}", "(".repeat(4_000), ")".repeat(4_000));
+    attacker
+        .post("/v1/evaluators", &evaluator(json!([{"kind": "regex", "pattern": nested}])))
+        .await
+        .is(422, "validation_failed");
+    let one = json!({"kind": "regex", "pattern": r"[a-z]{15000}"});
+    let many = attacker.post("/v1/evaluators", &evaluator(vec![one; 50].into())).await;
+    many.is(422, "validation_failed");
+    let peak = it.peak_resident_mib();
+    println!("large expressions: peak {peak} MiB");
+    assert!(peak <= MAX_RESIDENT_MIB, "{peak} MiB");
+}

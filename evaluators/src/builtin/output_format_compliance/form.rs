@@ -1,6 +1,5 @@
 //! One form: its options, and whether a text has it.
 
-use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -8,10 +7,10 @@ use crate::{
     form::{
         csv, fence, json,
         length::Lengths,
-        pattern::{self, Meant},
         table, xml,
         yaml::{self, Outermost},
     },
+    pattern::{Pattern, PatternOptions},
     sentence::{counted, cut},
 };
 
@@ -31,7 +30,7 @@ enum Kind {
     Xml { namespaces: bool },
     Csv(csv::Shape, Rows),
     Table(table::Shape, Rows),
-    Regex(Regex, String),
+    Regex(Box<Pattern>, String),
     Length(Lengths),
 }
 
@@ -106,13 +105,22 @@ impl Form {
                     return Err(one("pattern", "is required: the regular expression".into()));
                 };
                 let on = |name| flag(name).unwrap_or(false);
-                let meant = Meant { full_match: on("full_match"), case_insensitive: on("case_insensitive") };
-                let regex = pattern::compile(pattern, meant).map_err(|it| one("pattern", it))?;
-                Kind::Regex(regex, pattern.to_owned())
+                let how =
+                    PatternOptions { full_match: on("full_match"), case_insensitive: on("case_insensitive") };
+                let compiled = Pattern::compile(pattern, how).map_err(|it| one("pattern", it))?;
+                Kind::Regex(Box::new(compiled), pattern.to_owned())
             }
             _ => Kind::Length(Lengths::of(options)?),
         };
         Ok(Self { name, kind, extract: flag("extract").unwrap_or(false) })
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Regex(pattern, _) => pattern.bytes(),
+            _ => 0,
+        }
     }
 
     /// Its name.
@@ -207,7 +215,7 @@ impl Kind {
                 fewer(records - usize::from(shape.header.is_some() && records > 0), *least)
             }
             Self::Table(shape, least) => fewer(table::rows(text, shape)?, *least),
-            Self::Regex(regex, _) if regex.is_match(text) => Ok(()),
+            Self::Regex(compiled, _) if compiled.is_match(text).unwrap_or(false) => Ok(()),
             Self::Regex(_, pattern) => Err(cut(pattern, 60).into_owned()),
             Self::Length(lengths) => lengths.fails(text).map_or(Ok(()), Err),
         }

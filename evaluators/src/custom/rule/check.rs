@@ -1,6 +1,5 @@
 //! One check: whether it holds. Its options are read in `options`.
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::options;
@@ -12,6 +11,7 @@ use crate::{
         json::{self, Faulty},
         length::Lengths,
     },
+    pattern::Pattern,
     schema::{Outcome, Schema},
     sentence::cut,
     subject::{Reading, Subject},
@@ -32,7 +32,7 @@ pub(super) struct Check {
 
 /// What is asked for.
 pub(super) enum Test {
-    Regex(Regex, String),
+    Regex(Box<Pattern>, String),
     /// The text in small letters when their size does not matter.
     Contains(String, bool),
     Schema(Box<Schema>, Extract),
@@ -71,6 +71,15 @@ impl Check {
         options::read(check)
     }
 
+    /// Bytes that it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.test {
+            Test::Regex(pattern, _) => pattern.bytes(),
+            Test::Schema(schema, _) => schema.bytes(),
+            _ => 0,
+        }
+    }
+
     /// None when it holds, else why it does not.
     ///
     /// # Errors
@@ -91,26 +100,28 @@ impl Test {
         let unless = |so: bool, why: String| if so { None } else { Some(why) };
         let otherwise = || format!("it is not that {}", self.asks(target));
         Ok(match self {
-            Self::Regex(regex, _) => unless(regex.is_match(target.text(subject)?), otherwise()),
+            Self::Regex(pattern, _) => {
+                unless(pattern.is_match(target.bounded_text(subject)?).unwrap_or(false), otherwise())
+            }
             Self::Contains(part, any_size) => {
-                let text = target.text(subject)?;
+                let text = target.bounded_text(subject)?;
                 let found = if *any_size { text.to_lowercase().contains(part) } else { text.contains(part) };
                 unless(found, otherwise())
             }
             Self::Json(extract) => {
-                let text = target.text(subject)?.trim();
+                let text = target.bounded_text(subject)?.trim();
                 let block = || one_block(text).is_some_and(|it| json::well_formed(it).is_ok());
                 match json::well_formed(text) {
                     Err(why) if !(*extract && block()) => Some(format!("it is not JSON: {why}")),
                     _ => None,
                 }
             }
-            Self::Schema(schema, extract) => match parsed(target.text(subject)?.trim(), *extract) {
+            Self::Schema(schema, extract) => match parsed(target.bounded_text(subject)?.trim(), *extract) {
                 Ok((value, bytes)) => conforms(schema.check(&value, bytes))?,
                 Err(Faulty::Form(why)) => Some(format!("it is not JSON: {why}")),
                 Err(Faulty::Reach(why)) => return Err(Unjudged::new(format!("the text is JSON, but {why}"))),
             },
-            Self::Length(lengths) => lengths.fails(target.text(subject)?),
+            Self::Length(lengths) => lengths.fails(target.bounded_text(subject)?),
             Self::Latency(bounds) => bounds.fail(latency_threshold::known(subject)? as f64, "ms"),
             Self::Cost(bounds) => {
                 let cost = cost_threshold::known(subject)?;

@@ -5,10 +5,8 @@ use serde_json::{Map, Value, json};
 use super::check::{Bounds, Check, Test, Tokens};
 use crate::{
     definition::ConfigProblem,
-    form::{
-        length::Lengths,
-        pattern::{self, Meant},
-    },
+    form::length::Lengths,
+    pattern::{Pattern, PatternOptions},
     schema::{self, Schema},
     target::Target,
 };
@@ -55,9 +53,10 @@ fn test(kind: &str, options: &Map<String, Value>) -> Result<Test, Vec<ConfigProb
     Ok(match kind {
         "regex" => {
             let pattern = text(options, "pattern");
-            let meant = Meant { case_insensitive, full_match: flag(options, "full_match") };
-            let regex = pattern::compile(pattern, meant);
-            Test::Regex(regex.map_err(|it| vec![ConfigProblem::new("pattern", it)])?, pattern.to_owned())
+            let how = PatternOptions { case_insensitive, full_match: flag(options, "full_match") };
+            let compiled =
+                Pattern::compile(pattern, how).map_err(|it| vec![ConfigProblem::new("pattern", it)])?;
+            Test::Regex(Box::new(compiled), pattern.to_owned())
         }
         "contains" => {
             let part = text(options, "text");
@@ -111,8 +110,9 @@ fn allowed(kind: &str) -> Value {
     let text = |most: u32| json!({"type": "string", "minLength": 1, "maxLength": most});
     let (mut properties, required, reads_text) = match kind {
         "regex" => {
-            let flags =
-                json!({"pattern": text(10_000), "case_insensitive": boolean(), "full_match": boolean()});
+            // An empty expression is one, too: with full_match it means an empty text.
+            let pattern = json!({"type": "string", "maxLength": 10_000});
+            let flags = json!({"pattern": pattern, "case_insensitive": boolean(), "full_match": boolean()});
             (flags, Some("pattern"), true)
         }
         "contains" => (json!({"text": text(10_000), "case_insensitive": boolean()}), Some("text"), true),

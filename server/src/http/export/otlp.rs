@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Pieces, Stopped, lines::Block};
 use crate::{
     ingest::{
-        part::{Given, Hints, failure_of},
+        part::{Given, Hints, details_of, failure_of},
         spans::span_id,
     },
     store::traces::{SpanTexts, Texts},
@@ -124,6 +124,7 @@ impl<'a> Line<'a> {
             error: row.error.as_deref(),
             prompt_tokens: row.prompt_tokens,
             completion_tokens: row.completion_tokens,
+            usage_details: details_of(row),
             cost_usd: row.cost.filter(|_| row.cost_counted).map(money::to_usd),
             metadata: texts.metadata.as_deref(),
             session_id: said.session_id.as_deref().or(whole.and_then(|it| it.session_id.as_deref())),

@@ -55,7 +55,8 @@ impl PackedTexts {
     /// # Errors
     /// When the database fails.
     pub async fn of(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Self, DbErr> {
-        Ok(Self(bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?))
+        let ids = rows.iter().flat_map(|it| places(it).into_iter().filter_map(|it| it.0));
+        Ok(Self(bodies(db, tenant, ids).await?))
     }
 
     /// The texts of one of them.
@@ -63,15 +64,47 @@ impl PackedTexts {
     /// # Errors
     /// When the body is damaged.
     pub fn of_trace(&self, row: &trace::Model) -> Result<Texts, DbErr> {
-        let Some(data) = row.body_id.and_then(|it| self.0.get(&it)) else { return Ok(Texts::default()) };
-        let index = usize::try_from(row.body_index).unwrap_or(0);
-        let entry = unpack(data, index + 1).map_err(damaged)?.pop().unwrap_or_default();
-        Ok(Texts {
-            input: entry.trace_input.or(entry.input),
-            output: entry.trace_output.or(entry.output),
-            metadata: entry.metadata,
-        })
+        let places = places(row);
+        // Mostly all places are in one body: it is unpacked once, as far as the last of them.
+        let mut open: HashMap<Uuid, Vec<Entry>> = HashMap::with_capacity(1);
+        for id in places.iter().filter_map(|it| it.0) {
+            // The body of a trace that is being removed may be gone.
+            let Some(data) = self.0.get(&id).filter(|_| !open.contains_key(&id)) else { continue };
+            let last = places.iter().filter(|it| it.0 == Some(id)).map(|it| it.1).max().unwrap_or(0);
+            open.insert(id, unpack(data, last + 1).map_err(damaged)?);
+        }
+        let mut texts = Texts::default();
+        let [own, input, output] = places;
+        if let Some(entry) = entry_at(&mut open, own) {
+            texts = Texts {
+                input: entry.take_input(),
+                output: entry.take_output(),
+                metadata: entry.metadata.take(),
+            };
+        }
+        if input.0.is_some() {
+            texts.input = entry_at(&mut open, input).and_then(Entry::take_input);
+        }
+        if output.0.is_some() {
+            texts.output = entry_at(&mut open, output).and_then(Entry::take_output);
+        }
+        Ok(texts)
     }
+}
+
+/// Where the texts of a trace are, each a body and the entry in it: its own ones, its input and its
+/// output where they are not among these.
+fn places(row: &trace::Model) -> [(Option<Uuid>, usize); 3] {
+    let place = |id, index: Option<i32>| (id, index.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
+    [
+        place(row.body_id, Some(row.body_index)),
+        place(row.input_body_id, row.input_body_index),
+        place(row.output_body_id, row.output_body_index),
+    ]
+}
+
+fn entry_at(open: &mut HashMap<Uuid, Vec<Entry>>, (id, index): (Option<Uuid>, usize)) -> Option<&mut Entry> {
+    open.get_mut(&id?)?.get_mut(index)
 }
 
 /// The texts of these spans, in their order.

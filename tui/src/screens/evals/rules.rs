@@ -156,7 +156,7 @@ fn cells(state: &State, it: &EvalRule) -> [String; 8] {
     let none = || glyphs.none.to_owned();
     let sample = state.evals.rules.samples.get(&it.id);
     let judged = it.evaluator_type == api::eval::EvaluatorType::Llm;
-    let standing = match (it.enabled, &it.paused_reason) {
+    let standing = match (it.enabled, it.paused()) {
         (false, _) => "disabled".to_owned(),
         (true, Some(why)) => format!("paused: {why}"),
         (true, None) => format!("changed {}", clock(state.zone, it.updated_at, state.now)),
@@ -304,7 +304,7 @@ fn text(tone: Tone, text: &str, cols: usize) -> Vec<Pieces> {
 
 fn facts(state: &State, it: &EvalRule, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
-    if let Some(why) = it.paused_reason.as_deref().filter(|_| it.enabled) {
+    if let Some(why) = it.paused().filter(|_| it.enabled) {
         lines.extend(text(Tone::Warn, &format!("Paused: {why}"), cols));
         let again = state.key(Scope::Rules, Action::Enable);
         lines.extend(text(Tone::Dim, &format!("{again} lets it try again, once the cause is gone."), cols));

@@ -1,0 +1,112 @@
+//! The processor time of an evaluation: work that can take long asks from time to time whether it
+//! may go on.
+//!
+//! This crate reads no clock. The caller passes a function that says whether the work has to end,
+//! such as "the time is used up" or "the server stops"; loops over texts call [`spend`], which asks
+//! that function every [`POLL`] units. Interrupted work is left by unwinding, because some of
+//! it runs inside libraries that cannot be told to stop; no panic is reported.
+
+use std::{
+    any::Any,
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    rc::Rc,
+};
+
+/// Units of work between two questions to the caller. A unit is about one nanosecond to ten.
+const POLL: u64 = 100_000;
+
+/// The work was interrupted by its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+/// Says whether the work has to end.
+type MustEnd = Rc<dyn Fn() -> bool>;
+
+thread_local! {
+    static MUST_END: RefCell<Option<MustEnd>> = const { RefCell::new(None) };
+    static SPENT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs `work`, which ends early once `must_end` returns true.
+///
+/// # Errors
+/// [`Interrupted`], when it ended early.
+pub fn interruptible<T>(
+    must_end: impl Fn() -> bool + 'static,
+    work: impl FnOnce() -> T,
+) -> Result<T, Interrupted> {
+    let outer = MUST_END.replace(Some(Rc::new(must_end)));
+    SPENT.set(0);
+    // Half-done work is dropped by unwinding; evaluators are not changed by judging.
+    let done = catch_unwind(AssertUnwindSafe(work));
+    MUST_END.set(outer);
+    crate::pattern::forget_caches();
+    done.map_err(|thrown: Box<dyn Any + Send>| match thrown.downcast::<Interrupted>() {
+        Ok(interrupted) => *interrupted,
+        Err(other) => resume_unwind(other),
+    })
+}
+
+/// Records work that is about to be done, and leaves by unwinding when the caller wants it to end.
+/// Outside of [`interruptible`] it does nothing.
+#[inline]
+pub(crate) fn spend(units: u64) {
+    let spent = SPENT.get().saturating_add(units);
+    if spent < POLL {
+        SPENT.set(spent);
+    } else {
+        SPENT.set(0);
+        poll();
+    }
+}
+
+/// Asks the caller now: for between two steps of which each may take long.
+#[cold]
+pub(crate) fn poll() {
+    let must_end = MUST_END.with_borrow(Clone::clone);
+    if must_end.is_some_and(|it| it()) {
+        resume_unwind(Box::new(Interrupted));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_ends_when_its_caller_says_so() {
+        let asked = Rc::new(Cell::new(0));
+        let count = Rc::clone(&asked);
+        let endless = interruptible(
+            move || {
+                count.set(count.get() + 1);
+                count.get() == 3
+            },
+            || -> () {
+                loop {
+                    spend(POLL / 2);
+                }
+            },
+        );
+        assert_eq!((endless, asked.get()), (Err(Interrupted), 3));
+        // The next work on this thread is not affected.
+        assert_eq!(
+            interruptible(
+                || false,
+                || {
+                    spend(2 * POLL);
+                    7
+                }
+            ),
+            Ok(7)
+        );
+        spend(2 * POLL);
+    }
+
+    #[test]
+    #[should_panic(expected = "a fault")]
+    fn a_panic_of_the_work_passes_through() {
+        _ = interruptible(|| false, || -> () { panic!("a fault") });
+    }
+}

@@ -1,0 +1,90 @@
+//! Searching with a lazy DFA: its states are made as the text needs them, and kept while they fit.
+
+use std::cell::RefCell;
+
+use regex_automata::{
+    Input,
+    hybrid::dfa::{Cache, Config, DFA},
+    nfa::thompson::NFA,
+};
+
+use crate::budget::spend;
+
+/// Bytes of states that a search keeps; when they are used up it begins anew with an empty cache.
+const CACHE_BYTES: usize = 1024 * 1024;
+/// Caches of different expressions that a thread keeps within an evaluation.
+const MAX_CACHES: usize = 8;
+/// Bytes of a text between two records of the work done.
+const BLOCK: usize = 16 * 1024;
+
+thread_local! {
+    /// Caches of the evaluation that runs on this thread, by the expression's id. They are not kept with
+    /// the expressions: compiled evaluators live for long, and there are many.
+    static CACHES: RefCell<Vec<(u64, Cache)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Drops the caches of this thread.
+pub(crate) fn forget_caches() {
+    CACHES.with_borrow_mut(Vec::clear);
+}
+
+/// The lazy DFA of an NFA; none when it cannot be made.
+pub(super) fn build(nfa: &NFA) -> Option<DFA> {
+    let config = Config::new()
+        // Text that is not ASCII beside a Unicode word boundary ends the search without an answer.
+        .unicode_word_boundary(true)
+        .cache_capacity(CACHE_BYTES)
+        .skip_cache_capacity_check(true);
+    DFA::builder().configure(config).build_from_nfa(nfa.clone()).ok()
+}
+
+/// Whether a text matches; none when this DFA cannot tell.
+pub(super) fn is_match(id: u64, dfa: &DFA, text: &[u8]) -> Option<bool> {
+    let kept = CACHES.with_borrow_mut(|it| {
+        let at = it.iter().position(|it| it.0 == id)?;
+        Some(it.swap_remove(at).1)
+    });
+    let mut cache = kept.unwrap_or_else(|| dfa.create_cache());
+    let found = search(dfa, &mut cache, text);
+    CACHES.with_borrow_mut(|it| {
+        if it.len() >= MAX_CACHES {
+            it.remove(0);
+        }
+        it.push((id, cache));
+    });
+    found
+}
+
+fn search(dfa: &DFA, cache: &mut Cache, text: &[u8]) -> Option<bool> {
+    // What making a state may cost: a visit of each state of the NFA.
+    let states = dfa.get_nfa().states().len() as u64;
+    spend(states);
+    let mut state = dfa.start_state_forward(cache, &Input::new(text)).ok()?;
+    for block in text.chunks(BLOCK) {
+        spend(block.len() as u64);
+        for &byte in block {
+            let next =
+                if state.is_tagged() { None } else { Some(dfa.next_state_untagged(cache, state, byte)) };
+            state = match next {
+                Some(next) if !next.is_unknown() => next,
+                _ => {
+                    spend(states);
+                    dfa.next_state(cache, state, byte).ok()?
+                }
+            };
+            if state.is_tagged() {
+                if state.is_match() {
+                    return Some(true);
+                }
+                if state.is_dead() {
+                    return Some(false);
+                }
+                if state.is_quit() {
+                    return None;
+                }
+            }
+        }
+    }
+    spend(states);
+    Some(dfa.next_eoi_state(cache, state).ok()?.is_match())
+}

@@ -1,0 +1,258 @@
+//! Runs what tenants' evaluators do by code: one piece of work of a tenant at a time, on few threads, for a
+//! bounded processor time.
+//!
+//! Regular expressions, schemas and documents of tenants can take arbitrarily long. Three bounds keep that
+//! from other tenants and from a graceful stop: a piece of work is interrupted after [`MAX_TIME`], a tenant
+//! that has used up its share of the processor waits until more is granted, and everything is
+//! interrupted when the server stops.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::ErrorCode;
+use evaluators::budget::interruptible;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    clock::{Clock, processor_time},
+    error::{Result, problem},
+};
+
+/// Processor time of one piece of work: compiling an evaluator, or one evaluation.
+pub const MAX_TIME: Duration = Duration::from_secs(3);
+/// Processor time that a tenant may have saved up, microseconds.
+const MAX_SAVED: i64 = 10_000_000;
+/// Microseconds of processor time that a tenant is granted, of which in how many microseconds.
+const GRANT: (i64, i64) = (1, 2);
+/// How long a request waits for its tenant's other work.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+/// Tenants of which more is remembered than that they have saved up everything.
+const MAX_IDLE_TENANTS: usize = 1_000;
+
+/// Why a piece of work has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// It took longer than [`MAX_TIME`].
+    OutOfTime,
+    /// The server stops; the work can be done again elsewhere.
+    Stopping,
+    /// It panicked.
+    Broken,
+}
+
+/// Runs code of evaluators.
+#[derive(Clone)]
+pub struct CodeRunner(Arc<Shared>);
+
+struct Shared {
+    tenants: Mutex<HashMap<Uuid, Tenant>>,
+    threads: Arc<Semaphore>,
+    clock: Arc<dyn Clock>,
+    stopping: CancellationToken,
+}
+
+struct Tenant {
+    /// One permit: work of a tenant is done one piece after the other.
+    turn: Arc<Semaphore>,
+    /// Microseconds of processor time that it has saved up; negative when it used more.
+    saved: i64,
+    /// When that was so, microseconds since the epoch.
+    at: i64,
+}
+
+/// A tenant's turn to use a thread.
+pub struct Turn {
+    tenant: Uuid,
+    runner: CodeRunner,
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+}
+
+impl CodeRunner {
+    /// A runner that uses half of the processors, and two at least: with one, a tenant could be all that runs.
+    pub fn new(processors: usize, clock: Arc<dyn Clock>, stopping: CancellationToken) -> Self {
+        let threads = Arc::new(Semaphore::new((processors / 2).max(2)));
+        Self(Arc::new(Shared { tenants: Mutex::default(), threads, clock, stopping }))
+    }
+
+    /// When the tenant may use the processor again, microseconds since the epoch; none when it may now.
+    pub fn exhausted_until(&self, tenant: Uuid) -> Option<i64> {
+        let now = self.0.clock.now();
+        let mut tenants = self.0.lock();
+        let tenant = Shared::tenant(&mut tenants, tenant, now);
+        (tenant.saved < 0).then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANT.1) / GRANT.0)
+    }
+
+    /// Waits for the tenant's turn; none when the server stops.
+    pub async fn turn(&self, tenant: Uuid) -> Option<Turn> {
+        let turn = {
+            let mut tenants = self.0.lock();
+            Arc::clone(&Shared::tenant(&mut tenants, tenant, self.0.clock.now()).turn)
+        };
+        let permits = async {
+            let turn = turn.acquire_owned().await.ok()?;
+            Some((turn, Arc::clone(&self.0.threads).acquire_owned().await.ok()?))
+        };
+        let permits = tokio::select! {
+            permits = permits => permits?,
+            () = self.0.stopping.cancelled() => return None,
+        };
+        Some(Turn { tenant, runner: self.clone(), _permits: permits })
+    }
+
+    /// Waits for the tenant's turn on behalf of a request.
+    ///
+    /// # Errors
+    /// `rate_limited` when the tenant's evaluators use all of its processor time; `overloaded` when the
+    /// server stops.
+    pub async fn turn_of_request(&self, tenant: Uuid) -> Result<Turn> {
+        let busy = || {
+            problem(
+                ErrorCode::RateLimited,
+                "this tenant's evaluators use all of the processor time that they are granted; try again in a \
+                 few seconds, or simplify their patterns and schemas",
+            )
+        };
+        if self.exhausted_until(tenant).is_some() {
+            return Err(busy());
+        }
+        match timeout(REQUEST_PATIENCE, self.turn(tenant)).await {
+            Ok(Some(turn)) => Ok(turn),
+            Ok(None) => Err(problem(ErrorCode::Overloaded, "the server is stopping; try again shortly")),
+            Err(_) => Err(busy()),
+        }
+    }
+}
+
+impl Turn {
+    /// Does a piece of work.
+    ///
+    /// # Errors
+    /// Why it has no result.
+    pub async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unfinished> {
+        // The permits go with the work: it may outlive whoever waits for it.
+        let done = spawn_blocking(move || {
+            let began = processor_time();
+            let stopping = self.runner.0.stopping.clone();
+            let must_end =
+                move || stopping.is_cancelled() || processor_time().saturating_sub(began) >= MAX_TIME;
+            let usage = Usage { turn: &self, began };
+            let done = interruptible(must_end, work);
+            drop(usage);
+            done.map_err(|_| match self.runner.0.stopping.is_cancelled() {
+                true => Unfinished::Stopping,
+                false => Unfinished::OutOfTime,
+            })
+        });
+        done.await.unwrap_or(Err(Unfinished::Broken))
+    }
+}
+
+/// Charges the tenant for the work when it ends, also by a panic.
+struct Usage<'a> {
+    turn: &'a Turn,
+    began: Duration,
+}
+
+impl Drop for Usage<'_> {
+    fn drop(&mut self) {
+        let used = processor_time().saturating_sub(self.began);
+        let used = i64::try_from(used.as_micros()).unwrap_or(i64::MAX);
+        let shared = &self.turn.runner.0;
+        let mut tenants = shared.lock();
+        let tenant = Shared::tenant(&mut tenants, self.turn.tenant, shared.clock.now());
+        tenant.saved = tenant.saved.saturating_sub(used);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Tenant>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tenant, with what it has saved up by now.
+    fn tenant(tenants: &mut HashMap<Uuid, Tenant>, id: Uuid, now: i64) -> &mut Tenant {
+        if tenants.len() > MAX_IDLE_TENANTS && !tenants.contains_key(&id) {
+            tenants.retain(|_, it| {
+                it.save_up(now);
+                it.saved < MAX_SAVED || Arc::strong_count(&it.turn) > 1 || it.turn.available_permits() == 0
+            });
+        }
+        let new = || Tenant { turn: Arc::new(Semaphore::new(1)), saved: MAX_SAVED, at: now };
+        let tenant = tenants.entry(id).or_insert_with(new);
+        tenant.save_up(now);
+        tenant
+    }
+}
+
+impl Tenant {
+    fn save_up(&mut self, now: i64) {
+        let granted = now.saturating_sub(self.at).max(0).saturating_mul(GRANT.0) / GRANT.1;
+        self.saved = self.saved.saturating_add(granted).min(MAX_SAVED);
+        self.at = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FakeClock;
+
+    fn runner() -> (CodeRunner, Arc<FakeClock>, CancellationToken) {
+        let (clock, stopping) = (Arc::new(FakeClock::at(1_000_000)), CancellationToken::new());
+        (CodeRunner::new(1, Arc::clone(&clock) as Arc<dyn Clock>, stopping.clone()), clock, stopping)
+    }
+
+    #[tokio::test]
+    async fn a_tenant_has_one_turn_at_a_time_and_others_theirs() {
+        let (runner, ..) = runner();
+        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let held = runner.turn(one).await.unwrap();
+        assert!(timeout(Duration::from_millis(20), runner.turn(one)).await.is_err());
+        let done =
+            timeout(Duration::from_secs(60), runner.turn(other)).await.unwrap().unwrap().run(|| 7).await;
+        assert_eq!(done, Ok(7));
+        drop(held);
+        assert!(timeout(Duration::from_secs(60), runner.turn(one)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_work_s_alone() {
+        let (runner, ..) = runner();
+        let turn = runner.turn(Uuid::nil()).await.unwrap();
+        assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(Unfinished::Broken));
+        assert_eq!(runner.turn(Uuid::nil()).await.unwrap().run(|| 7).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn nothing_begins_once_the_server_stops() {
+        let (runner, _, stopping) = runner();
+        stopping.cancel();
+        assert!(runner.turn(Uuid::nil()).await.is_none());
+        assert!(runner.turn_of_request(Uuid::nil()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_used_more_than_it_saved_up_waits() {
+        let (runner, clock, _) = runner();
+        let tenant = Uuid::from_u128(1);
+        assert_eq!(runner.exhausted_until(tenant), None);
+        Shared::tenant(&mut runner.0.lock(), tenant, clock.now()).saved = -1_000_000;
+        assert_eq!(runner.exhausted_until(tenant), Some(clock.now() + 2_000_000));
+        assert!(runner.turn_of_request(tenant).await.is_err());
+        assert_eq!(runner.exhausted_until(Uuid::from_u128(2)), None);
+        clock.advance(2_000_000);
+        assert_eq!(runner.exhausted_until(tenant), None);
+    }
+}
