@@ -41,6 +41,7 @@ pub struct TraceItem {
     pub error: Option<String>,
     /// Key to value; numbers and booleans are taken as text.
     #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, String>>))]
+    #[serde(deserialize_with = "crate::object::tags")]
     pub tags: Option<BTreeMap<String, serde_json::Value>>,
     /// Free data, an object.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
@@ -97,7 +98,7 @@ pub struct SpanItem {
     #[serde(default)]
     pub completion_tokens: Option<i64>,
     /// Of these tokens, those read from a cache, written to it, or spent on reasoning; not negative.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::object::one", skip_serializing_if = "Option::is_none")]
     pub usage_details: Option<UsageDetails>,
     /// Free data, an object. `cost_usd` on an `llm` span is its cost.
     #[serde(default)]

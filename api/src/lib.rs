@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod model;
 pub mod object;
 pub mod page;
+pub mod plain;
 #[cfg(feature = "profile")]
 pub mod profile;
 pub mod project;

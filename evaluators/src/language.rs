@@ -4,6 +4,7 @@
 //! what words and letters of them are usual ([`table`]). Numbers, code, addresses and ids are left
 //! out ([`prose`]); a text without words has no answer.
 
+mod code;
 mod decide;
 mod names;
 mod prose;
@@ -11,4 +12,4 @@ mod script;
 mod table;
 
 pub(crate) use decide::{Answer, ask};
-pub(crate) use names::{Language, all, find};
+pub(crate) use names::{Found, Language, find, named};

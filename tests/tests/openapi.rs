@@ -253,9 +253,10 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             app.anonymous().get("/v1/traces").await
         }
         ErrorCode::Overloaded => {
-            let memory = app.app.body_memory.clone();
-            let _held =
-                memory.acquire_many(u32::try_from(app.app.config.body_memory_kib).unwrap()).await.unwrap();
+            // The tenant's share and what one large request may take beyond it.
+            let memory = app.app.memory.clone();
+            let mut held = memory.reservation(server::memory::Holder::Tenant(app.tenant));
+            held.try_grow(memory.total() * 3 / 4).unwrap();
             key.post("/v1/ingest", &json!({})).await
         }
     }

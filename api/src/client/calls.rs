@@ -327,6 +327,9 @@ pub fn search_vector(search: &VectorSearch) -> Call<SearchResults> {
     Call::post("/v1/search/spans").json(given(search)).repeatable()
 }
 
+/// The header that names the project of an ingest, in place of the key's own.
+pub const PROJECT_NAME: &str = "X-Project-Name";
+
 /// Stores one trace. Repeatable if the item has an id.
 pub fn ingest(item: Value) -> Call<Ingested> {
     let named = has_id(&item);

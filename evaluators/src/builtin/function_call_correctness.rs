@@ -20,6 +20,9 @@ use crate::{
 /// by their size.
 const MOST_SCHEMA: usize = 1024 * 1024;
 
+/// Values of one argument that are as right as the expected one.
+const MAX_ALTERNATIVES: usize = 50;
+
 /// The evaluator.
 pub static DEFINITION: Definition = Definition {
     name: "function_call_correctness",
@@ -29,9 +32,10 @@ pub static DEFINITION: Definition = Definition {
                   `expected_calls` (the share of expected calls that were made, equivalent forms of arguments \
                   accepted) or says `validate` (the share of calls whose arguments are valid by the JSON Schema of \
                   the tool that was offered). Otherwise a judge decides; it needs the input and the calls, and is \
-                  shown the tools. 1.0 when every call is right. Which tool was chosen, whatever its arguments, is \
+                  shown the tools. 1.0 when every call is right; unless `threshold` says otherwise, only that passes. Which \
+                  tool was chosen, whatever its arguments, is \
                   `tool_choice_correctness`.",
-    version: 1,
+    version: 2,
     config_schema,
     method: Method::Both { names: names_what_is_expected, rule: compile, rubric: &RUBRIC },
 };
@@ -48,6 +52,11 @@ fn config_schema() -> Value {
                     "properties": {
                         "name": {"type": "string", "minLength": 1},
                         "arguments": {"type": "object"},
+                        "alternatives": {
+                            "type": "object",
+                            "additionalProperties": {"type": "array", "minItems": 1, "maxItems": MAX_ALTERNATIVES},
+                            "description": "By argument, values that are as right as the one in `arguments`.",
+                        },
                     },
                 },
             },
@@ -97,11 +106,33 @@ struct Calls {
     subset: bool,
     in_order: bool,
     extra: bool,
+    /// Whether the label follows from the score though not all is right.
+    threshold: bool,
 }
 
 struct Expected {
     name: String,
     arguments: Option<Value>,
+    /// By argument, values that are as right as the expected one.
+    alternatives: Map<String, Value>,
+}
+
+impl Expected {
+    /// The arguments to compare a call with: for each that has alternatives the one that was sent, if any was.
+    fn for_call(&self, sent: &Value, said: &parameters::Said<'_>, subset: bool) -> Option<Value> {
+        let mut arguments = self.arguments.clone()?;
+        let Some(members) = arguments.as_object_mut() else { return Some(arguments) };
+        for (name, alternatives) in &self.alternatives {
+            let Some(sent) = sent.get(name) else { continue };
+            let alone = |value: &Value| Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+            let is_sent =
+                |it: &&Value| argument::difference(&alone(it), &alone(sent), said, subset).is_none();
+            if let Some(right) = alternatives.as_array().into_iter().flatten().find(is_sent) {
+                members.insert(name.clone(), right.clone());
+            }
+        }
+        Some(arguments)
+    }
 }
 
 fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>> {
@@ -162,6 +193,7 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
         subset: arguments == "subset",
         in_order: order == "same",
         extra: extra == "allow",
+        threshold: config.get("threshold").is_some_and(|it| !it.is_null()),
     }))
 }
 
@@ -181,7 +213,12 @@ fn expected(config: &Map<String, Value>, problems: &mut Vec<ConfigProblem>) -> O
         let arguments = call.get("arguments").filter(|it| !it.is_null());
         match (name, arguments) {
             (Some(name), None | Some(Value::Object(_))) => {
-                calls.push(Expected { name: name.to_owned(), arguments: arguments.cloned() });
+                let alternatives = alternatives(call.get("alternatives"), arguments);
+                let alternatives = alternatives.unwrap_or_else(|message| {
+                    problems.push(ConfigProblem::new(format!("expected_calls.{at}.alternatives"), message));
+                    Map::new()
+                });
+                calls.push(Expected { name: name.to_owned(), arguments: arguments.cloned(), alternatives });
             }
             (None, _) => problems
                 .push(ConfigProblem::new(format!("expected_calls.{at}.name"), "must be the name of a tool")),
@@ -190,6 +227,21 @@ fn expected(config: &Map<String, Value>, problems: &mut Vec<ConfigProblem>) -> O
         }
     }
     Some(calls)
+}
+
+/// Reads the alternatives of a call's arguments.
+fn alternatives(given: Option<&Value>, arguments: Option<&Value>) -> Result<Map<String, Value>, String> {
+    let Some(given) = given.filter(|it| !it.is_null()) else { return Ok(Map::new()) };
+    let is_list = |it: &Value| it.as_array().is_some_and(|it| (1..=MAX_ALTERNATIVES).contains(&it.len()));
+    let Some(given) = given.as_object().filter(|it| it.values().all(is_list)) else {
+        return Err(format!(
+            "must be an object with a list of 1 to {MAX_ALTERNATIVES} values for each argument"
+        ));
+    };
+    match given.keys().find(|name| arguments.and_then(|it| it.get(name.as_str())).is_none()) {
+        Some(name) => Err(format!("names {}, which arguments does not have", named(name))),
+        None => Ok(given.clone()),
+    }
 }
 
 impl Rule for Calls {
@@ -202,15 +254,20 @@ impl Rule for Calls {
         };
         let calls = reading.calls();
         let invalid = if self.validate { self.invalid(calls, &tools)? } else { vec![None; calls.len()] };
-        match &self.expected {
-            Some(expected) => Ok(self.compared(expected, calls, &tools, &invalid)),
-            None => Ok(share(
+        let mut verdict = match &self.expected {
+            Some(expected) => self.compared(expected, calls, &tools, &invalid),
+            None => share(
                 invalid.iter().filter(|it| it.is_none()).count(),
                 calls.len(),
                 invalid.into_iter().flatten().collect(),
                 "the arguments of every call are valid",
-            )),
+            ),
+        };
+        // Four right transfers do not make up for a wrong one.
+        if verdict.score < 1.0 && !self.threshold {
+            verdict.label = Some("fail".to_owned());
         }
+        Ok(verdict)
     }
 }
 
@@ -288,7 +345,8 @@ impl Calls {
             .collect();
         let difference = |at: usize, call: &Call| -> Option<String> {
             let said = parameters::Said::of(schemas[at].as_ref());
-            argument::difference(expected[at].arguments.as_ref()?, &call.arguments, &said, self.subset)
+            let wanted = expected[at].for_call(&call.arguments, &said, self.subset)?;
+            argument::difference(&wanted, &call.arguments, &said, self.subset)
         };
         let fits: Vec<Vec<bool>> = (0..expected.len())
             .map(|at| {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     definition::{ConfigProblem, Definition, Method, Rule},
     form::{
-        fence,
+        BLANKS, fence,
         json::{self, Faulty},
     },
     schema::{self, Outcome, Schema},
@@ -23,7 +23,7 @@ pub static DEFINITION: Definition = Definition {
     description: "Whether the output, as a whole, is JSON that conforms to `schema`: 1.0 if it is, 0.0 if \
                   not. Drafts 4, 6, 7, 2019-09 and 2020-12; nothing outside of the schema is fetched, \
                   patterns have no look-around. The reasoning names the places that fail, never their values.",
-    version: 1,
+    version: 2,
     config_schema,
     method: Method::Rule(compile),
 };
@@ -78,7 +78,7 @@ fn flag(config: &Map<String, Value>, name: &str) -> bool {
 
 impl Rule for Conforms {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
-        let text = self.target.bounded_text(subject)?.trim();
+        let text = self.target.bounded_text(subject)?.trim_matches(BLANKS);
         let (value, read) = match json::value(text) {
             Ok(value) => (value, text),
             Err(fault) if self.extract => match fence::blocks(text, &["json"]) {

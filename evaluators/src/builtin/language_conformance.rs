@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     definition::{ConfigProblem, Definition, Method, Rule},
-    language::{Answer, Language, all, ask, find},
+    language::{Answer, Found, Language, ask, named},
     subject::Subject,
     target::Target,
     verdict::{Unjudged, Verdict},
@@ -17,8 +17,9 @@ pub static DEFINITION: Definition = Definition {
     tags: &["quality"],
     description: "Whether the output is in the language of `language`, or in one of several. The score is the \
                   share of its words that are, so a text that is half in another language has about 0.5. Code, \
-                  addresses, ids and numbers are left out; a text without words can't be judged.",
-    version: 1,
+                  addresses, ids and numbers are left out. A text of few words or without prose can't be judged, nor \
+                  can one be told to be in a language other than the 85 known ones.",
+    version: 2,
     config_schema,
     method: Method::Rule(compile),
 };
@@ -33,7 +34,7 @@ fn config_schema() -> Value {
         "properties": {
             "language": {
                 "anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": MOST}],
-                "description": "A code such as `fr`, `pt-BR` (the region makes no difference) or `zh-Hant`, or an \
+                "description": "A code of ISO 639-1 or 639-3 such as `fr`, `fra`, `pt-BR` (the region makes no difference) or `zh-Hant`, or an \
                                 English name; or a list of them, each of which will do."
             },
             "target": Target::schema()
@@ -44,6 +45,8 @@ fn config_schema() -> Value {
 
 struct Conformance {
     languages: Vec<&'static Language>,
+    /// Names of languages that exist, but no text can be told to be in.
+    untold: Vec<&'static str>,
     target: Target,
 }
 
@@ -53,14 +56,17 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
         problems.push(it);
         Target::default()
     });
-    let languages = languages(config.get("language")).unwrap_or_else(|it| {
+    let (languages, untold) = languages(config.get("language")).unwrap_or_else(|it| {
         problems.push(ConfigProblem::new("language", it));
-        Vec::new()
+        Default::default()
     });
-    if problems.is_empty() { Ok(Box::new(Conformance { languages, target })) } else { Err(problems) }
+    if problems.is_empty() { Ok(Box::new(Conformance { languages, untold, target })) } else { Err(problems) }
 }
 
-fn languages(value: Option<&Value>) -> Result<Vec<&'static Language>, String> {
+/// Languages that can be told, and names of those that cannot.
+type Languages = (Vec<&'static Language>, Vec<&'static str>);
+
+fn languages(value: Option<&Value>) -> Result<Languages, String> {
     let wrong = || {
         format!("is required: a code or an English name such as `fr` or `French`, or a list of 1 to {MOST}")
     };
@@ -69,31 +75,51 @@ fn languages(value: Option<&Value>) -> Result<Vec<&'static Language>, String> {
     if list.is_empty() || list.len() > MOST {
         return Err(wrong());
     }
-    let mut languages = Vec::new();
+    let (mut languages, mut untold) = (Vec::new(), Vec::new());
     for it in list {
         let text = it.as_str().ok_or_else(wrong)?;
-        let found = find(text);
-        if found.is_empty() {
-            let codes: Vec<&str> = all().iter().map(|it| it.code).collect();
-            let text: String = text.chars().take(40).collect();
-            return Err(format!("`{text}` is not known; the codes are {}", codes.join(", ")));
+        match named(text) {
+            Found::Told(found) => languages.extend(found),
+            Found::Untold(name) => untold.push(name),
+            Found::Nothing => {
+                let text: String = text.chars().take(40).collect();
+                return Err(format!(
+                    "`{text}` is no language: use a code of ISO 639-1 or 639-3, such as `fr` or `fra`, or an \
+                     English name"
+                ));
+            }
         }
-        languages.extend(found);
     }
-    Ok(languages)
+    Ok((languages, untold))
+}
+
+impl Conformance {
+    fn cannot_tell(&self) -> Unjudged {
+        Unjudged::new(format!(
+            "whether a text is in {} can't be told: it is not among the languages that this evaluator knows; let a \
+             model judge it by an evaluator of your own",
+            self.untold.join(" or ")
+        ))
+    }
 }
 
 impl Rule for Conformance {
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged> {
         let text = self.target.text(subject)?;
+        if self.languages.is_empty() {
+            return Err(self.cannot_tell());
+        }
         let names: Vec<&str> = self.languages.iter().map(|it| it.name).collect();
         let names = names.join(" or ");
         let Answer::Share { share, rest, sampled } = ask(text, &self.languages) else {
             return Err(Unjudged::new(
-                "the text has no words that would tell a language, leaving out code, addresses, ids and numbers: \
-                 judge a text with a sentence in it",
+                "the text is too short or no prose, so that no language can be told from it (code, addresses, ids \
+                 and numbers are left out): judge a text with a sentence of four words or more",
             ));
         };
+        if !self.untold.is_empty() && share < 0.995 {
+            return Err(self.cannot_tell());
+        }
         let read = if sampled { " (read in 16 samples of 2 KiB)" } else { "" };
         let percent = (share * 100.0).round();
         Ok(match rest {

@@ -23,7 +23,7 @@ pub static DEFINITION: Definition = Definition {
     description: "Whether the output, as a whole but for blanks around it, has the form that `format` names: \
                   1.0 if it has, 0.0 if not. JSON (RFC 8259), YAML 1.2, well-formed XML 1.0, CSV (RFC 4180), a \
                   Markdown table (GFM), a regular expression or a length; several by `all_of`, where 1.0 needs all.",
-    version: 1,
+    version: 2,
     config_schema,
     method: Method::Rule(compile),
 };

@@ -21,7 +21,7 @@ pub static DEFINITION: Definition = Definition {
                   passwords, told by shape, check digits and the words around. 1.0 when there is none, 0.0 when \
                   there is one or more; the reasoning names kinds and places, never values. Names and postal \
                   addresses are not looked for.",
-    version: 1,
+    version: 2,
     config_schema,
     method: Method::Rule(compile),
 };

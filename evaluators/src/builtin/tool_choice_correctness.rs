@@ -1,6 +1,6 @@
 //! Whether the right tool was chosen.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
@@ -19,10 +19,11 @@ pub static DEFINITION: Definition = Definition {
     tags: &["tool-use"],
     description: "Whether the right tools were called, whatever their arguments (`function_call_correctness` asks \
                   about those). By code when the config names `expected_tool`, `expected_tools` or \
-                  `forbidden_tools`: the share of expected and called tools that are both; 0.0 when a forbidden \
-                  one was called. Otherwise a judge decides; it needs the input and the tools that were offered. \
+                  `forbidden_tools`: the share of expected and called tools that are both, each counted as \
+                  often as it stands in the list; 0.0 when a forbidden one was called. Unless `threshold` says \
+                  otherwise, only the right choice passes. Otherwise a judge decides; it needs the input and the tools that were offered. \
                   1.0 is the right choice, which may be none.",
-    version: 1,
+    version: 2,
     config_schema,
     method: Method::Both { names: names_what_is_expected, rule: compile, rubric: &RUBRIC },
 };
@@ -39,12 +40,12 @@ fn config_schema() -> Value {
     let mut schema = options();
     if let Some(properties) = schema["properties"].as_object_mut() {
         let more = json!({
-            "expected_tool": {"type": "string", "minLength": 1, "description": "The only tool to be called."},
-            "expected_tools": list("All tools to be called; empty: none."),
+            "expected_tool": {"type": "string", "minLength": 1, "description": "The only tool to be called, however often."},
+            "expected_tools": list("All tools to be called, each as often as it stands here; empty: none."),
             "forbidden_tools": list("Tools that must not be called."),
             "order": {
                 "enum": ["any", "same"], "default": "any",
-                "description": "Whether the expected tools have to be called in the order given.",
+                "description": "`same`: the calls have to be this sequence.",
             },
             "extra_tools": {
                 "enum": ["refuse", "allow"], "default": "refuse",
@@ -65,6 +66,10 @@ fn names_what_is_expected(config: &Map<String, Value>) -> bool {
 struct Choice {
     /// None when only forbidden tools are named.
     expected: Option<Vec<String>>,
+    /// Whether repeated calls of one tool count once.
+    once: bool,
+    /// Whether the label follows from the score though not all is right.
+    threshold: bool,
     forbidden: Vec<String>,
     in_order: bool,
     extra: bool,
@@ -100,6 +105,7 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
             "must not stand beside expected_tools: use one of them",
         ));
     }
+    let once = one.is_some();
     let expected = one.or(several);
     if problems.is_empty() && expected.is_none() && forbidden.is_empty() {
         problems.push(ConfigProblem::new(
@@ -114,7 +120,9 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(Box::new(Choice { expected, forbidden, in_order: order == "same", extra: extra == "allow" }))
+    let threshold = config.get("threshold").is_some_and(|it| !it.is_null());
+    let (in_order, extra) = (order == "same", extra == "allow");
+    Ok(Box::new(Choice { expected, once, threshold, forbidden, in_order, extra }))
 }
 
 impl Rule for Choice {
@@ -128,29 +136,40 @@ impl Rule for Choice {
         let Some(expected) = &self.expected else {
             return Ok(Verdict::good("no forbidden tool was called"));
         };
-        Ok(if self.in_order { self.sequence(expected, called) } else { self.set(expected, &called) })
+        let called = if self.once { once(called) } else { called };
+        let mut verdict =
+            if self.in_order { self.sequence(expected, &called) } else { self.multiset(expected, &called) };
+        if verdict.score < 1.0 && !self.threshold {
+            verdict.label = Some("fail".to_owned());
+        }
+        Ok(verdict)
     }
 }
 
 impl Choice {
-    /// Each tool counts once, however often it was called.
-    fn set(&self, expected: &[String], called: &[&str]) -> Verdict {
-        let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
-        let called: BTreeSet<&str> = called.iter().copied().collect();
-        let missing: Vec<&str> = expected.difference(&called).copied().collect();
-        let extra: Vec<&str> =
-            if self.extra { Vec::new() } else { called.difference(&expected).copied().collect() };
+    /// Each tool counts as often as it is expected, whatever the order.
+    fn multiset(&self, expected: &[String], called: &[&str]) -> Verdict {
+        let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in called {
+            *left.entry(name).or_default() += 1;
+        }
+        let mut missing = Vec::new();
+        for name in expected {
+            match left.get_mut(name.as_str()).filter(|it| **it > 0) {
+                Some(count) => *count -= 1,
+                None => missing.push(name.as_str()),
+            }
+        }
+        let extra: Vec<&str> = match self.extra {
+            true => Vec::new(),
+            false => left.into_iter().flat_map(|(name, count)| std::iter::repeat_n(name, count)).collect(),
+        };
         let right = expected.len() - missing.len();
         verdict(right, right + missing.len() + extra.len(), &missing, &extra)
     }
 
-    /// One tool called several times in a row counts once, unless as many are expected.
-    fn sequence(&self, expected: &[String], called: Vec<&str>) -> Verdict {
-        let repeats = expected.windows(2).any(|it| it[0] == it[1]);
-        let mut called = called;
-        if !repeats {
-            called.dedup();
-        }
+    /// The calls are the expected sequence, with others between them where these are allowed.
+    fn sequence(&self, expected: &[String], called: &[&str]) -> Verdict {
         let fits: Vec<Vec<bool>> =
             expected.iter().map(|name| called.iter().map(|it| it == name).collect()).collect();
         let pairs = matching::in_order(&fits, called.len());
@@ -174,6 +193,17 @@ impl Choice {
         let all = if self.extra { expected.len() } else { expected.len().max(called.len()) };
         verdict(right, all, &missing, &extra)
     }
+}
+
+/// The tools in the order of their first call, each once.
+fn once(called: Vec<&str>) -> Vec<&str> {
+    let mut seen = Vec::new();
+    for name in called {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen
 }
 
 fn verdict(right: usize, all: usize, missing: &[&str], extra: &[&str]) -> Verdict {

@@ -29,7 +29,11 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
     }
     let cells = cells(header);
     let marks = self::cells(hyphens);
-    if indent(hyphens) > 3 || marks.is_empty() || !marks.iter().all(|it| is_mark(it)) {
+    // `- | -` is a list, which begins wherever a table might.
+    if let Some(block) = other_block(hyphens) {
+        return Err(format!("line 2: {block} instead of a row of hyphens"));
+    }
+    if marks.is_empty() || !marks.iter().all(|it| is_mark(it)) {
         return Err("line 2: no row of hyphens such as |---|:-:|".into());
     }
     if marks.len() != cells.len() {

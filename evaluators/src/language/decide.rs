@@ -32,6 +32,10 @@ const FAR_AHEAD: u32 = 64;
 const FEW: u32 = 24;
 /// Below this no language is told: names, or words of none of them.
 const TOLD: u32 = 40;
+/// Letters and words below which a text is too short to tell languages of one script apart: greetings,
+/// interjections and single words are common to many.
+const MIN_LETTERS: u32 = 20;
+const MIN_WORDS: usize = 4;
 /// Letters up to which everything is read.
 const SHORT: u32 = 120;
 
@@ -42,7 +46,10 @@ const ALIKE: [&[&str]; 6] =
 /// How much of a text is in these languages.
 pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
     let prose = Prose::of(text);
-    let long = prose.pieces.iter().map(Piece::weight).sum::<u32>() > SHORT;
+    let letters = prose.pieces.iter().map(Piece::weight).sum::<u32>();
+    let long = letters > SHORT;
+    let words: usize = prose.pieces.iter().map(|it| prose.words(it).count()).sum();
+    let brief = letters < MIN_LETTERS || words < MIN_WORDS;
     let mut total = [0; COLUMNS.len()];
     let pieces: Vec<(&Piece, Option<Scores>)> = prose
         .pieces
@@ -69,6 +76,7 @@ pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
         let weight = f64::from(piece.weight());
         let part = match wanted_writing(&prose, piece, wanted) {
             Some(false) => Part::Outside("the other way of writing Chinese"),
+            _ if brief && scores.is_some() => in_brief(piece, wanted),
             _ => part(piece, scores.as_ref(), wanted, lost),
         };
         match part {
@@ -124,6 +132,16 @@ fn rivals(wanted: &[&'static Language]) -> impl Iterator<Item = usize> {
     let groups: Vec<&[&str]> =
         ALIKE.into_iter().filter(|group| wanted.iter().any(|it| group.contains(&it.code))).collect();
     (0..COLUMNS.len()).filter(move |it| groups.iter().any(|group| group.contains(&COLUMNS[*it])))
+}
+
+/// What a text of a few words tells whose script several languages share: no more than its script. Words in
+/// Latin letters occur in all languages.
+fn in_brief(piece: &Piece, wanted: &[&'static Language]) -> Part {
+    let script = Script::main(piece);
+    match script != Script::Latin && wanted.iter().all(|it| !it.scripts.contains(&script)) {
+        true => Part::Outside(name(script)),
+        false => Part::Untold,
+    }
 }
 
 fn part(piece: &Piece, scores: Option<&Scores>, wanted: &[&'static Language], lost: Option<usize>) -> Part {

@@ -1,5 +1,7 @@
 //! Languages that can be asked for, by code and by name.
 
+use isolang::Language as Iso;
+
 use super::script::Script::{self, *};
 
 /// A language.
@@ -146,6 +148,36 @@ pub(crate) fn all() -> &'static [Language] {
     LANGUAGES
 }
 
+/// What a code or a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Languages that texts can be told to be in.
+    Told(Vec<&'static Language>),
+    /// A language that the table lacks, by its English name.
+    Untold(&'static str),
+    /// No language.
+    Nothing,
+}
+
+/// The languages that a code of ISO 639-1 or 639-3, a tag that begins with one, or an English name stands for.
+pub(crate) fn named(text: &str) -> Found {
+    let told = find(text);
+    if !told.is_empty() {
+        return Found::Told(told);
+    }
+    let text = text.trim();
+    let mut subtags = text.split(['-', '_']);
+    let primary = subtags.next().unwrap_or_default().to_ascii_lowercase();
+    let is_subtag = |it: &str| (1..=8).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric());
+    let is_tag = subtags.all(is_subtag);
+    let by_code = || Iso::from_639_1(&primary).or_else(|| Iso::from_639_3(&primary));
+    let by_name = || Iso::from_name_lowercase(&text.to_lowercase());
+    let Some(iso) = is_tag.then(by_code).flatten().or_else(by_name) else { return Found::Nothing };
+    // `fra` is `fr`.
+    let told = iso.to_639_1().map(find).unwrap_or_default();
+    if told.is_empty() { Found::Untold(iso.to_name()) } else { Found::Told(told) }
+}
+
 /// The languages that a code (`fr`, `fr-CA`, `zh-Hant`) or an English name stands for; none when it
 /// stands for none. Norwegian is two.
 pub(crate) fn find(text: &str) -> Vec<&'static Language> {
@@ -183,7 +215,25 @@ pub(crate) fn find(text: &str) -> Vec<&'static Language> {
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::{Found, find, named};
+
+    #[test]
+    fn languages_of_iso_639_exist() {
+        let told = |text| match named(text) {
+            Found::Told(found) => found.iter().map(|it| it.code).collect::<Vec<_>>(),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(told("fra"), ["fr"]);
+        assert_eq!(told("deu-AT"), ["de"]);
+        assert_eq!(told("nor"), ["nb", "nn"]);
+        assert_eq!(named("mt"), Found::Untold("Maltese"));
+        assert_eq!(named("mlt"), Found::Untold("Maltese"));
+        assert_eq!(named("Maltese"), Found::Untold("Maltese"));
+        assert_eq!(named("ilo-PH"), Found::Untold("Iloko"));
+        for text in ["xx", "qqq", "none such", "", "f"] {
+            assert_eq!(named(text), Found::Nothing, "{text}");
+        }
+    }
 
     #[test]
     fn codes_tags_and_names_are_understood() {

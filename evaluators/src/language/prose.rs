@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::script::{SCRIPTS, Script};
+use super::{
+    code,
+    script::{SCRIPTS, Script},
+};
 use crate::plain::Plain;
 
 /// Words of a text, in pieces of about a sentence.
@@ -44,12 +47,19 @@ impl Prose {
         let plain = Plain::of(&text);
         let mut prose = Self { sampled, ..Self::default() };
         let mut fenced = false;
+        let mut statements = false;
         for line in plain.text().lines() {
             let trimmed = line.trim_start();
             if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
                 fenced = !fenced;
-            } else if !fenced && !is_code(trimmed) {
-                prose.line(trimmed);
+                statements = false;
+            } else if !fenced && !trimmed.is_empty() {
+                // Behind a statement what is indented or a comment belongs to it.
+                let belongs = statements && (trimmed.len() < line.len() || code::is_comment(trimmed));
+                statements = belongs || code::is_statement(trimmed);
+                if !statements && !code::is_code(trimmed) {
+                    prose.line(trimmed);
+                }
             }
             prose.end(ENOUGH);
         }
@@ -190,13 +200,6 @@ fn values(text: &str) -> Cow<'_, str> {
         at = (end + 1).min(bytes.len());
     }
     Cow::Owned(values)
-}
-
-/// Whether a line is a statement of a program rather than a sentence.
-fn is_code(line: &str) -> bool {
-    let signs = line.bytes().filter(|it| b"{}()[];=<>_\\|&#*+$".contains(it)).count();
-    let ends = line.ends_with(['{', '}', ';']) || line.ends_with("):") || line.ends_with("/>");
-    signs * 5 > line.len() || ends && signs * 20 > line.len()
 }
 
 /// Whether a token is of language: no address, path, id, number, name of a variable or call.

@@ -49,7 +49,7 @@ pub(super) fn find(text: &str, words: &Words, hits: &mut Vec<Hit>) {
         at = read(bytes, start, &mut groups);
         // Shorter ones are years, prices and versions; an address has four groups.
         let digits: usize = groups.iter().map(|it| it.len()).sum();
-        if digits < 4 || digits < 7 && groups.len() < 4 || begins_inside(bytes, start) {
+        if digits < 4 || digits < 7 && groups.len() < 4 || begins_inside(bytes, &groups) {
             continue;
         }
         let plus = start > 0 && bytes[start - 1] == b'+' || start > 1 && bytes[start - 2..start] == *b"+(";
@@ -85,11 +85,17 @@ fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     }
 }
 
-/// Whether what begins here is the rest of a word, a decimal, an id or a path.
-fn begins_inside(bytes: &[u8], start: usize) -> bool {
+/// Whether these groups are the rest of a word, a decimal, an id or a path.
+fn begins_inside(bytes: &[u8], groups: &[Group]) -> bool {
+    let start = groups[0].start;
     let Some(before) = start.checked_sub(1) else { return false };
     let further = before.checked_sub(1).map(|it| bytes[it]);
     match bytes[before] {
+        b',' if further.is_some_and(|it| it.is_ascii_digit()) => {
+            // 3,14159265358979; but 12,4111111111111111 is two fields when a field begins before.
+            let whole = bytes[..before].iter().rev().take_while(|it| it.is_ascii_digit()).count();
+            groups.len() == 1 && !begins_field(bytes, before - whole)
+        }
         b'-' | b'.' | b'/' | b',' | b':' | b'+' | b'=' => {
             further.is_some_and(|it| it.is_ascii_digit())
                 || bytes[before] != b'='
@@ -101,12 +107,34 @@ fn begins_inside(bytes: &[u8], start: usize) -> bool {
     }
 }
 
-/// Whether what ends here goes on as a word, a decimal or an id.
-fn ends_inside(bytes: &[u8], end: usize) -> bool {
+/// Whether a field of a table may begin here: at the beginning of a line, of a quotation or of a list, or
+/// behind a separator.
+fn begins_field(bytes: &[u8], start: usize) -> bool {
+    start.checked_sub(1).is_none_or(|it| b"\n\r\t,;|\"'[({".contains(&bytes[it]))
+}
+
+/// Whether a comma and digits behind these groups are the decimals of one number: 12345678,90 in a
+/// sentence, or 1.234.567,89. What begins like a field of a table is a field.
+fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
+    let (first, last) = (groups[0], groups[groups.len() - 1]);
+    let decimals = bytes[last.end + 1..].iter().take_while(|it| it.is_ascii_digit()).count();
+    if !(1..=2).contains(&decimals) {
+        return false;
+    }
+    let thousands = groups.len() > 1
+        && first.len() <= 3
+        && groups[1..].iter().all(|it| it.len() == 3 && it.before == groups[1].before)
+        && (groups[1].before == b' ' || groups[1].before == b'.' && groups.len() != 4);
+    thousands || groups.len() == 1 && first.len() < 13 && !begins_field(bytes, first.start)
+}
+
+/// Whether what ends with these groups goes on as a word, a decimal or an id.
+fn ends_inside(bytes: &[u8], groups: &[Group]) -> bool {
+    let end = groups[groups.len() - 1].end;
     let next = bytes.get(end + 1);
     match bytes.get(end) {
         Some(b'-' | b'_' | b'.' | b'@' | b'\\' | b'=') => next.is_some_and(u8::is_ascii_alphanumeric),
-        Some(b',') => next.is_some_and(u8::is_ascii_digit),
+        Some(b',') => next.is_some_and(u8::is_ascii_digit) && has_decimals(bytes, groups),
         Some(b'%') => true,
         Some(it) => it.is_ascii_alphanumeric(),
         None => false,
@@ -148,7 +176,7 @@ fn alone(cluster: &Cluster, from: usize, to: usize) -> bool {
     let first = from == 0 || apart(cluster.groups[from].before);
     let last = match cluster.groups.get(to) {
         Some(next) => apart(next.before),
-        None => !ends_inside(cluster.bytes, cluster.groups[to - 1].end),
+        None => !ends_inside(cluster.bytes, &cluster.groups[from..to]),
     };
     first && last
 }
@@ -180,7 +208,7 @@ fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit
                 && (from == 0 || cluster.groups[from].before == b' ')
                 && beside(from.checked_sub(1).and_then(|it| cluster.groups.get(it)), 2)
                 && beside(cluster.groups.get(to), 3)
-                && (to < cluster.groups.len() || !ends_inside(cluster.bytes, end));
+                && (to < cluster.groups.len() || !ends_inside(cluster.bytes, groups));
         if clear && let Some(range) = card::range(&digits) {
             let around = words.around(start, end);
             if around.says(Label::Card) || range == card::Range::Usual && !around.other() {
@@ -234,7 +262,7 @@ fn international(cluster: &Cluster, words: &Words) -> Option<(Hit, usize)> {
         return None;
     };
     let end = cluster.groups[to - 1].end;
-    if to == cluster.groups.len() && ends_inside(cluster.bytes, end) {
+    if to == cluster.groups.len() && ends_inside(cluster.bytes, &cluster.groups[..to]) {
         return None;
     }
     let sign = cluster.bytes[..first.start].iter().rev().take_while(|it| b"+(".contains(it)).count();

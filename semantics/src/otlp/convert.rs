@@ -122,7 +122,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
-    let response_id = response_id(&mut attributes).or_else(|| facts.id.clone());
+    let response_id = response_id(&mut attributes).or(facts.id);
     let mut extra = Extra {
         request_model: model.asked.clone(),
         response_id: response_id.clone(),

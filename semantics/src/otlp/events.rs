@@ -23,10 +23,10 @@ pub(super) struct Observed {
     pub(super) exception: Option<(String, String)>,
     /// Prompt, or messages that went in.
     pub(super) input: Option<String>,
-    /// The arguments that the event of a tool holds.
-    pub(super) tool_input: Option<String>,
     /// System instructions apart from the messages.
     pub(super) instructions: Option<String>,
+    /// The arguments that the event of a tool holds.
+    pub(super) tool_input: Option<String>,
     /// Messages that came as events one by one.
     messages: Option<String>,
     /// Completion, or messages that came out.

@@ -122,12 +122,24 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
         Ok(request) => add_all(&mut decoded, request.resource_spans),
+        Err(_) if !weight::is_bearable_as_values(body) => return Err(too_heavy()),
         Err(_) => {
             let resources = json::lenient(body, &mut decoded)?;
             add_all(&mut decoded, resources);
         }
     }
     Ok(decoded)
+}
+
+/// Bytes that the structures of a request in protobuf take once it is decoded, texts apart. Beyond what
+/// [`from_protobuf`] accepts the count is not exact.
+pub fn decoded_bytes(body: &[u8]) -> usize {
+    weight::decoded_bytes(body).min(weight::LIMIT)
+}
+
+/// As [`decoded_bytes`] for JSON.
+pub fn decoded_bytes_of_json(body: &[u8]) -> usize {
+    weight::decoded_bytes_of_json(body).min(weight::LIMIT)
 }
 
 fn too_heavy() -> Malformed {

@@ -55,8 +55,8 @@ const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key:
 pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
     let apart = openlit::leaves_out_cached(attributes, scope)
         || vercel::leaves_out_cached(attributes)
-        || strands::leaves_out_cached(attributes, scope)
-        || BEDROCK_SCOPES.contains(&scope);
+        || BEDROCK_SCOPES.contains(&scope)
+        || strands::leaves_out_cached(attributes, scope);
     let flat = Usage {
         prompt: attributes.first_tokens(PROMPT),
         completion: attributes.first_tokens(COMPLETION),

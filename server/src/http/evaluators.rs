@@ -296,6 +296,9 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
         let message = format!("the evaluator is larger than {MAX_DEFINITION} bytes");
         return Err(problem(ErrorCode::ValidationFailed, message));
     }
+    if body.scale.as_ref().is_some_and(|it| !it.is_object()) {
+        return Err(problem(ErrorCode::InvalidBody, "scale: must be an object"));
+    }
     if let Some(schema) = &body.config_schema {
         custom::config::declare(schema).map_err(|it| refused("", it))?;
     }

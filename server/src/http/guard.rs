@@ -13,7 +13,7 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{address::ClientAddress, auth, idempotency, outer::RequestId, read, routes};
+use super::{address::ClientAddress, auth, held, idempotency, outer::RequestId, read, routes};
 use crate::{
     access::{Access, Caller, plans::Bucket, seats},
     app::App,
@@ -41,6 +41,8 @@ pub struct Guard {
     pub schemes: auth::Schemes,
     /// The lowest plan that allows a request with this body.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
 }
 
 /// Lets a request pass whose token may do what the route does.
@@ -114,7 +116,7 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
             if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY) {
                 idempotency::once(&guard.app, &caller, request, next).await
             } else {
-                next.run(request).await
+                run(guard, &caller, request, next).await
             }
         }
     };
@@ -130,12 +132,26 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
 async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem: Problem) -> Response {
     let Some(plan_of_body) = guard.plan_of_body else { return Error::from(problem).into_response() };
     let (parts, body) = request.into_parts();
-    let needed = match read::read(&guard.app, &parts.headers, body).await {
+    let needed = match read::read(&guard.app, Some(caller.tenant_id), &parts.headers, body).await {
         Ok(held) => plan_of_body(&held.bytes),
         Err(_) => return Error::from(problem).into_response(),
     };
     let needed = problem.required_plan.map_or(needed, |it| it.max(needed));
     Error::from(Problem::plan_too_low(needed, caller.plan)).into_response()
+}
+
+/// Runs the handler. A read waits while too many of its tenant are running.
+async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Response {
+    let (app, tenant) = (&guard.app, caller.tenant_id);
+    let _permit = match guard.waits_for_permit {
+        true => match app.read_permit(tenant).await {
+            Ok(permit) => Some(permit),
+            Err(error) => return error.into_response(),
+        },
+        false => None,
+    };
+    let response = next.run(request).await;
+    held::count(app, tenant, response).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// Writes down that a sensitive action was refused to a known caller.

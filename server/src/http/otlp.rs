@@ -50,7 +50,12 @@ pub async fn traces(
     request: Request,
 ) -> Result<Response> {
     let form = form(&headers)?;
-    let held = read::read(&app, &headers, request.into_body()).await?;
+    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    held.reserve(match form {
+        Form::Protobuf => otlp::decoded_bytes(&held.bytes),
+        Form::Json => otlp::decoded_bytes_of_json(&held.bytes),
+    })
+    .await?;
     let own = project_of::own(&app, &caller).await?;
     let named = match project_of::header_name(&headers)? {
         Some(name) => Some(project_of::named(&app, &caller, &name).await?),

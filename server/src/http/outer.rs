@@ -13,7 +13,7 @@ use axum::{
 use futures::FutureExt;
 use prost::Message;
 
-use super::compress;
+use super::{compress, held};
 use crate::{
     app::App,
     clock::new_id,
@@ -49,6 +49,7 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
     let mut response = caught(next.run(request)).await;
+    response = held::attach(response);
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
         tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");
     }

@@ -42,6 +42,8 @@ pub struct Route {
     /// The lowest plan that allows a request with this body, where that depends on the body. It is asked
     /// only when the plan is too low already.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -226,14 +228,15 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
-        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
+        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)).acquires_permits(),
         row(
             Method::GET,
             "/v1/traces/export",
             viewer,
             &[InvalidQuery, TagsFilterIncomplete],
             get(export::export),
-        ),
+        )
+        .acquires_permits(),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
             Method::DELETE,
@@ -293,7 +296,8 @@ pub fn all() -> Vec<Route> {
             viewer.plan(Plan::Pro),
             &[InvalidQuery, InvalidCursor, UpstreamFailed],
             get(search::by_words),
-        ),
+        )
+        .acquires_permits(),
         row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH, post(search::by_vector)),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
         row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
@@ -371,6 +375,7 @@ fn row(
     errors: &'static [ErrorCode],
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
+    let waits_for_permit = method == Method::GET && access != Access::Open;
     Route {
         method,
         path,
@@ -379,6 +384,7 @@ fn row(
         audited: None,
         schemes: Schemes::Bearer,
         plan_of_body: None,
+        waits_for_permit,
         errors,
         handler,
     }
@@ -393,6 +399,11 @@ impl Route {
     /// A refusal for the plan names the plan that the body needs.
     fn plan_of_body(self, plan: fn(&[u8]) -> Plan) -> Self {
         Self { plan_of_body: Some(plan), ..self }
+    }
+
+    /// The handler acquires permits for reads itself, when it reads the database.
+    fn acquires_permits(self) -> Self {
+        Self { waits_for_permit: false, ..self }
     }
 
     /// Refusals are written down as those of this action.

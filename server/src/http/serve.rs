@@ -78,6 +78,8 @@ async fn accept(
     }
     let mut server = http1::Builder::new();
     // Without a timer hyper waits for ever for the rest of a request's head.
+    // What a connection buffers of unread responses, beside what is counted.
+    server.max_buf_size(64 * 1024);
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
     let mut brief = server.clone();
     brief.keep_alive(false).header_read_timeout(REFUSAL);

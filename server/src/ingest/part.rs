@@ -22,6 +22,9 @@ use crate::store::vectors::VectorRow;
 /// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
 /// refuses index entries of more than 2,704 bytes.
 pub const MAX_LABEL: usize = 500;
+/// Longest name of a span and longest error message in bytes: both stand in rows of which lists read
+/// many at once. In JSON a longer one is refused; in OTLP it is cut.
+pub const MAX_ROW_TEXT_BYTES: usize = 64 * 1024;
 /// Longest key and longest value of a tag in bytes: both stand in one index entry.
 pub const MAX_TAG_BYTES: usize = 1_280;
 
@@ -224,6 +227,12 @@ pub fn label(text: &str) -> String {
         Some((end, _)) => text[..end].to_owned(),
         None => text.to_owned(),
     }
+}
+
+/// The beginning of a text that stands in a row, see [`MAX_ROW_TEXT_BYTES`].
+pub fn row_text(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_ROW_TEXT_BYTES));
+    text
 }
 
 /// The same for the key or the value of a tag.

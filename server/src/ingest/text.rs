@@ -102,6 +102,12 @@ pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
     })
 }
 
+/// Bytes of a body once it is unpacked, as its frame says; of one that doesn't say, a guess.
+pub fn unpacked_bytes(data: &[u8]) -> usize {
+    let said = zstd::zstd_safe::get_frame_content_size(data).ok().flatten();
+    said.and_then(|it| usize::try_from(it).ok()).unwrap_or(8 * data.len())
+}
+
 fn damaged() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, "the stored body is damaged")
 }

@@ -66,11 +66,12 @@ impl Db {
     }
 
     /// Brings the schema up to date. Several processes may start at once: on PostgreSQL a
-    /// lock on one address keeps them apart, on SQLite the single writer does.
+    /// lock on one address keeps them apart, on SQLite the single writer does. Returns the number of
+    /// migrations that were applied.
     ///
     /// # Errors
     /// When a migration fails; those before it stay applied.
-    pub async fn migrate(&self) -> Result<(), DbErr> {
+    pub async fn migrate(&self) -> Result<usize, DbErr> {
         if self.dialect == Dialect::Postgres {
             let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
             // "loupe" as a number; held by this session only while it migrates.
@@ -80,14 +81,20 @@ impl Db {
             while !ask().fetch_one(&mut *lock).await.map_err(conn_err)? {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            let done = migrations::Migrator::up(&self.write, None).await;
+            let done = self.apply_migrations().await;
             sqlx::query("SELECT pg_advisory_unlock(465557418597)")
                 .execute(&mut *lock)
                 .await
                 .map_err(conn_err)?;
             return done;
         }
-        migrations::Migrator::up(&self.write, None).await
+        self.apply_migrations().await
+    }
+
+    async fn apply_migrations(&self) -> Result<usize, DbErr> {
+        let pending = migrations::Migrator::get_pending_migrations(&self.write).await?.len();
+        migrations::Migrator::up(&self.write, None).await?;
+        Ok(pending)
     }
 
     /// Begins a transaction that may write. On SQLite it takes the lock at once: one that

@@ -80,6 +80,41 @@ fn worked_examples_of_expected_calls() {
 }
 
 #[test]
+fn a_wrong_argument_passes_only_by_a_threshold() {
+    let expected: Vec<Value> = ["A", "B", "C", "D", "E"]
+        .iter()
+        .map(|it| json!({"name": "weather", "arguments": {"city": it}}))
+        .collect();
+    let sent = ["A", "B", "C", "D", "Z"].map(|it| ("weather", json!({"city": it})));
+    let judged = |config: Value| compile(&object(config)).unwrap().judge(&called(&sent)).unwrap();
+    let verdict = judged(json!({"expected_calls": expected}));
+    assert_eq!((verdict.score, verdict.label.as_deref()), (0.8, Some("fail")), "{verdict:?}");
+    assert_eq!(judged(json!({"expected_calls": expected, "threshold": 0.7})).label, None);
+    let valid = [("weather", json!({"city": "A"})), ("weather", json!({}))];
+    let verdict = compile(&object(json!({"validate": true}))).unwrap().judge(&called(&valid)).unwrap();
+    assert_eq!(verdict.label.as_deref(), Some("fail"));
+}
+
+#[test]
+fn alternatives_of_an_argument_are_as_right() {
+    let config = json!({"expected_calls": [{"name": "weather", "arguments": {"city": "Bern", "days": 2},
+        "alternatives": {"city": ["Berne", "Bern, CH"]}}]});
+    let sent =
+        [("Bern", 2, 1.0), ("Berne", 2, 1.0), ("Bern, CH", 2, 1.0), ("Basel", 2, 0.0), ("Berne", 3, 0.0)];
+    for (city, days, score) in sent {
+        check(config.clone(), &[("weather", json!({"city": city, "days": days}))], score, "");
+    }
+    for alternatives in [json!([]), json!({"city": "Berne"}), json!({"city": []}), json!({"town": ["Berne"]})]
+    {
+        let call = json!({"name": "weather", "arguments": {"city": "Bern"}, "alternatives": alternatives});
+        let Err(problems) = compile(&object(json!({"expected_calls": [call]}))) else {
+            panic!("{alternatives}")
+        };
+        assert_eq!(problems[0].field, "expected_calls.0.alternatives");
+    }
+}
+
+#[test]
 fn what_lacks_is_told() {
     let lacking = |config: Value, subject: &Subject| {
         compile(&object(config)).unwrap().judge(subject).unwrap_err().to_string()

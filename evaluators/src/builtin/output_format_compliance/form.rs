@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     definition::ConfigProblem,
     form::{
-        csv, fence, json,
+        BLANKS, csv, fence, json,
         length::Lengths,
         table, xml,
         yaml::{self, Outermost},
@@ -152,8 +152,8 @@ impl Form {
             // In CSV blanks belong to fields, and tabs may be delimiters.
             Kind::Csv(..) => text.trim_matches(['\n', '\r']),
             // A column of blanks at the beginning is indentation, in YAML too.
-            Kind::Yaml(_) | Kind::Table(..) => text.trim_end().trim_start_matches(['\n', '\r']),
-            _ => text.trim(),
+            Kind::Yaml(_) | Kind::Table(..) => text.trim_end_matches(BLANKS).trim_start_matches(['\n', '\r']),
+            _ => text.trim_matches(BLANKS),
         };
         let languages: &[&str] = match self.kind {
             Kind::Json(_) => &["json"],
@@ -197,13 +197,14 @@ impl Kind {
             Self::Yaml(root) => {
                 let documents = yaml::documents(text)?;
                 let wanted = match root {
-                    _ if documents.is_empty() => return Err("it holds nothing".into()),
+                    // Comments alone are a stream without a document.
+                    _ if text.trim_matches(BLANKS).is_empty() => return Err("it holds nothing".into()),
                     Root::Any => return Ok(()),
                     Root::Object => Outermost::Mapping,
                     Root::Array => Outermost::Sequence,
                 };
                 let name = if wanted == Outermost::Mapping { "a mapping" } else { "a sequence" };
-                if documents.iter().all(|it| *it == wanted) {
+                if !documents.is_empty() && documents.iter().all(|it| *it == wanted) {
                     Ok(())
                 } else {
                     Err(format!("the outermost value is not {name}"))

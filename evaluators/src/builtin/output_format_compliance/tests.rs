@@ -48,6 +48,21 @@ fn each_form() {
     check(json!({"format": "markdown_table", "ragged": true}), "a|b\n-|-\n1|2|3", true);
     check(json!({"format": "regex", "pattern": "^\\d+$"}), "12", true);
     check(json!({"format": "regex", "pattern": "\\d", "full_match": true}), "12", false);
+    check(json!({"format": "regex", "pattern": ""}), "12", true);
+    check(json!({"format": "regex", "pattern": "", "full_match": true}), "12", false);
+    check(json!({"format": "yaml"}), "# nothing but\n# comments\n", true);
+    check(json!({"format": "yaml", "root": "object"}), "# nothing", false);
+    check(json!({"format": "yaml"}), "a: 1\u{b}", false);
+    for blank in ['\u{b}', '\u{c}', '\u{a0}', '\u{2028}'] {
+        check(json!({"format": "xml"}), &format!("{blank}<a/>"), false);
+        check(json!({"format": "xml"}), &format!("<a/>{blank}"), false);
+        check(json!({"format": "json"}), &format!("{blank}[1]"), false);
+        check(json!({"format": "json"}), &format!("[1]{blank}"), false);
+    }
+    for list in ["a | b\n- | -", "a | b\n- | -\n1 | 2", "a | b\n- |-"] {
+        check(json!({"format": "markdown_table"}), list, false);
+    }
+    check(json!({"format": "markdown_table"}), "| a | b |\n| - | - |", true);
     check(json!({"format": "length", "max_words": 2}), "one two three", false);
     check(json!({"format": "length", "min_chars": 3, "max_chars": 3}), "äöü", true);
 }

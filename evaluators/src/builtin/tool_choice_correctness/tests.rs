@@ -35,13 +35,31 @@ fn worked_examples() {
     check(json!({"expected_tools": ["a", "b"]}), &["b", "a"], 1.0);
     check(json!({"expected_tools": ["a", "b"]}), &["a"], 0.5);
     check(json!({"expected_tools": ["a", "b"], "order": "same"}), &["b", "a"], 0.5);
-    check(json!({"expected_tools": ["a", "b"], "order": "same"}), &["a", "a", "b"], 1.0);
+    check(json!({"expected_tools": ["a", "b"], "order": "same"}), &["a", "a", "b"], 2.0 / 3.0);
+    check(
+        json!({"expected_tools": ["a", "b"], "order": "same", "extra_tools": "allow"}),
+        &["a", "a", "b"],
+        1.0,
+    );
+    check(json!({"expected_tools": ["a", "a"]}), &["a"], 0.5);
+    check(json!({"expected_tools": ["a", "a"]}), &["a", "a"], 1.0);
+    check(json!({"expected_tools": ["a"]}), &["a", "a"], 0.5);
+    check(json!({"expected_tools": ["a"], "extra_tools": "allow"}), &["a", "a"], 1.0);
+    check(json!({"expected_tools": ["a", "b", "a"], "order": "same"}), &["a", "a", "b"], 2.0 / 3.0);
     check(json!({"expected_tools": ["a", "a"], "order": "same"}), &["a"], 0.5);
     check(json!({"expected_tools": []}), &[], 1.0);
     check(json!({"expected_tools": []}), &["a"], 0.0);
     check(json!({"forbidden_tools": ["rm"]}), &["a"], 1.0);
     check(json!({"forbidden_tools": ["rm"]}), &["a", "rm"], 0.0);
     check(json!({"expected_tool": "a", "forbidden_tools": ["rm"]}), &["a", "rm"], 0.0);
+}
+
+#[test]
+fn a_wrong_choice_passes_only_by_a_threshold() {
+    let (names, config) = (["a", "b", "c", "d", "x"], json!({"expected_tools": ["a", "b", "c", "d"]}));
+    let label = |config: Value| compile(&object(config)).unwrap().judge(&called(&names)).unwrap().label;
+    assert_eq!(label(config), Some("fail".to_owned()));
+    assert_eq!(label(json!({"expected_tools": ["a", "b", "c", "d"], "threshold": 0.7})), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
     builtin::{cost_threshold, json_schema_conformance, latency_threshold},
     definition::ConfigProblem,
     form::{
-        fence,
+        BLANKS, fence,
         json::{self, Faulty},
         length::Lengths,
     },
@@ -109,18 +109,22 @@ impl Test {
                 unless(found, otherwise())
             }
             Self::Json(extract) => {
-                let text = target.bounded_text(subject)?.trim();
+                let text = target.bounded_text(subject)?.trim_matches(BLANKS);
                 let block = || one_block(text).is_some_and(|it| json::well_formed(it).is_ok());
                 match json::well_formed(text) {
                     Err(why) if !(*extract && block()) => Some(format!("it is not JSON: {why}")),
                     _ => None,
                 }
             }
-            Self::Schema(schema, extract) => match parsed(target.bounded_text(subject)?.trim(), *extract) {
-                Ok((value, bytes)) => conforms(schema.check(&value, bytes))?,
-                Err(Faulty::Form(why)) => Some(format!("it is not JSON: {why}")),
-                Err(Faulty::Reach(why)) => return Err(Unjudged::new(format!("the text is JSON, but {why}"))),
-            },
+            Self::Schema(schema, extract) => {
+                match parsed(target.bounded_text(subject)?.trim_matches(BLANKS), *extract) {
+                    Ok((value, bytes)) => conforms(schema.check(&value, bytes))?,
+                    Err(Faulty::Form(why)) => Some(format!("it is not JSON: {why}")),
+                    Err(Faulty::Reach(why)) => {
+                        return Err(Unjudged::new(format!("the text is JSON, but {why}")));
+                    }
+                }
+            }
             Self::Length(lengths) => lengths.fails(target.bounded_text(subject)?),
             Self::Latency(bounds) => bounds.fail(latency_threshold::known(subject)? as f64, "ms"),
             Self::Cost(bounds) => {
