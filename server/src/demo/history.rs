@@ -91,7 +91,7 @@ impl<'a> Scribe<'a> {
     }
 
     pub(super) async fn flush(&mut self) -> anyhow::Result<()> {
-        let stored = self.app.writer.store(std::mem::take(&mut self.parts), Terms::default()).await?;
+        let stored = self.app.writer.store(std::mem::take(&mut self.parts), Terms::default(), None).await?;
         self.stored.extend(stored.into_iter().map(|it| it.0.trace));
         Ok(())
     }
