@@ -99,7 +99,7 @@ impl<'a> Scribe<'a> {
 
     pub(super) async fn flush(&mut self) -> anyhow::Result<()> {
         let terms = Terms { embeds: self.embeds, ..Terms::default() };
-        let stored = self.app.writer.store(std::mem::take(&mut self.parts), terms).await?;
+        let stored = self.app.writer.store(std::mem::take(&mut self.parts), terms, None).await?;
         self.stored.extend(stored.into_iter().map(|it| it.0.trace));
         Ok(())
     }
