@@ -80,7 +80,7 @@ async fn nobody_waits_for_a_slice_twice() {
     let app = TestApp::with(On::Postgres, Plan::Starter, &[]).await;
     let key = app.full_key();
     key.get("/v1/apikeys").await.is(403, "session_required");
-    let pool = app.app.db.postgres().clone();
+    let pool = app.app.db.write.get_postgres_connection_pool().clone();
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(pool.acquire().await.unwrap());
