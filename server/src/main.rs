@@ -227,6 +227,9 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     }
     idle::start(&app);
     let mut signals = Signals::listen().context("can't listen for signals")?;
+    if matches!(play, Play::Demo { .. }) {
+        signals = signals.with_hangup().context("can't listen for signals")?;
+    }
     let stop = CancellationToken::new();
     let mut demo_context = None;
     if let Some(listener) = &listener {

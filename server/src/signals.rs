@@ -10,6 +10,9 @@ pub struct Signals {
     interrupt: Signal,
     #[cfg(unix)]
     terminate: Signal,
+    /// The terminal was closed.
+    #[cfg(unix)]
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -19,7 +22,25 @@ impl Signals {
     /// When the system does not allow it.
     #[cfg(unix)]
     pub fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: None,
+        })
+    }
+
+    /// Takes SIGHUP over too, for a program that ends with its terminal. A server may be started with
+    /// `nohup`, which is not to be undone.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "there is no such signal"))]
+    pub fn with_hangup(mut self) -> std::io::Result<Self> {
+        #[cfg(unix)]
+        {
+            self.hangup = Some(signal(SignalKind::hangup())?);
+        }
+        Ok(self)
     }
 
     /// Takes Ctrl-C over from the system.
@@ -34,6 +55,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            () = closed(&mut self.hangup) => {}
         }
     }
 
@@ -43,5 +65,13 @@ impl Signals {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending().await
         }
+    }
+}
+
+#[cfg(unix)]
+async fn closed(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
     }
 }

@@ -10,6 +10,7 @@ pub mod postgres;
 pub mod process;
 pub mod raw;
 pub mod sse;
+pub mod terminal;
 
 pub use app::{On, TestApp};
 pub use caller::{Caller, Reply};

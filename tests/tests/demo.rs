@@ -222,7 +222,7 @@ async fn a_demo_gives_the_profile_back_as_it_was() {
         let id = demo.id().to_string();
         assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
     };
-    for name in ["-INT", "-TERM"] {
+    for name in ["-INT", "-TERM", "-HUP"] {
         let folder = tempfile::tempdir().unwrap();
         let profile = folder.path().join("profile");
         // Without a profile none is left; with one, not a byte of it has changed.

@@ -374,13 +374,29 @@ on_both_databases! {
         for row in old["traces"].as_array().unwrap() {
             assert_eq!(costs(&after, &row["id"]), row["cost"], "history does not change");
         }
-        let models = key.get("/v1/models").await.ok();
-        let names: Vec<_> = models["models"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-        assert!(names.is_sorted() && names.contains(&"house-model") && names.len() > 50);
+        // Page by page, each name once.
+        let names = async |caller: &Caller, limit: usize| {
+            let (mut names, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let page = caller.get(&format!("/v1/models?limit={limit}{cursor}")).await.ok();
+                let models = page["models"].as_array().unwrap();
+                assert!(models.len() <= limit && (models.len() == limit || page["has_more"] == false), "{page}");
+                names.extend(models.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+                match page["next_cursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={next}"),
+                    None => return names,
+                }
+            }
+        };
+        let own = names(&key, 20).await;
+        assert!(own.is_sorted() && own.len() > 50 && own.contains(&"house-model".to_owned()), "{own:?}");
+        assert_eq!(own, names(&key, 7).await);
+        assert_eq!(own, names(&key, 200).await);
+        assert_eq!(key.get("/v1/models").await.ok()["models"].as_array().unwrap().len(), 50);
 
         // Another tenant pays what it did.
         let (_, other) = app.other_tenant(api::Plan::Starter).await;
-        assert!(!other.get("/v1/models").await.text().contains("house-model"));
+        assert!(!names(&other, 200).await.contains(&"house-model".to_owned()));
 
         for body in [json!({"input_per_million": -1, "output_per_million": 1}), json!({"input_per_million": 1, "output_per_million": 1e9})] {
             owner.put("/v1/models/x", &body).await.is(422, "validation_failed");

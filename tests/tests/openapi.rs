@@ -56,6 +56,35 @@ fn operations_have_unique_names_and_declared_parameters() {
     }
 }
 
+#[test]
+fn responses_have_descriptions_and_parameters_have_bounds() {
+    let document = document();
+    let mut limits = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let text = response["description"].as_str().unwrap_or_default();
+                assert!(!text.is_empty(), "{method} {path}: {status} has no description");
+            }
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let (name, schema) = (&parameter["name"], &parameter["schema"]);
+                let is_nullable = schema["type"].is_array() || schema["oneOf"].is_array();
+                assert!(!is_nullable, "{method} {path}: {name} is absent or has a value, never null");
+                if name == "limit" {
+                    limits += 1;
+                    let bounds = (&schema["minimum"], &schema["maximum"], &schema["default"]);
+                    assert_eq!(bounds, (&json!(1), &json!(200), &json!(50)), "{method} {path}");
+                }
+            }
+        }
+    }
+    assert!(limits > 10, "{limits}");
+    let required = document["components"]["schemas"]["Trace"]["required"].as_array().unwrap();
+    for field in ["id", "project_id", "error", "tags", "started_at"] {
+        assert!(required.iter().any(|it| it == field), "Trace.{field} is required");
+    }
+}
+
 /// What an enumeration allows is what is sent and taken.
 #[test]
 fn words_are_those_of_the_wire() {

@@ -130,7 +130,7 @@ async fn on_sqlite() -> Schema {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(&sqlite_url(folder.path()), None, 1).await.unwrap();
     db.migrate().await.unwrap();
-    let pool = db.sqlite();
+    let pool = db.write.get_sqlite_connection_pool();
     Schema::of(
         sqlx::query(SQLITE_COLUMNS).fetch_all(pool).await.unwrap(),
         sqlx::query(SQLITE_INDEXES).fetch_all(pool).await.unwrap(),
@@ -141,7 +141,7 @@ async fn on_sqlite() -> Schema {
 async fn on_postgres() -> Schema {
     let database = Database::create().await.unwrap();
     let db = Db::open(&database.url(), None, 2).await.unwrap();
-    let pool = db.postgres();
+    let pool = db.write.get_postgres_connection_pool();
     Schema::of(
         sqlx::query(POSTGRES_COLUMNS).fetch_all(pool).await.unwrap(),
         sqlx::query(POSTGRES_INDEXES).fetch_all(pool).await.unwrap(),

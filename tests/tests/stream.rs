@@ -124,6 +124,55 @@ on_both_databases! {
         app.anonymous().get(STREAM).await.is(401, "unauthorized");
     }
 
+    async fn a_subscriber_that_does_not_read_is_told_where_to_resume(app: TestApp) {
+        const TRACES: usize = 40;
+        let key = app.full_key();
+        let mut stream = EventStream::open(&key, STREAM, None).await;
+        // More than the buffers between server and client hold.
+        for n in 0..TRACES {
+            let item = json!({"id": format!("large-{n}"), "input": "\u{1}".repeat(200_000)});
+            key.post("/v1/ingest", &item).await.ok();
+            app.clock.advance(1_000);
+        }
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        let (mut seen, mut cursor) = (HashSet::new(), None);
+        while let Some(event) = stream.next().await {
+            assert!(cursor.is_none(), "nothing follows the event that tells of the lag");
+            match event.name.as_str() {
+                "lagged" => {
+                    assert_eq!(event.data, json!({"cursor": event.id}));
+                    cursor = Some(event.id);
+                }
+                _ => _ = seen.insert(event.data["external_id"].as_str().unwrap().to_owned()),
+            }
+        }
+        assert!(seen.len() < TRACES, "{} were buffered", seen.len());
+        let mut stream = EventStream::open(&key, STREAM, cursor.as_deref()).await;
+        while seen.len() < TRACES {
+            let event = stream.next().await.unwrap();
+            seen.insert(event.data["external_id"].as_str().unwrap().to_owned());
+        }
+    }
+
+    async fn the_streams_of_a_tenant_are_bounded(app: TestApp) {
+        let key = app.full_key();
+        let mut streams = Vec::new();
+        for _ in 0..50 {
+            streams.push(EventStream::open(&key, STREAM, None).await);
+        }
+        let refused = key.get(STREAM).await;
+        refused.is(429, "rate_limited");
+        assert_eq!(refused.headers["retry-after"], "10");
+        let (_, other) = app.other_tenant(Plan::Starter).await;
+        EventStream::open(&other, STREAM, None).await;
+        drop(streams.pop());
+        let began = Instant::now();
+        while key.request(Method::GET, STREAM).send().await.unwrap().status() == 429 {
+            assert!(began.elapsed() < Duration::from_secs(5), "a closed stream still counts");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     async fn a_comment_keeps_a_quiet_stream_open(app: TestApp) {
         let mut stream = EventStream::open(&app.full_key(), STREAM, None).await;
         assert!(stream.within(Duration::from_millis(16_500)).await.is_none(), "no event");

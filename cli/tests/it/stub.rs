@@ -23,6 +23,8 @@ pub struct Request {
     pub auth: String,
     /// Value of `X-Project-Name`.
     pub project: String,
+    /// Value of `Last-Event-ID`.
+    pub last_event: String,
     /// The body.
     pub body: String,
 }
@@ -182,6 +184,7 @@ fn serve(
                 "content-length" => length = value.parse().unwrap(),
                 "authorization" => request.auth = value.to_owned(),
                 "x-project-name" => request.project = value.to_owned(),
+                "last-event-id" => request.last_event = value.to_owned(),
                 _ => {}
             }
         }

@@ -36,6 +36,25 @@ fn the_stream_is_followed_without_repeats_and_across_a_break() {
 }
 
 #[test]
+fn a_lagged_stream_is_resumed_behind_its_cursor() {
+    let streams = AtomicUsize::new(0);
+    let stub = Stub::new(move |request, _| match request.path.as_str() {
+        "/v1/traces/stream" => match streams.fetch_add(1, SeqCst) {
+            0 => {
+                Reply::events(&[event(5), "id: c5\nevent: lagged\ndata: {\"cursor\":\"c5\"}\n\n".to_owned()])
+            }
+            _ if request.last_event == "c5" => Reply::events(&[event(6), event(7)]),
+            _ => Reply::error(400, "invalid_cursor"),
+        },
+        _ => Reply::json(traces([1], None)),
+    });
+    let ran = run(stub.loupe(&["traces", "tail", "-o", "ndjson", "--max", "3"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ids(&ran.stdout), [5, 6, 7]);
+    assert!(ran.stderr.contains("fell behind") && !ran.stderr.contains("connection lost"), "{}", ran.stderr);
+}
+
+#[test]
 fn without_a_stream_the_list_is_read_again_and_again() {
     let lists = AtomicUsize::new(0);
     let stub = Stub::new(move |request, _| match request.path.as_str() {

@@ -1,7 +1,10 @@
 //! All that can be told of a trace beyond what its fields say.
 
+use std::collections::HashMap;
+
 use api::SpanType;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
     Call, Document, Message, Step, Subject, Tool, calls, documents,
@@ -11,6 +14,8 @@ use super::{
 
 /// Calls kept of one trace.
 const MOST_CALLS: usize = 500;
+/// Spans above a tool's that are looked at for the same call.
+const MAX_ANCESTORS: usize = 16;
 /// Results of calls looked at in one message.
 const MOST_RESULTS: usize = 500;
 
@@ -241,13 +246,36 @@ fn add(calls: &mut Vec<Call>, more: impl IntoIterator<Item = Call>) {
     }
 }
 
+/// The tool that a span of one names.
+fn tool_of(step: &Step) -> &str {
+    let tool = step.metadata.get("tool").and_then(Value::as_object);
+    tool.and_then(|it| first_text(it, &["name"])).unwrap_or(&step.name)
+}
+
+/// Whether the span belongs to a call that a span above it stands for: an agent, its client of the
+/// Model Context Protocol and the server each report the one call of a tool.
+fn repeats_ancestor(step: &Step, by_id: &HashMap<Uuid, &Step>) -> bool {
+    let mut parent = step.parent;
+    for _ in 0..MAX_ANCESTORS {
+        let Some(above) = parent.and_then(|it| by_id.get(&it)) else { return false };
+        let same_call = above.input.is_none() || step.input.is_none() || above.input == step.input;
+        if above.kind == SpanType::Tool && tool_of(above) == tool_of(step) && same_call {
+            return true;
+        }
+        parent = above.parent;
+    }
+    false
+}
+
 /// Joins the spans of tools to the calls that they carried out.
 fn carried_out(subject: &Subject, calls: &mut Vec<Call>, budget: &mut Budget) {
     let asked_for = calls.len();
     let mut taken = vec![false; asked_for];
-    for step in subject.steps.iter().filter(|it| it.kind == SpanType::Tool) {
+    let by_id: HashMap<Uuid, &Step> = subject.steps.iter().map(|it| (it.id, it)).collect();
+    let tools = subject.steps.iter().filter(|it| it.kind == SpanType::Tool);
+    for step in tools.filter(|it| !repeats_ancestor(it, &by_id)) {
         let tool = step.metadata.get("tool").and_then(Value::as_object);
-        let name = tool.and_then(|it| first_text(it, &["name"])).unwrap_or(&step.name);
+        let name = tool_of(step);
         let id = tool.and_then(|it| first_text(it, &["call_id"]));
         let input =
             step.input.as_deref().map(|it| budget.parse(it).unwrap_or_else(|| Value::String(it.to_owned())));

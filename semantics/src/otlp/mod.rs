@@ -131,15 +131,20 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     Ok(decoded)
 }
 
-/// Bytes that the structures of a request in protobuf take once it is decoded, texts apart. Beyond what
-/// [`from_protobuf`] accepts the count is not exact.
-pub fn decoded_bytes(body: &[u8]) -> usize {
-    weight::decoded_bytes(body).min(weight::LIMIT)
+/// Bytes that the structures of a request in protobuf take once it is decoded, texts apart.
+///
+/// # Errors
+/// [`Malformed`] when they are more than [`from_protobuf`] accepts.
+pub fn decoded_bytes(body: &[u8]) -> Result<usize, Malformed> {
+    Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
 }
 
 /// As [`decoded_bytes`] for JSON.
-pub fn decoded_bytes_of_json(body: &[u8]) -> usize {
-    weight::decoded_bytes_of_json(body).min(weight::LIMIT)
+///
+/// # Errors
+/// As [`decoded_bytes`].
+pub fn decoded_bytes_of_json(body: &[u8]) -> Result<usize, Malformed> {
+    Some(weight::decoded_bytes_of_json(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
 }
 
 fn too_heavy() -> Malformed {

@@ -84,10 +84,14 @@ fn decision(
         return Ok(decided(Decision::Filtered, "the trace is of another project than the rule".to_owned()));
     }
     if !trace.ready {
-        let detail = format!(
-            "the trace is not ready; it is expected to be at {}, if no further span comes",
-            Timestamp::from_micros(trace.ready_at)
-        );
+        let detail = if trace.ready_at <= trace.updated_at {
+            "the trace is ready, and rules are asked in a moment".to_owned()
+        } else {
+            format!(
+                "the trace is not ready; it is expected to be at {}, if no further span comes",
+                Timestamp::from_micros(trace.ready_at)
+            )
+        };
         return Ok(decided(Decision::NotReady, detail));
     }
     if let Some(it) = noted {

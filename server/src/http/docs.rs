@@ -2,19 +2,27 @@
 
 use std::sync::{Arc, LazyLock};
 
-use axum::{Json, Router};
+use axum::{
+    Router,
+    body::Bytes,
+    http::header,
+    response::{IntoResponse, Response},
+};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::openapi;
-use crate::app::App;
+use crate::{app::App, error::Result};
 
-static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(openapi::document);
+/// The document as JSON: one copy for all responses.
+static DOCUMENT: LazyLock<serde_json::Result<Bytes>> =
+    LazyLock::new(|| serde_json::to_vec(&openapi::document()).map(Bytes::from));
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "Health", 
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "Health",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
-pub async fn document() -> Json<&'static utoipa::openapi::OpenApi> {
-    Json(&DOCUMENT)
+pub async fn document() -> Result<Response> {
+    let json = DOCUMENT.as_ref().map_err(|error| anyhow::anyhow!("the OpenAPI document: {error}"))?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json.clone()).into_response())
 }
 
 /// `/docs`.

@@ -186,6 +186,8 @@ fn wire(row: feedback::Model) -> Result<Feedback> {
         created_at,
         updated_at,
     } = row;
+    let metadata = RawValue::from_string(metadata.unwrap_or_else(|| "{}".to_owned()));
+    let metadata = metadata.map_err(anyhow::Error::from)?;
     Ok(Feedback {
         id,
         trace_id,
@@ -195,10 +197,7 @@ fn wire(row: feedback::Model) -> Result<Feedback> {
         comment,
         user_id,
         source: Some(source).filter(|it| !it.is_empty()),
-        metadata: Some(metadata.unwrap_or_else(|| "{}".to_owned()))
-            .map(RawValue::from_string)
-            .transpose()
-            .map_err(anyhow::Error::from)?,
+        metadata: Some(metadata),
         created_at: Timestamp::from_micros(created_at),
         updated_at: Timestamp::from_micros(updated_at),
     })

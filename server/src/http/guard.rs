@@ -162,7 +162,7 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
     let target = guard.audited.is_some().then(|| request.uri().path().to_owned());
     let response = match guard.access.check(&caller) {
         Err(problem) if problem.required_plan.is_some() => {
-            plan_too_low(&guard, &caller, request, problem).await
+            plan_too_low(guard, &caller, request, problem).await
         }
         Err(problem) => Error::from(problem).into_response(),
         Ok(()) => {

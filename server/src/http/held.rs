@@ -8,7 +8,9 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
+    extract::{Request, State},
     http::header,
+    middleware::Next,
     response::{IntoResponse, Response},
 };
 use hyper::body::{Frame, SizeHint};
@@ -40,11 +42,22 @@ impl BodyMemory {
 ///
 /// # Errors
 /// When the tenant's share is used up, and stays so for a while.
-pub async fn count(app: &App, tenant: Uuid, mut response: Response) -> Result<Response> {
+pub async fn count(app: &App, tenant: Uuid, response: Response) -> Result<Response> {
+    count_for(app, Holder::Tenant(tenant), response).await
+}
+
+/// Counts the responses of routes that need no token, as [`count`] does.
+pub async fn count_open(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let counted = count_for(&app, Holder::Anonymous, response).await;
+    counted.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn count_for(app: &App, holder: Holder, mut response: Response) -> Result<Response> {
     let bytes =
         response.body().size_hint().exact().and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
     if bytes > UNCOUNTED_BYTES && response.extensions().get::<BodyMemory>().is_none() {
-        let mut memory = app.memory.reservation(Holder::Tenant(tenant));
+        let mut memory = app.memory.reservation(holder);
         memory.grow(bytes, MEMORY_WAIT).await?;
         response.extensions_mut().insert(BodyMemory::new(memory));
     }

@@ -46,10 +46,12 @@ pub async fn one(
     let source = Source::new(&app, &caller, own, &headers).await?;
     let part = source.part(&app, &caller, &held.bytes).await?;
     let terms = Terms::of(&app, &caller).await?;
-    let Some((part, stored)) = app.writer.store(vec![part], terms).await?.pop() else {
+    let bytes = held.bytes.len();
+    let memory = Some(held.into_memory());
+    let Some((part, stored)) = app.writer.store(vec![part], terms, memory).await?.pop() else {
         return Err(anyhow::anyhow!("the writer answered nothing").into());
     };
-    app.telemetry.ingest.stored(held.bytes.len());
+    app.telemetry.ingest.stored(bytes);
     match stored {
         Stored::New | Stored::Merged => {}
         Stored::Duplicate { identical } => {
@@ -114,8 +116,9 @@ pub async fn batch(
         }
         results.push(result);
     }
-    let stored = app.writer.store(parts, Terms::of(&app, &caller).await?).await?;
-    app.telemetry.ingest.stored(held.bytes.len());
+    let (terms, bytes) = (Terms::of(&app, &caller).await?, held.bytes.len());
+    let stored = app.writer.store(parts, terms, Some(held.into_memory())).await?;
+    app.telemetry.ingest.stored(bytes);
     if !stored.is_empty() && stored.iter().all(|it| it.1 == Stored::Refused) {
         return Err(quota_used_up(&caller).into());
     }

@@ -51,11 +51,12 @@ pub async fn traces(
 ) -> Result<Response> {
     let form = form(&headers)?;
     let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
-    held.reserve(match form {
+    let structures = match form {
         Form::Protobuf => otlp::decoded_bytes(&held.bytes),
         Form::Json => otlp::decoded_bytes_of_json(&held.bytes),
-    })
-    .await?;
+    };
+    let structures = structures.map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
+    held.reserve(structures).await?;
     let own = project_of::own(&app, &caller).await?;
     let named = match project_of::header_name(&headers)? {
         Some(name) => Some(project_of::named(&app, &caller, &name).await?),
@@ -68,9 +69,9 @@ pub async fn traces(
         Form::Json => otlp::from_json(&held.bytes),
     }
     .map_err(|it| Problem::new(ErrorCode::InvalidBody, it.message))?;
-    // The body goes, its share of the memory stays taken until what it says is committed.
+    // The body is dropped; its memory stays reserved until its spans are committed.
     let bytes = held.bytes.len();
-    let _memory = held.into_memory();
+    let memory = held.into_memory();
     drop(turn);
 
     let prices = app.known.price_book(caller.tenant_id).await?;
@@ -89,7 +90,7 @@ pub async fn traces(
             .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
-    let stored = app.writer.store(rows, Terms::of(&app, &caller).await?).await?;
+    let stored = app.writer.store(rows, Terms::of(&app, &caller).await?, Some(memory)).await?;
     app.telemetry.ingest.stored(bytes);
     app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
     let refused: Vec<_> = stored.iter().filter(|it| it.1 == Stored::Refused).map(|it| &it.0).collect();

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use super::held::BodyMemory;
 use crate::{
+    clock::new_id,
     error::Result,
     memory::{Exhausted, MEMORY_WAIT, Reservation},
 };
@@ -35,6 +36,9 @@ const LARGE_TEXT_BYTES: usize = 128 * 1024;
 const PIECE_BYTES: usize = 16 * 1024;
 /// Bytes counted for the pieces of a large text that are on their way.
 const IN_FLIGHT_BYTES: usize = 256 * 1024;
+
+/// Bytes that are serialised before other tasks have their turn.
+const YIELD_BYTES: usize = 256 * 1024;
 
 /// A part of a response.
 enum Segment {
@@ -111,7 +115,7 @@ pub struct Taker {
 
 impl Taker {
     fn placeholder(&mut self) -> String {
-        let mark = self.mark.get_or_insert_with(Uuid::new_v4);
+        let mark = self.mark.get_or_insert_with(new_id);
         format!("{}-{}", mark.simple(), self.taken.len())
     }
 
@@ -289,6 +293,8 @@ pub struct PageWriter {
     items: usize,
     /// The first item of the array is written however large it is.
     needs_item: bool,
+    /// Bytes serialised since other tasks had their turn.
+    since_yield: usize,
     /// Bytes reserved for what is written, apart from what the reservation held before.
     counted: usize,
 }
@@ -307,7 +313,7 @@ impl PageWriter {
     pub fn begin(memory: Reservation, start: &[u8]) -> Self {
         let mut pieces = Pieces::default();
         pieces.json(start);
-        Self { pieces, memory, items: 0, needs_item: true, counted: 0 }
+        Self { pieces, memory, items: 0, needs_item: true, since_yield: 0, counted: 0 }
     }
 
     /// Begins with an object that stays open for more members. `texts` bytes were reserved for its texts.
@@ -349,6 +355,12 @@ impl PageWriter {
     /// When there is no memory for the first item.
     pub async fn push(&mut self, item: impl LargeTexts, texts: usize) -> Result<Pushed> {
         let item = Pieces::of(item).map_err(anyhow::Error::from)?;
+        self.since_yield += item.len();
+        if self.since_yield > YIELD_BYTES {
+            // A page is the processor's alone; requests of others have their turn in between.
+            self.since_yield = 0;
+            tokio::task::yield_now().await;
+        }
         let optional = self.items > 0 || !self.needs_item;
         if optional && self.pieces.len() + item.len() > PAGE_BYTES {
             self.memory.shrink(texts);

@@ -15,6 +15,7 @@ use super::{part::Part, terms::Terms};
 use crate::{
     clock::Clock,
     error::{Error, Result, problem},
+    memory::Reservation,
     store::{
         Db, lost_a_race,
         quotas::own_slot,
@@ -40,6 +41,8 @@ const TRIES: u32 = 3;
 struct Submission {
     parts: Vec<Part>,
     terms: Terms,
+    /// Counts the parts until they are committed, also when the client is gone.
+    memory: Option<Reservation>,
     answer: oneshot::Sender<Result<Vec<(Part, Stored)>>>,
 }
 
@@ -62,17 +65,22 @@ impl Writer {
     }
 
     /// Stores the parts of one request, all or none but for what is beyond the traces of a month, on
-    /// these terms of their tenant, and answers what became of each.
+    /// these terms of their tenant, and answers what became of each. `memory` counts them until then.
     ///
     /// # Errors
     /// `overloaded` when the queue is full or the server is stopping; internal when the
     /// database fails.
-    pub async fn store(&self, parts: Vec<Part>, terms: Terms) -> Result<Vec<(Part, Stored)>> {
+    pub async fn store(
+        &self,
+        parts: Vec<Part>,
+        terms: Terms,
+        memory: Option<Reservation>,
+    ) -> Result<Vec<(Part, Stored)>> {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
         let (answer, stored) = oneshot::channel();
-        self.queue.try_send(Submission { parts, terms, answer }).map_err(|_| {
+        self.queue.try_send(Submission { parts, terms, memory, answer }).map_err(|_| {
             problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
         })?;
         stored
@@ -147,7 +155,9 @@ async fn commit(
     let mut answers = Vec::with_capacity(group.len());
     let mut parts = Vec::with_capacity(sizes.iter().sum());
     let mut allowance = Allowance { slot, ..Allowance::default() };
-    for submission in group {
+    let mut held = Vec::new();
+    for mut submission in group {
+        held.extend(submission.memory.take());
         if let Some(part) = submission.parts.first() {
             let (tenant, terms) = (part.trace.tenant_id, submission.terms);
             allowance.limits.extend(terms.limit.map(|it| (tenant, it)));

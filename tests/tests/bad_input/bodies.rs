@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use server::http::{openapi, routes};
 use tests::{Caller, Reply, TestApp, on_both_databases};
 
+use super::start;
+
 /// Requests that are right, by method and path template: the path with its parameters, and the body.
 type Valid = BTreeMap<(&'static str, &'static str), (String, Value)>;
 
@@ -150,7 +152,7 @@ on_both_databases! {
                 tried += 1;
                 let reply = send(&owner, method, path, &body).await;
                 if (reply.status, reply.code().as_deref()) != (400, Some("invalid_body")) {
-                    wrong.push(format!("{method} {}, {what}: {} {}", route.path, reply.status, super::start(&reply.text())));
+                    wrong.push(format!("{method} {}, {what}: {} {}", route.path, reply.status, start(&reply.text())));
                 }
             }
             let unknown = changed(body, |it| _ = it.insert("of_a_later_version".to_owned(), json!([1])));

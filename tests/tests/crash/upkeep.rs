@@ -25,17 +25,29 @@ async fn store_traces(caller: &Caller) {
             })
         })
         .collect();
-    let stored = caller.post("/v1/ingest/batch", &json!({"traces": items})).await.ok();
+    // Each in a commit of its own, so that there are enough for the roll-ups to be brought up to date.
+    let mut stored = Vec::new();
+    for item in &items {
+        stored.push(caller.post("/v1/ingest", item).await.ok()["id"].clone());
+    }
     for (n, label) in [(1, "good"), (2, "bad"), (3, "neutral"), (3, "good")] {
-        let trace = &stored["results"][n]["id"];
+        let trace = &stored[n];
         caller.post("/v1/feedback", &json!({"trace_id": trace, "label": label})).await.ok();
     }
-    let trace = &stored["results"][7]["id"];
+    let trace = &stored[7];
     let body = json!({
         "trace_id": trace, "metric_name": "latency_threshold", "evaluator_type": "rule",
         "config": {"max_latency_ms": 1000},
     });
     assert_eq!(caller.post("/v1/eval", &body).await.status, 202);
+}
+
+/// Stores more traces of one day than a roll-up lists one by one.
+async fn store_a_busy_day(caller: &Caller) {
+    let items: Vec<Value> = (0..300)
+        .map(|n| json!({"id": format!("busy-{n}"), "started_at": format!("2026-10-20T{:02}:00:{:02}Z", n % 24, n % 60)}))
+        .collect();
+    assert_eq!(caller.post("/v1/ingest/batch", &json!({"traces": items})).await.status, 200);
 }
 
 fn report(output: &Output) -> Value {
@@ -44,21 +56,21 @@ fn report(output: &Output) -> Value {
 
 /// Runs a statement on the database of a home.
 async fn execute(home: &Home, sql: &str) {
-    let sql = AssertSqlSafe(sql.to_owned());
+    let statements = AssertSqlSafe(sql.to_owned());
     let changed = match &home.database {
         Some(database) => {
             let mut connection = sqlx::PgConnection::connect(&database.url()).await.unwrap();
-            sqlx::raw_sql(sql).execute(&mut connection).await.unwrap().rows_affected()
+            sqlx::raw_sql(statements).execute(&mut connection).await.unwrap().rows_affected()
         }
         None => {
             let url = server::store::sqlite_url(&home.folder.path().join("loupe-data"));
             let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-            let done = sqlx::raw_sql(sql).execute(&mut connection).await.unwrap().rows_affected();
+            let done = sqlx::raw_sql(statements).execute(&mut connection).await.unwrap().rows_affected();
             connection.close().await.unwrap();
             done
         }
     };
-    assert!(changed > 0);
+    assert!(changed > 0, "{sql} changed nothing");
 }
 
 /// A row that is taken out of a table, and put back.
@@ -110,6 +122,7 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
         ("texts", lost("body", "1 = 1")),
         ("feedback", changed("trace", "feedback = 2", "feedback = 1", &trace(1))),
         ("metrics", lost("metric_node", "level = 0")),
+        ("metrics", lost("metric_node", "level = 1")),
         ("metrics", changed("trace", "error = 'new'", "error = NULL", &trace(1))),
         ("metrics", changed("trace", "latency_ms = 5", "latency_ms = NULL", &trace(1))),
         ("quotas", changed("quota_use", "used = used - 100", "used = used + 100", "quota = 'traces'")),
@@ -121,6 +134,7 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
 async fn check_finds_damage(on: On) {
     let home = Home::on(on).await;
     let mut server = home.setup.start();
+    store_a_busy_day(&home.caller(&server.url)).await;
     store_traces(&home.caller(&server.url)).await;
     let check = || home.setup.run(&["admin", "check", "--json"]);
     // Beside the server, whatever is being folded or judged at the moment.
@@ -128,7 +142,7 @@ async fn check_finds_damage(on: On) {
         let output = check();
         let found = report(&output);
         assert_eq!((output.status.code(), &found["ok"]), (Some(0), &json!(true)), "{found}");
-        assert!(found["checks"]["totals"]["compared"].as_i64() == Some(40), "{found}");
+        assert!(found["checks"]["totals"]["compared"].as_i64() == Some(340), "{found}");
         assert!(found["checks"]["metrics"]["compared"].as_i64() > Some(8), "{found}");
     }
     // Folded, so that the roll-ups are what is compared.

@@ -80,7 +80,7 @@ async fn nobody_waits_for_a_slice_twice() {
     let app = TestApp::with(On::Postgres, Plan::Starter, &[]).await;
     let key = app.full_key();
     key.get("/v1/apikeys").await.is(403, "session_required");
-    let pool = app.app.db.postgres().clone();
+    let pool = app.app.db.write.get_postgres_connection_pool().clone();
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(pool.acquire().await.unwrap());
@@ -125,10 +125,8 @@ async fn refusals_wait_for_no_writer() {
         app.session_as(subject, Role::Viewer).get("/v1/me").await.ok();
     }
     owner.get("/v1/me").await.ok();
-    for n in 0..99 {
-        owner.post("/v1/projects", &json!({"name": format!("p{n}")})).await.ok();
-    }
-    key.get("/v1/me").await.ok();
+    let named: Vec<_> = (0..100).map(|n| json!({"project_name": format!("p{n}")})).collect();
+    key.post("/v1/ingest/batch", &json!({"traces": named})).await.ok();
     let writing = app.app.db.begin().await.unwrap();
     let within = Duration::from_secs(2);
     let seatless = app.session_as("c", Role::Viewer);

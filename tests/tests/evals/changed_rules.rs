@@ -60,6 +60,10 @@ on_both_databases! {
         assert_eq!((&changed["evaluator_type"], &changed["model_tier"]), (&json!("llm"), &json!("premium")));
         assert_eq!(changed["paused_reason"], "provider_credentials_missing", "{changed}");
         assert_eq!(key.get(&path).await.ok(), changed);
+        app.set_plan(Plan::Pro).await;
+        let paused = key.get(&path).await.ok();
+        assert_eq!(paused["paused_reason"], "judge_not_configured", "{paused}");
+        assert!(paused["paused_detail"].as_str().unwrap().contains("LOUPE_JUDGE_OPENAI_API_KEY"), "{paused}");
     }
 
     /// What is absent stays; config and filter are replaced as a whole.

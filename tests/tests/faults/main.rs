@@ -8,6 +8,7 @@
 mod bystander;
 mod database_away;
 mod disk_full;
+mod expanding_bodies;
 mod headers;
 mod idle_memory;
 mod installation;

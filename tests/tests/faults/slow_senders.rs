@@ -34,7 +34,7 @@ async fn send_half(mut socket: TcpStream, key: String) -> TcpStream {
 
 async fn slow_senders_leave_room_for_others(on: On) {
     let installation = Installation::on(on).await;
-    let (senders, hold) = if full_size() { (600, 40) } else { (300, 15) };
+    let (senders, hold) = if full_size() { (600, 40) } else { (300, 20) };
     let bystander = Bystander::start(&installation, true).await;
     let began = Instant::now();
     let mut tasks = JoinSet::new();
@@ -45,11 +45,12 @@ async fn slow_senders_leave_room_for_others(on: On) {
     let sockets = tasks.join_all().await;
     tokio::time::sleep(Duration::from_secs(hold).saturating_sub(began.elapsed())).await;
     let figures = bystander.stop().await;
+    let resident = installation.resident_mib();
     let statuses = responses(sockets).await;
     println!(
         "{on:?}: {senders} slow senders: peak {} MiB, {} MiB after {:.0?}; {statuses:?}; bystander {figures}",
         installation.peak_resident_mib(),
-        installation.resident_mib(),
+        resident,
         began.elapsed()
     );
     figures.assert_served();

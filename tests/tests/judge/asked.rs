@@ -171,9 +171,6 @@ on_both! {
         let paused = shown(&scene, &rule).await;
         assert_eq!(paused["paused_reason"], "provider_credentials_missing");
         assert!(paused["paused_detail"].as_str().unwrap().contains("/v1/provider-credentials/"), "{paused}");
-        scene.app.set_plan(Plan::Pro).await;
-        assert_eq!(shown(&scene, &rule).await["paused_reason"], "judge_not_configured");
-        scene.app.set_plan(Plan::Team).await;
         let id = trace(&scene).await;
         scene.app.drain().await;
         assert_eq!(decision(&scene, &rule, &id).await["decision"], "paused");

@@ -4,5 +4,6 @@
 
 mod cursors;
 mod filters;
+mod large;
 mod model;
 mod pages;

@@ -56,7 +56,11 @@ async fn recall(key: &Caller, known: &[&Known], questions: &[Vec<f32>], filter: 
 /// How many vectors of a tenant the graph holds.
 async fn indexed(app: &TestApp, tenant: Uuid) -> i64 {
     let count = "SELECT COUNT(*) FROM span_vector WHERE tenant_id = $1 AND indexed";
-    sqlx::query_scalar(count).bind(tenant).fetch_one(app.app.db.postgres()).await.unwrap()
+    sqlx::query_scalar(count)
+        .bind(tenant)
+        .fetch_one(app.app.db.write.get_postgres_connection_pool())
+        .await
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

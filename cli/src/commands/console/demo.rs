@@ -20,8 +20,6 @@ use crate::{
 
 /// The program that serves the demo.
 const PROGRAM: &str = "loupe-server";
-/// Name of the context that the demo writes to the profile.
-pub const CONTEXT: &str = "demo";
 /// The line of its output that holds its address.
 const READY: &str = " is ready at ";
 /// The longest wait for that line. A demo makes its traces first.
@@ -146,9 +144,7 @@ fn find(env: &Env, this: Option<&Path>) -> Option<PathBuf> {
 
 fn missing() -> CliError {
     let message = format!("{PROGRAM} is neither beside this program nor in PATH");
-    let hint = format!(
-        "install {PROGRAM}, run `{PROGRAM} demo`, and in another terminal: loupe console --context {CONTEXT}"
-    );
+    let hint = format!("install {PROGRAM}, run `{PROGRAM} demo`, and `loupe console` in another terminal");
     CliError::new(Exit::Unexpected, message).hint(hint)
 }
 

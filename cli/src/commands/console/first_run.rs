@@ -1,11 +1,14 @@
 //! `loupe console` without a credential: offers the demo, a login, or help.
 
-use super::demo::{CONTEXT, Demo};
+use api::profile::Config;
+
+use super::demo::Demo;
 use crate::{
     commands::{auth, help},
     config::{DEFAULT_URL, Settings},
     ctx::Ctx,
-    error::{Result, no_credential},
+    error::{CliError, Result, no_credential},
+    exit::Exit,
     prompt::{self, MenuItem},
 };
 
@@ -45,8 +48,9 @@ pub async fn run(ctx: &mut Ctx) -> Result<Start> {
             Ok(Start::Configured)
         }
         Some(2) => {
-            ctx.out.show(help::SHORT)?;
-            ctx.out.show(FIRST_TRACE)?;
+            // No pager: what was chosen stays on the screen.
+            ctx.out.write(help::SHORT)?;
+            ctx.out.write(FIRST_TRACE)?;
             Ok(Start::Not)
         }
         _ => Ok(Start::Not),
@@ -63,11 +67,18 @@ A server on this machine, and a first trace:
 
 /// Starts a demo and turns the settings to its context.
 async fn demo(ctx: &mut Ctx) -> Result<Demo> {
-    // The demo writes its credentials there.
-    ctx.settings.profile_dir()?;
+    // The demo writes its context there.
+    let profile = ctx.settings.profile_dir()?.to_owned();
     ctx.out.note("Starting the demo; this takes a few seconds. It stops when you quit the console.");
     let demo = Demo::start(&ctx.env).await?;
-    ctx.global.context = Some(CONTEXT.to_owned());
+    // Its name depends on the contexts that are there already.
+    let contexts = Config::load(&profile)?.contexts;
+    let written = contexts.into_iter().find(|(_, context)| context.url.as_deref() == Some(demo.url.as_str()));
+    let Some((name, _)) = written else {
+        return Err(CliError::new(Exit::Unexpected, "the demo wrote no context")
+            .hint("run it by hand: loupe-server demo"));
+    };
+    ctx.global.context = Some(name);
     ctx.global.url = Some(demo.url.clone());
     ctx.settings = Settings::resolve(&ctx.global, &ctx.env)?;
     Ok(demo)

@@ -53,6 +53,29 @@ fn a_call_and_the_span_that_carries_it_out_are_one() {
 }
 
 #[test]
+fn a_call_that_a_client_and_a_server_report_is_one() {
+    let below = |mut step: Step, id: u128, parent: Option<u128>| {
+        (step.id, step.parent) = (Uuid::from_u128(id), parent.map(Uuid::from_u128));
+        step
+    };
+    let subject = Subject {
+        steps: vec![
+            below(tool("add", Some("a"), json!({"x": 1}), "1"), 1, None),
+            below(tool("add", None, Value::Null, ""), 2, Some(1)),
+            below(step(SpanType::Other, Value::Null, Value::Null), 3, Some(2)),
+            below(tool("add", None, Value::Null, ""), 4, Some(3)),
+            // Another tool, and a call of its own by the same tool.
+            below(tool("log", None, json!({}), ""), 5, Some(4)),
+            below(tool("add", None, json!({"x": 2}), "2"), 6, Some(1)),
+        ],
+        ..Subject::default()
+    };
+    let reading = Reading::of(&subject);
+    let names: Vec<&str> = reading.calls().iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["add", "log", "add"]);
+}
+
+#[test]
 fn a_request_that_two_libraries_record_makes_its_calls_once() {
     let said = |id: &str, arguments: &str| json!([{"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "f", "arguments": arguments}}]}]);
     let subject = |answers: Vec<Value>| Subject {

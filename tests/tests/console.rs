@@ -1,0 +1,294 @@
+//! `loupe console` as a person runs it: the built programs in a terminal of 80x24, against a
+//! server that refuses, breaks or falls silent, and from its first start on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tests::{process::built, terminal::Terminal};
+
+/// Longest wait for something that happens at once.
+const SOON: Duration = Duration::from_secs(20);
+/// Longest wait for a probe of every 30 s.
+const PROBED: Duration = Duration::from_secs(50);
+
+/// What the server does with a request for the list of traces.
+#[derive(Clone)]
+enum Behaviour {
+    Answer(u16, &'static str, String),
+    Silence,
+}
+
+/// A server whose behaviour changes while the console runs.
+struct Server {
+    url: String,
+    behaviour: Arc<Mutex<Behaviour>>,
+}
+
+impl Server {
+    fn new(behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let behaviour = Arc::new(Mutex::new(behaviour));
+        let shared = Arc::clone(&behaviour);
+        thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || serve(connection, &shared));
+            }
+        });
+        Self { url, behaviour }
+    }
+
+    fn turn(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
+    }
+
+    /// A console with an API key for this server.
+    fn console(&self, folder: &Path, more: &[(&str, &str)]) -> Terminal {
+        let mut variables = vec![("LOUPE_URL", self.url.as_str()), ("LOUPE_API_KEY", "lp_test")];
+        variables.extend(more);
+        console(folder, &[], &variables)
+    }
+}
+
+fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
+    let mut reader = BufReader::new(connection.try_clone().unwrap());
+    let (mut path, mut line) = (String::new(), String::new());
+    while reader.read_line(&mut line).unwrap_or_default() > 2 {
+        if path.is_empty() {
+            path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        }
+        line.clear();
+    }
+    let behaviour = match path.split('?').next().unwrap_or_default() {
+        "/v1/traces" => behaviour.lock().unwrap().clone(),
+        "/v1/me" => answer(200, me()),
+        _ => refusal(404, "not_found"),
+    };
+    match behaviour {
+        Behaviour::Answer(status, kind, body) => {
+            let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
+            // A console that left is no failure of the test.
+            _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+        // Until the console gives the connection up.
+        Behaviour::Silence => _ = reader.read_line(&mut line),
+    }
+}
+
+fn answer(status: u16, body: Value) -> Behaviour {
+    Behaviour::Answer(status, "application/json", body.to_string())
+}
+
+fn refusal(status: u16, code: &str) -> Behaviour {
+    answer(status, json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1" }))
+}
+
+fn me() -> Value {
+    json!({
+        "tenant": { "id": "01980f6e-0000-7000-8000-00000000000a", "name": "acme", "plan": "team",
+            "created_at": "2026-11-01T00:00:00Z" },
+        "role": "owner", "subject": null, "api_key": null, "expires_at": null,
+        "limits": { "requests_per_minute": {}, "traces_per_month": null, "llm_evaluations_per_month": null,
+            "members": null },
+        "usage": { "month": "2026-11", "traces": 1, "llm_evaluations": 0, "members": 1 },
+    })
+}
+
+/// A page of traces, every second of which failed.
+fn traces(count: usize) -> Behaviour {
+    let trace = |n: usize| {
+        let failed = n % 2 == 1;
+        json!({
+            "id": format!("01980f6e-0000-7000-8000-0000{n:08x}"),
+            "project_id": "01980f6e-0000-7000-8000-000000000001",
+            "external_id": null, "session_id": null, "user_id": null,
+            "name": if failed { "refund_agent" } else { "answer_question" }, "input": "in", "output": "out",
+            "error": failed.then_some("timeout"), "model": "gpt-4o",
+            "started_at": format!("2026-11-21T14:00:{:02}.000000Z", n % 60), "ended_at": null,
+            "latency_ms": 1840, "cost": 0.0312, "total_token_count": 3912,
+            "prompt_tokens_total": 1, "completion_tokens_total": 2, "tags": ["env:prod"],
+            "metadata": {}, "span_count": 2,
+        })
+    };
+    let traces: Vec<Value> = (0..count).map(trace).collect();
+    answer(200, json!({ "traces": traces, "has_more": false, "next_cursor": null }))
+}
+
+/// `loupe console` in a terminal, with a profile below the folder.
+fn console(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
+    let profile = folder.join("profile");
+    let mut all = vec![("LOUPE_CONFIG_DIR", profile.to_str().unwrap()), ("HOME", folder.to_str().unwrap())];
+    all.extend(variables);
+    let arguments: Vec<&str> = std::iter::once("console").chain(arguments.iter().copied()).collect();
+    Terminal::open((80, 24), folder, &built("cli", "loupe"), &arguments, &all)
+}
+
+fn header(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// The numbers of the escape sequences that set styles.
+fn styles(text: &str) -> Vec<u16> {
+    let sequences = text.split("\u{1b}[").skip(1).filter_map(|it| it.split_once('m'));
+    sequences.flat_map(|(numbers, _)| numbers.split(';').filter_map(|it| it.parse().ok())).collect()
+}
+
+#[test]
+fn refused_console_shows_a_stale_bar_and_recovers_by_itself() {
+    // A credential that is refused, and a proxy that answers in place of the server.
+    let page = Behaviour::Answer(200, "text/html", "<html>Sign in</html>".to_owned());
+    let cases = [
+        (refusal(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
+        (refusal(403, "member_removed"), "403 forbidden", "loupe members restore"),
+        (page, "not the Loupe API", "an HTML page"),
+    ];
+    thread::scope(|scope| {
+        for (behaviour, label, hint) in cases {
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let server = Server::new(traces(4));
+                let terminal = server.console(folder.path(), &[]);
+                terminal.wait_for("following newest", SOON);
+                server.turn(behaviour);
+                let text = terminal.wait_for("STALE since ", SOON);
+                assert!(header(&text).contains(label), "{text}");
+                let text = terminal.wait_for(hint, SOON);
+                assert!(text.contains("refund_agent") && !text.contains("following"), "{text}");
+                let styled = terminal.styled();
+                let bar = styles(header(&styled));
+                let red = bar.contains(&31) || bar.windows(3).any(|it| it == [38, 5, 1]);
+                assert!(red && bar.contains(&1) && bar.contains(&7), "no red bar: {bar:?}");
+                server.turn(traces(6));
+                let text = terminal.wait_for("live 2s", PROBED);
+                assert!(text.matches("refund_agent").count() == 3, "{text}");
+                terminal.press(&["q"]);
+                terminal.wait_for("exit code 0", SOON);
+            });
+        }
+    });
+}
+
+#[test]
+fn server_that_never_answers_is_reported_after_three_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(Behaviour::Silence);
+    let terminal = server.console(folder.path(), &[]);
+    terminal.wait_for("connecting", SOON);
+    let started = Instant::now();
+    let text = terminal.wait_for("NO DATA", Duration::from_secs(6));
+    assert!(started.elapsed() > Duration::from_millis(1_500), "too early:\n{text}");
+    assert!(text.contains("No answer from") && text.contains("start a server"), "{text}");
+    server.turn(traces(2));
+    terminal.press(&["R"]);
+    terminal.wait_for("answer_question", SOON);
+}
+
+#[test]
+fn without_colours_failed_rows_have_a_mark_and_a_weight() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(traces(4));
+    let terminal = server.console(folder.path(), &[("NO_COLOR", "1")]);
+    let text = terminal.wait_for("following newest", SOON);
+    assert!(text.contains("✗ refund_agent") && text.contains("· answer_question"), "{text}");
+    assert!(text.contains("env:prod"), "{text}");
+    let styled = terminal.styled();
+    // 39 and 49 are the terminal's own colours.
+    let colours = styles(&styled).into_iter().any(|it| matches!(it, 30..=38 | 40..=48 | 90..=107));
+    assert!(!colours, "{styled:?}");
+    let failed = styled.lines().find(|line| line.contains("refund_agent") && !line.contains('▸')).unwrap();
+    assert!(styles(failed).contains(&1), "{failed:?}");
+    // The filter line stays open on a term that does not exist, with the reason below it.
+    terminal.press(&["/"]);
+    terminal.enter("latncy:>2s");
+    terminal.press(&["Enter"]);
+    let text = terminal.wait_for("there is no field `latncy`", SOON);
+    assert!(text.lines().nth(3).unwrap().contains("^ there is no field"), "under the input:\n{text}");
+}
+
+#[test]
+fn first_run_offers_demo_login_and_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let terminal = console(folder.path(), &[], &[]);
+    let text = terminal.wait_for("Quit", SOON);
+    for offer in ["not set up", "1  Try the demo", "2  Log in", "3  Help"] {
+        assert!(text.contains(offer), "{offer}:\n{text}");
+    }
+    assert!(!text.contains("error"), "{text}");
+    // The second choice by the arrows, and back out of it.
+    terminal.press(&["Down", "Down"]);
+    terminal.wait_for("▸ 3  Help", SOON);
+    terminal.press(&["Enter"]);
+    let text = terminal.wait_for("exit code 0", SOON);
+    assert!(text.contains("loupe auth login") && text.contains("loupe traces send"), "{text}");
+}
+
+#[test]
+fn first_run_logs_in_and_opens_the_console() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(traces(4));
+    let terminal = console(folder.path(), &[], &[]);
+    terminal.wait_for("Quit", SOON);
+    terminal.press(&["2"]);
+    terminal.wait_for("Address of the server", SOON);
+    terminal.enter(&server.url);
+    terminal.press(&["Enter"]);
+    terminal.wait_for("API key or session token:", SOON);
+    terminal.enter("lp_secret");
+    terminal.press(&["Enter"]);
+    let text = terminal.wait_for("following newest", SOON);
+    assert!(text.contains("acme/all projects") && !text.contains("lp_secret"), "{text}");
+    terminal.press(&["q"]);
+    let text = terminal.wait_for("exit code 0", SOON);
+    assert!(!text.contains("lp_secret"), "{text}");
+    let stored = std::fs::read_to_string(folder.path().join("profile/credentials.toml")).unwrap();
+    assert!(stored.contains("lp_secret"));
+}
+
+#[test]
+fn first_run_starts_the_demo_and_stops_it_with_the_console() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    // The server is found beside the command line.
+    assert_eq!(built("server", "loupe-server").parent(), built("cli", "loupe").parent());
+    let path = std::env::join_paths(["/usr/bin", "/bin"]).unwrap();
+    let variables = [("TMPDIR", temporary.to_str().unwrap()), ("PATH", path.to_str().unwrap())];
+    let terminal = console(folder.path(), &[], &variables);
+    terminal.wait_for("Quit", SOON);
+    terminal.press(&["1"]);
+    let text = terminal.wait_for("following newest", Duration::from_secs(120));
+    assert!(text.contains("DEMO") && text.contains("Acme (demo)"), "{text}");
+    terminal.press(&["q"]);
+    terminal.wait_for("exit code 0", SOON);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the demo left something behind");
+    let stored = std::fs::read_to_string(folder.path().join("profile/credentials.toml")).unwrap_or_default();
+    assert!(!stored.contains("demo"), "its context is still there: {stored}");
+}
+
+#[test]
+fn console_in_a_pipe_or_without_questions_explains_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile");
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(built("cli", "loupe"));
+        command.env_clear().env("LOUPE_CONFIG_DIR", &profile).args(arguments);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, stderr) = run(&["console"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("needs a terminal") && stderr.contains("loupe traces tail"), "{stderr}");
+    let terminal = console(folder.path(), &["--no-input"], &[]);
+    let text = terminal.wait_for("exit code 4", SOON);
+    assert!(text.contains("LOUPE_API_KEY") && text.contains("loupe auth login"), "{text}");
+}

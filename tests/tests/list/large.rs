@@ -1,0 +1,103 @@
+//! Large texts: pages are bounded by the bytes that are sent, and every trace can be read.
+
+use serde_json::{Value, json};
+use tests::{Caller, on_both_databases};
+
+/// Bytes of a page that holds more than one trace.
+const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Names of the traces on all pages, each with the size of its page.
+async fn pages(caller: &Caller, path: &str) -> Vec<(Vec<String>, usize)> {
+    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let reply = caller.get(&format!("{path}{cursor}")).await;
+        let body = reply.ok();
+        let names =
+            body["traces"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned());
+        pages.push((names.collect(), reply.body.len()));
+        let Some(next) = body["next_cursor"].as_str() else { return pages };
+        cursor = format!("&cursor={next}");
+    }
+}
+
+async fn store(caller: &Caller, count: usize, input: &str) {
+    for n in 0..count {
+        caller.post("/v1/ingest", &json!({"name": format!("t{n}"), "input": input})).await.ok();
+    }
+}
+
+on_both_databases! {
+    async fn previews_of_large_texts_fill_a_page(app: TestApp) {
+        let key = app.full_key();
+        store(&key, 12, &"x".repeat(1_000_000)).await;
+        let previews = pages(&key, "/v1/traces?limit=200&preview=true").await;
+        assert_eq!(previews.len(), 1);
+        assert_eq!(previews[0].0.len(), 12);
+        let whole = pages(&key, "/v1/traces?limit=200").await;
+        assert_eq!(whole.iter().map(|it| it.0.len()).collect::<Vec<_>>(), [8, 4]);
+    }
+
+    async fn a_page_is_bounded_after_escaping(app: TestApp) {
+        let key = app.full_key();
+        // 1.2 MB each as JSON.
+        store(&key, 10, &"\u{1}".repeat(200_000)).await;
+        let pages = pages(&key, "/v1/traces?limit=200").await;
+        assert!(pages.iter().all(|it| it.1 <= MAX_PAGE_BYTES), "{pages:?}");
+        assert_eq!(pages.iter().map(|it| it.0.len()).collect::<Vec<_>>(), [6, 4]);
+    }
+
+    async fn a_trace_larger_than_a_page_can_be_read(app: TestApp) {
+        let key = app.full_key();
+        // 12 MB as JSON, and a character at every border of a piece.
+        let text = format!("{}ä", "\u{1}".repeat(2_000_000));
+        let metadata = json!({"long": "y".repeat(300_000)});
+        let span = json!({"name": "s", "output": text, "metadata": metadata});
+        let item = json!({"name": "large", "input": text, "metadata": metadata, "spans": [span]});
+        key.post("/v1/ingest", &item).await.ok();
+        key.post("/v1/ingest", &json!({"name": "small"})).await.ok();
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = key.get(&format!("/v1/traces?limit=200{cursor}")).await.ok();
+            found.extend(page["traces"].as_array().unwrap().clone());
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        let large = found.iter().find(|it| it["name"] == "large").unwrap();
+        assert!(found.len() == 2 && large["input"] == *text && large["metadata"] == metadata);
+        let id = large["id"].as_str().unwrap();
+        let detail = key.get(&format!("/v1/traces/{id}")).await.ok();
+        assert!(detail["input"] == *text && detail["spans"][0]["output"] == *text);
+        assert!(detail["spans"][0]["metadata"] == metadata && detail["events"] == json!([]));
+        let spans = key.get(&format!("/v1/traces/{id}/spans")).await.ok();
+        assert!(spans["spans"] == detail["spans"] && spans["has_more"] == false);
+        let export = key.get("/v1/traces/export?format=jsonl&name=large").await;
+        assert!(serde_json::from_slice::<Value>(&export.body).unwrap()["input"] == *text);
+        let export = key.get("/v1/traces/export?format=otlp&name=large").await;
+        assert!(serde_json::from_slice::<Value>(&export.body).unwrap()["resourceSpans"].is_array());
+    }
+
+    async fn spans_beyond_a_page_follow_by_their_cursor(app: TestApp) {
+        let key = app.full_key();
+        // 600 kB each as JSON.
+        let spans: Vec<_> =
+            (0..30).map(|n| json!({"name": format!("s{n:02}"), "output": "\u{1}".repeat(100_000)})).collect();
+        key.post("/v1/ingest", &json!({"id": "0190b0b0-0000-7000-8000-000000000001", "spans": spans})).await.ok();
+        let path = "/v1/traces/0190b0b0-0000-7000-8000-000000000001";
+        let reply = key.get(path).await;
+        let detail = reply.ok();
+        assert!(reply.body.len() <= MAX_PAGE_BYTES && detail["span_count"] == 30);
+        let name = |it: &Value| it["name"].as_str().unwrap().to_owned();
+        let mut names: Vec<String> = detail["spans"].as_array().unwrap().iter().map(name).collect();
+        assert!((5..30).contains(&names.len()), "{}", names.len());
+        let mut next = detail["spans_next_cursor"].as_str().map(str::to_owned);
+        while let Some(cursor) = next {
+            let reply = key.get(&format!("{path}/spans?limit=200&cursor={cursor}")).await;
+            assert!(reply.body.len() <= MAX_PAGE_BYTES);
+            let page = reply.ok();
+            names.extend(page["spans"].as_array().unwrap().iter().map(name));
+            next = page["next_cursor"].as_str().map(str::to_owned);
+        }
+        names.sort_unstable();
+        assert_eq!(names, (0..30).map(|n| format!("s{n:02}")).collect::<Vec<_>>());
+    }
+}
