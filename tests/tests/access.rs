@@ -110,6 +110,7 @@ fn cases() -> Vec<Case> {
         send(Method::POST, "/v1/otlp/traces", SEND, ok, (PROTOBUF, "")),
         send(Method::POST, "/v1/otlp/v1/traces", SEND, ok, (PROTOBUF, "")),
         send(Method::POST, "/v1/traces", SEND, ok, (JSON, "{}")),
+        send(Method::POST, "/api/public/otel/v1/traces", SEND, ok, (JSON, "{}")),
         send(Method::POST, "/v1/otlp/v1/metrics", SEND, ok, (PROTOBUF, "")),
         send(Method::POST, "/v1/metrics", SEND, ok, (JSON, "{}")),
         send(Method::POST, "/v1/otlp/v1/logs", SEND, ok, (PROTOBUF, "")),

@@ -55,7 +55,12 @@ impl<'a> RawObject<'a> {
 
     /// The members that are not `null`.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.0.iter().map(|(name, value)| (name.as_ref(), value.get())).filter(|it| it.1 != "null")
+        self.all().filter(|it| it.1 != "null")
+    }
+
+    /// All members.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.get()))
     }
 }
 

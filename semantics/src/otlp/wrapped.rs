@@ -73,12 +73,9 @@ fn shown(json: String, names: &[&str], role: &str) -> Option<String> {
 /// The value of the only member of an object, if it has one of these names.
 fn lone_member<'a>(json: &'a str, names: &[&str]) -> Option<&'a str> {
     let object: RawObject<'a> = RawObject::parse(json)?;
-    let mut members = object.members();
-    let (name, _) = members.next().filter(|(name, _)| names.contains(name))?;
-    if members.next().is_some() {
-        return None;
-    }
-    object.get(name)
+    let mut members = object.all();
+    let (_, value) = members.next().filter(|(name, _)| names.contains(name))?;
+    members.all(|(_, other)| other == "null").then_some(value)
 }
 
 #[cfg(test)]
