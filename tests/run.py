@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.dont_write_bytecode = True
 
-from runner import embedding, judge, oidc, sdk, statements  # noqa: E402
+from runner import contract, embedding, judge, oidc, sdk, statements  # noqa: E402
 from runner.postgres import VARIABLE, Postgres  # noqa: E402
 from runner.steps import Counts, Report, libtest_counts, nextest_counts  # noqa: E402
 from runner.wheels import Unavailable, install  # noqa: E402
@@ -53,6 +53,8 @@ def main() -> int:
         with postgres(target, environment) as ours:
             tests(report, target, environment, options)
         tenants(report, target, ours, complete=not (options.filter or options.package))
+        if not (options.fast or options.filter or options.package):
+            contract.step(report, target, environment)
         if options.sdk:
             sdk.step(report, target, environment)
         if options.embedding:

@@ -70,6 +70,8 @@ macro_rules! codes {
 }
 
 codes! {
+    /// The request is not valid HTTP/1.1: its head can't be parsed, or `Host` is missing, repeated or wrong.
+    InvalidRequest = "invalid_request", 400;
     /// The body is not JSON (or not OTLP).
     InvalidJson = "invalid_json", 400;
     /// A JSON value has the wrong type or a required field is missing.
@@ -128,6 +130,8 @@ codes! {
     IdempotencyKeyReused = "idempotency_key_reused", 422;
     /// The minute's requests are used up.
     RateLimited = "rate_limited", 429;
+    /// The request line and headers have more than 16 KiB, or more than 100 headers.
+    HeadersTooLarge = "headers_too_large", 431;
     /// Something is wrong on this side.
     Internal = "internal", 500;
     /// Somebody else's service that is needed for the answer failed.

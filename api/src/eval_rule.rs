@@ -93,12 +93,65 @@ pub struct EvalRule {
     pub filter: RuleFilter,
     /// Share of the matching traces that is judged, chosen by the trace's id; 0 to 1.
     pub sample_rate: f64,
-    /// Why it does not run though it is enabled; null when it runs.
+    /// Why it does not run though it is enabled; null when it runs. A code: this version answers those
+    /// of [`PauseReason`], a later one may answer others.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<PauseReason>))]
     pub paused_reason: Option<String>,
+    /// What happened and what to do about it, in a sentence; null when it runs.
+    #[serde(default)]
+    pub paused_detail: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+impl EvalRule {
+    /// Why it does not run though it is enabled, in a sentence; none when it runs.
+    pub fn paused(&self) -> Option<String> {
+        let reason = self.paused_reason.as_deref()?;
+        Some(PauseReason::describe(reason, self.paused_detail.as_deref()))
+    }
+}
+
+words! {
+    /// Why an eval rule that is enabled does not run.
+    PauseReason {
+        /// The plan needs the tenant's own judge, and no credential for one is stored.
+        ProviderCredentialsMissing = "provider_credentials_missing",
+        /// The stored key of the judge can't be opened.
+        ProviderCredentialsUnreadable = "provider_credentials_unreadable",
+        /// The plan needs the platform's judge, and the operator configured none.
+        JudgeNotConfigured = "judge_not_configured",
+        /// The judge's provider refuses the key, the account or the model.
+        JudgeRejected = "judge_rejected",
+        /// The plan runs fewer rules than there are.
+        EvalRulesQuotaExceeded = "eval_rules_quota_exceeded",
+        /// The evaluator of the rule was deleted.
+        EvaluatorMissing = "evaluator_missing",
+    }
+}
+
+impl PauseReason {
+    /// What a person is shown: the server's sentence, else one for the code, else the code itself.
+    pub fn describe(code: &str, detail: Option<&str>) -> String {
+        match (detail, code.parse::<Self>()) {
+            (Some(detail), _) if !detail.is_empty() => detail.to_owned(),
+            (_, Ok(reason)) => reason.sentence().to_owned(),
+            (_, Err(_)) => code.to_owned(),
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::ProviderCredentialsMissing => "no credential for a judge is stored",
+            Self::ProviderCredentialsUnreadable => "the stored key of the judge can't be opened",
+            Self::JudgeNotConfigured => "the operator of the server configured no judge",
+            Self::JudgeRejected => "the judge's provider refuses the key, the account or the model",
+            Self::EvalRulesQuotaExceeded => "the plan runs fewer eval rules than there are",
+            Self::EvaluatorMissing => "the evaluator of the rule was deleted",
+        }
+    }
 }
 
 /// Body of `POST /v1/eval-rules`.
@@ -289,6 +342,17 @@ pub struct NewBackfill {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pause_is_described_by_detail_then_code() {
+        assert_eq!(
+            PauseReason::describe("judge_rejected", Some("openai answered 401")),
+            "openai answered 401"
+        );
+        let sentence = PauseReason::describe("provider_credentials_missing", None);
+        assert_eq!(sentence, "no credential for a judge is stored");
+        assert_eq!(PauseReason::describe("a_code_of_later", None), "a_code_of_later");
+    }
 
     #[test]
     fn a_filter_reads_as_terms() {

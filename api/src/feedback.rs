@@ -73,8 +73,9 @@ pub struct Feedback {
     pub user_id: Option<String>,
     /// Where it was said.
     pub source: Option<String>,
-    /// Free data.
-    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    /// Free data; an empty object when there is none.
+    #[cfg_attr(feature = "schema", schema(value_type = Object, required = true))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
     /// When it was first said.
     pub created_at: Timestamp,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{SpanType, Timestamp, trace::RawObject};
+use crate::{SpanType, Timestamp, UsageDetails, trace::RawObject};
 
 /// Largest number of items in one batch.
 pub const MAX_BATCH: usize = 1_000;
@@ -27,9 +27,9 @@ pub struct TraceItem {
     pub user_id: Option<String>,
     /// Name; of the root span if absent.
     pub name: Option<String>,
-    /// Input; of the root span if absent.
+    /// Input; of the root span if absent, else of the first model call.
     pub input: Option<String>,
-    /// Output; of the root span if absent.
+    /// Output; of the root span if absent, else of the last model call.
     pub output: Option<String>,
     /// Model; of the first `llm` span if absent.
     pub model: Option<String>,
@@ -40,7 +40,8 @@ pub struct TraceItem {
     /// Error message.
     pub error: Option<String>,
     /// Key to value; numbers and booleans are taken as text.
-    #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, String>>))]
+    #[serde(deserialize_with = "crate::object::tags")]
     pub tags: Option<BTreeMap<String, serde_json::Value>>,
     /// Free data, an object.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
@@ -96,6 +97,9 @@ pub struct SpanItem {
     /// Tokens of the output, not negative.
     #[serde(default)]
     pub completion_tokens: Option<i64>,
+    /// Of these tokens, those read from a cache, written to it, or spent on reasoning; not negative.
+    #[serde(default, deserialize_with = "crate::object::one", skip_serializing_if = "Option::is_none")]
+    pub usage_details: Option<UsageDetails>,
     /// Free data, an object. `cost_usd` on an `llm` span is its cost.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod model;
 pub mod object;
 pub mod page;
+pub mod plain;
 #[cfg(feature = "profile")]
 pub mod profile;
 pub mod project;
@@ -33,9 +34,11 @@ pub mod tenant;
 pub mod text;
 pub mod time;
 pub mod trace;
+pub mod usage;
 
 pub use enums::{FailureType, Plan, Role, Scope, SpanType};
 pub use error::{ErrorBody, ErrorCode, FieldError};
 pub use eval::EvaluatorType;
 pub use page::PageInfo;
 pub use time::Timestamp;
+pub use usage::UsageDetails;

@@ -34,11 +34,12 @@ pub struct Member {
 }
 
 /// Body of `PATCH /v1/members/{id}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemberChange {
     /// `active` lets a removed member in again; `removed` is what deleting does.
-    pub status: MemberStatus,
+    #[cfg_attr(feature = "schema", schema(value_type = MemberStatus))]
+    pub status: String,
 }
 
 /// A page of members, newest first.

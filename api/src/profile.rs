@@ -54,6 +54,9 @@ pub struct Context {
     /// The console offers no writes, the command line refuses them.
     #[serde(skip_serializing_if = "is_false")]
     pub read_only: bool,
+    /// A program made it for as long as it runs, such as the server's demo.
+    #[serde(skip_serializing_if = "is_false")]
+    pub temporary: bool,
 }
 
 /// `[output]` of `config.toml`.
@@ -98,7 +101,7 @@ pub struct Secrets {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// It can't be read or written.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {}", crate::plain::io_error(source), path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -218,15 +221,18 @@ fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, ProfileError> {
     };
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-        ProfileError::Syntax { path: path.to_owned(), message: format!("{place}{}", error.message()) }
+        let place = line.map(|line| format!("line {line} ")).unwrap_or_default();
+        let message = format!("{place}is not valid TOML, or holds a value of the wrong type");
+        ProfileError::Syntax { path: path.to_owned(), message }
     })
 }
 
 fn save<T: Serialize>(dir: &Path, file: &str, value: &T) -> Result<(), ProfileError> {
     let path = dir.join(file);
-    let text = toml::to_string(value)
-        .map_err(|error| ProfileError::Syntax { path: path.clone(), message: error.to_string() })?;
+    let text = toml::to_string(value).map_err(|_| ProfileError::Syntax {
+        path: path.clone(),
+        message: "it can't be written as TOML".to_owned(),
+    })?;
     private_dir(dir)
         .and_then(|()| write_private(&path, text.as_bytes()))
         .map_err(|source| ProfileError::Io { path, source })

@@ -14,9 +14,9 @@ pub const DIMENSIONS: usize = 1536;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct VectorSearch {
     /// 1536 finite numbers, not all of them zero. Required, unless `near` is given.
-    #[cfg_attr(feature = "schema", schema(min_items = 1536, max_items = 1536))]
-    #[serde(default, deserialize_with = "numbers", skip_serializing_if = "Vec::is_empty")]
-    pub vector: Vec<f32>,
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<f32>, min_items = 1536, max_items = 1536))]
+    #[serde(default, deserialize_with = "some_numbers", skip_serializing_if = "Option::is_none")]
+    pub vector: Option<Vec<f32>>,
     /// In place of `vector`: a stored span, whose own vector is compared with the others.
     #[serde(default)]
     pub near: Option<NearSpan>,
@@ -42,8 +42,9 @@ pub struct VectorSearch {
     #[serde(default)]
     pub cursor: Option<String>,
     /// 1 to 200, default 50.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u32>, minimum = 1, maximum = 200))]
     #[serde(default)]
-    pub limit: Option<u32>,
+    pub limit: Option<i64>,
 }
 
 /// A span to find others like it. A span's id is unique only within its trace.
@@ -103,6 +104,14 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Er
     Ok(numbers.map(|it| it.trim().parse().unwrap_or(f32::NAN)).collect())
 }
 
+/// As [`numbers`], of a member that may be absent but not null. Beside `default`.
+///
+/// # Errors
+/// When it is no list.
+fn some_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f32>>, D::Error> {
+    numbers(deserializer).map(Some)
+}
+
 /// As [`numbers`], or null. Beside `default`.
 ///
 /// # Errors
@@ -123,7 +132,7 @@ mod tests {
     fn what_is_no_number_is_not_finite() {
         let read = |vector: &str| {
             let body = format!(r#"{{"vector": {vector}}}"#);
-            serde_json::from_str::<VectorSearch>(&body).map(|it| it.vector)
+            serde_json::from_str::<VectorSearch>(&body).map(|it| it.vector.unwrap_or_default())
         };
         assert_eq!(read("[1, -2.5e-1 ,\n0]").unwrap(), [1.0, -0.25, 0.0]);
         assert_eq!(read("[]").unwrap(), [0.0_f32; 0]);

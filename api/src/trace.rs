@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{SpanType, Timestamp};
+use crate::{SpanType, Timestamp, UsageDetails};
 
 /// A JSON object that is passed on as text, without being parsed.
 pub type RawObject = Box<RawValue>;
@@ -27,11 +27,12 @@ pub struct Trace {
     pub user_id: Option<String>,
     /// Name of the root span unless given.
     pub name: Option<String>,
-    /// Input of the root span unless given.
+    /// Input of the root span unless given; without one, that of the first model call.
     pub input: Option<String>,
-    /// Output of the root span unless given.
+    /// Output of the root span unless given; without one, that of the last model call.
     pub output: Option<String>,
     /// Error message; null on success.
+    #[cfg_attr(feature = "schema", schema(required = true))]
     pub error: Option<String>,
     /// Model of the first `llm` span unless given.
     pub model: Option<String>,
@@ -49,18 +50,24 @@ pub struct Trace {
     pub prompt_tokens_total: Option<i64>,
     /// Completion tokens over all spans; null when none reports any.
     pub completion_tokens_total: Option<i64>,
+    /// Cached, cache-write and reasoning tokens over all spans; left out when none reports any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_details: Option<UsageDetails>,
     /// `key:value` of every tag, sorted; `key` alone when the value is empty.
+    #[cfg_attr(feature = "schema", schema(required = true))]
     #[serde(default)]
     pub tags: Vec<String>,
     /// The tags as a map; left out without tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tag_map: BTreeMap<String, String>,
-    /// Free data of the caller.
-    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    /// Free data of the caller; an empty object when there is none.
+    #[cfg_attr(feature = "schema", schema(value_type = Object, required = true))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
     /// Number of spans stored.
     pub span_count: i64,
-    /// True once the root ended and no span came for a while; late spans still correct it.
+    /// Whether the trace is complete: at once when it was sent as JSON, else when its root has ended
+    /// and no span came for 5 seconds. Late spans still correct it.
     #[serde(default)]
     pub ready: bool,
     /// Executed retries of the control loop; only in the detail.
@@ -107,29 +114,41 @@ pub struct Span {
     /// US dollars.
     pub cost: Option<f64>,
     /// Error message; null when it ended well.
+    #[cfg_attr(feature = "schema", schema(required = true))]
     pub error: Option<String>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub failure_type: Option<String>,
     /// Tokens of the input, unless another span already reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = i64))]
     pub prompt_tokens: Option<i64>,
     /// Tokens of the output, unless another span already reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = i64))]
     pub completion_tokens: Option<i64>,
-    /// Free data: unmapped attributes, `cost_details`, `usage`.
+    /// Cached, cache-write and reasoning tokens as reported, unless another span already reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_details: Option<UsageDetails>,
+    /// Free data: unmapped attributes, `cost_details`, `usage`, `request_model`, `response_id`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
     /// When it began.
     pub start_time: Timestamp,
-    /// When it ended.
+    /// When it ended: as sent, else its start and its latency together, else when it was received.
+    /// Left out while a span that came over OpenTelemetry has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Timestamp))]
     pub end_time: Option<Timestamp>,
     /// 32 hexadecimal digits, on spans that came over OpenTelemetry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub otel_trace_id: Option<String>,
     /// 16 hexadecimal digits, on spans that came over OpenTelemetry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub otel_span_id: Option<String>,
 }
 

@@ -153,7 +153,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "DURATION")]
     pub timeout: Option<String>,
     /// Tries for each request (default: 3)
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = positive::<u32>)]
     pub retries: Option<u32>,
     /// Don't show long texts in a pager
     #[arg(long, global = true)]
@@ -172,6 +172,12 @@ pub enum ColorWhen {
     Always,
     /// Never.
     Never,
+}
+
+/// Reads a whole number from 1.
+pub fn positive<T: TryFrom<u64>>(text: &str) -> std::result::Result<T, String> {
+    let number = text.parse().ok().filter(|it| *it > 0).and_then(|it: u64| T::try_from(it).ok());
+    number.ok_or_else(|| format!("`{text}` is not a whole number from 1"))
 }
 
 impl GlobalArgs {
@@ -201,15 +207,14 @@ impl GlobalArgs {
         }
     }
 
-    /// Whether to colour stdout.
+    /// Whether to colour stdout: the flag, then `NO_COLOR`, then `CLICOLOR_FORCE`, then what stdout is.
     pub fn colour(&self, env: &Env) -> bool {
         match self.color {
             Some(ColorWhen::Always) => true,
             Some(ColorWhen::Never) => false,
+            Some(ColorWhen::Auto) | None if env.var("NO_COLOR").is_some() => false,
             Some(ColorWhen::Auto) | None => {
-                let forced = env.flag("CLICOLOR_FORCE");
-                let refused = env.var("NO_COLOR").is_some() || env.var("TERM") == Some("dumb");
-                forced || (env.stdout_tty && !refused)
+                env.flag("CLICOLOR_FORCE") || (env.stdout_tty && env.var("TERM") != Some("dumb"))
             }
         }
     }

@@ -222,7 +222,10 @@ impl From<io::Error> for CliError {
         match error.kind() {
             // Whoever read has seen enough.
             io::ErrorKind::BrokenPipe => Self::new(Exit::Done, "the output was closed"),
-            _ => Self::new(Exit::Unexpected, format!("can't write the output: {error}")),
+            _ => Self::new(
+                Exit::Unexpected,
+                format!("can't write the output: {}", api::plain::io_error(&error)),
+            ),
         }
     }
 }

@@ -14,9 +14,10 @@ pub mod find;
 pub mod output;
 pub mod prompt;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, builder::StyledStr};
+use tokio::sync::oneshot;
 
 use args::Cli;
 use config::{env::Env, expiry::Expiry};
@@ -24,35 +25,44 @@ use ctx::Ctx;
 use error::{CliError, Result};
 use exit::Exit;
 
+/// Time that a command gets to clean up after a signal. A command that waits for stdin on the main thread
+/// does not notice the signal.
+const CLEAN_UP: Duration = Duration::from_millis(300);
+
+/// Stands for a blank in examples of help texts, so that no line of an example is wrapped.
+const UNBREAKABLE_BLANK: &str = "\u{a0}";
+
 /// Runs the process's command line.
+#[expect(clippy::disallowed_methods, reason = "the server's way to spawn is not for a command line")]
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     let wants_json = asks_for_json(&args);
-    let mut matches = match command().try_get_matches_from(args) {
-        Ok(matches) => matches,
-        Err(error) => return usage(&error, wants_json),
-    };
-    let cli = match Cli::from_arg_matches_mut(&mut matches) {
+    let parsed = terminal_command()
+        .try_get_matches_from(&args)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, wants_json),
+        Err(error) => return usage(&error, &args, wants_json),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            let error = CliError::new(Exit::Unexpected, format!("can't start: {error}"));
+            let why = api::plain::io_error(&error);
+            let error = CliError::new(Exit::Unexpected, format!("can't start: {why}"));
             return finish(Err(error), wants_json);
         }
     };
     let ended = runtime.block_on(async {
-        let signals = signals();
+        let (notice, signalled) = oneshot::channel();
+        tokio::spawn(end_on_signal(signals(), notice));
         tokio::select! {
             // What ended has ended: a Ctrl-C that was meant for the pager does not count.
             biased;
             ended = Box::pin(run(cli, Env::of_process(), wants_json)) => ended,
-            exit = signals => exit.into(),
+            Ok(exit) = signalled => exit.into(),
         }
     });
-    // A read of stdin that nobody answers must not hold up the end.
+    // A read of stdin that gets no answer must not hold up the end.
     runtime.shutdown_background();
     ended
 }
@@ -63,6 +73,53 @@ fn asks_for_json(args: &[OsString]) -> bool {
     let alone = ["--json", "--jq", "-ojson", "-ondjson", "--output=json", "--output=ndjson"];
     words.iter().any(|word| alone.contains(word))
         || words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json" | "ndjson"]))
+}
+
+/// Passes the first signal on, so that the command is dropped and cleans up. Ends the process if the
+/// command does not end by itself.
+async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
+    let exit = loop {
+        match signals.next().await {
+            // Ctrl-C reaches the pager too, which goes on.
+            Exit::Interrupted if output::pager::is_open() => {}
+            exit => break exit,
+        }
+    };
+    // A command that has ended meanwhile takes no notice.
+    _ = notice.send(exit);
+    prompt::restore_terminal();
+    tokio::time::sleep(CLEAN_UP).await;
+    std::process::exit(exit.code().into());
+}
+
+/// The command tree for a terminal: clap wraps help texts to the terminal's width, but not the examples,
+/// which are there to be copied.
+pub fn terminal_command() -> clap::Command {
+    fn unbroken(command: clap::Command) -> clap::Command {
+        let examples = command.get_before_help().map(|it| {
+            let lines = it
+                .to_string()
+                .lines()
+                .map(|line| match line.starts_with(' ') {
+                    true => line.replace(' ', UNBREAKABLE_BLANK) + "\n",
+                    false => line.to_owned() + "\n",
+                })
+                .collect::<String>();
+            lines
+        });
+        let command = match examples {
+            Some(examples) => command.before_help(examples),
+            None => command,
+        };
+        command.mut_subcommands(unbroken)
+    }
+    unbroken(command())
+}
+
+/// A text that clap rendered, as it is shown.
+pub fn shown(text: &StyledStr, colour: bool) -> String {
+    let text = if colour { text.ansi().to_string() } else { text.to_string() };
+    text.replace(UNBREAKABLE_BLANK, " ")
 }
 
 /// The command tree as clap knows it, with examples ahead of the usage.
@@ -130,43 +187,76 @@ fn finish(ended: Result, as_json: bool) -> ExitCode {
 }
 
 /// Help and version are no errors, and a wrong command line is one of ours.
-fn usage(error: &clap::Error, wants_json: bool) -> ExitCode {
-    if !error.use_stderr() {
-        // A closed pipe is the reader's choice.
-        _ = error.print();
+fn usage(error: &clap::Error, args: &[OsString], wants_json: bool) -> ExitCode {
+    let env = Env::of_process();
+    let is_help = !error.use_stderr();
+    let flags = args::GlobalArgs { color: asked_colour(args), ..Default::default() };
+    let is_terminal = if is_help { env.stdout_tty } else { env.stderr_tty };
+    let colour = flags.colour(&Env { stdout_tty: is_terminal, ..env });
+    let text = shown(&error.render(), colour);
+    if is_help {
+        output::help(&text);
         return Exit::Done.into();
     }
     if wants_json {
-        let text = error.render().to_string();
+        let text = shown(&error.render(), false);
         let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
         output::error(&CliError::usage(message).hint("see --help"), true);
     } else {
-        _ = error.print();
+        output::usage(&text);
     }
     Exit::Usage.into()
 }
 
-/// The signals that end the program. They are caught from this call on, not only once the
-/// answer is awaited.
-fn signals() -> impl Future<Output = Exit> {
+/// The value of `--color`, also where the command line can't be read.
+fn asked_colour(args: &[OsString]) -> Option<args::ColorWhen> {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
+    let apart = words.windows(2).find_map(|pair| (pair[0] == "--color").then_some(pair[1]));
+    clap::ValueEnum::from_str(joined.or(apart)?, true).ok()
+}
+
+/// The signals that end the program. They are caught from the moment this value is made.
+struct Signals {
+    #[cfg(unix)]
+    interrupt: Option<tokio::signal::unix::Signal>,
+    #[cfg(unix)]
+    terminate: Option<tokio::signal::unix::Signal>,
+}
+
+/// Begins to catch the signals that end the program.
+fn signals() -> Signals {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-        async move {
-            // Where signals can't be caught they end the program as they always do.
-            let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
-                return std::future::pending().await;
-            };
-            tokio::select! {
-                _ = interrupt.recv() => Exit::Interrupted,
-                _ = terminate.recv() => Exit::Terminated,
-            }
-        }
+        // A signal that can't be caught ends the program as it always does.
+        let caught = |kind| signal(kind).ok();
+        Signals { interrupt: caught(SignalKind::interrupt()), terminate: caught(SignalKind::terminate()) }
     }
     #[cfg(not(unix))]
-    async {
-        _ = tokio::signal::ctrl_c().await;
-        Exit::Interrupted
+    Signals {}
+}
+
+impl Signals {
+    /// The next signal, as the exit code that it stands for.
+    async fn next(&mut self) -> Exit {
+        #[cfg(unix)]
+        {
+            async fn received(signal: &mut Option<tokio::signal::unix::Signal>) {
+                match signal {
+                    Some(signal) => _ = signal.recv().await,
+                    None => std::future::pending().await,
+                }
+            }
+            tokio::select! {
+                () = received(&mut self.interrupt) => Exit::Interrupted,
+                () = received(&mut self.terminate) => Exit::Terminated,
+            }
+        }
+        #[cfg(not(unix))]
+        {
+            _ = tokio::signal::ctrl_c().await;
+            Exit::Interrupted
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! Questions to the person at the terminal, and what happens when there is none.
 
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 
 use crossterm::{
-    event::{Event, KeyCode, KeyEventKind, KeyModifiers, read},
-    terminal::{disable_raw_mode, enable_raw_mode},
+    cursor::MoveUp,
+    event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read},
+    queue,
+    style::Print,
+    terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode},
 };
 
 use crate::{
@@ -73,6 +76,95 @@ pub async fn line() -> Result<String> {
     .await
 }
 
+/// One thing to choose.
+#[derive(Clone, Copy, Debug)]
+pub struct MenuItem {
+    /// The key that chooses it at once.
+    pub key: char,
+    /// What it is.
+    pub label: &'static str,
+    /// A few words about it.
+    pub note: &'static str,
+}
+
+/// Asks to choose one of a few things, by its key or with the arrows and Enter. Nothing where the
+/// person leaves with Esc. Where the terminal can't move its cursor, a line is read.
+pub async fn choose(ctx: &mut Ctx, question: &str, items: &'static [MenuItem]) -> Result<Option<usize>> {
+    ctx.out.say(question);
+    ctx.out.say("");
+    if ctx.env.var("TERM").is_none_or(|term| term == "dumb") {
+        items.iter().for_each(|item| ctx.out.say(&item.line(" ")));
+        ctx.out.ask("Choose: ");
+        let typed = line().await?;
+        return Ok(items.iter().position(|item| typed.eq_ignore_ascii_case(&item.key.to_string())));
+    }
+    let (mark, columns) = (ctx.out.style.glyphs.cursor, ctx.env.columns.unwrap_or(80));
+    blocking(move || menu(items, mark, columns)).await
+}
+
+impl MenuItem {
+    fn line(&self, mark: &str) -> String {
+        format!(" {mark} {}  {:<14}{}", self.key, self.label, self.note).trim_end().to_owned()
+    }
+}
+
+/// Draws the items, and again below the cursor's way back up at each move, until one is chosen.
+fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>> {
+    enable_raw_mode().map_err(unreadable)?;
+    let _raw = Raw;
+    let mut selected = 0;
+    let mut stderr = std::io::stderr();
+    loop {
+        for (at, item) in items.iter().enumerate() {
+            let line = item.line(if at == selected { mark } else { " " });
+            // A line that wraps would not be where the cursor goes back to.
+            let line = tui::text::take(&line, columns.saturating_sub(1)).to_owned();
+            queue!(stderr, Clear(ClearType::CurrentLine), Print(line), Print("\r\n")).map_err(unreadable)?;
+        }
+        stderr.flush().map_err(unreadable)?;
+        loop {
+            let Event::Key(key) = read().map_err(unreadable)? else { continue };
+            if key.kind == KeyEventKind::Release {
+                continue;
+            }
+            match pressed(key, items, selected) {
+                Press::Move(to) => selected = to,
+                Press::Choose(at) => return Ok(at),
+                Press::Interrupt => return Err(CliError::new(Exit::Interrupted, "interrupted")),
+                Press::Nothing => continue,
+            }
+            break;
+        }
+        let rows = u16::try_from(items.len()).unwrap_or(u16::MAX);
+        queue!(stderr, MoveUp(rows)).map_err(unreadable)?;
+    }
+}
+
+/// What a key does to a menu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Press {
+    Move(usize),
+    Choose(Option<usize>),
+    Interrupt,
+    Nothing,
+}
+
+fn pressed(key: KeyEvent, items: &[MenuItem], selected: usize) -> Press {
+    let last = items.len().saturating_sub(1);
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Press::Interrupt,
+        KeyCode::Esc => Press::Choose(None),
+        KeyCode::Enter => Press::Choose(Some(selected)),
+        KeyCode::Up | KeyCode::Char('k') => Press::Move(selected.saturating_sub(1)),
+        KeyCode::Down | KeyCode::Char('j') => Press::Move((selected + 1).min(last)),
+        KeyCode::Char(typed) => match items.iter().position(|item| item.key.eq_ignore_ascii_case(&typed)) {
+            Some(at) => Press::Choose(Some(at)),
+            None => Press::Nothing,
+        },
+        _ => Press::Nothing,
+    }
+}
+
 /// Fails where nobody can answer, naming the flag to pass instead.
 pub fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
     let refused = ctx.global.no_input || ctx.env.flag("LOUPE_NO_INPUT");
@@ -86,7 +178,13 @@ pub fn require_terminal(ctx: &Ctx, instead: &str) -> Result<()> {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|error| Err(CliError::new(Exit::Unexpected, error.to_string())))
+        .unwrap_or_else(|_| Err(CliError::new(Exit::Unexpected, "the question could not be asked")))
+}
+
+/// Makes the terminal echo again, if a question for a secret turned that off.
+pub fn restore_terminal() {
+    // There is nothing left to try.
+    _ = disable_raw_mode();
 }
 
 /// Puts the terminal back whatever happens while it does not echo.
@@ -94,8 +192,7 @@ struct Raw;
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // There is nothing left to try.
-        _ = disable_raw_mode();
+        restore_terminal();
     }
 }
 
@@ -122,12 +219,31 @@ fn hidden() -> Result<String> {
 }
 
 fn unreadable(error: std::io::Error) -> CliError {
-    CliError::new(Exit::Unexpected, format!("can't read the answer: {error}"))
+    CliError::new(Exit::Unexpected, format!("can't read the answer: {}", api::plain::io_error(&error)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn menu_item_is_chosen_by_its_key_or_with_the_arrows() {
+        const ITEMS: [MenuItem; 3] = [
+            MenuItem { key: '1', label: "one", note: "" },
+            MenuItem { key: '2', label: "two", note: "" },
+            MenuItem { key: 'q', label: "quit", note: "" },
+        ];
+        let press = |code, selected| pressed(KeyEvent::new(code, KeyModifiers::NONE), &ITEMS, selected);
+        assert_eq!(press(KeyCode::Char('2'), 0), Press::Choose(Some(1)));
+        assert_eq!(press(KeyCode::Char('Q'), 0), Press::Choose(Some(2)));
+        assert_eq!(press(KeyCode::Down, 2), Press::Move(2));
+        assert_eq!(press(KeyCode::Up, 1), Press::Move(0));
+        assert_eq!(press(KeyCode::Enter, 1), Press::Choose(Some(1)));
+        assert_eq!(press(KeyCode::Esc, 1), Press::Choose(None));
+        assert_eq!(press(KeyCode::Char('x'), 1), Press::Nothing);
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(pressed(interrupt, &ITEMS, 1), Press::Interrupt);
+    }
 
     #[test]
     fn where_a_word_is_asked_for_y_is_not_enough() {

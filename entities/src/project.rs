@@ -24,6 +24,8 @@ pub struct Model {
     pub created_at: i64,
     /// Microseconds.
     pub updated_at: i64,
+    /// An ingest created it by naming it. False for those made by request, and from before this was noted.
+    pub created_by_ingest: bool,
 }
 
 /// No relations are declared: joins are written where they are needed, tenant first.

@@ -55,6 +55,14 @@ pub struct Model {
     pub body_index: i32,
     /// Microseconds.
     pub created_at: i64,
+    /// Input tokens read from a cache, as reported.
+    pub cached_input_tokens: Option<i64>,
+    /// Input tokens written to a cache, as reported.
+    pub cache_write_tokens: Option<i64>,
+    /// Output tokens spent on reasoning, as reported.
+    pub reasoning_tokens: Option<i64>,
+    /// Bit set of the texts it lacks: 1 input, 2 output; null when it has both.
+    pub missing_texts: Option<i16>,
 }
 
 /// No relations are declared: joins are written where they are needed, tenant first.

@@ -72,6 +72,20 @@ pub struct Model {
     pub measured: bool,
     /// Label of its newest feedback: 0 neutral, 1 good, 2 bad; null without feedback.
     pub feedback: Option<i16>,
+    /// Input tokens read from a cache: the sum over counted spans; null when none reports any.
+    pub cached_input_tokens: Option<i64>,
+    /// Input tokens written to a cache, in the same way.
+    pub cache_write_tokens: Option<i64>,
+    /// Output tokens spent on reasoning, in the same way.
+    pub reasoning_tokens: Option<i64>,
+    /// The body that holds its input, where that is not the input of `body_id`.
+    pub input_body_id: Option<Uuid>,
+    /// Entry of that body.
+    pub input_body_index: Option<i32>,
+    /// The body that holds its output, where that is not the output of `body_id`.
+    pub output_body_id: Option<Uuid>,
+    /// Entry of that body.
+    pub output_body_index: Option<i32>,
 }
 
 /// No relations are declared: joins are written where they are needed, tenant first.

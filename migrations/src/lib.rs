@@ -13,6 +13,8 @@ mod m0008_vectors;
 mod m0009_unmeasured;
 mod m0010_evaluations;
 mod m0011_failed_again;
+mod m0012_usage_details;
+mod m0013_projects_by_ingest;
 #[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
 mod table;
 
@@ -34,6 +36,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_unmeasured::Migration),
             Box::new(m0010_evaluations::Migration),
             Box::new(m0011_failed_again::Migration),
+            Box::new(m0012_usage_details::Migration),
+            Box::new(m0013_projects_by_ingest::Migration),
         ]
     }
 }

@@ -24,6 +24,8 @@ pub struct CostInput<'a> {
     pub own_cost: Option<f64>,
     /// Model name as sent.
     pub model: Option<&'a str>,
+    /// The model asked, where another one answered. Its price counts when that of `model` is unknown.
+    pub request_model: Option<&'a str>,
     /// Token counts as sent.
     pub usage: &'a Usage,
 }
@@ -53,9 +55,9 @@ pub struct Cost {
 /// Works out the cost of a span, or `None` when nothing says.
 ///
 /// The first of these that is a valid amount: `metadata.cost_usd` of a model call, the span's
-/// own cost, its tokens times the price that `price` finds for its model. `price` is called at
-/// most once, and only when tokens were reported.
-pub fn span_cost(input: &CostInput<'_>, price: impl FnOnce(&str) -> Option<Rate>) -> Option<Cost> {
+/// own cost, its tokens times the price that `price` finds for its model, or else for the model asked.
+/// `price` is called only when tokens were reported.
+pub fn span_cost(input: &CostInput<'_>, price: impl FnMut(&str) -> Option<Rate>) -> Option<Cost> {
     let told = input.metadata_cost_usd.filter(|_| input.is_llm).and_then(money::from_usd);
     if let Some(pico) = told {
         return Some(Cost { pico, details: r#"{"source":"metadata"}"#.to_owned() });
@@ -66,7 +68,7 @@ pub fn span_cost(input: &CostInput<'_>, price: impl FnOnce(&str) -> Option<Rate>
     if !input.usage.is_reported() {
         return None;
     }
-    let rate = price(input.model?)?;
+    let rate = [input.model, input.request_model].into_iter().flatten().find_map(price)?;
     let buckets = input.usage.buckets();
     Some(Cost { pico: total(&buckets, &rate.price), details: details(&buckets, &rate) })
 }
@@ -132,7 +134,14 @@ mod tests {
     }
 
     fn input(usage: &Usage) -> CostInput<'_> {
-        CostInput { is_llm: true, metadata_cost_usd: None, own_cost: None, model: Some("m"), usage }
+        CostInput {
+            is_llm: true,
+            metadata_cost_usd: None,
+            own_cost: None,
+            model: Some("m"),
+            request_model: None,
+            usage,
+        }
     }
 
     fn check(input: CostInput<'_>, expected: Option<(f64, &str)>) {
@@ -184,6 +193,22 @@ mod tests {
         check(CostInput { model: None, ..input(&usage) }, None);
         let unasked = span_cost(&input(&nothing), |_| panic!("no tokens, so no look-up"));
         assert_eq!(unasked, None);
+    }
+
+    #[test]
+    fn model_asked_prices_a_call_when_the_one_that_answered_is_unknown() {
+        let usage = usage();
+        let only = |known: &'static str| move |name: &str| (name == known).then(|| rate(Origin::Builtin));
+        let both = CostInput { model: Some("claude"), request_model: Some("asked"), ..input(&usage) };
+        assert!(span_cost(&both, only("asked")).is_some());
+        assert!(span_cost(&both, only("claude")).is_some());
+        assert_eq!(span_cost(&both, only("other")), None);
+        let mut seen = Vec::new();
+        span_cost(&both, |name| {
+            seen.push(name.to_owned());
+            Some(rate(Origin::Builtin))
+        });
+        assert_eq!(seen, ["claude"], "the model that answered comes first");
     }
 
     #[test]

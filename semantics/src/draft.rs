@@ -48,6 +48,9 @@ pub struct SpanDraft {
     pub failure: Option<FailureType>,
     /// The model that answered, else the one asked.
     pub model: Option<String>,
+    /// The model asked, where another one answered: its price is that of the call if no price of the
+    /// other is known.
+    pub request_model: Option<String>,
     /// The provider's id of the answer, by which two spans of one call are recognised.
     pub response_id: Option<String>,
     /// Token counts as sent.
@@ -62,7 +65,7 @@ pub struct SpanDraft {
     pub trace_output: Option<String>,
     /// Text of a JSON object: attributes that no other field holds under their own names, the
     /// user's own metadata under its bare keys, and `resource`, `scope`, `tool`, `documents`,
-    /// `request_model` where known.
+    /// `request_model`, `response_id` where known.
     pub metadata: String,
     /// Span events that say something.
     pub events: Vec<EventDraft>,

@@ -19,15 +19,17 @@ pub struct Evidence<'a> {
 /// The failure type that the evidence tells, [`FailureType::Other`] when it tells none.
 ///
 /// Names of error classes are asked first, for they are chosen and not written in prose; then
-/// a status that has one meaning; then the messages. A prompt that is too long comes before a
-/// rate limit, because a refusal of the first kind often names limits too.
+/// a status that has one meaning, which some senders write in place of a class; then the messages.
+/// A prompt that is too long comes before a rate limit, because a refusal of the first kind often
+/// names limits too.
 pub fn classify(evidence: &Evidence<'_>) -> FailureType {
     let by_kind =
         ORDER.into_iter().find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
     if let Some((failure, _, _)) = by_kind {
         return failure;
     }
-    match evidence.http_status {
+    let as_status = || evidence.kinds.iter().find_map(|it| it.trim().parse().ok());
+    match evidence.http_status.or_else(as_status) {
         Some(429) => return FailureType::RateLimit,
         Some(408 | 504) => return FailureType::Timeout,
         _ => {}
@@ -60,7 +62,7 @@ fn ends(text: &str) -> [&str; 2] {
 }
 
 /// Failure, names of error classes, phrases of messages; in the order asked, all in lower case.
-const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
+const ORDER: [(FailureType, &[&str], &[&str]); 5] = [
     (
         FailureType::ContextLength,
         &[
@@ -101,6 +103,8 @@ const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
         &[
             "rate limit",
             "too many requests",
+            "too many tokens, please wait",
+            "too many tokens per ",
             "error code: 429",
             "status code: 429",
             "status_code: 429",
@@ -164,6 +168,11 @@ const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
             "modelbehaviorerror",
             "apiresponsevalidationerror",
             "lengthfinishreasonerror",
+            "pydantic_core.validationerror",
+            "pydantic_core._pydantic_core.validationerror",
+            "error_wrappers.validationerror",
+            "=validationerror=",
+            "zoderror",
             "=invalid_response=",
         ],
         &[
@@ -181,8 +190,16 @@ const ORDER: [(FailureType, &[&str], &[&str]); 4] = [
             "no object generated",
             "response did not match schema",
             "output validation",
+            "validation error for ",
+            "validation errors for ",
+            "errors.pydantic.dev",
+            "\"code\": \"invalid_type\"",
+            "\"code\":\"invalid_type\"",
+            "type validation failed",
         ],
     ),
+    // Cohere says of a prompt that is too long no more than this, and others say it of a rate.
+    (FailureType::ContextLength, &[], &["too many tokens"]),
 ];
 
 /// Case does not matter. `=word=` means that the text is just this word.
@@ -218,6 +235,12 @@ mod tests {
             ("AI_NoObjectGeneratedError", FailureType::InvalidResponse),
             ("invalid_response", FailureType::InvalidResponse),
             ("context_length", FailureType::ContextLength),
+            ("pydantic_core._pydantic_core.ValidationError", FailureType::InvalidResponse),
+            ("pydantic.error_wrappers.ValidationError", FailureType::InvalidResponse),
+            ("ValidationError", FailureType::InvalidResponse),
+            ("ZodError", FailureType::InvalidResponse),
+            ("HTTPValidationError", FailureType::Other),
+            ("ValidationException", FailureType::Other),
             ("ValueError", FailureType::Other),
         ] {
             check(kind, "", None, expected);
@@ -230,6 +253,14 @@ mod tests {
         check("APIStatusError", "please wait", Some(429), FailureType::RateLimit);
         check("APIStatusError", "", Some(504), FailureType::Timeout);
         check("invalid_request_error", "", Some(400), FailureType::Other);
+    }
+
+    #[test]
+    fn a_status_in_place_of_a_kind_decides_too() {
+        check("429", "", None, FailureType::RateLimit);
+        check("504", "", None, FailureType::Timeout);
+        check("400", "prompt is too long", None, FailureType::ContextLength);
+        check("500", "", Some(429), FailureType::RateLimit);
     }
 
     #[test]
@@ -246,6 +277,20 @@ mod tests {
             ("Request timed out.", FailureType::Timeout),
             ("Unterminated string starting at: line 1 column 10", FailureType::InvalidResponse),
             ("Invalid JSON response", FailureType::InvalidResponse),
+            (
+                "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292",
+                FailureType::ContextLength,
+            ),
+            ("Too many tokens, please wait before trying again.", FailureType::RateLimit),
+            ("Rate limit reached: too many tokens", FailureType::RateLimit),
+            (
+                "2 validation errors for Weather\ncity\n  Field required [type=missing, input_value={}]",
+                FailureType::InvalidResponse,
+            ),
+            (
+                r#"[{"code": "invalid_type", "expected": "string", "path": ["city"], "message": "Required"}]"#,
+                FailureType::InvalidResponse,
+            ),
             ("timeout must be a positive number", FailureType::Other),
             ("got 429 documents", FailureType::Other),
             ("", FailureType::Other),

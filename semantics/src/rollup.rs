@@ -7,10 +7,15 @@
 //! the usage of the calls below them, and two instrumentations may both report one call. So a
 //! span counts only if no span below it reports, and once per provider response within the
 //! trace. Tokens and cost are judged apart by the same rule, since a wrapper may carry tokens
-//! while only the call below it carries a cost. Spans of JSON ingest are taken literally and
-//! always count.
+//! while only the call below it carries a cost. A span's details (cached and reasoning tokens)
+//! count where its tokens do. Spans of JSON ingest are taken literally and always count.
+//!
+//! **Which texts are shown.** Those of the root; what it lacks is taken from the model calls: the
+//! input of the first, the output of the last.
 
-use api::FailureType;
+use std::collections::HashSet;
+
+use api::{FailureType, UsageDetails};
 use uuid::Uuid;
 
 use crate::money::Pico;
@@ -43,8 +48,14 @@ pub struct SpanFacts<'a> {
     pub prompt: Option<i64>,
     /// Completion tokens as reported.
     pub completion: Option<i64>,
+    /// Cached, cache-write and reasoning tokens as reported.
+    pub usage_details: UsageDetails,
     /// Cost in pico-dollars.
     pub cost_pico: Option<Pico>,
+    /// Whether it says what went in.
+    pub has_input: bool,
+    /// Whether it says what came out.
+    pub has_output: bool,
     /// Hash of the provider's id of the response.
     pub response_id: Option<u64>,
     /// Whether the numbers are taken as given (JSON ingest).
@@ -63,6 +74,10 @@ pub struct Rollup {
     pub error: Option<usize>,
     /// The earliest span.
     pub first: Option<usize>,
+    /// The first model call with an input.
+    pub first_call: Option<usize>,
+    /// The last model call with an output, unless one after it failed without any.
+    pub last_call: Option<usize>,
     /// Earliest start in Unix microseconds; 0 without spans.
     pub started_us: i64,
     /// Latest end in Unix microseconds.
@@ -75,6 +90,8 @@ pub struct Rollup {
     pub completion_tokens: Option<i64>,
     /// Both sums together; 0 when nothing was reported.
     pub total_tokens: i64,
+    /// Sums of the details that count.
+    pub usage_details: UsageDetails,
     /// Sum of the costs that count, in pico-dollars.
     pub cost_pico: Option<Pico>,
     /// Failure types of all spans.
@@ -101,22 +118,35 @@ pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
         .and_then(|at| latency_ms(&spans[at]))
         .or_else(|| ended_us.map(|end| millis(started_us, end)).filter(|_| first.is_some()));
 
+    let first_call = earliest(spans, |it| it.is_llm && it.has_input);
+    let ended = |it: &SpanFacts<'_>| it.is_llm && (it.has_output || it.has_error);
+    let last_call = latest(spans, ended).filter(|&at| spans[at].has_output);
+
     let tree = Tree::of(spans);
-    let counted = counting(spans, &tree, |it| positive(it.prompt) || positive(it.completion));
+    let mut counted = counting(spans, &tree, has_tokens);
+    hold_back_repeated_details(spans, &tree, &mut counted);
     let cost_counted = counting(spans, &tree, |it| positive(it.cost_pico));
     let prompt_tokens = sum(spans, &counted, |it| it.prompt);
     let completion_tokens = sum(spans, &counted, |it| it.completion);
+    let usage_details = spans
+        .iter()
+        .zip(&counted)
+        .filter(|&(_, &counts)| counts)
+        .fold(UsageDetails::default(), |sum, (span, _)| sum.plus(not_negative(span.usage_details)));
     Rollup {
         root,
         model,
         error,
         first,
+        first_call,
+        last_call,
         started_us,
         ended_us,
         latency_ms,
         prompt_tokens,
         completion_tokens,
         total_tokens: prompt_tokens.unwrap_or(0).saturating_add(completion_tokens.unwrap_or(0)),
+        usage_details,
         cost_pico: sum(spans, &cost_counted, |it| it.cost_pico),
         failures: spans.iter().filter_map(|it| it.failure).collect(),
         counted,
@@ -158,6 +188,40 @@ fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_
     counts
 }
 
+/// Holds back spans that report details and no tokens, where a span below them reports either or another
+/// one reports the same response.
+fn hold_back_repeated_details(spans: &[SpanFacts<'_>], tree: &Tree, counted: &mut [bool]) {
+    let has_details = |it: &SpanFacts<'_>| it.usage_details.counts().iter().any(|it| positive(it.1));
+    let only_details = |it: &SpanFacts<'_>| !it.literal && !has_tokens(it) && has_details(it);
+    if !spans.iter().any(only_details) {
+        return;
+    }
+    let reporters: Vec<usize> =
+        (0..spans.len()).filter(|&at| has_tokens(&spans[at]) || has_details(&spans[at])).collect();
+    let wraps = tree.ancestors_of(&reporters);
+    let mut responses: HashSet<u64> =
+        spans.iter().filter(|it| has_tokens(it)).filter_map(|it| it.response_id).collect();
+    let mut candidates: Vec<usize> = (0..spans.len()).filter(|&at| only_details(&spans[at])).collect();
+    candidates.sort_unstable_by_key(|&at| (spans[at].start_us, spans[at].id));
+    for at in candidates {
+        let is_first = !wraps[at] && spans[at].response_id.is_none_or(|it| responses.insert(it));
+        counted[at] = is_first;
+    }
+}
+
+fn has_tokens(span: &SpanFacts<'_>) -> bool {
+    positive(span.prompt) || positive(span.completion)
+}
+
+fn not_negative(details: UsageDetails) -> UsageDetails {
+    let count = |it: Option<i64>| it.filter(|it| *it >= 0);
+    UsageDetails {
+        cached_input_tokens: count(details.cached_input_tokens),
+        cache_write_tokens: count(details.cache_write_tokens),
+        reasoning_tokens: count(details.reasoning_tokens),
+    }
+}
+
 fn sum(
     spans: &[SpanFacts<'_>],
     counts: &[bool],
@@ -174,6 +238,11 @@ fn sum(
 fn earliest(spans: &[SpanFacts<'_>], wanted: impl Fn(&SpanFacts<'_>) -> bool) -> Option<usize> {
     let candidates = spans.iter().enumerate().filter(|(_, it)| wanted(it));
     candidates.min_by_key(|(_, it)| (it.start_us, it.id)).map(|(at, _)| at)
+}
+
+fn latest(spans: &[SpanFacts<'_>], wanted: impl Fn(&SpanFacts<'_>) -> bool) -> Option<usize> {
+    let candidates = spans.iter().enumerate().filter(|(_, it)| wanted(it));
+    candidates.max_by_key(|(_, it)| (it.start_us, it.id)).map(|(at, _)| at)
 }
 
 fn positive(count: Option<i64>) -> bool {

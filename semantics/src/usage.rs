@@ -3,6 +3,7 @@
 //! Reading the counts from attributes is the business of the conventions under `otlp`; what a
 //! bucket costs is [`crate::cost`]; which spans of a trace count is [`crate::rollup`].
 
+use api::UsageDetails;
 use serde::Serialize;
 
 /// Token counts as the client sent them.
@@ -53,6 +54,15 @@ impl Usage {
             .into_iter()
             .flatten()
             .any(|count| count >= 0)
+    }
+
+    /// The counts of tokens that are billed apart from the rest, as sent.
+    pub fn details(&self) -> UsageDetails {
+        UsageDetails {
+            cached_input_tokens: self.cached,
+            cache_write_tokens: self.cache_write,
+            reasoning_tokens: self.reasoning,
+        }
     }
 
     /// Splits the counts into disjoint buckets. Negative counts are taken as zero.

@@ -248,7 +248,10 @@ fn facts(span: &SpanDraft) -> SpanFacts<'_> {
         failure: span.failure,
         prompt: span.usage.prompt,
         completion: span.usage.completion,
+        usage_details: span.usage.details(),
         cost_pico: span.sent_cost.and_then(money::from_usd),
+        has_input: span.input.is_some(),
+        has_output: span.output.is_some(),
         response_id: span.response_id.as_ref().map(|id| {
             let mut hasher = DefaultHasher::new();
             id.hash(&mut hasher);

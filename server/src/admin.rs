@@ -1,5 +1,11 @@
 //! Commands of the operator, beside a running server on the same database.
 
+mod backup;
+mod check;
+mod stats;
+
+use std::path::PathBuf;
+
 use anyhow::{Context, bail};
 use api::{Plan, Role, Timestamp, audit::ActorKind};
 use clap::Subcommand;
@@ -41,7 +47,7 @@ pub enum Command {
     /// Change what a tenant pays for.
     SetPlan {
         /// The tenant's id.
-        #[arg(long)]
+        #[arg(long, value_parser = crate::config::values::id)]
         tenant: Uuid,
         /// starter, pro, team, business or enterprise.
         #[arg(long)]
@@ -59,7 +65,7 @@ pub enum Command {
     /// Sign a session token of the local issuer.
     IssueToken {
         /// The tenant's id.
-        #[arg(long)]
+        #[arg(long, value_parser = crate::config::values::id)]
         tenant: Uuid,
         /// owner, member or viewer.
         #[arg(long)]
@@ -70,6 +76,27 @@ pub enum Command {
         /// How long it is valid: a number with s, m, h or d.
         #[arg(long, default_value = "1h", value_parser = seconds)]
         ttl: i64,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy the SQLite database to a new file, beside a running server; the master key is not in it.
+    Backup {
+        /// The file to write; an existing one is never overwritten.
+        path: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check that the database is whole and that counters, totals and roll-ups fit the rows. The exit
+    /// code is 1 if something is wrong.
+    Check {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the sizes of tables and indexes, and the number of rows.
+    Stats {
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -85,15 +112,43 @@ pub enum Command {
     },
 }
 
-/// Runs a command and answers what to print.
+/// What a command prints, and whether the exit code is that of a success.
+#[derive(Debug)]
+pub struct Report {
+    /// The text for stdout.
+    pub text: String,
+    /// Nothing is wrong.
+    pub is_good: bool,
+}
+
+impl Report {
+    fn done(text: String) -> Self {
+        Self { text, is_good: true }
+    }
+}
+
+/// Runs a command and returns what to print.
 ///
 /// # Errors
 /// When the database fails or something named does not exist.
-pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
+pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<Report> {
     if !matches!(command, Command::GenerateKey | Command::CreateTenant { .. }) {
         ensure_there(config)?;
     }
     match command {
+        Command::Backup { path, json } => backup::run(config, &path, json, clock).await,
+        Command::Check { json } => check::run(config, json, clock).await,
+        Command::Stats { json } => stats::run(config, json).await,
+        other => change(other, config, clock).await.map(Report::done),
+    }
+}
+
+/// Runs a command that administers tenants, tokens and keys.
+async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<String> {
+    match command {
+        Command::Backup { .. } | Command::Check { .. } | Command::Stats { .. } => {
+            anyhow::bail!("this command changes nothing")
+        }
         Command::GenerateKey => MasterKey::generate(),
         Command::RotateMasterKey { json } => {
             let sealer = Sealer::new(&master_key(config)?);
@@ -242,6 +297,20 @@ async fn open(config: &Config) -> anyhow::Result<Db> {
     let db = Db::open(&config.database_url(), None, 2).await.context("can't open the database")?;
     db.migrate().await.context("can't bring the schema up to date")?;
     Ok(db)
+}
+
+/// Opens a database as it is, without bringing its schema up to date: a backup before an upgrade is made
+/// by the new version too.
+async fn open_existing(config: &Config) -> anyhow::Result<Db> {
+    let url = config.database_url();
+    if let Some(path) = url.strip_prefix("sqlite://") {
+        let path = path.split('?').next().unwrap_or_default();
+        anyhow::ensure!(
+            std::path::Path::new(path).is_file(),
+            "there is no database at {path}: say where it is with --data-dir or --database-url"
+        );
+    }
+    Db::open(&url, None, 1).await.context("can't open the database")
 }
 
 fn tenant_json(row: &entities::tenant::Model) -> Value {

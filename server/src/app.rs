@@ -2,6 +2,7 @@
 
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
+use api::ErrorCode;
 use semantics::prices::PriceTable;
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -13,13 +14,15 @@ use crate::{
     clock::Clock,
     config::Config,
     embedding::Embedder,
-    error::Result,
+    error::{Result, problem},
     evals::{code::CodeRunner, evaluator::Compiled},
-    http::{cursor::Cursors, routes},
+    http::{MAX_EXPORTS, MAX_STREAMS, cursor::Cursors, routes},
     ingest::writer::Writer,
     judging::Judge,
+    keyed_semaphore::{KeyedPermit, KeyedSemaphore},
     known::Known,
     limits::{Limits, LocalBuckets},
+    memory::{Holder, MEMORY_WAIT, MemoryBudget, Reservation},
     metrics::ask::Asking,
     providers::{Egress, resolve::Resolver},
     queue::Lane,
@@ -28,6 +31,14 @@ use crate::{
     telemetry::Telemetry,
     turns::Turns,
 };
+
+/// Bytes reserved for reading a block of rows: their small texts, compressed and unpacked.
+const WORKSPACE_BYTES: usize = 8 * 1024 * 1024;
+/// Request bodies of a tenant that may be arriving at the same time.
+const MAX_ARRIVING_BODIES: usize = 1_024;
+/// Reads of a tenant that may wait for others to end, and how long.
+const MAX_WAITING_READS: usize = 1_024;
+const READ_WAIT: Duration = Duration::from_secs(10);
 
 /// The state of a server process.
 pub struct App {
@@ -68,8 +79,18 @@ pub struct App {
     pub refusals: LocalBuckets<(Uuid, String, Action)>,
     /// What is remembered of the database.
     pub known: Arc<Known>,
-    /// Bytes of request bodies held in memory, in KiB.
-    pub body_memory: Arc<Semaphore>,
+    /// Memory of request bodies and of responses.
+    pub memory: Arc<MemoryBudget>,
+    /// Request bodies that are arriving.
+    pub receiving: KeyedSemaphore<Holder>,
+    /// Reads of a tenant, so that some connections to the database are left to other tenants.
+    pub reads: KeyedSemaphore<Uuid>,
+    /// Reads for the streams of a tenant.
+    pub stream_reads: KeyedSemaphore<Uuid>,
+    /// Open streams.
+    pub streams: KeyedSemaphore<Uuid>,
+    /// Running exports.
+    pub exports: KeyedSemaphore<Uuid>,
     /// Requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
     /// Answers questions about metrics.
@@ -142,7 +163,12 @@ impl App {
                 config.decoders(),
                 config.search_exact,
             ),
-            body_memory: Arc::new(Semaphore::new(config.body_memory_kib)),
+            memory: MemoryBudget::new(config.request_memory_kib.saturating_mul(1024)),
+            receiving: KeyedSemaphore::new(MAX_ARRIVING_BODIES),
+            reads: KeyedSemaphore::new((config.database_connections as usize / 2).max(1)),
+            stream_reads: KeyedSemaphore::new((config.database_connections as usize / 8).max(1)),
+            streams: KeyedSemaphore::new(MAX_STREAMS),
+            exports: KeyedSemaphore::new(MAX_EXPORTS),
             decoding: Arc::new(Semaphore::new(config.decoders())),
             asking: Asking::new(config.decoders()),
             compiled: Arc::default(),
@@ -156,6 +182,7 @@ impl App {
             clock,
             config,
         });
+        app.spawn(app.db.clone().watch(app.stopping.clone()));
         app.spawn(Arc::clone(&app.known).watch(app.stopping.clone()));
         for _ in 0..app.db.writers() {
             app.spawn(queue.clone().run(
@@ -170,6 +197,32 @@ impl App {
             app.spawn(keeper.run(app.stopping.clone()));
         }
         Ok(app)
+    }
+
+    /// Reserves what reading a block of rows takes. The reservation grows with large texts, and is
+    /// shrunk to the response that is made of them.
+    ///
+    /// # Errors
+    /// `overloaded` when the tenant's share is used up, and stays so for a while.
+    pub async fn workspace(&self, tenant: Uuid) -> Result<Reservation> {
+        let mut memory = self.memory.reservation(Holder::Tenant(tenant));
+        memory.grow(self.workspace_bytes(), MEMORY_WAIT).await?;
+        Ok(memory)
+    }
+
+    /// Bytes that [`Self::workspace`] reserves.
+    pub fn workspace_bytes(&self) -> usize {
+        WORKSPACE_BYTES.min(self.memory.total() / 16)
+    }
+
+    /// Waits until fewer reads of the tenant are running than it may have.
+    ///
+    /// # Errors
+    /// `overloaded` when too many wait, or for too long.
+    pub async fn read_permit(&self, tenant: Uuid) -> Result<KeyedPermit<Uuid>> {
+        self.reads.acquire(&tenant, MAX_WAITING_READS, READ_WAIT).await.ok_or_else(|| {
+            problem(ErrorCode::Overloaded, "too many reads of this tenant are running; try again shortly")
+        })
     }
 
     /// Runs a task that shutdown waits for.

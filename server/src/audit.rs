@@ -43,6 +43,8 @@ pub enum Action {
     ProjectArchive,
     /// A project was unarchived.
     ProjectUnarchive,
+    /// The database was copied by `admin backup`.
+    DatabaseBackup,
     /// A provider's credential was stored.
     CredentialSet,
     /// A provider's credential was deleted.
@@ -74,6 +76,7 @@ impl Action {
             Self::ProjectUpdate => "project.update",
             Self::ProjectArchive => "project.archive",
             Self::ProjectUnarchive => "project.unarchive",
+            Self::DatabaseBackup => "database.backup",
             Self::CredentialSet => "provider_credential.set",
             Self::CredentialDelete => "provider_credential.delete",
             Self::SecretsReseal => "secrets.reseal",
@@ -94,6 +97,7 @@ impl Action {
                 "project"
             }
             Self::CredentialSet | Self::CredentialDelete | Self::SecretsReseal => "provider_credential",
+            Self::DatabaseBackup => "database",
             Self::TenantCreate | Self::TenantPlan | Self::TokenIssue => "tenant",
             Self::TraceDelete => "trace",
         }

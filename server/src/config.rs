@@ -4,6 +4,7 @@ mod egress;
 mod embedding;
 mod judge;
 mod oidc;
+pub mod values;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
@@ -24,7 +25,14 @@ use crate::{
 #[derive(Args, Clone)]
 pub struct Config {
     /// Address to listen on; port 0 picks a free one.
-    #[arg(long, env = "LOUPE_LISTEN", default_value = "127.0.0.1:4600", value_name = "ADDR", global = true)]
+    #[arg(
+        long,
+        env = "LOUPE_LISTEN",
+        default_value = "127.0.0.1:4600",
+        value_name = "ADDR",
+        global = true,
+        value_parser = values::address
+    )]
     pub listen: SocketAddr,
 
     /// Address of its own for `/metrics`, which is then not at the other [default: none].
@@ -45,7 +53,14 @@ pub struct Config {
     pub database_read_url: Option<String>,
 
     /// Connections to the database (readers on SQLite).
-    #[arg(long, env = "LOUPE_DATABASE_CONNECTIONS", default_value_t = 8, value_name = "N", global = true)]
+    #[arg(
+        long,
+        env = "LOUPE_DATABASE_CONNECTIONS",
+        default_value_t = 8,
+        value_name = "N",
+        global = true,
+        value_parser = values::number::<u32>
+    )]
     pub database_connections: u32,
 
     /// 32 bytes in base64, or a list `id:key,…` of which the first is used. Required with
@@ -71,38 +86,87 @@ pub struct Config {
     pub prices_file: Option<PathBuf>,
 
     /// Largest request body in bytes, compressed or not.
-    #[arg(long, env = "LOUPE_MAX_BODY_BYTES", default_value_t = 32 * 1024 * 1024, value_name = "BYTES")]
+    #[arg(
+        long,
+        env = "LOUPE_MAX_BODY_BYTES",
+        default_value_t = 32 * 1024 * 1024,
+        value_name = "BYTES",
+        value_parser = values::number::<usize>
+    )]
     pub max_body_bytes: usize,
 
-    /// Memory for request bodies in KiB; beyond it, ingest answers 503.
-    #[arg(long, env = "LOUPE_BODY_MEMORY_KIB", default_value_t = 192 * 1024, value_name = "KIB")]
-    pub body_memory_kib: usize,
+    /// Memory for request bodies and for responses that clients have not read, in KiB. A tenant gets a
+    /// quarter of it at most; beyond it, its requests are answered 503.
+    #[arg(
+        long,
+        env = "LOUPE_REQUEST_MEMORY_KIB",
+        default_value_t = 192 * 1024,
+        value_name = "KIB",
+        value_parser = values::number::<usize>
+    )]
+    pub request_memory_kib: usize,
 
     /// Memory for vectors of spans in MiB, with which SQLite is searched. A project that does not
     /// fit is read at each search.
-    #[arg(long, env = "LOUPE_VECTOR_CACHE_MIB", default_value_t = 256, value_name = "MIB")]
+    #[arg(
+        long,
+        env = "LOUPE_VECTOR_CACHE_MIB",
+        default_value_t = 256,
+        value_name = "MIB",
+        value_parser = values::number::<usize>
+    )]
     pub vector_cache_mib: usize,
 
     /// Vectors within the filters of a search up to which PostgreSQL goes through all of them;
     /// beyond, it walks its index, which vectors of tenants with more are put into later.
-    #[arg(long, env = "LOUPE_SEARCH_EXACT", default_value_t = 200_000, value_name = "N")]
+    #[arg(
+        long,
+        env = "LOUPE_SEARCH_EXACT",
+        default_value_t = 200_000,
+        value_name = "N",
+        value_parser = values::number::<u32>
+    )]
     pub search_exact: u32,
 
     /// Seconds that a caller may take to send the head of a request.
-    #[arg(long, env = "LOUPE_HEADER_TIMEOUT", default_value_t = 15, value_name = "SECONDS")]
+    #[arg(
+        long,
+        env = "LOUPE_HEADER_TIMEOUT",
+        default_value_t = 15,
+        value_name = "SECONDS",
+        value_parser = values::number::<u64>
+    )]
     pub header_timeout: u64,
 
     /// Seconds that a caller may take to send a request's body.
-    #[arg(long, env = "LOUPE_BODY_TIMEOUT", default_value_t = 45, value_name = "SECONDS")]
+    #[arg(
+        long,
+        env = "LOUPE_BODY_TIMEOUT",
+        default_value_t = 45,
+        value_name = "SECONDS",
+        value_parser = values::number::<u64>
+    )]
     pub body_timeout: u64,
 
     /// Seconds that a caller may leave an answer unread.
-    #[arg(long, env = "LOUPE_WRITE_TIMEOUT", default_value_t = 30, value_name = "SECONDS")]
+    #[arg(
+        long,
+        env = "LOUPE_WRITE_TIMEOUT",
+        default_value_t = 30,
+        value_name = "SECONDS",
+        value_parser = values::number::<u64>
+    )]
     pub write_timeout: u64,
 
     /// Connections open at once; who comes later is told to come back. Never more than the
     /// system lets the process open.
-    #[arg(long, env = "LOUPE_MAX_CONNECTIONS", default_value_t = 8_192, value_name = "N")]
+    #[arg(
+        long,
+        env = "LOUPE_MAX_CONNECTIONS",
+        default_value_t = 8_192,
+        value_name = "N",
+        value_parser = values::number::<usize>
+    )]
     pub max_connections: usize,
 
     /// Origins whose pages may call from a browser, with commas, or `*` for all [default: none].
@@ -127,7 +191,13 @@ pub struct Config {
     pub trusted_proxies: TrustedProxies,
 
     /// Requests a minute that an address may send without a valid token.
-    #[arg(long, env = "LOUPE_UNAUTHENTICATED_PER_MINUTE", default_value_t = 600, value_name = "N")]
+    #[arg(
+        long,
+        env = "LOUPE_UNAUTHENTICATED_PER_MINUTE",
+        default_value_t = 600,
+        value_name = "N",
+        value_parser = values::number::<u32>
+    )]
     pub unauthenticated_per_minute: u32,
 
     /// At the first start, also write the context `local` with the key and an owner's session

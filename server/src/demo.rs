@@ -3,11 +3,15 @@
 //! It is the server itself on a SQLite file in a temporary folder, filled through the same path
 //! as every ingest. What is drawn follows from the seed alone, times apart, which are counted
 //! back from now. Each part of the product adds its share in a file of its own: `people`,
-//! `history`, `live`, `verdicts`, `voices`.
+//! `history`, `live`, `verdicts`, `voices`. Vectors and verdicts come from an `endpoint` of its own.
 
+mod context;
 mod draft;
+mod embedder;
+mod endpoint;
 mod failures;
 mod history;
+mod judge;
 mod live;
 mod people;
 mod stories;
@@ -24,26 +28,28 @@ use anyhow::Context;
 use api::profile;
 use fastrand::Rng;
 
-pub use self::people::Cast;
+use self::endpoint::Endpoint;
+pub use self::{context::DemoContext, people::Cast};
 use crate::{
     app::App,
     clock::new_id,
-    config::{self, Config, EmbeddingSettings, JudgeSettings, OidcSettings},
+    config::{self, Config, OidcSettings},
 };
 
-/// Name of the context in the profile of the command line.
-const CONTEXT: &str = "demo";
-
-/// The folder of a demo; it is removed with this value.
+/// The folder and the model provider of a demo; the folder is removed with this value.
 #[derive(Debug)]
-pub struct Stage(PathBuf);
+pub struct Stage {
+    folder: PathBuf,
+    endpoint: Endpoint,
+}
 
 impl Stage {
     /// Makes the folder and turns the settings to it: nothing of the database, the keys, the
     /// identity provider, the embedding provider and the judges that may be configured is used.
+    /// The demo's own endpoint embeds and judges.
     ///
     /// # Errors
-    /// When the folder can't be made.
+    /// When the folder can't be made, or no port of the loopback address is free.
     pub fn set(config: &mut Config) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("loupe-demo-{}", new_id().simple()));
         let mut builder = std::fs::DirBuilder::new();
@@ -56,22 +62,23 @@ impl Stage {
         config.master_key = None;
         config.session_secret = None;
         config.oidc = OidcSettings::default();
-        config.embedding = EmbeddingSettings::default();
-        config.judge = JudgeSettings::default();
         config.bootstrap_api_key = None;
+        config.write_profile = false;
         config.no_workers = false;
-        Ok(Self(folder))
+        let endpoint = Endpoint::open()?;
+        (config.embedding, config.judge) = endpoint.settings();
+        Ok(Self { folder, endpoint })
     }
 
     /// Where it is.
     pub fn folder(&self) -> &Path {
-        &self.0
+        &self.folder
     }
 
     /// Removes it.
     pub fn clear(&self) {
         // What can't be removed is in the system's folder for temporary files.
-        _ = std::fs::remove_dir_all(&self.0);
+        _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -85,7 +92,8 @@ impl Drop for Stage {
 ///
 /// # Errors
 /// When something can't be stored.
-pub async fn open(app: &Arc<App>, seed: u64) -> anyhow::Result<Cast> {
+pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Cast> {
+    stage.endpoint.serve(app)?;
     let mut rng = Rng::with_seed(seed);
     let mut cast = people::make(app).await?;
     let (traces, voices) = history::fill(app, &cast, &mut rng).await?;
@@ -95,33 +103,37 @@ pub async fn open(app: &Arc<App>, seed: u64) -> anyhow::Result<Cast> {
     Ok(cast)
 }
 
-/// Writes the context of the demo, and answers what to tell whoever started it.
+/// Writes the context of the demo, which is removed with the returned value, and returns what to print.
 ///
 /// # Errors
 /// When the profile can't be written.
-pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<String> {
+pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<(String, Option<DemoContext>)> {
     let token = cast.session(app)?;
     let (projects, traces) = (cast.projects.len(), grouped(cast.traces));
     let mut lines = format!(
-        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n",
+        "loupe-server {}  demo: SQLite in a temporary folder, {projects} projects, {traces} traces, nothing leaves this machine\n  API      {url}/v1/\n  models   a scripted judge and an embedder of the demo, both in this process\n",
         env!("CARGO_PKG_VERSION")
     );
-    match config::profile_folder() {
+    let context = match config::profile_folder() {
         Some(folder) => {
-            profile::write_context(&folder, CONTEXT, url, Some(cast.key.reveal()), Some(&token))?;
-            let current = profile::Config::load(&folder)?.current;
-            let context = if current.as_deref() == Some(CONTEXT) { "" } else { " --context demo" };
+            let context = DemoContext::write(&folder, url, cast.key.reveal(), &token)?;
+            let flag =
+                if context.is_current { String::new() } else { format!(" --context {}", context.name) };
             lines.push_str(&format!(
-                "  owner    session token written to {} (context \"{CONTEXT}\")\n  next     in another terminal:   loupe console{context}\n",
-                folder.join(profile::CREDENTIALS_FILE).display()
+                "  owner    session token written to {} (context \"{}\"), removed when the demo ends\n  next     in another terminal:   loupe console{flag}",
+                folder.join(profile::CREDENTIALS_FILE).display(),
+                context.name
             ));
+            Some(context)
         }
-        None => lines.push_str(&format!(
-            "  owner    export LOUPE_URL={url} LOUPE_SESSION_TOKEN={token}\n  next     in a terminal with these:   loupe console\n"
-        )),
-    }
-    lines.pop();
-    Ok(lines)
+        None => {
+            lines.push_str(&format!(
+                "  owner    export LOUPE_URL={url} LOUPE_SESSION_TOKEN={token}\n  next     in a terminal with these:   loupe console"
+            ));
+            None
+        }
+    };
+    Ok((lines, context))
 }
 
 /// A number with a comma before every three digits.

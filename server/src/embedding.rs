@@ -123,13 +123,14 @@ impl Embedder {
         Ok(whose(plan, &credentials, self.platform.is_some()) != Whose::Nobody)
     }
 
-    /// Who embeds the questions of a tenant on this plan.
+    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider
+    /// embeds spans in the background only.
     ///
     /// # Errors
-    /// `upstream_failed` when nobody does; it says what to do.
+    /// `upstream_failed` when the tenant has none; the message says how to store one.
     pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<Chosen> {
-        let chosen = self.chosen(tenant, plan).await?;
-        chosen.ok_or_else(|| problem(ErrorCode::UpstreamFailed, unconfigured(plan)))
+        let own = self.chosen(tenant, plan).await?.filter(|it| it.who != Who::Platform);
+        own.ok_or_else(|| problem(ErrorCode::UpstreamFailed, NO_OWN_PROVIDER))
     }
 
     /// The vector of a question.
@@ -186,14 +187,6 @@ impl Embedder {
     }
 }
 
-/// What to do when nobody embeds.
-fn unconfigured(plan: Plan) -> &'static str {
-    match plan {
-        Plan::Starter | Plan::Pro => {
-            "no embedding provider is configured: store a credential with embedding_model (PUT /v1/provider-credentials/openai, or openai_compatible), or have the operator set LOUPE_EMBEDDING_API_KEY"
-        }
-        Plan::Team | Plan::Business | Plan::Enterprise => {
-            "no embedding provider is configured: store a credential with embedding_model (PUT /v1/provider-credentials/openai, or openai_compatible)"
-        }
-    }
-}
+/// The message for a text query of a tenant without an embedding provider of its own.
+const NO_OWN_PROVIDER: &str = "text search needs an embedding provider of your own, and none is configured: an owner stores one with \
+     embedding_model (PUT /v1/provider-credentials/openai or openai_compatible); search by vector needs none";

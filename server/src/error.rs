@@ -11,6 +11,8 @@ use axum::{
 use sea_orm::DbErr;
 use uuid::Uuid;
 
+use crate::store::health::Unavailable;
+
 /// Result of everything that serves a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -62,6 +64,17 @@ impl Problem {
         problem
     }
 
+    /// A required field that the body lacks: its shape is wrong. `what` says what belongs there.
+    pub fn missing(field: &str, what: &str) -> Self {
+        Self::new(ErrorCode::InvalidBody, format!("missing field `{field}`: {what}"))
+    }
+
+    /// A request that a higher plan allows: `needed` is the lowest one, `plan` what the tenant has.
+    pub fn plan_too_low(needed: Plan, plan: Plan) -> Self {
+        let message = format!("this needs the {needed} plan or above; the tenant is on {plan}");
+        Self { required_plan: Some(needed), ..Self::new(ErrorCode::PlanUpgradeRequired, message) }
+    }
+
     /// The body of the answer.
     pub fn body(self, request_id: &str) -> ErrorBody {
         ErrorBody {
@@ -95,6 +108,9 @@ impl From<Problem> for Error {
 
 impl From<DbErr> for Error {
     fn from(error: DbErr) -> Self {
+        if let Some(reason) = Unavailable::of(&error) {
+            return reason.into();
+        }
         if is_away(&error) {
             return problem(
                 ErrorCode::Overloaded,
@@ -102,6 +118,12 @@ impl From<DbErr> for Error {
             );
         }
         Self::Internal(anyhow::Error::new(error).context("database"))
+    }
+}
+
+impl From<Unavailable> for Error {
+    fn from(reason: Unavailable) -> Self {
+        problem(ErrorCode::Overloaded, reason.to_string())
     }
 }
 
@@ -121,10 +143,13 @@ fn is_away(error: &DbErr) -> bool {
         return matches!(error, DbErr::ConnectionAcquire(_));
     };
     match source.as_ref() {
+        // The last two end the handshake when a proxy accepts connections of a database that is away.
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::Tls(_) => true,
         // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialisation), by primary
         // result code for SQLite (busy, locked, read-only, I/O, full).
         sqlx::Error::Database(it) => it.code().is_some_and(|code| {

@@ -66,8 +66,19 @@ pub async fn run(
     Ok(Some(made))
 }
 
+/// Whether the first start created this tenant.
+///
+/// # Errors
+/// When the database fails.
+pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, DbError> {
+    Ok(store::settings::get(db, DONE).await?.is_some_and(|at| at == tenant.created_at.to_string()))
+}
+
 /// The operator's providers as credentials of this tenant, one a provider.
-fn credentials(
+///
+/// # Errors
+/// When a key can't be sealed.
+pub fn credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
     judge: &JudgeSettings,
@@ -156,6 +167,7 @@ pub async fn create_tenant(
         archived_at: None,
         created_at: now,
         updated_at: now,
+        created_by_ingest: false,
     };
     store::projects::add(txn, row).await?;
     let key = api_key::Model {
@@ -204,35 +216,36 @@ fn owner(made: &NewTenant, now: i64) -> Claims {
     }
 }
 
-/// The lines that are printed once, ready to be pasted. How to sign in is said only where the
-/// local issuer can do it.
+/// The lines that are printed once, ready to be pasted. They fit on a terminal of 80 columns and 24 rows.
+/// How to sign in is said only where the local issuer can do it.
 pub fn greeting(made: &NewTenant, sessions: &Sessions, base_url: &str) -> String {
     let (tenant, key) = (made.tenant_id, made.secret.reveal());
     let session = match sessions.can_issue() {
         true => format!(
-            "A session token for creating keys and archiving projects:\n\n\
-             \x20   loupe-server admin issue-token --tenant {tenant} --role owner\n\n"
+            "A session token, to create keys and to archive projects:\n\
+             \x20   loupe-server admin issue-token --role owner \\\n\
+             \x20     --tenant {tenant}\n"
         ),
         false => format!(
-            "Sessions come from your identity provider. So that they reach this tenant, their tenant claim\n\
-             has to be\n\n\
-             \x20   {tenant}\n\n"
+            "Sessions come from your identity provider. To reach this tenant, their tenant claim must be\n\
+             \x20   {tenant}\n"
         ),
     };
     format!(
-        "This is the first start. The API key of the tenant `default`, shown this once:\n\n\
+        "First start. The API key of the tenant `default`, shown only this once:\n\
          \x20   {key}\n\n\
-         Send traces from any OpenTelemetry SDK:\n\n\
+         Send traces from any OpenTelemetry SDK:\n\
          \x20   export OTEL_EXPORTER_OTLP_ENDPOINT={base_url}\n\
          \x20   export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\
          \x20   export OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{key}\n\n\
-         or without one:\n\n\
-         \x20   curl {base_url}/v1/ingest -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n\
-         \x20     -d '{{\"name\":\"hello\",\"input\":\"Hi!\",\"output\":\"Hello.\",\"model\":\"gpt-4o\"}}'\n\n\
-         {session}\
-         Look at them:\n\n\
-         \x20   export LOUPE_URL={base_url} LOUPE_API_KEY={key}\n\
+         Send one with curl, and look at it:\n\
+         \x20   export LOUPE_URL={base_url}\n\
+         \x20   export LOUPE_API_KEY={key}\n\
+         \x20   curl $LOUPE_URL/v1/ingest -H \"Authorization: Bearer $LOUPE_API_KEY\" \\\n\
+         \x20     -H 'Content-Type: application/json' \\\n\
+         \x20     -d '{{\"name\":\"hello\",\"input\":\"Hi!\",\"output\":\"Hello.\",\"model\":\"gpt-4o\"}}'\n\
          \x20   loupe traces tail\n\
-         \x20   loupe console\n"
+         \x20   loupe console\n\n\
+         {session}"
     )
 }

@@ -33,7 +33,8 @@ pub fn start(app: &Arc<App>) {
     let keeper = Arc::clone(app);
     app.spawn(async move {
         loop {
-            if let Err(error) = round(&keeper).await {
+            let done = keeper.db.health.while_reachable(round(&keeper)).await;
+            if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
                 tracing::warn!(%error, "housekeeping could not be done; it is tried again in some minutes");
             }
             if keeper.pause(PAUSE).await {

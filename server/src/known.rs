@@ -99,7 +99,8 @@ impl Known {
         let mut last = None;
         loop {
             let asked = Instant::now();
-            match store::settings::get(self.db.current(), store::settings::GENERATION).await {
+            let read = store::settings::get(self.db.current(), store::settings::GENERATION);
+            match self.db.health.while_reachable(read).await.unwrap_or_else(|it| Err(it.into())) {
                 Ok(now) => {
                     if last.as_ref() != Some(&now) {
                         self.trust.forget();

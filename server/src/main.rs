@@ -5,7 +5,7 @@ mod signals;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use server::{
     access::{api_key::ApiKey, seal::Sealer},
     admin,
@@ -14,7 +14,7 @@ use server::{
     config::Config,
     demo::{self, Stage},
     first_start::{self, NewTenant},
-    housekeeping, http, metrics,
+    housekeeping, http, idle, later_start, metrics,
     providers::resolve::SystemResolver,
     queue,
     store::Db,
@@ -24,9 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use signals::Signals;
 
-// Ingest allocates many short texts on several threads; this allocator does that for less.
+// A thread of its own returns freed memory to the system, also while every other thread is idle.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
 const REST: Duration = Duration::from_secs(4);
@@ -54,10 +54,10 @@ enum Command {
     /// new one every second. Nothing that is configured or stored is touched.
     Demo {
         /// What the traces are drawn from; the same number gives the same ones.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = server::config::values::number::<u64>)]
         seed: u64,
         /// The port in place of the one of --listen.
-        #[arg(long)]
+        #[arg(long, value_parser = server::config::values::number::<u16>)]
         port: Option<u16>,
     },
     /// Administer tenants, tokens and keys.
@@ -65,12 +65,16 @@ enum Command {
     Admin(admin::Command),
 }
 
+/// Exit code of `admin check` where something is wrong.
+const FOUND_PROBLEMS: u8 = 1;
+
 fn main() -> ExitCode {
     let arguments = match server::config::arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return fail(&error),
     };
-    let cli = Cli::parse_from(arguments);
+    let cli = Cli::from_arg_matches_mut(&mut command().get_matches_from(arguments));
+    let cli = cli.unwrap_or_else(|error| error.exit());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
     let outcome = runtime.context("can't start the runtime").and_then(|runtime| {
         let outcome = runtime.block_on(run(cli));
@@ -79,9 +83,19 @@ fn main() -> ExitCode {
         outcome
     });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => fail(&error),
     }
+}
+
+/// The command line, in which every setting stands before or after the subcommand: `loupe-server serve`
+/// accepts what `loupe-server` accepts. The help of `admin` shows only the settings that its commands use,
+/// those marked as `global` where they are declared.
+fn command() -> clap::Command {
+    let settings = Config::augment_args(clap::Command::new("settings"));
+    let unused_by_admin = settings.get_arguments().filter(|it| !it.is_global_set());
+    let hidden: Vec<clap::Arg> = unused_by_admin.map(|it| it.clone().global(true).hide(true)).collect();
+    Cli::command().mut_args(|it| it.global(true)).mut_subcommand("admin", |admin| admin.args(hidden))
 }
 
 /// Threads that run tasks. As many as there are processors may be busy decoding, each for as long as
@@ -92,30 +106,46 @@ fn workers() -> usize {
 
 #[expect(clippy::print_stderr, reason = "what ends the process is told to whoever started it")]
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("loupe-server: {error:#}");
+    // Errors of the system lose their numbers.
+    let causes = error.chain().map(|it| match it.downcast_ref::<std::io::Error>() {
+        Some(error) => api::plain::io_error(error),
+        None => it.to_string(),
+    });
+    eprintln!("loupe-server: {}", causes.collect::<Vec<_>>().join(": "));
     ExitCode::FAILURE
 }
 
-async fn run(cli: Cli) -> anyhow::Result<()> {
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let mut cli = cli;
     cli.config.drop_empty();
     cli.config.check()?;
     start_log(&cli.config);
     match cli.command.unwrap_or(Command::Serve) {
         Command::Admin(command) => {
-            print(&admin::run(command, &cli.config, &SystemClock).await?);
-            Ok(())
+            return administer(command, &cli.config).await;
         }
-        Command::Serve => serve(cli.config, Play::Serve).await,
-        Command::Worker => serve(cli.config, Play::Work).await,
+        Command::Serve => serve(cli.config, Play::Serve).await?,
+        Command::Worker => serve(cli.config, Play::Work).await?,
         Command::Demo { seed, port } => {
             if let Some(port) = port {
                 cli.config.listen.set_port(port);
             }
             let stage = Stage::set(&mut cli.config)?;
-            serve(cli.config, Play::Demo { stage: &stage, seed }).await
+            serve(cli.config, Play::Demo { stage: &stage, seed }).await?;
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command of the operator. A signal drops it, so that it leaves no half of its work behind.
+async fn administer(command: admin::Command, config: &Config) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen().context("can't listen for signals")?;
+    let report = tokio::select! {
+        report = admin::run(command, config, &SystemClock) => report?,
+        () = signals.next() => anyhow::bail!("stopped by a signal before it was done"),
+    };
+    print(&report.text);
+    Ok(if report.is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND_PROBLEMS) })
 }
 
 /// What a process does.
@@ -147,14 +177,25 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         Db::open(&config.database_url(), config.database_read_url.as_deref(), config.database_connections)
             .await
             .with_context(|| "can't open the database")?;
-    db.migrate().await.context("can't bring the schema up to date")?;
+    let migrations = db.migrate().await.context("can't bring the schema up to date")?;
+    if migrations > 0 {
+        tracing::info!(migrations, "the schema is up to date");
+    }
     let made = match play {
         Play::Demo { .. } => None,
         _ => {
             let (embedding, judge, sealer) = (&config.embedding, &config.judge, Sealer::new(&master));
-            first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
+            let made = first_start::run(&db, bootstrap.clone(), embedding, judge, &sealer, clock.now())
                 .await
-                .context("the first start failed")?
+                .context("the first start failed")?;
+            if made.is_none() {
+                let ignored =
+                    later_start::ignored_settings(&db, bootstrap.as_ref(), embedding, judge, &sealer);
+                for warning in ignored.await.context("the settings can't be compared with what is stored")? {
+                    tracing::warn!("{warning}");
+                }
+            }
+            made
         }
     };
 
@@ -184,28 +225,39 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         housekeeping::start(&app);
         metrics::folding::start(&app);
     }
+    idle::start(&app);
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let stop = CancellationToken::new();
+    let mut demo_context = None;
+    if let Some(listener) = &listener {
+        let url = format!("http://{}", listener.local_addr()?);
+        // Before the welcome, which stays at the bottom of a terminal.
+        tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
+        if let Play::Demo { stage, seed } = play {
+            let opened = tokio::select! {
+                opened = demo::open(&app, stage, seed) => opened,
+                // Nothing of it is worth finishing.
+                () = signals.next() => return Ok(()),
+            };
+            let cast = opened.context("the demo could not be set up")?;
+            let (greeting, context) = demo::greeting(&app, &cast, &url)?;
+            demo_context = context;
+            print(&greeting);
+        }
+        greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
+    } else {
+        tracing::info!("working on jobs");
+    }
     let twice = async {
         signals.next().await;
         tracing::info!("stopping; another signal ends at once");
         stop.cancel();
         signals.next().await;
     };
-    if let Some(listener) = &listener {
-        let url = format!("http://{}", listener.local_addr()?);
-        if let Play::Demo { seed, .. } = play {
-            let cast = demo::open(&app, seed).await.context("the demo could not be set up")?;
-            print(&demo::greeting(&app, &cast, &url)?);
-        }
-        greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
-        tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
-    } else {
-        tracing::info!("working on jobs");
-    }
     tokio::select! {
         () = run_until(&app, listener, &stop) => Ok(()),
         () = twice => {
+            drop(demo_context);
             if let Play::Demo { stage, .. } = play {
                 stage.clear();
             }
@@ -242,8 +294,9 @@ async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &Cancell
 }
 
 fn start_log(config: &Config) {
-    // It logs an error for every bad certificate, and tenants choose whose those are.
-    let quiet = "rustls_platform_verifier=off";
+    // The verifier logs an error for every bad certificate, and tenants choose whose those are. The
+    // migrator logs two lines for each migration; the server logs one for all of them.
+    let quiet = "rustls_platform_verifier=off,sea_orm_migration=warn";
     let filter = tracing_subscriber::EnvFilter::try_new(format!("{quiet},{}", config.log))
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{quiet},info")));
     let json = match config.log_format.as_deref() {

@@ -6,7 +6,7 @@
 use reqwest::{Method, header::HeaderMap};
 use serde_json::Value;
 
-use crate::declared;
+use crate::{conformance, declared};
 
 /// A client with a token, or without one.
 #[derive(Clone, Debug)]
@@ -34,6 +34,11 @@ impl Caller {
         Self { client, url: url.to_owned(), token: token.map(str::to_owned) }
     }
 
+    /// The bearer token, if the client has one.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// A request that is not sent yet, to be given headers and a body.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.url));
@@ -43,7 +48,8 @@ impl Caller {
         }
     }
 
-    /// Sends a request and reads the answer. A failure must be one that the route declares.
+    /// Sends a request and reads the response, which has to be as the OpenAPI document says; a failure
+    /// must be one that the route declares.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Reply {
         let request = request.build().unwrap();
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
@@ -53,6 +59,7 @@ impl Caller {
         if status >= 400 && method != Method::HEAD {
             declared::check(&method, &path, status, reply.code().as_deref());
         }
+        conformance::check(&method, &path, &reply);
         reply
     }
 

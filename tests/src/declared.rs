@@ -24,14 +24,21 @@ pub fn check(method: &Method, path: &str, status: u16, code: Option<&str>) {
     let declared = match route(method, path) {
         Some(route) => openapi::codes(route).contains(&code),
         None => {
-            matches!(code, ErrorCode::NotFound | ErrorCode::MethodNotAllowed | ErrorCode::RateLimited)
+            matches!(
+                code,
+                ErrorCode::InvalidRequest
+                    | ErrorCode::NotFound
+                    | ErrorCode::MethodNotAllowed
+                    | ErrorCode::RateLimited
+                    | ErrorCode::HeadersTooLarge
+            )
         }
     };
     assert!(declared, "{method} {path}: {} is not declared", code.as_str());
 }
 
 /// The route of a request; one written out wins over one with a parameter.
-fn route(method: &Method, path: &str) -> Option<&'static Route> {
+pub fn route(method: &Method, path: &str) -> Option<&'static Route> {
     let method = if *method == Method::HEAD { &Method::GET } else { method };
     let leads = |route: &&Route| {
         let (mut pattern, mut given) = (route.path.split('/'), path.split('/'));

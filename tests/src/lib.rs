@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod caller;
+pub mod conformance;
 pub mod declared;
 pub mod expectation;
 pub mod otlp;

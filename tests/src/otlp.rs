@@ -117,6 +117,13 @@ pub fn request_of<'a>(resource: &[(&str, &str)], spans: impl IntoIterator<Item =
     }]})
 }
 
+/// A request of an instrumentation with this scope.
+pub fn request_from<'a>(scope: &str, spans: impl IntoIterator<Item = &'a Span>) -> Value {
+    let mut request = request(spans);
+    request["resourceSpans"][0]["scopeSpans"][0]["scope"]["name"] = scope.into();
+    request
+}
+
 /// 64-bit numbers are texts in the JSON form of protobuf.
 fn nanos(micros: i64) -> String {
     format!("{micros}000")

@@ -35,6 +35,10 @@ fn stop(mut demo: ServerProcess, folder: &Path) {
     assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());
     assert_eq!(std::fs::read_dir(folder.join("tmp")).unwrap().count(), 0, "something is left");
     assert!(!folder.join("own.db").exists() && !folder.join("own").exists());
+    let config = profile::Config::load(&folder.join("profile")).unwrap();
+    assert!(config.contexts.keys().all(|it| it != "demo"), "the context is left: {config:?}");
+    let secrets = profile::Credentials::load(&folder.join("profile")).unwrap();
+    assert!(!secrets.contexts.contains_key("demo"), "the secrets of the context are left");
 }
 
 /// The session of the context `demo`.
@@ -152,5 +156,124 @@ async fn a_demo_does_not_take_the_place_of_another_context() {
         let mode = |file: &str| std::fs::metadata(profile.join(file)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(profile::CREDENTIALS_FILE), mode(profile::CONFIG_FILE)), (0o600, 0o600));
     }
+    stop(demo, folder.path());
+}
+
+#[tokio::test]
+async fn a_demo_searches_by_meaning_and_judges_without_a_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = start(folder.path());
+    assert!(demo.greeting.contains("a scripted judge and an embedder of the demo"), "{}", demo.greeting);
+    let owner = owner(&demo, folder.path());
+
+    // Spans are found some seconds after the start; the newest come first.
+    let mut found = Value::Null;
+    for _ in 0..120 {
+        found = owner.get("/v1/search/spans?q=money%20back%20for%20the%20shoes&limit=5").await.ok();
+        if found["results"].as_array().unwrap().len() == 5 && found["searched"].as_i64() > Some(2_000) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let text = |results: &Value| -> Vec<String> {
+        let rows = results["results"].as_array().unwrap();
+        rows.iter()
+            .map(|it| format!("{} {}", it["span"]["input"], it["span"]["output"]).to_lowercase())
+            .collect()
+    };
+    // None of the words of the question occurs in what is found, but for the shoes.
+    assert!(
+        text(&found).iter().all(|it| it.contains("return") || it.contains("refund") || it.contains("返金")),
+        "{found}"
+    );
+    let keys = owner.get("/v1/search/spans?q=exchange%20credentials&limit=3").await.ok();
+    assert!(text(&keys).iter().all(|it| it.contains("key") || it.contains("token")), "{keys}");
+
+    // An evaluation by the judge, for traces with an answer.
+    let traces = owner.get("/v1/traces?error=false&limit=5").await.ok();
+    for (metric, trace) in
+        ["answer_relevance", "toxicity", "prompt_injection"].iter().zip(traces["traces"].as_array().unwrap())
+    {
+        let body =
+            serde_json::json!({"trace_id": trace["id"], "metric_name": metric, "evaluator_type": "llm"});
+        let asked = owner.post("/v1/eval", &body).await.ok();
+        let path = format!("/v1/eval/{}", asked["id"].as_str().unwrap());
+        let mut judged = Value::Null;
+        for _ in 0..100 {
+            judged = owner.get(&path).await.ok();
+            if judged["status"] != "pending" && judged["status"] != "running" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(judged["status"], "complete", "{judged}");
+        assert!(judged["score"].as_f64().is_some_and(|it| (0.0..=1.0).contains(&it)), "{judged}");
+        let reasoning = judged["reasoning"].as_str().unwrap();
+        assert!(reasoning.starts_with("Scripted verdict of the demo, no model was asked."), "{reasoning}");
+        assert_eq!(judged["judge_model"], "demo-judge");
+    }
+    stop(demo, folder.path());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_demo_gives_the_profile_back_as_it_was() {
+    let signal = |demo: &ServerProcess, name: &str| {
+        let id = demo.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
+    };
+    for name in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = folder.path().join("profile");
+        // Without a profile none is left; with one, not a byte of it has changed.
+        let with_profile = name == "-TERM";
+        let config = "# mine\ncurrent = \"work\"\n\n[contexts.work]\nurl = \"https://loupe.example\"\n";
+        if with_profile {
+            std::fs::create_dir(&profile).unwrap();
+            std::fs::write(profile.join(profile::CONFIG_FILE), config).unwrap();
+        }
+        let mut demo = start(folder.path());
+        assert!(profile::Config::load(&profile).unwrap().contexts.contains_key("demo"));
+        signal(&demo, name);
+        assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());
+        if with_profile {
+            assert_eq!(std::fs::read_to_string(profile.join(profile::CONFIG_FILE)).unwrap(), config);
+            assert!(!profile.join(profile::CREDENTIALS_FILE).exists());
+        } else {
+            assert!(!profile.exists());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_context_that_the_user_made_is_never_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile");
+    profile::write_context(&profile, "demo", "https://demo.example", Some("lp_mine"), None).unwrap();
+    let mut demo = start(folder.path());
+    assert!(demo.greeting.trim_end().ends_with("loupe console --context demo-2"), "{}", demo.greeting);
+    // Something else is changed while the demo runs.
+    profile::write_context(&profile, "work", "https://loupe.example", None, None).unwrap();
+    demo.terminate();
+    assert!(demo.wait(Duration::from_secs(10)).success(), "{}", demo.log());
+    let config = profile::Config::load(&profile).unwrap();
+    assert_eq!(config.contexts.keys().collect::<Vec<_>>(), ["demo", "work"]);
+    assert_eq!(config.contexts["demo"].url.as_deref(), Some("https://demo.example"));
+    let secrets = profile::Credentials::load(&profile).unwrap();
+    assert_eq!(secrets.contexts["demo"].api_key.as_deref(), Some("lp_mine"));
+    assert!(!secrets.contexts.contains_key("demo-2"));
+}
+
+#[tokio::test]
+async fn a_context_that_a_killed_demo_left_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let killed = start(folder.path());
+    killed.kill();
+    let profile = folder.path().join("profile");
+    let stale = profile::Config::load(&profile).unwrap().contexts["demo"].url.clone();
+    std::fs::remove_dir_all(folder.path().join("tmp")).unwrap();
+    let demo = start(folder.path());
+    assert_ne!(profile::Config::load(&profile).unwrap().contexts["demo"].url, stale);
+    assert!(demo.greeting.trim_end().ends_with("loupe console"), "{}", demo.greeting);
     stop(demo, folder.path());
 }

@@ -62,12 +62,42 @@ on_both_databases! {
         assert_eq!(key.get("/v1/traces").await.ok()["traces"].as_array().unwrap().len(), 2);
     }
 
-    async fn a_trace_is_ready_when_its_job_found_it_so(app: TestApp) {
+    async fn json_trace_is_ready_at_once(app: TestApp) {
         let key = app.full_key();
-        key.post("/v1/ingest", &json!({"id": "r"})).await.ok();
-        assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["ready"], false);
+        let id = key.post("/v1/ingest", &json!({"id": "r"})).await.ok()["id"].as_str().unwrap().to_owned();
+        let ready = async || {
+            let detail = key.get(&format!("/v1/traces/{id}")).await.ok()["ready"].clone();
+            assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["ready"], detail);
+            detail
+        };
+        assert_eq!(ready().await, true);
+        // The job that lets rules judge it comes afterwards, once.
         assert_eq!(app.drain().await, 1);
-        assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["ready"], true);
+        assert_eq!(ready().await, true);
         assert_eq!(app.drain().await, 0);
+    }
+
+    async fn fields_without_null_have_a_value(app: TestApp) {
+        let key = app.full_key();
+        let item = json!({"id": "bare", "spans": [{"name": "no times"}, {"name": "latency", "latency_ms": 250},
+            {"name": "start", "start_time": "2026-06-15T11:59:00Z"}, {"name": "later", "start_time": "2026-06-15T13:00:00Z"}]});
+        let id = key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned();
+        let detail = key.get(&format!("/v1/traces/{id}")).await.ok();
+        assert_eq!(detail["metadata"], json!({}));
+        assert_eq!(key.get("/v1/traces").await.ok()["traces"][0]["metadata"], json!({}));
+        let said = key.post("/v1/feedback", &json!({"trace_id": id, "label": "good"})).await.ok();
+        assert_eq!(said["metadata"], json!({}));
+        assert_eq!(key.get("/v1/feedback").await.ok()["feedback"][0]["metadata"], json!({}));
+        // The clock of the tests stands at noon, which is the time of receipt.
+        let noon = "2026-06-15T12:00:00.000000Z";
+        for (name, start, end) in [
+            ("no times", noon, noon),
+            ("latency", noon, "2026-06-15T12:00:00.250000Z"),
+            ("start", "2026-06-15T11:59:00.000000Z", noon),
+            ("later", "2026-06-15T13:00:00.000000Z", "2026-06-15T13:00:00.000000Z"),
+        ] {
+            let span = detail["spans"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+            assert_eq!((&span["start_time"], &span["end_time"]), (&json!(start), &json!(end)), "{name}");
+        }
     }
 }

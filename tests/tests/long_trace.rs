@@ -49,4 +49,29 @@ on_both_databases! {
         app.drain().await;
         assert_eq!(app.full_key().get("/v1/traces").await.ok()["traces"][0]["ready"], true);
     }
+
+    /// Its root says nothing: texts and details are those of its calls, whenever they come.
+    async fn long_trace_follows_texts_and_details_of_late_calls(app: TestApp) {
+        let long = usize::try_from(LONG).unwrap();
+        let telling = |i: usize| {
+            let mut span = span(i);
+            let attributes = span["attributes"].as_array_mut().unwrap();
+            attributes.push(json!({"key": "gen_ai.usage.cache_read.input_tokens", "value": {"intValue": "1"}}));
+            attributes.push(json!({"key": "gen_ai.input.messages", "value": {"stringValue": format!("in {i}")}}));
+            attributes.push(json!({"key": "gen_ai.output.messages", "value": {"stringValue": format!("out {i}")}}));
+            span
+        };
+        let shown = async || {
+            let trace = app.full_key().get("/v1/traces?limit=1").await.ok()["traces"][0].clone();
+            (trace["input"].clone(), trace["output"].clone(), trace["usage_details"]["cached_input_tokens"].clone())
+        };
+        send(app, (0..long).map(|i| if i == 5 { telling(i) } else { span(i) }).collect()).await;
+        assert_eq!(shown().await, (json!("in 5"), json!("out 5"), json!(1)));
+        for i in [long + 7, long + 3] {
+            send(app, vec![telling(i)]).await;
+        }
+        app.advance(4);
+        app.drain().await;
+        assert_eq!(shown().await, (json!("in 5"), json!(format!("out {}", long + 7)), json!(3)));
+    }
 }

@@ -146,6 +146,12 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
     };
     let archive = async |id: &str| owner.post(&format!("/v1/projects/{id}/archive"), &json!({})).await;
     match code {
+        ErrorCode::InvalidRequest => {
+            key.send(key.request(Method::GET, "/v1/me").header("host", "a host with spaces")).await
+        }
+        ErrorCode::HeadersTooLarge => {
+            key.send(key.request(Method::GET, "/v1/me").header("x-large", "x".repeat(17_000))).await
+        }
         ErrorCode::InvalidJson => key.post_bytes("/v1/ingest", "application/json", b"{".to_vec()).await,
         ErrorCode::InvalidBody => key.post("/v1/ingest", &json!([])).await,
         ErrorCode::InvalidQuery => key.get("/v1/traces?limit=0").await,
@@ -253,9 +259,10 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             app.anonymous().get("/v1/traces").await
         }
         ErrorCode::Overloaded => {
-            let memory = app.app.body_memory.clone();
-            let _held =
-                memory.acquire_many(u32::try_from(app.app.config.body_memory_kib).unwrap()).await.unwrap();
+            // The tenant's share and what one large request may take beyond it.
+            let memory = app.app.memory.clone();
+            let mut held = memory.reservation(server::memory::Holder::Tenant(app.tenant));
+            held.try_grow(memory.total() * 3 / 4).unwrap();
             key.post("/v1/ingest", &json!({})).await
         }
     }

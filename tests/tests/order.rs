@@ -76,7 +76,9 @@ struct Drawn {
     failed: Option<&'static str>,
     session: Option<u8>,
     tag: Option<u8>,
+    details: Option<(i64, i64)>,
     texts: bool,
+    output: bool,
     complete: bool,
     noted: bool,
 }
@@ -101,10 +103,16 @@ fn drawn(count: usize) -> impl Strategy<Value = Drawn> {
     (
         (parent, 0..4_i64, rarely(0..4_i64), prop_oneof![Just(None), call.prop_map(Some)]),
         (rarely(0..2_u8), rarely(failed), rarely(0..3_u8), rarely(0..3_u8)),
-        (any::<bool>(), prop::bool::weighted(0.1), prop::bool::weighted(0.3)),
+        (rarely((0..9_i64, 0..3_i64)), any::<bool>(), any::<bool>()),
+        (prop::bool::weighted(0.1), prop::bool::weighted(0.3)),
     )
         .prop_map(
-            |((parent, start_s, open, call), (response, failed, session, tag), (texts, complete, noted))| {
+            |(
+                (parent, start_s, open, call),
+                (response, failed, session, tag),
+                (details, texts, output),
+                (complete, noted),
+            )| {
                 Drawn {
                     parent,
                     start_s,
@@ -115,7 +123,9 @@ fn drawn(count: usize) -> impl Strategy<Value = Drawn> {
                     failed,
                     session,
                     tag,
+                    details,
                     texts,
+                    output,
                     complete,
                     noted,
                 }
@@ -175,8 +185,16 @@ impl Drawn {
         if let Some(tag) = self.tag {
             span = span.with("tag.tags", vec![format!("env:{tag}"), format!("only-{at}")]);
         }
+        if let Some((cached, reasoning)) = self.details {
+            span = span
+                .with("gen_ai.usage.cache_read.input_tokens", cached)
+                .with("gen_ai.usage.reasoning_tokens", reasoning);
+        }
         if self.texts {
-            span = span.with("input.value", format!("in {at}")).with("output.value", format!("out {at}"));
+            span = span.with("input.value", format!("in {at}"));
+        }
+        if self.output {
+            span = span.with("output.value", format!("out {at}"));
         }
         if self.complete {
             span = span.with("trace.complete", true);
@@ -288,6 +306,11 @@ async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> S
         project_id: Uuid::nil(),
         body_id: None,
         body_index: 0,
+        // Bodies depend on the requests; what they hold is compared with the detail.
+        input_body_id: row.input_body_id.map(|_| Uuid::nil()),
+        input_body_index: row.input_body_index.map(|_| 0),
+        output_body_id: row.output_body_id.map(|_| Uuid::nil()),
+        output_body_index: row.output_body_index.map(|_| 0),
         created_at: 0,
         updated_at: 0,
         ..row

@@ -3,7 +3,7 @@
 pub mod scores;
 
 use api::{
-    Timestamp,
+    Timestamp, UsageDetails,
     trace::{Event, Span, Trace},
 };
 
@@ -219,6 +219,15 @@ fn field(lines: &mut Vec<Line>, name: &str, value: Option<&str>, setting: &Setti
     }
 }
 
+/// Lines of the token counts that are billed apart, as far as they were reported.
+fn usage(details: Option<UsageDetails>, add: &mut impl FnMut(&str, Option<String>)) {
+    let UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens } =
+        details.unwrap_or_default();
+    add("cached in", cached_input_tokens.map(thousands));
+    add("cache write", cache_write_tokens.map(thousands));
+    add("reasoning", reasoning_tokens.map(thousands));
+}
+
 fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     let time = |time: Timestamp| moment(setting.reader.zone, time, setting.reader.now);
@@ -234,6 +243,7 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
             add("latency", span.latency_ms.map(latency));
             add("tokens in", span.prompt_tokens.map(thousands));
             add("tokens out", span.completion_tokens.map(thousands));
+            usage(span.usage_details, &mut add);
             add("cost", span.cost.map(money));
             add("otel trace", span.otel_trace_id.clone());
             add("otel span", span.otel_span_id.clone());
@@ -245,6 +255,9 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
             add("session", trace.session_id.clone());
             add("user", trace.user_id.clone());
             add("started", Some(time(trace.started_at)));
+            add("tokens in", trace.prompt_tokens_total.map(thousands));
+            add("tokens out", trace.completion_tokens_total.map(thousands));
+            usage(trace.usage_details, &mut add);
             add("tags", (!trace.tags.is_empty()).then(|| trace.tags.join(", ")));
             trace.metadata.as_deref()
         }
@@ -267,4 +280,40 @@ fn facts(subject: Subject<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<L
         lines.extend(plain(&text, tone, setting.cols));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// The facts of a subject, a line each.
+    fn shown(subject: Subject<'_>) -> Vec<String> {
+        let toggled = Toggled::default();
+        let reader =
+            Reader { glyphs: Glyphs::UNICODE, zone: Zone::Utc, now: Timestamp::from_micros(fixture::BASE) };
+        let setting = Setting { cols: 80, limit: TEXT_STEP, as_text: false, toggled: &toggled, reader };
+        let lines = tab_lines(subject, Tab::Meta, &[], &setting);
+        lines.iter().map(|it| it.pieces.iter().map(|it| it.text.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn facts_show_usage_details_where_they_were_reported() {
+        let usage_details = Some(UsageDetails {
+            cached_input_tokens: Some(1_408),
+            cache_write_tokens: None,
+            reasoning_tokens: Some(64),
+        });
+        let expected = ["cached in      1,408", "reasoning      64"];
+        let details = |lines: &[String]| lines.iter().filter(|it| expected.contains(&it.trim_end())).count();
+        let written = |lines: &[String]| lines.iter().any(|it| it.starts_with("cache write"));
+        let (mut span, mut trace) = (fixture::span(1, None), fixture::trace(0));
+        for lines in [shown(Subject::Span(&span, None)), shown(Subject::Trace(&trace))] {
+            assert_eq!((details(&lines), written(&lines)), (0, false), "{lines:?}");
+        }
+        (span.usage_details, trace.usage_details) = (usage_details, usage_details);
+        for lines in [shown(Subject::Span(&span, None)), shown(Subject::Trace(&trace))] {
+            assert_eq!((details(&lines), written(&lines)), (2, false), "{lines:?}");
+        }
+    }
 }

@@ -141,6 +141,8 @@ pub struct Detail {
     pub loaded: bool,
     /// Why they have not.
     pub error: Option<NetError>,
+    /// When to ask for them again after a failure.
+    pub next: Option<Timestamp>,
     /// Words that find looks for, in lower case.
     pub find: Option<String>,
     toggled: Toggled,
@@ -173,6 +175,7 @@ impl Detail {
             next_cursor: None,
             loaded: false,
             error: None,
+            next: None,
             find: None,
             toggled: Toggled::new(),
             limit: TEXT_STEP,

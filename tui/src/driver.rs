@@ -5,7 +5,7 @@
 
 mod files;
 mod lists;
-mod requests;
+pub mod requests;
 
 use std::{io, ops::ControlFlow, path::PathBuf, time::Duration};
 

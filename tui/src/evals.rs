@@ -74,6 +74,8 @@ pub struct Evals {
     pub newer: bool,
     /// Why the last request failed, if it did.
     pub error: Option<NetError>,
+    /// When the newest page arrived last.
+    pub heard: Option<Timestamp>,
     /// Requests that failed one after the other.
     pub failures: u32,
     /// When to ask again.

@@ -20,6 +20,7 @@ mod find;
 #[cfg(test)]
 mod fixture;
 pub mod format;
+mod freshness;
 mod ids;
 mod input;
 mod keymap;
@@ -92,6 +93,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let size = crossterm::terminal::size().context("the terminal does not tell its size")?;
     let mut state = State::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
     state.keymap = keymap;
+    state.rng = fastrand::Rng::new();
     state.saved.clone_from(&options.filters);
     if let Some(dir) = &options.state_dir {
         state.bookmarks = Bookmarks::load(dir);

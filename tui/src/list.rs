@@ -171,14 +171,13 @@ impl List {
         self.follow = false;
     }
 
-    /// Changes the order of the rows; the cursor stays on its trace.
+    /// Changes the order of the rows; the cursor goes to the first one. By time, a list that is not
+    /// paused is followed again.
     pub fn set_sort(&mut self, sort: Sort) {
-        let current = self.current().map(|row| row.id);
         self.sort = sort;
-        if sort != Sort::Time {
-            self.follow = false;
-        }
-        self.settle(current);
+        self.follow = sort == Sort::Time && !self.paused;
+        self.selected = 0;
+        self.settle(None);
     }
 
     /// Takes in older rows of a page that was asked for.
@@ -381,8 +380,25 @@ mod tests {
         list.select(1);
         list.extend(vec![trace(7), trace(6)]);
         assert_eq!(list.current().map(|row| row.id), Some(trace(8).id));
+    }
+
+    #[test]
+    fn sorting_returns_to_the_top() {
+        let mut list = List::new();
+        let mut slow = trace(7);
+        slow.latency_ms = Some(60_000);
+        list.extend(vec![trace(9), trace(8), slow]);
+        list.select(1);
         list.set_sort(Sort::Latency);
-        assert_eq!(list.current().map(|row| row.id), Some(trace(8).id));
+        assert_eq!((list.selected(), list.current().map(|row| row.id)), (0, Some(trace(7).id)));
+        list.set_sort(Sort::Time);
+        assert_eq!(list.selected(), 0);
+        assert!(!list.follow, "the cursor was moved, so the list is paused");
+        list.resume();
+        list.set_sort(Sort::Latency);
+        assert!(!list.follow, "rows that are not ordered by time can't be followed");
+        list.set_sort(Sort::Time);
+        assert!(list.follow);
     }
 
     #[test]

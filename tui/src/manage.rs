@@ -91,6 +91,11 @@ pub struct Manage {
 }
 
 impl Manage {
+    /// Whether a list could not be read the last time.
+    pub fn failed(&self) -> bool {
+        self.keys.error.is_some() || self.projects.error.is_some()
+    }
+
     /// The projects that are shown.
     pub fn shown(&self) -> impl Iterator<Item = &Project> {
         self.projects.items.iter().filter(|project| self.archived || project.status == ProjectStatus::Active)

@@ -64,6 +64,8 @@ pub enum Reply {
     Me(Box<Me>),
     /// The tenant's projects, archived ones too.
     Projects(Vec<Project>),
+    /// One project.
+    Project(Box<Project>),
     /// The tenant's API keys.
     Keys(Vec<ApiKey>),
     /// The API key that was made, with its secret.
@@ -105,6 +107,8 @@ pub enum Reply {
 pub enum StreamEvent {
     /// The server accepted the stream.
     Open,
+    /// The server sent a sign of life and nothing else.
+    Alive,
     /// Traces were stored or changed.
     Traces(Vec<Trace>),
     /// The stream ended, or was never opened.
@@ -122,6 +126,15 @@ pub struct RateLimit {
     pub reset: Option<Timestamp>,
 }
 
+impl RateLimit {
+    /// Whether at most a fifth of the window is left, and the window has not ended yet.
+    pub fn is_low(&self, now: Timestamp) -> bool {
+        self.limit > 0
+            && self.remaining.saturating_mul(5) <= self.limit
+            && self.reset.is_none_or(|at| at > now)
+    }
+}
+
 /// Why a request failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetError {
@@ -137,17 +150,57 @@ pub struct NetError {
     pub required_plan: Option<String>,
     /// Seconds to wait before the next request.
     pub retry_after: Option<u64>,
+    /// The body is not the JSON of the API: a proxy's page, or another server.
+    pub not_api: bool,
+}
+
+/// The kinds of failed requests that the console reports in different words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// No answer came.
+    Unreachable,
+    /// 429.
+    RateLimited,
+    /// 5xx and other statuses that a later request may not get.
+    ServerFault,
+    /// 401.
+    Unauthorized,
+    /// 402.
+    Plan,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// The answer is not the API's.
+    NotApi,
+    /// Any other refusal of the request.
+    Rejected,
 }
 
 impl NetError {
-    /// The credential was refused.
-    pub const fn unauthorized(&self) -> bool {
-        matches!(self.status, Some(401))
+    /// The kind of this failure.
+    pub const fn kind(&self) -> FailureKind {
+        match self.status {
+            None => FailureKind::Unreachable,
+            Some(429) => FailureKind::RateLimited,
+            Some(408 | 425 | 500..=599) => FailureKind::ServerFault,
+            Some(_) if self.not_api => FailureKind::NotApi,
+            Some(401) => FailureKind::Unauthorized,
+            Some(402) => FailureKind::Plan,
+            Some(403) => FailureKind::Forbidden,
+            Some(404) => FailureKind::NotFound,
+            Some(_) => FailureKind::Rejected,
+        }
     }
 
-    /// Trying again may help.
-    pub const fn passing(&self) -> bool {
-        matches!(self.status, None | Some(408 | 425 | 429 | 500..=599))
+    /// Whether the server refused the credential.
+    pub fn unauthorized(&self) -> bool {
+        self.kind() == FailureKind::Unauthorized
+    }
+
+    /// Whether the same request may succeed a moment later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind(), FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::ServerFault)
     }
 }
 
@@ -163,6 +216,13 @@ pub enum Effect {
     },
     /// Ask for the projects, archived ones too.
     LoadProjects(RequestId),
+    /// Ask for one project.
+    LoadProject {
+        /// The request.
+        request: RequestId,
+        /// Which one.
+        id: Uuid,
+    },
     /// Ask for the API keys.
     LoadKeys(RequestId),
     /// Change something, with one request that is never repeated.

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 use api::{
     Timestamp,
     filter::{Filter, Saved},
-    project::Project,
+    project::{Project, ProjectStatus},
     tenant::Me,
 };
 
-pub use parts::{FilterLine, Link, Older, Overlay, Place, Problem, Purpose, Toast};
+pub use parts::{FilterLine, Link, Older, Outage, Overlay, Place, Problem, Purpose, Toast};
 
 use crate::{
     bookmarks::Bookmarks,
@@ -108,16 +108,20 @@ pub struct State {
     pub limit: Option<RateLimit>,
     /// How the list learns of new traces.
     pub link: Link,
-    /// Why the list could not be loaded, when asking again would not help.
-    pub refused_list: Option<NetError>,
+    /// When the server last sent something about the list.
+    pub heard: Option<Timestamp>,
     /// When to ask again, if not at once by other means.
     pub next_poll: Option<Timestamp>,
+    /// When to look again at the identity, the refused session and the project shown.
+    pub next_check: Option<Timestamp>,
     /// When to try the stream again.
     pub next_stream: Option<Timestamp>,
     /// The open stream's number.
     pub stream: Option<RequestId>,
     /// Open requests; a reply whose number is not here was overtaken.
     pub open: BTreeMap<RequestId, (Purpose, Timestamp)>,
+    /// Randomness that spreads the retries of many consoles. The same in every test.
+    pub rng: fastrand::Rng,
     last_request: RequestId,
 }
 
@@ -155,11 +159,13 @@ impl State {
             project: None,
             limit: None,
             link: Link::Connecting,
-            refused_list: None,
+            heard: None,
             next_poll: None,
+            next_check: None,
             next_stream: None,
             stream: None,
             open: BTreeMap::new(),
+            rng: fastrand::Rng::with_seed(0),
             last_request: 0,
         }
     }
@@ -178,6 +184,7 @@ impl State {
         fresh.evals.history = std::mem::take(&mut self.evals.history);
         fresh.metrics.stretch = self.metrics.stretch;
         fresh.screen = self.screen;
+        fresh.rng = self.rng.fork();
         fresh.last_request = self.last_request;
         fresh
     }
@@ -210,6 +217,8 @@ impl State {
                 Purpose::Poll
                     | Purpose::Fill(_)
                     | Purpose::Me
+                    | Purpose::RefusedSession
+                    | Purpose::Project(_)
                     | Purpose::Before
                     | Purpose::RetryCap
                     | Purpose::Feedback
@@ -308,6 +317,26 @@ impl State {
         layout::evals(self.size, self.evals.part, self.evals.rules.told())
     }
 
+    /// The latest failure of the requests for the list.
+    pub fn failure(&self) -> Option<&NetError> {
+        if let Link::Down(outage) = &self.link { Some(&outage.error) } else { None }
+    }
+
+    /// Whether the server refuses the credential that reads.
+    pub fn is_unauthorized(&self) -> bool {
+        self.failure().is_some_and(NetError::unauthorized)
+    }
+
+    /// Whether the project shown is archived.
+    pub fn is_archived(&self) -> bool {
+        self.project.as_ref().is_some_and(|project| project.status == ProjectStatus::Archived)
+    }
+
+    /// Whether the filter in force selects failed traces only.
+    pub fn failures_only(&self) -> bool {
+        self.parse(&self.filter.text).is_ok_and(|filter| filter.param("error") == Some("true"))
+    }
+
     /// Whether there is a session that the server did not refuse.
     pub fn has_session(&self) -> bool {
         self.target.session && self.refused_session.is_none()
@@ -328,8 +357,8 @@ impl State {
         self.project.as_ref().map(|project| project.name.as_str()).or(self.target.project.as_deref())
     }
 
-    /// Whole seconds from now until an instant, at least 0.
+    /// Seconds from now until an instant, rounded up; 0 if it has passed.
     pub fn seconds_until(&self, at: Timestamp) -> i64 {
-        (at.micros() - self.now.micros()).max(0).div_euclid(1_000_000)
+        (at.micros() - self.now.micros() + 999_999).max(0).div_euclid(1_000_000)
     }
 }

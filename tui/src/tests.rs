@@ -9,6 +9,7 @@ mod eval_tab;
 mod evals;
 mod manage;
 mod metrics;
+mod recovery;
 mod rules;
 mod screens;
 mod search;
@@ -259,5 +260,6 @@ fn answered(status: u16, code: &str, message: &str) -> NetError {
         request_id: Some("req-1".into()),
         required_plan: None,
         retry_after: None,
+        not_api: false,
     }
 }

@@ -60,6 +60,20 @@ pub fn fit_right(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     " ".repeat(missing) + &fitted
 }
 
+/// Cleans the first line of a text and shortens it in the middle to at most `cols` columns: of a
+/// `key:value`, the beginning of the key and the end of the value stay readable.
+pub fn shorten(text: &str, cols: usize, glyphs: &Glyphs) -> String {
+    let cleaned = clean(first_line(text, cols));
+    let mark = glyphs.ellipsis;
+    if width(&cleaned) <= cols || cols <= width(mark) + 1 {
+        return cut(text, cols, glyphs);
+    }
+    let room = cols - width(mark);
+    let end = take_end(&cleaned, room / 2);
+    let start = take(&cleaned, room - width(end));
+    format!("{start}{mark}{end}")
+}
+
 /// Breaks one line of clean text into pieces of at most `cols` columns, preferably after a
 /// blank. Never returns an empty list; `cols` of 0 counts as 1.
 pub fn wrap(line: &str, cols: usize) -> Vec<String> {
@@ -134,6 +148,20 @@ pub fn take(text: &str, cols: usize) -> &str {
     text
 }
 
+/// The longest end of clean text that takes at most `cols` columns.
+fn take_end(text: &str, cols: usize) -> &str {
+    let mut used = 0;
+    let mut start = text.len();
+    for (at, cluster) in text.grapheme_indices(true).rev() {
+        used += UnicodeWidthStr::width(cluster);
+        if used > cols {
+            break;
+        }
+        start = at;
+    }
+    &text[start..]
+}
+
 /// The first line that is not empty, bounded so that a text of megabytes is not walked for
 /// the eighty columns that are shown of it.
 fn first_line(text: &str, cols: usize) -> &str {
@@ -180,6 +208,18 @@ mod tests {
         assert_eq!(cut("日本語", 4, &UNICODE), "日…");
         assert_eq!(cut("a\nb", 5, &UNICODE), "a…");
         assert_eq!(cut("abcdef", 5, &Glyphs::ASCII), "abcd~");
+    }
+
+    #[test]
+    fn shortened_text_keeps_both_ends() {
+        assert_eq!(shorten("env:prod", 8, &UNICODE), "env:prod");
+        assert_eq!(shorten("tenant:acme-corp-eu", 12, &UNICODE), "tenant…rp-eu");
+        assert_eq!(shorten("tenant:acme-corp-eu", 12, &Glyphs::ASCII), "tenant~rp-eu");
+        assert_eq!(shorten("地域:東京の南", 8, &UNICODE), "地域:…南");
+        for cols in 0..20 {
+            let shown = shorten("tenant:\u{1b}[31macme 👩‍👩‍👧 corp", cols, &UNICODE);
+            assert!(width(&shown) <= cols && !shown.chars().any(char::is_control), "{cols}: {shown:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub enum Tone {
     Warn,
     /// It failed.
     Bad,
+    /// A bar over the whole width: what is shown is not current.
+    Alarm,
     /// A field's name.
     Field,
     /// A string value.
@@ -46,6 +48,8 @@ pub struct Glyphs {
     pub ellipsis: &'static str,
     pub cursor: &'static str,
     pub ok: &'static str,
+    /// A row of the list that is neither slow nor failed.
+    pub healthy: &'static str,
     pub failed: &'static str,
     pub slow: &'static str,
     pub unfinished: &'static str,
@@ -93,6 +97,7 @@ impl Glyphs {
         ellipsis: "…",
         cursor: "▸",
         ok: "✓",
+        healthy: "·",
         failed: "✗",
         slow: "!",
         unfinished: "…",
@@ -136,6 +141,7 @@ impl Glyphs {
         ellipsis: "~",
         cursor: ">",
         ok: "ok",
+        healthy: ".",
         failed: "ERR",
         slow: "SLO",
         unfinished: "...",
@@ -205,6 +211,7 @@ impl Theme {
             Tone::Plain | Tone::Good | Tone::Field | Tone::Text | Tone::Number => plain,
             Tone::Dim => plain.add_modifier(Modifier::DIM),
             Tone::Strong | Tone::Warn | Tone::Bad => plain.add_modifier(Modifier::BOLD),
+            Tone::Alarm => plain.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
             Tone::Badge | Tone::Protected | Tone::Selected => plain.add_modifier(Modifier::REVERSED),
             Tone::Hit => plain.add_modifier(Modifier::UNDERLINED.union(Modifier::BOLD)),
         };
@@ -214,7 +221,7 @@ impl Theme {
         match tone {
             Tone::Good => modifier.fg(Color::Green),
             Tone::Warn | Tone::Hit => modifier.fg(Color::Yellow),
-            Tone::Bad => modifier.fg(Color::Red),
+            Tone::Bad | Tone::Alarm => modifier.fg(Color::Red),
             Tone::Field => modifier.fg(Color::Cyan),
             Tone::Text => modifier.fg(Color::Green),
             Tone::Number => modifier.fg(Color::Magenta),
@@ -232,9 +239,16 @@ mod tests {
     #[test]
     fn no_colour_means_no_colour_in_any_tone() {
         let theme = Theme::of_environment(|name| (name == "NO_COLOR").then(|| "1".to_owned()));
-        for tone in
-            [Tone::Plain, Tone::Good, Tone::Bad, Tone::Badge, Tone::Protected, Tone::Hit, Tone::Number]
-        {
+        for tone in [
+            Tone::Plain,
+            Tone::Good,
+            Tone::Bad,
+            Tone::Alarm,
+            Tone::Badge,
+            Tone::Protected,
+            Tone::Hit,
+            Tone::Number,
+        ] {
             assert_eq!(theme.style(tone).fg, None);
             assert_eq!(theme.style(tone).bg, None);
         }

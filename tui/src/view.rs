@@ -2,17 +2,18 @@
 
 mod footer;
 
-use ratatui::{Frame, layout::Rect};
+use ratatui::{Frame, layout::Rect, text::Line};
 
 use crate::{
-    format::{capital, elapsed},
+    format::{capital, clock_minute},
+    freshness::{self, Cause, Stale},
     input::{Input, Purpose},
     layout,
     screens::{detail, dialog, evals, help, manage, metrics, palette, picker, placeholder, search, traces},
     state::{EVALS, Link, MANAGE, METRICS, Overlay, SEARCH, State},
-    text::{clean, width},
+    text::{clean, width, wrap},
     theme::Tone,
-    widgets::table::{Pieces, put},
+    widgets::table::{Pieces, put, put_over},
 };
 
 /// Draws everything.
@@ -34,7 +35,7 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     }
     let parts = layout::frame(size);
     let cols = usize::from(size.0);
-    put(buffer, parts.header, 0, &header(state, cols).line(theme, false));
+    put(buffer, parts.header, 0, &header(state, cols));
     put(buffer, parts.tabs, 0, &tabs(state, cols).line(theme, false));
     put(buffer, parts.line, 0, &middle(state, cols).line(theme, false));
     match (&state.overlay, &state.detail, state.screen) {
@@ -51,6 +52,11 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
         (None, _, MANAGE) => manage::draw(state, buffer, parts.body),
         _ => placeholder::draw(state, buffer, parts.body),
     }
+    if let Some(input) = &state.input {
+        for (row, line) in input_error(state, input, cols).into_iter().enumerate() {
+            put_over(buffer, parts.body, row, &line.line(theme, false));
+        }
+    }
     put(buffer, parts.status, 0, &status(state, cols).line(theme, false));
     put(buffer, parts.keys, 0, &footer::keys(state, cols).line(theme, false));
     if let Some(open) = &state.dialog {
@@ -66,7 +72,9 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-fn header(state: &State, cols: usize) -> Pieces {
+/// Line 1: where the reader is, and whether what is shown is current. Where it is not, the whole
+/// line is a bar.
+fn header(state: &State, cols: usize) -> Line<'static> {
     let theme = &state.theme;
     let mut line = Pieces::new().add(Tone::Strong, " loupe");
     if let Some(context) = &state.target.context {
@@ -89,41 +97,48 @@ fn header(state: &State, cols: usize) -> Pieces {
         line = line
             .add(Tone::Dim, format!(" {}{}{}", capital(me.tenant.plan.as_str()), theme.glyphs.dot, me.role));
     }
-    line.with_end(connection(state), cols, theme)
+    if state.failures_only() {
+        line = line.plain(" ").add(Tone::Badge, " failures only ");
+    }
+    match freshness::stale(state) {
+        Some(stale) => line.with_end(not_current(state, stale), cols, theme).bar(theme, Tone::Alarm),
+        None => line.with_end(connection(state), cols, theme).line(theme, false),
+    }
 }
 
+/// The words of the bar: since when, why, and what happens next.
+fn not_current(state: &State, stale: Stale<'_>) -> Pieces {
+    let dot = state.theme.glyphs.dot;
+    let since = match stale.since {
+        Some(at) => format!("STALE since {}", clock_minute(state.zone, at, state.now)),
+        None => "NO DATA".to_owned(),
+    };
+    let next = match stale.next {
+        Some(at) if at > state.now => format!(" {dot} retry {}s", state.seconds_until(at)),
+        _ if matches!(stale.cause, Cause::Silence(_)) => String::new(),
+        _ => format!(" {dot} asking"),
+    };
+    Pieces::new().plain(format!("{since} {dot} {}{next} ", stale.cause.label(state.now)))
+}
+
+/// How new traces arrive, and what is left of the rate limit where that is little.
 fn connection(state: &State) -> Pieces {
     let glyphs = &state.theme.glyphs;
-    let retry = state
-        .next_poll
-        .map(|at| format!(" {} retry {}s", glyphs.dot, state.seconds_until(at)))
-        .unwrap_or_default();
     let line = Pieces::new();
     let line = match &state.link {
-        Link::Connecting => line.add(Tone::Dim, format!("{} connecting", glyphs.offline)),
-        _ if state.list.paused && matches!(state.link, Link::Streaming | Link::Polling) => {
-            line.add(Tone::Warn, format!("{} paused", glyphs.paused))
-        }
+        Link::Connecting | Link::Down(_) => line.add(Tone::Dim, format!("{} connecting", glyphs.offline)),
+        _ if state.is_archived() => line.add(Tone::Warn, format!("{} archived", glyphs.archived)),
+        _ if state.list.paused => line.add(Tone::Warn, format!("{} paused", glyphs.paused)),
         Link::Streaming => line.add(Tone::Good, format!("{} live", glyphs.live)),
         Link::Polling => line.add(Tone::Good, format!("{} live 2s", glyphs.polling)),
-        Link::Away { since, status, .. } => {
-            let gone = elapsed((state.now.micros() - since.micros()) / 1_000_000);
-            let what = match status {
-                None => "offline".to_owned(),
-                Some(429) => "rate limited".to_owned(),
-                Some(status) => format!("error {status}"),
-            };
-            line.add(Tone::Bad, format!("{} {what} {gone}{retry}", glyphs.offline))
-        }
-        Link::Refused(_) => line.add(Tone::Bad, format!("{} unauthorized", glyphs.offline)),
     };
     match state.limit {
         // Plans without limits send a number that no one reaches.
-        Some(limit) if limit.limit > 0 && limit.limit < manage::UNLIMITED => {
-            let tone = if limit.remaining * 10 < limit.limit { Tone::Warn } else { Tone::Dim };
+        Some(limit) if limit.limit < manage::UNLIMITED && limit.is_low(state.now) => {
             let wait = limit.reset.filter(|_| limit.remaining == 0);
             let wait = wait.map(|at| format!(" {} {}s", glyphs.dot, state.seconds_until(at)));
-            line.add(tone, format!("  RL {}/{}{}", limit.remaining, limit.limit, wait.unwrap_or_default()))
+            let wait = wait.unwrap_or_default();
+            line.add(Tone::Warn, format!("  RL {}/{}{wait}", limit.remaining, limit.limit))
         }
         _ => line,
     }
@@ -140,10 +155,10 @@ fn tabs(state: &State, cols: usize) -> Pieces {
             _ if current => format!("{digit} {}", screen.short),
             _ => digit.to_string(),
         };
-        line = if current {
-            line.add(Tone::Strong, format!("[{title}] "))
-        } else {
-            line.add(Tone::Dim, format!("{title}  "))
+        line = match (current, screen.is_built()) {
+            (true, _) => line.add(Tone::Strong, format!("[{title}] ")),
+            (false, true) => line.plain(format!("{title}  ")),
+            (false, false) => line.add(Tone::Dim, format!("{title}  ")),
         };
     }
     line.cut(cols, &state.theme)
@@ -163,7 +178,7 @@ fn middle(state: &State, cols: usize) -> Pieces {
             Purpose::Export => ".csv or .ndjson",
             Purpose::Dialog => "",
         };
-        let (text, _) = visible(input, cols);
+        let Visible { text, .. } = visible(input, cols);
         return Pieces::new().plain(text).with_end(Pieces::new().add(Tone::Dim, hint), cols, theme);
     }
     match (&state.overlay, &state.detail, state.screen) {
@@ -214,8 +229,17 @@ fn prompt(input: &Input) -> &'static str {
     PROMPTS.iter().find(|(purpose, _)| *purpose == input.purpose).map_or("", |(_, prompt)| prompt)
 }
 
-/// The visible part of the line being edited, and the cursor's column in it.
-fn visible(input: &Input, cols: usize) -> (String, usize) {
+/// The part of a line being edited that there is room for.
+struct Visible {
+    /// The prompt and that part.
+    text: String,
+    /// Column of the cursor.
+    cursor: usize,
+    /// Columns of the text that are scrolled away to the left.
+    hidden: usize,
+}
+
+fn visible(input: &Input, cols: usize) -> Visible {
     let prompt = prompt(input);
     let (before, after) = input.around();
     let (before, after) = (clean(before), clean(after));
@@ -227,28 +251,37 @@ fn visible(input: &Input, cols: usize) -> (String, usize) {
     }
     let shown = &before[start..];
     let left = crate::text::take(&after, room.saturating_sub(width(shown)));
-    (format!("{prompt}{shown}{left}"), width(prompt) + width(shown))
+    Visible {
+        text: format!("{prompt}{shown}{left}"),
+        cursor: width(prompt) + width(shown),
+        hidden: width(&before[..start]),
+    }
+}
+
+/// What is wrong with the line being edited, for the rows below it: a caret under the first wrong
+/// character and the sentence, beside it where there is room, else on rows of its own.
+fn input_error(state: &State, input: &Input, cols: usize) -> Vec<Pieces> {
+    let Some((at, message)) = &state.filter.error else { return Vec::new() };
+    let caret = state.theme.glyphs.caret;
+    let before: String = input.text().chars().take(*at).collect();
+    let scrolled = width(&clean(&before)).saturating_sub(visible(input, cols).hidden);
+    let column = (width(prompt(input)) + scrolled).min(cols.saturating_sub(1));
+    let message = clean(message);
+    let needed = width(&message);
+    let bad = |text: String| Pieces::new().add(Tone::Bad, text);
+    if column + 2 + needed <= cols {
+        return vec![bad(format!("{}{caret} {message}", " ".repeat(column)))];
+    }
+    if needed + 2 <= column {
+        return vec![bad(format!("{}{message} {caret}", " ".repeat(column - needed - 1)))];
+    }
+    let lines = wrap(&message, cols.saturating_sub(2)).into_iter().map(|line| bad(format!(" {line}")));
+    std::iter::once(bad(format!("{}{caret}", " ".repeat(column)))).chain(lines).collect()
 }
 
 fn status(state: &State, cols: usize) -> Pieces {
     let theme = &state.theme;
     let line = Pieces::new();
-    if let (Some((at, message)), Some(input)) = (&state.filter.error, &state.input) {
-        let prompt = prompt(input).len();
-        let before: String = input.text().chars().take(*at).collect();
-        let column = prompt + width(&clean(&before));
-        // The caret stands under the wrong character; the sentence goes where there is room.
-        let (caret, message) = (theme.glyphs.caret, clean(message));
-        let needed = width(&message);
-        let text = if column + 2 + needed <= cols {
-            format!("{}{caret} {message}", " ".repeat(column))
-        } else if needed + 2 <= column {
-            format!("{}{message} {caret}", " ".repeat(column - needed - 1))
-        } else {
-            format!(" {caret} {message}")
-        };
-        return line.add(Tone::Bad, text).cut(cols, theme);
-    }
     if let Some(prefix) = &state.prefix {
         let mut shown = line.plain(format!(" {prefix} "));
         for (key, binding) in state.keymap.continuations(state.scope(), prefix) {
@@ -275,6 +308,6 @@ fn status(state: &State, cols: usize) -> Pieces {
 
 fn cursor(state: &State, line: Rect) -> Option<(u16, u16)> {
     let input = state.input.as_ref()?;
-    let (_, column) = visible(input, usize::from(state.size.0));
-    Some((line.x + u16::try_from(column).ok()?, line.y))
+    let Visible { cursor, .. } = visible(input, usize::from(state.size.0));
+    Some((line.x + u16::try_from(cursor).ok()?, line.y))
 }

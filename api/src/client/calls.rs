@@ -327,6 +327,9 @@ pub fn search_vector(search: &VectorSearch) -> Call<SearchResults> {
     Call::post("/v1/search/spans").json(given(search)).repeatable()
 }
 
+/// The header that names the project of an ingest, in place of the key's own.
+pub const PROJECT_NAME: &str = "X-Project-Name";
+
 /// Stores one trace. Repeatable if the item has an id.
 pub fn ingest(item: Value) -> Call<Ingested> {
     let named = has_id(&item);
@@ -410,7 +413,7 @@ pub fn remove_member(id: Uuid) -> Call<()> {
 
 /// Lets a removed member in again.
 pub fn restore_member(id: Uuid) -> Call<Member> {
-    let change = MemberChange { status: MemberStatus::Active };
+    let change = MemberChange { status: MemberStatus::Active.as_str().to_owned() };
     Call::patch(format!("/v1/members/{id}")).json(json!(change)).with(Auth::SessionOnly)
 }
 
@@ -454,9 +457,9 @@ pub fn audit_log(filter: &AuditFilter, page: &Page) -> Call<AuditLog> {
     paged(call.maybe("from", *from).maybe("to", *to), page)
 }
 
-/// The prices of models.
-pub fn models() -> Call<ModelList> {
-    Call::get("/v1/models")
+/// A page of the prices of models, by name.
+pub fn models(page: &Page) -> Call<ModelList> {
+    paged(Call::get("/v1/models"), page)
 }
 
 /// Text as one segment of a path: it can't leave its place, whatever it holds.

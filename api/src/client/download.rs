@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, error::sentence};
+use super::{Error, cause::sentence};
 
 /// A connection that brings nothing for this long is given up.
 const SILENCE: Duration = Duration::from_secs(60);

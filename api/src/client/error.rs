@@ -1,11 +1,11 @@
 //! Why a call did not succeed.
 
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::ErrorCode;
+use crate::{ErrorCode, plain::json_error};
 
 /// A call that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum Error {
     Unreachable {
         /// Base address.
         url: String,
-        /// The innermost cause.
+        /// Why, in a sentence.
         why: String,
         /// Whether the request may have arrived.
         sent: bool,
@@ -41,7 +41,7 @@ pub enum Error {
         why: String,
     },
     /// The answer is not the JSON that this version expects.
-    #[error("the answer can't be read: {source}")]
+    #[error("the answer can't be read: {}", json_error(source))]
     Unreadable {
         /// What is wrong with it.
         source: serde_json::Error,
@@ -134,13 +134,4 @@ fn window_left(status: u16, headers: &HeaderMap) -> Option<u64> {
     let ends: i64 = header("x-ratelimit-reset").filter(|_| status == 429)?.trim().parse().ok()?;
     let now = chrono::DateTime::parse_from_rfc2822(header("date")?).ok()?;
     u64::try_from(ends - now.timestamp()).ok()
-}
-
-/// The innermost cause of an error; the outer ones repeat the address.
-pub(super) fn sentence(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    if error.source().is_none() { error.to_string() } else { cause.to_string() }
 }

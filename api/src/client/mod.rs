@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod call;
 pub mod calls;
+mod cause;
 pub mod download;
 pub mod error;
 pub mod options;
@@ -46,7 +47,7 @@ impl Client {
     /// can't be a header.
     pub fn new(options: Options) -> Result<Self, Error> {
         let bad = |why: &str| Error::Address { url: options.url.clone(), why: why.to_owned() };
-        let mut base = Url::parse(&options.url).map_err(|error| bad(&error.to_string()))?;
+        let mut base = Url::parse(&options.url).map_err(|error| bad(wrong_address(error)))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(bad("it must begin with http:// or https://"));
         }
@@ -62,7 +63,7 @@ impl Client {
             // Followed redirects lose the body of a POST and may leave the server meant.
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(|error| bad(&error::sentence(&error)))?;
+            .map_err(|error| bad(&cause::sentence(&error)))?;
         Ok(Self { http, base, options: Arc::new(options) })
     }
 
@@ -220,7 +221,7 @@ impl Client {
         let relative = call.path.trim_start_matches('/');
         let mut url = self.base.join(relative).map_err(|error| Error::Address {
             url: format!("{}{relative}", self.base),
-            why: error.to_string(),
+            why: wrong_address(error).to_owned(),
         })?;
         // `join` would follow an absolute address elsewhere, and the credential with it.
         if url.origin() != self.base.origin() {
@@ -237,7 +238,11 @@ impl Client {
             request = request.header(AUTHORIZATION, value);
         }
         for (name, value) in &call.headers {
-            request = request.header(name, value);
+            // Names of projects may hold any letter, and are sent in UTF-8.
+            request = match HeaderValue::from_bytes(value.as_bytes()) {
+                Ok(value) => request.header(name, value),
+                Err(_) => request.header(name, value),
+            };
         }
         Ok(match &call.body {
             Body::Empty => request,
@@ -269,13 +274,13 @@ impl Client {
     fn unreachable(&self, error: &reqwest::Error) -> Error {
         Error::Unreachable {
             url: self.base.to_string(),
-            why: error::sentence(error),
+            why: cause::sentence(error),
             sent: !(error.is_connect() || error.is_builder()),
         }
     }
 
     fn timed_out(&self) -> Error {
-        let why = format!("no answer within {:?}", self.options.timeout);
+        let why = format!("there was no answer within {:?}", self.options.timeout);
         Error::Unreachable { url: self.base.to_string(), why, sent: true }
     }
 }
@@ -310,6 +315,18 @@ fn requested<T>(call: &Call<T>, sent: Result<&reqwest::Response, &Error>, elapse
                 answer.headers().iter().map(|(name, value)| (name.to_string(), header(value))).collect()
             })
             .unwrap_or_default(),
+    }
+}
+
+/// What is wrong with an address.
+fn wrong_address(error: url::ParseError) -> &'static str {
+    use url::ParseError as Wrong;
+    match error {
+        Wrong::RelativeUrlWithoutBase => "it must begin with http:// or https://",
+        Wrong::EmptyHost => "it names no host",
+        Wrong::InvalidPort => "its port must be a number up to 65535",
+        Wrong::InvalidIpv4Address | Wrong::InvalidIpv6Address => "its host is not a valid IP address",
+        _ => "its host is not a valid name",
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Error, error::sentence};
+use super::{Error, cause::sentence};
 
 /// Answer type of the stream's call; [`super::Client::stream`] opens it.
 #[derive(Debug)]
@@ -25,6 +25,12 @@ pub enum StreamEvent {
         id: Option<String>,
         /// The trace as in the list, as the server sent it.
         trace: Value,
+    },
+    /// The client took events too slowly. The server ends the stream after this; opening it again
+    /// behind the cursor leaves no trace out.
+    Lagged {
+        /// Where to resume.
+        cursor: Option<String>,
     },
     /// The connection is alive.
     Alive,
@@ -121,6 +127,11 @@ impl Parser {
 
     fn dispatch(&mut self) -> Option<Result<StreamEvent, Error>> {
         let (event, data) = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
+        if event == "lagged" {
+            let sent = serde_json::from_str::<Value>(&data).ok();
+            let cursor = sent.and_then(|it| it.get("cursor")?.as_str().map(str::to_owned));
+            return Some(Ok(StreamEvent::Lagged { cursor: cursor.or_else(|| self.id.clone()) }));
+        }
         if data.is_empty() || !matches!(event.as_str(), "trace" | "" | "message") {
             return None;
         }
@@ -165,6 +176,13 @@ mod tests {
             }
         }
         assert_eq!(bytewise, expected);
+    }
+
+    #[test]
+    fn a_lagged_event_carries_the_cursor_to_resume_from() {
+        let lagged = |cursor: &str| StreamEvent::Lagged { cursor: Some(cursor.to_owned()) };
+        assert_eq!(events(&["id: 8\nevent: lagged\ndata: {\"cursor\":\"7\"}\n\n"]), [lagged("7")]);
+        assert_eq!(events(&["id: 8\nevent: lagged\ndata: {}\n\n"]), [lagged("8")]);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use super::listing::next_cursor;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
-    exit::Exit,
 };
 
 /// Arguments of `api`.
@@ -196,7 +195,8 @@ fn literal(text: &str) -> Value {
 
 fn read(file: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let failed = |error: std::io::Error| CliError::new(Exit::Usage, format!("{file}: {error}"));
+    let failed =
+        |error: std::io::Error| CliError::usage(format!("{file}: {}", ::api::plain::io_error(&error)));
     match file {
         "-" => _ = std::io::stdin().read_to_end(&mut bytes).map_err(failed)?,
         path => bytes = std::fs::read(path).map_err(failed)?,

@@ -1,5 +1,8 @@
 //! `loupe console`: hands over to the terminal console.
 
+mod demo;
+mod first_run;
+
 use std::collections::BTreeMap;
 
 use api::profile::{self, Context, Credentials};
@@ -12,11 +15,13 @@ use crate::{
     error::{CliError, Result},
     exit::Exit,
 };
+use first_run::Start;
 
 /// Arguments of `console`.
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  loupe console\n  loupe console --filter 'error:true' --read-only\n  loupe console --trace 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n"
+    before_help = "Examples:\n  loupe console\n  loupe console --filter 'error:true' --read-only\n  loupe console --trace 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b\n",
+    after_help = "Without a stored credential it asks what to do: try the demo, log in, or read help."
 )]
 pub struct ConsoleArgs {
     /// Screen to begin with
@@ -38,12 +43,27 @@ pub struct ConsoleArgs {
 
 /// Runs the console until it is left.
 pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
-    let settings = &ctx.settings;
-    let keys = keys(settings)?;
+    let keys = keys(&ctx.settings)?;
     if args.print_keymap {
         let keymap = tui::print_keymap(&keys).map_err(|error| CliError::usage(error.to_string()))?;
         return ctx.out.write(&keymap);
     }
+    if !ctx.env.stdin_tty || !ctx.env.stdout_tty {
+        return Err(no_terminal());
+    }
+    match first_run::run(ctx).await? {
+        Start::Configured => show(ctx, args, keys).await,
+        Start::Demo(demo) => {
+            let shown = show(ctx, args, keys).await;
+            demo.stop().await;
+            shown
+        }
+        Start::Not => Ok(()),
+    }
+}
+
+async fn show(ctx: &Ctx, args: ConsoleArgs, keys: tui::Rebinding) -> Result {
+    let settings = &ctx.settings;
     let options = tui::Options {
         connection: tui::Connection {
             url: settings.url.value.clone(),
@@ -63,11 +83,18 @@ pub async fn run(ctx: &mut Ctx, args: ConsoleArgs) -> Result {
         screen: args.screen,
     };
     tui::run(options).await.map_err(|error| {
-        if error.is::<tui::NoTerminal>() || error.is::<tui::KeymapError>() {
+        if error.is::<tui::NoTerminal>() {
+            return no_terminal();
+        }
+        if error.is::<tui::KeymapError>() {
             return CliError::usage(error.to_string());
         }
         CliError::new(Exit::Unexpected, format!("{error:#}"))
     })
+}
+
+fn no_terminal() -> CliError {
+    CliError::usage("the console needs a terminal").hint("in a pipe: loupe traces tail, or loupe traces list")
 }
 
 /// Where else to go: the stored contexts with their stored credentials. What the environment or

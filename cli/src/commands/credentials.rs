@@ -158,9 +158,11 @@ fn given(value: &Option<String>) -> Option<String> {
 /// The provider's key, from where the flags say. A dry run asks for none.
 async fn key(ctx: &mut Ctx, args: &SetArgs) -> Result<String> {
     let secret = match (args.key.as_deref(), &args.key_file) {
-        (_, Some(path)) => std::fs::read_to_string(path)
-            .map(|text| text.trim().to_owned())
-            .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?,
+        (_, Some(path)) => {
+            std::fs::read_to_string(path).map(|text| text.trim().to_owned()).map_err(|error| {
+                CliError::usage(format!("{}: {}", path.display(), api::plain::io_error(&error)))
+            })?
+        }
         (Some("-"), _) => prompt::line().await?,
         (Some(""), _) | (None, _) if ctx.global.dry_run => "asked for".to_owned(),
         (Some("") | None, None) => {

@@ -24,7 +24,7 @@ pub fn value(flag: &str, given: &str) -> Result<Value> {
     let (place, text) = if inline { (flag, given.to_owned()) } else { (given, text(flag, given)?) };
     serde_json::from_str(&text).map_err(|error| {
         let place = if inline { flag.to_owned() } else { format!("{flag}: {}", name(place)) };
-        CliError::usage(format!("{place}: not JSON: {error}"))
+        CliError::usage(format!("{place}: {}", api::plain::json_error(&error)))
     })
 }
 
@@ -37,7 +37,7 @@ pub fn text(flag: &str, file: &str) -> Result<String> {
     };
     let place = name(file);
     if let Err(error) = read {
-        let failed = CliError::usage(format!("{flag}: {place}: {error}"));
+        let failed = CliError::usage(format!("{flag}: {place}: {}", api::plain::io_error(&error)));
         let is_text = file.contains(char::is_whitespace);
         let hint = format!("{flag} takes the name of a file, or - and the text on stdin");
         return Err(if is_text { failed.hint(hint) } else { failed });
@@ -97,8 +97,8 @@ mod tests {
         for (given, part) in [
             (file("[1]"), "--config: is an array"),
             (file(""), "is empty"),
-            (file("{"), "not JSON"),
-            ("{\"a\"".to_owned(), "--config: not JSON"),
+            (file("{"), "the JSON ends too early"),
+            ("{\"a\"".to_owned(), "--config: the JSON ends too early"),
             ("/nowhere/at/all".to_owned(), "--config: /nowhere/at/all: "),
         ] {
             let error = object("--config", &given).unwrap_err();

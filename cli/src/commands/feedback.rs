@@ -123,9 +123,9 @@ fn label(row: &Value, style: &Style) -> Cell {
 /// Reads `--metadata`.
 fn object(text: &str) -> std::result::Result<RawObject, String> {
     match serde_json::from_str(text) {
-        Ok(Value::Object(_)) => serde_json::from_str(text).map_err(|error| error.to_string()),
+        Ok(Value::Object(_)) => serde_json::from_str(text).map_err(|error| api::plain::json_error(&error)),
         Ok(_) => Err("must be a JSON object".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(api::plain::json_error(&error)),
     }
 }
 

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
+    args::positive,
     ctx::Ctx,
     error::Result,
     output::{Format, View},
@@ -18,7 +19,13 @@ use crate::{
 #[derive(Clone, Debug, Args)]
 pub struct PageArgs {
     /// Number of rows
-    #[arg(short = 'L', long, value_name = "N", default_value_t = DEFAULT_LIMIT, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "N",
+        default_value_t = DEFAULT_LIMIT,
+        value_parser = positive::<u32>
+    )]
     limit: u32,
     /// All of them, page by page
     #[arg(long)]

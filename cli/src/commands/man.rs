@@ -25,7 +25,9 @@ pub struct ManArgs {
 pub fn run(ctx: &mut Ctx, args: &ManArgs) -> Result {
     std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(crate::command(), &args.dir))
-        .map_err(|error| CliError::new(Exit::Unexpected, format!("{}: {error}", args.dir.display())))?;
+        .map_err(|error| {
+        CliError::new(Exit::Unexpected, format!("{}: {}", args.dir.display(), api::plain::io_error(&error)))
+    })?;
     ctx.out.note(&format!("pages written to {}", args.dir.display()));
     Ok(())
 }

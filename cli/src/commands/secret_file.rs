@@ -43,7 +43,7 @@ pub fn store(secret_file: Option<&Path>, env_file: Option<&Path>, secret: &str) 
     if let Some(path) = secret_file {
         let written = create_private(path)
             .and_then(|mut file| writeln!(file, "{secret}").and_then(|()| file.sync_all()));
-        written.map_err(|error| failed(path, &error.to_string()))?;
+        written.map_err(|error| failed(path, &api::plain::io_error(&error)))?;
         return Ok(Some(path.to_owned()));
     }
     let Some(path) = env_file else { return Ok(None) };
@@ -51,10 +51,10 @@ pub fn store(secret_file: Option<&Path>, env_file: Option<&Path>, secret: &str) 
     let old = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed(path, &error.to_string())),
+        Err(error) => return Err(failed(path, &api::plain::io_error(&error))),
     };
     write_private(path, with_key(&old, secret).as_bytes())
-        .map_err(|error| failed(path, &error.to_string()))?;
+        .map_err(|error| failed(path, &api::plain::io_error(&error)))?;
     Ok(Some(path.to_owned()))
 }
 

@@ -106,7 +106,7 @@ pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
     let last = match vector {
         Some(vector) => {
             let search = VectorSearch {
-                vector,
+                vector: Some(vector),
                 near: None,
                 project_id,
                 from,
@@ -119,7 +119,7 @@ pub async fn search(ctx: &mut Ctx, args: SearchArgs) -> Result {
             };
             let call = |page: &calls::Page| {
                 let calls::Page { limit, cursor } = page.clone();
-                calls::search_vector(&VectorSearch { cursor, limit, ..search.clone() })
+                calls::search_vector(&VectorSearch { cursor, limit: limit.map(i64::from), ..search.clone() })
             };
             listed(ctx, &client, &VIEW, page, empty, call).await?
         }
@@ -143,14 +143,14 @@ fn read_vector(file: &str) -> Result<Vec<f32>> {
         "-" => std::io::stdin().read_to_string(&mut text),
         path => std::fs::File::open(path).and_then(|mut it| it.read_to_string(&mut text)),
     };
-    read.map_err(|error| CliError::usage(format!("{file}: {error}")))?;
+    read.map_err(|error| CliError::usage(format!("{file}: {}", api::plain::io_error(&error))))?;
     vector(&text).map_err(|why| {
         CliError::usage(format!("{file}: {why}")).hint(format!("a JSON array of {DIMENSIONS} numbers"))
     })
 }
 
 fn vector(text: &str) -> std::result::Result<Vec<f32>, String> {
-    let document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let document: Value = serde_json::from_str(text).map_err(|error| api::plain::json_error(&error))?;
     let array = match &document {
         Value::Object(members) => members.get("vector").or_else(|| members.get("embedding")),
         other => Some(other),

@@ -37,16 +37,18 @@ pub fn find(from: &Path) -> Result<Option<(PathBuf, LocalFile)>> {
 
 fn read(text: &str, path: &Path) -> Result<LocalFile> {
     let name = path.display();
-    let table: toml::Table =
-        toml::from_str(text).map_err(|error| CliError::usage(format!("{name}: {}", error.message())))?;
+    let table: toml::Table = toml::from_str(text).map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |it| text[..it.start.min(text.len())].matches('\n').count() + 1);
+        CliError::usage(format!("{name}: line {line} is not valid TOML"))
+    })?;
     if table.contains_key("url") {
         // Whoever can put a file into a repository could send the reader's key anywhere.
         let message = format!("{name} sets `url`, which only a flag, the environment or a context may");
         return Err(CliError::usage(message).hint("remove it, and use `loupe context set NAME --url URL`"));
     }
-    table.try_into().map_err(|error: toml::de::Error| {
-        CliError::usage(format!("{name}: {}", error.message()))
-            .hint("it may hold project, output and [filters]")
+    table.try_into().map_err(|_: toml::de::Error| {
+        CliError::usage(format!("{name} holds a setting that is unknown or of the wrong type"))
+            .hint("it may hold project, output and [filters], all of them texts")
     })
 }
 

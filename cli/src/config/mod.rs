@@ -177,7 +177,10 @@ fn secret(env: &Env, variable: &str, stored: Option<String>, place: &str) -> Res
     let file = format!("{variable}_FILE");
     if let Some(path) = env.var(&file) {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            CliError::new(crate::exit::Exit::Unauthenticated, format!("{file}: {path}: {error}"))
+            CliError::new(
+                crate::exit::Exit::Unauthenticated,
+                format!("{file}: {path}: {}", api::plain::io_error(&error)),
+            )
         })?;
         return Ok(Some(Sourced::new(text.trim().to_owned(), format!("{file} ({path})"))));
     }
@@ -191,14 +194,14 @@ fn timeout(global: &GlobalArgs, env: &Env) -> Result<Option<Sourced<Duration>>> 
 
 fn attempts(global: &GlobalArgs, env: &Env) -> Result<Sourced<u32>> {
     if let Some(tries) = global.retries {
-        return Ok(Sourced::new(tries.max(1), "flag"));
+        return Ok(Sourced::new(tries, "flag"));
     }
     let Some(text) = env.var("LOUPE_RETRIES") else {
         return Ok(Sourced::new(Retry::default().attempts, "default"));
     };
-    let tries: u32 =
-        text.parse().map_err(|_| CliError::usage(format!("LOUPE_RETRIES: `{text}` is not a number")))?;
-    Ok(Sourced::new(tries.max(1), "LOUPE_RETRIES"))
+    let tries =
+        crate::args::positive(text).map_err(|why| CliError::usage(format!("LOUPE_RETRIES: {why}")))?;
+    Ok(Sourced::new(tries, "LOUPE_RETRIES"))
 }
 
 fn unknown_context(name: &Sourced<String>, contexts: &BTreeMap<String, Context>) -> CliError {

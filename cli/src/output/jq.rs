@@ -42,7 +42,8 @@ impl Program {
     /// strings without quotes.
     pub fn run(&self, input: &str, raw: bool, pretty: bool) -> Result<String> {
         let failed = |what: String| CliError::new(Exit::Unexpected, format!("--jq: {what}"));
-        let input = read::parse_single(input.as_bytes()).map_err(|error| failed(format!("{error:?}")))?;
+        let input = read::parse_single(input.as_bytes())
+            .map_err(|_| failed("the input can't be read as JSON".to_owned()))?;
         let context = Ctx::<data::JustLut<Val>>::new(&self.filter.lut, Vars::new([]));
         let mut text = String::new();
         for result in self.filter.id.run((context, input)).map(unwrap_valr) {

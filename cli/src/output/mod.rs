@@ -302,6 +302,11 @@ impl Out {
             return Ok(());
         }
         let line = delimited::header(self.format, &view.names(&self.fields));
+        // Off a terminal only the header is coloured, and only on request: rows are for programs.
+        if self.style.colour && self.format == Format::Tsv {
+            let line = self.style.paint(line.trim_end(), cell::Tone::Bold);
+            return self.write(&(line + "\n"));
+        }
         self.write(&line)
     }
 
@@ -327,7 +332,8 @@ fn progress_place(global: &GlobalArgs, env: &Env) -> Place {
 }
 
 fn unwritable(error: serde_json::Error) -> CliError {
-    CliError::new(crate::exit::Exit::Unexpected, format!("can't write the JSON: {error}"))
+    let why = api::plain::json_error(&error);
+    CliError::new(crate::exit::Exit::Unexpected, format!("can't write the JSON: {why}"))
 }
 
 /// Prints an error where there is no [`Out`] yet, or at the end of a run.
@@ -338,6 +344,16 @@ pub fn error(error: &CliError, as_json: bool) {
         fold::fold(&error.text(), fold::columns_of_stderr())
     };
     // Where stderr is closed there is nobody to tell.
+    _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Prints a help text to stdout. A closed pipe is its reader's choice.
+pub fn help(text: &str) {
+    _ = io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints what is wrong with a command line to stderr.
+pub fn usage(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -3,6 +3,7 @@
 use std::{
     io::Write,
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use crate::{args::GlobalArgs, config::env::Env};
@@ -15,32 +16,62 @@ const DEFAULT: &str = "less -FRX";
 pub struct Pager {
     command: String,
     rows: usize,
+    columns: usize,
 }
 
+/// A pager has the terminal.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
 impl Pager {
-    /// The pager of this run: `LOUPE_PAGER`, `PAGER`, `less`. None off a terminal, with
-    /// `--no-pager`, and where it is `cat`.
+    /// The pager of this run: `LOUPE_PAGER`, `PAGER`, `less`. None off a terminal, on one that can't move
+    /// its cursor (`TERM=dumb`) or does not tell its size, with `--no-pager`, and where it is `cat`.
     pub fn of(global: &GlobalArgs, env: &Env) -> Option<Self> {
-        let rows = env.rows.filter(|_| env.stdout_tty && !global.no_pager)?;
+        let can_page = env.stdout_tty && !global.no_pager && env.var("TERM") != Some("dumb");
+        let (rows, columns) = env.rows.zip(env.columns).filter(|it| can_page && it.0 > 0 && it.1 > 0)?;
         let (command, _) = command(env);
-        (command != "cat").then_some(Self { command, rows })
+        (command != "cat").then_some(Self { command, rows, columns })
     }
 
-    /// Shows a text; false if it is short, or the pager can't be run.
+    /// Whether a text fits on the screen, with a row left for the shell's prompt.
+    fn fits(&self, text: &str) -> bool {
+        let rows = text.lines().map(|line| screen_width(line).div_ceil(self.columns).max(1));
+        rows.sum::<usize>() < self.rows
+    }
+
+    /// Shows a text; false if it fits on the screen, or the pager can't be run.
     pub fn show(&self, text: &str) -> bool {
-        if text.lines().count() < self.rows {
+        if self.fits(text) {
             return false;
         }
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
         let child = Command::new(shell).arg(flag).arg(&self.command).stdin(Stdio::piped()).spawn();
         let Ok(mut child) = child else { return false };
+        OPEN.store(true, Ordering::Relaxed);
         if let Some(mut stdin) = child.stdin.take() {
             // A reader who leaves early has seen enough.
             _ = stdin.write_all(text.as_bytes());
         }
         // A shell that does not find the program ends with 127, and has shown nothing.
-        child.wait().is_ok_and(|status| status.code() != Some(127))
+        let ended = child.wait();
+        OPEN.store(false, Ordering::Relaxed);
+        ended.is_ok_and(|status| status.code() != Some(127))
     }
+}
+
+/// Whether a pager is open, which Ctrl-C is meant for then.
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed)
+}
+
+/// The columns of a line, without the sequences that colour it.
+fn screen_width(line: &str) -> usize {
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = sequence.split_once('m').map_or("", |it| it.1);
+    }
+    tui::text::width(&(plain + rest))
 }
 
 /// The command line of the pager, and where it comes from.
@@ -55,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_own_variable_wins_and_pipes_have_none() {
-        let mut env = Env { stdout_tty: true, rows: Some(24), ..Env::default() };
+        let mut env = Env { stdout_tty: true, rows: Some(24), columns: Some(80), ..Env::default() };
         assert_eq!(command(&env).1, "default");
         env.vars.insert("PAGER".into(), "more".into());
         env.vars.insert("LOUPE_PAGER".into(), "most".into());
@@ -64,12 +95,19 @@ mod tests {
         assert!(Pager::of(&global, &env).is_some());
         global.no_pager = true;
         assert!(Pager::of(&global, &env).is_none());
-        assert!(Pager::of(&GlobalArgs::default(), &Env { stdout_tty: false, ..env }).is_none());
+        let global = GlobalArgs::default();
+        assert!(Pager::of(&global, &Env { rows: Some(0), ..env.clone() }).is_none());
+        let mut dumb = env.clone();
+        dumb.vars.insert("TERM".into(), "dumb".into());
+        assert!(Pager::of(&global, &dumb).is_none());
+        assert!(Pager::of(&global, &Env { stdout_tty: false, ..env }).is_none());
     }
 
     #[test]
     fn short_texts_and_missing_pagers_are_left_to_the_caller() {
-        let pager = |command: &str| Pager { command: command.to_owned(), rows: 3 };
+        let pager = |command: &str| Pager { command: command.to_owned(), rows: 3, columns: 10 };
+        assert!(pager("true").fits("0123456789\n\u{1b}[31m0123456789\u{1b}[0m\n"));
+        assert!(!pager("true").fits("0123456789x\nline\n"), "a wrapped line takes two rows");
         assert!(!pager("true").show("one\ntwo\n"));
         assert!(!pager("no-such-pager-here 2> /dev/null").show("1\n2\n3\n4\n"));
         assert!(pager("cat > /dev/null").show("1\n2\n3\n4\n"));

@@ -32,6 +32,8 @@ pub struct Progress {
     start: Instant,
     told: Instant,
     drawn: bool,
+    /// Columns of the line that is on the screen.
+    columns: usize,
     count: usize,
     bytes: usize,
 }
@@ -40,7 +42,7 @@ impl Progress {
     /// Nothing done yet; `what` is counted.
     pub fn new(what: &'static str, place: Place) -> Self {
         let now = Instant::now();
-        Self { what, place, start: now, told: now, drawn: false, count: 0, bytes: 0 }
+        Self { what, place, start: now, told: now, drawn: false, columns: 0, count: 0, bytes: 0 }
     }
 
     /// So much more is done.
@@ -67,8 +69,11 @@ impl Progress {
         // Where stderr is closed there is nobody to tell.
         _ = match self.place {
             Place::Terminal => {
-                self.drawn = true;
-                write!(io::stderr(), "\r{text}\u{1b}[K")
+                // Blanks over the rest of the last line: no escape sequence, whatever the terminal is.
+                let columns = tui::text::width(&text);
+                let rest = " ".repeat(self.columns.saturating_sub(columns));
+                (self.drawn, self.columns) = (true, columns);
+                write!(io::stderr(), "\r{text}{rest}")
             }
             _ => writeln!(io::stderr(), "{text}"),
         };
@@ -78,7 +83,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.drawn {
-            _ = write!(io::stderr(), "\r\u{1b}[K");
+            _ = write!(io::stderr(), "\r{}\r", " ".repeat(self.columns));
         }
     }
 }

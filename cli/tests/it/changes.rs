@@ -115,7 +115,7 @@ fn a_secret_that_is_wanted_is_never_silently_missing() {
         ("GET", _) => {
             Reply::json(json!({ "apikeys": [key("ci", None)], "has_more": false, "next_cursor": null }))
         }
-        ("POST", 1) => Reply::error(502, "upstream_failed"),
+        ("POST", 1) => Reply::error(502, "internal"),
         ("POST", _) => Reply::status(201, key("ci", None)).header("Idempotency-Replayed: true"),
         _ => Reply::status(204, Value::Null),
     });

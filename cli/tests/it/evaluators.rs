@@ -32,7 +32,8 @@ fn rule(id: &str, enabled: bool) -> Value {
         "id": id, "project_id": BOT, "metric_name": "toxicity", "evaluator_type": "llm", "config": {},
         "enabled": enabled, "model_tier": "cheap", "min_score_drop": 0.0,
         "filter": { "model": "gpt-4o", "error": true }, "sample_rate": 0.1,
-        "paused_reason": enabled.then_some("the provider refused the key"),
+        "paused_reason": enabled.then_some("judge_rejected"),
+        "paused_detail": enabled.then_some("the provider refused the key"),
         "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:00:00Z",
     })
 }

@@ -18,6 +18,64 @@ fn colour_comes_back_only_when_it_is_asked_for() {
     assert!(escapes(&[], &[("CLICOLOR_FORCE", "1")]) > 0);
     assert!(escapes(&["--color", "always"], &[("NO_COLOR", "1")]) > 0);
     assert_eq!(escapes(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]), 0);
+    assert_eq!(escapes(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), 0);
+}
+
+#[test]
+fn forced_colour_reaches_the_format_of_pipes_without_touching_its_rows() {
+    let stub = stub();
+    let output = |force: &str| {
+        let mut command = stub.loupe(&["traces", "list"]);
+        command.env("CLICOLOR_FORCE", force);
+        run(command).stdout
+    };
+    let (plain, coloured) = (output("0"), output("1"));
+    assert!(!plain.contains('\u{1b}'), "{plain:?}");
+    assert!(coloured.lines().next().unwrap().contains('\u{1b}'), "{coloured:?}");
+    assert!(coloured.lines().skip(1).eq(plain.lines().skip(1)), "{coloured:?}");
+}
+
+/// What a terminal of 80 columns and these rows shows of a command.
+#[cfg(target_os = "linux")]
+fn on_terminal(stub: &Stub, arguments: &[&str], rows: u32, variables: &[(&str, &str)]) -> String {
+    let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();
+    let line = format!("stty rows {rows} cols 80; exec {} {}", env!("CARGO_BIN_EXE_loupe"), quoted.join(" "));
+    let mut command = assert_cmd::Command::new("script");
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LOUPE_CONFIG_DIR", stub.dir.path())
+        .env("LOUPE_URL", &stub.url)
+        .env("LOUPE_API_KEY", "lp_test")
+        .env("TERM", "xterm-256color")
+        .env("LOUPE_PAGER", "echo PAGED; cat")
+        .envs(variables.iter().copied())
+        .args(["-qec", &line, "/dev/null"]);
+    run(command).stdout
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_colour_and_a_pager_only_where_they_help() {
+    let stub = stub();
+    let list = &["traces", "list"][..];
+    let shown = on_terminal(&stub, list, 24, &[]);
+    assert!(shown.contains('\u{1b}') && shown.contains("TIME") && !shown.contains("PAGED"), "{shown}");
+    assert!(on_terminal(&stub, list, 3, &[]).contains("PAGED"), "what is taller than the screen is paged");
+    for (rows, variable, value) in [
+        (24, "NO_COLOR", "1"),
+        (3, "NO_COLOR", "1"),
+        (24, "TERM", "dumb"),
+        (3, "TERM", "dumb"),
+        (0, "NO_COLOR", "1"),
+    ] {
+        for arguments in [list, &["traces", "list", "--help"], &["traces", "lost"], &["projects", "list"]] {
+            let shown = on_terminal(&stub, arguments, rows, &[(variable, value)]);
+            assert!(!shown.contains('\u{1b}'), "{arguments:?} {variable}={value}: {shown:?}");
+            let paged = rows == 3 && variable == "NO_COLOR" && arguments == list;
+            assert_eq!(shown.contains("PAGED"), paged, "{arguments:?} {variable}={value} {rows}: {shown}");
+        }
+    }
 }
 
 #[test]

@@ -138,6 +138,7 @@ fn a_trace_is_drawn_as_a_tree_and_json_is_what_the_server_sent() {
         "/v1/traces" => Reply::json(traces([7], None)),
         _ => {
             let mut trace = trace(7);
+            trace["usage_details"] = json!({ "cached_input_tokens": 512, "reasoning_tokens": 64 });
             trace["spans"] = json!([
                 { "id": "a", "name": "agent", "type": "other", "parent_span_id": null, "latency_ms": 1000, "error": null, "start_time": "2026-11-21T14:00:00Z" },
                 { "id": "b", "name": "decide", "type": "llm", "parent_span_id": "a", "latency_ms": 500, "error": "x", "start_time": "2026-11-21T14:00:00.5Z" },
@@ -148,10 +149,55 @@ fn a_trace_is_drawn_as_a_tree_and_json_is_what_the_server_sent() {
     let ran = run(stub.loupe(&["traces", "get", "00000007", "-o", "table", "--width", "100"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("└─ decide ✗") && ran.stdout.contains("error     timeout"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("  usage     512 cached, 64 reasoning\n"), "{}", ran.stdout);
     assert_eq!(stub.requests()[1].path, "/v1/traces/01980f6e-0000-7000-8000-000000000007");
     let ran = run(stub.loupe(&["traces", "get", "0123456789abcdef0123456789abcdef", "--json"]));
-    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["spans"][1]["name"], "decide");
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (&shown["spans"][1]["name"], &shown["usage_details"]["reasoning_tokens"]),
+        (&json!("decide"), &json!(64))
+    );
     assert_eq!(stub.requests().last().unwrap().path, "/v1/traces/0123456789abcdef0123456789abcdef");
+}
+
+#[test]
+fn a_trace_is_shown_with_its_input_and_output() {
+    let stub = Stub::new(|_, _| {
+        let mut trace = trace(7);
+        trace["input"] = json!(r#"[{"role":"user","content":"Where is my order?\nIt is late."}]"#);
+        let lines: Vec<String> = (0..40).map(|it| format!("line {it}")).collect();
+        trace["output"] = json!(lines.join("\n"));
+        trace["spans"] = json!([]);
+        Reply::json(trace)
+    });
+    let get = |arguments: &[&str]| {
+        let id = "01980f6e-0000-7000-8000-000000000007";
+        let ran =
+            run(stub.loupe(&[&["traces", "get", id, "-o", "table", "--width", "80"], arguments].concat()));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let short = get(&[]);
+    assert!(short.contains("  input     user: Where is my order?\n            It is late.\n"), "{short}");
+    assert!(short.contains("  output    line 0\n") && !short.contains("line 39"), "{short}");
+    assert!(short.contains("28 more lines; --full shows them"), "{short}");
+    let full = get(&["--full"]);
+    assert!(full.contains("line 39\n") && !full.contains("more lines"), "{full}");
+}
+
+#[test]
+fn a_search_without_a_provider_is_not_repeated() {
+    let stub = Stub::new(|_, _| Reply::error(502, "upstream_failed"));
+    let ran = run(stub.loupe(&["search", "refunds"]));
+    assert_eq!((ran.code, stub.requests().len()), (15, 1), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("waiting"), "{}", ran.stderr);
+    // A proxy in front of a server that restarts is asked again.
+    let stub = Stub::new(|_, before| match before {
+        0 => Reply::status(502, json!({})).header("Retry-After: 0"),
+        _ => Reply::json(json!({ "results": [], "has_more": false })),
+    });
+    assert_eq!(run(stub.loupe(&["search", "refunds"])).code, 0);
+    assert_eq!(stub.requests().len(), 2);
 }
 
 #[test]

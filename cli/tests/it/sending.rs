@@ -103,3 +103,67 @@ fn otlp_files_pass_through() {
     assert_eq!(stub.requests()[0].path, "/v1/otlp/traces");
     assert_eq!(stub.requests()[0].body, "{\"resourceSpans\":[]}");
 }
+
+/// A server with the projects `bot` and `häuser`, of which the second is archived.
+fn with_projects() -> Stub {
+    Stub::new(|request, _| {
+        let project = |id: u32, name: &str, status: &str| {
+            json!({
+                "id": format!("01980f6e-0000-7000-8000-{id:012x}"), "name": name, "status": status,
+                "prompt_autoship_enabled": false, "retention_days": null, "archived_at": null,
+                "created_at": "2026-11-21T14:00:00Z", "updated_at": "2026-11-21T14:00:00Z",
+            })
+        };
+        let projects = [project(1, "bot", "active"), project(2, "häuser", "archived")];
+        match request.path.as_str() {
+            "/v1/projects" => Reply::json(json!({ "projects": projects, "has_more": false })),
+            "/v1/projects/01980f6e-0000-7000-8000-000000000001" => Reply::json(projects[0].clone()),
+            _ if request.project == "häuser" => Reply::error(403, "error.project.archived"),
+            "/v1/ingest/batch" => batch(request),
+            "/v1/ingest" => Reply::status(201, json!({ "id": "one", "span_count": 0 })),
+            _ => Reply::json(json!({})),
+        }
+    })
+}
+
+#[test]
+fn traces_are_sent_to_the_project_of_the_flag() {
+    let named = "{\"name\":\"a\",\"project_name\":\"other\"}";
+    for (project, sent) in [("bot", "bot"), ("01980f6e-0000-7000-8000-000000000001", "bot")] {
+        for (arguments, input, path) in [
+            (&["traces", "send", "-"][..], named.to_owned(), "/v1/ingest"),
+            (&["traces", "send", "-"], format!("{named}\n{named}"), "/v1/ingest/batch"),
+            (&["traces", "send", "-", "--otlp"], "{\"resourceSpans\":[]}".to_owned(), "/v1/otlp/traces"),
+            (&["traces", "send", "-", "--otlp"], "\n\u{0}".to_owned(), "/v1/otlp/traces"),
+        ] {
+            let stub = with_projects();
+            let ran = send(&stub, &[arguments, &["-p", project]].concat(), input);
+            assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
+            let request = stub.requests().pop().unwrap();
+            assert_eq!((request.path.as_str(), request.project.as_str()), (path, sent));
+            assert!(!request.body.contains("other"), "the flag wins: {}", request.body);
+        }
+    }
+    // A default is no order: what a trace says of itself wins over it.
+    let stub = with_projects();
+    let mut command = stub.loupe(&["traces", "send", "-"]);
+    command.env("LOUPE_PROJECT", "bot").write_stdin(named);
+    assert_eq!(run(command).code, 0);
+    let request = stub.requests().pop().unwrap();
+    assert!(request.project == "bot" && request.body.contains("other"), "{}", request.body);
+}
+
+#[test]
+fn a_project_that_is_missing_or_archived_takes_nothing() {
+    let stub = with_projects();
+    let ran = send(&stub, &["traces", "send", "-", "-p", "bott"], "{\"name\":\"a\"}");
+    assert_eq!(ran.code, 11, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no project `bott`") && ran.stderr.contains("projects create"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(stub.count("POST"), 0, "no project is made by a misspelt name");
+    let ran = send(&stub, &["traces", "send", "-", "-p", "häuser"], "{\"name\":\"a\"}");
+    assert_eq!(ran.code, 9, "{}", ran.stderr);
+}

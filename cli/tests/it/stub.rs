@@ -21,6 +21,8 @@ pub struct Request {
     pub query: String,
     /// Value of `Authorization`.
     pub auth: String,
+    /// Value of `X-Project-Name`.
+    pub project: String,
     /// The body.
     pub body: String,
 }
@@ -179,6 +181,7 @@ fn serve(
             match name.to_lowercase().as_str() {
                 "content-length" => length = value.parse().unwrap(),
                 "authorization" => request.auth = value.to_owned(),
+                "x-project-name" => request.project = value.to_owned(),
                 _ => {}
             }
         }

@@ -68,6 +68,13 @@ impl Attributes {
         value::into_text(self.take(key)?)
     }
 
+    /// Gives back a text that was taken: it stays with the metadata unless something drops it.
+    pub(super) fn put_back(&mut self, key: Key, text: String) {
+        if let Some(attribute) = self.list.get_mut(usize::from(self.slots[key as usize])) {
+            attribute.value = Some(AnyValue { value: Some(Value::StringValue(text)) });
+        }
+    }
+
     /// Takes the first of these keys that has text.
     pub(super) fn take_first(&mut self, keys: &[Key]) -> Option<String> {
         keys.iter().find_map(|key| self.take_text(*key))

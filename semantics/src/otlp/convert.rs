@@ -9,13 +9,15 @@ use api::SpanType;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 
 use super::{
+    adk,
     attributes::Attributes,
     events::{self, Observed},
-    genai, hints,
+    genai, hints, instructions,
     keys::{Group, Key},
-    langfuse, litellm, logfire,
+    langfuse, langsmith, litellm, llamaindex, logfire, mcp, messages,
     metadata::{self, Extra},
-    openinference, openlit, openllmetry,
+    mlflow, openinference, openlit, openllmetry,
+    provider::{Facts, Request},
     record::{self, Frame},
     text, time, tokens, value, vercel,
 };
@@ -56,6 +58,7 @@ const INPUTS: &[Key] = &[
     Key::TaskInput,
     Key::InputValue,
     Key::OpenlitPrompt,
+    Key::AdkRequest,
 ];
 const OUTPUTS: &[Key] = &[
     Key::LangfuseOutput,
@@ -65,6 +68,7 @@ const OUTPUTS: &[Key] = &[
     Key::TaskOutput,
     Key::OutputValue,
     Key::OpenlitCompletion,
+    Key::AdkResponse,
 ];
 /// Ways in which a vector database's spans name it.
 const VECTOR_STORES: &[&str] =
@@ -82,7 +86,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         name,
         start_time_unix_nano,
         end_time_unix_nano,
-        attributes,
+        mut attributes,
         events,
         links,
         status,
@@ -98,6 +102,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let start_us = time(start_time_unix_nano);
     let end_us = time(end_time_unix_nano).map(|end| end.max(start_us.unwrap_or(end)));
 
+    mlflow::decode(&mut attributes);
     let mut attributes = Attributes::new(attributes);
     if let Some(record) = record::of(&attributes) {
         let frame = Frame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events };
@@ -109,14 +114,22 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let name = if name.is_empty() { "unknown".to_owned() } else { name };
     let span_type = kind(&attributes, &observed, scope, &name);
 
-    let model = model(&mut attributes, &span_type, scope, &name);
-    let usage = tokens::usage(&mut attributes, scope);
+    let facts = facts(&mut attributes, &span_type);
+    let model = model(&mut attributes, facts.model.as_ref(), &span_type, scope, &name);
+    let usage = facts.complete(tokens::usage(&mut attributes, scope));
     let failed = error(&mut attributes, status, &observed);
     let (error, failure) = failed.unzip();
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
-    let mut extra = Extra { request_model: model.asked, chunks: observed.chunks, links, ..Extra::default() };
+    let response_id = response_id(&mut attributes).or(facts.id);
+    let mut extra = Extra {
+        request_model: model.asked.clone(),
+        response_id: response_id.clone(),
+        chunks: observed.chunks,
+        links,
+        ..Extra::default()
+    };
     if span_type == SpanType::Tool {
         extra.tool_name = tool_name(&mut attributes, &name);
         extra.tool_call_id =
@@ -125,9 +138,17 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         // On the span of a model call: the tool that the model asked for.
         extra.tool_name = attributes.str(Key::ToolName).map(str::to_owned);
     }
-    let documents = documents(&mut attributes, &mut observed);
-    let input = input(&mut attributes, &span_type, &mut observed);
-    let mut output = output(&mut attributes, &span_type, &mut observed);
+    extra.finish_reasons = facts.finish_reasons;
+    let documents = documents(&mut attributes, scope, &mut observed);
+    let input = match request(&mut attributes, &span_type) {
+        Some(Request { input, parameters }) => {
+            extra.parameters = parameters;
+            Some(input)
+        }
+        None => input(&mut attributes, &span_type, scope, &mut observed),
+    };
+    let input = instructions::join(&mut attributes, &mut observed, &span_type, input);
+    let mut output = output(&mut attributes, &span_type, scope, &mut observed);
     match (&output, documents) {
         (None, Some(documents)) => output = Some(documents),
         (Some(_), documents) => extra.documents = documents,
@@ -136,6 +157,9 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     let mut evaluations = observed.evaluations;
     evaluations.extend(evaluation(&mut attributes));
     drop_repeated(&mut attributes, scope, input.is_some(), output.is_some());
+    if attributes.str(Key::LangsmithName) == Some(&name) {
+        attributes.drop_key(Key::LangsmithName);
+    }
 
     Ok(SpanDraft {
         trace_id,
@@ -150,7 +174,8 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         error,
         failure,
         model: model.name,
-        response_id: response_id(&mut attributes),
+        request_model: model.asked,
+        response_id,
         usage,
         sent_cost,
         hints,
@@ -172,9 +197,14 @@ fn kind(attributes: &Attributes, observed: &Observed, scope: &str, name: &str) -
     openinference::kind(attributes)
         .or_else(|| langfuse::kind(attributes))
         .or_else(|| vercel::kind(attributes))
+        .or_else(|| mlflow::kind(attributes))
+        .or_else(|| langsmith::kind(attributes))
         .or_else(|| genai::kind(attributes))
+        .or_else(|| mcp::kind(attributes))
+        .or_else(|| llamaindex::kind(attributes, scope))
         .or_else(|| openllmetry::kind(attributes))
         .or_else(|| openllmetry::request_kind(attributes))
+        .or_else(|| adk::kind(attributes, name))
         .or_else(|| openlit::kind(scope, name))
         .or_else(|| guessed(attributes, observed))
         .or_else(|| logfire::kind(attributes))
@@ -210,7 +240,21 @@ struct Model {
     asked: Option<String>,
 }
 
-fn model(attributes: &mut Attributes, span_type: &SpanType, scope: &str, name: &str) -> Model {
+/// What the whole response of a model call tells, where its sender keeps it.
+fn facts(attributes: &mut Attributes, span_type: &SpanType) -> Facts {
+    if *span_type != SpanType::Llm {
+        return Facts::default();
+    }
+    langsmith::facts(attributes).or_else(|| mlflow::facts(attributes)).unwrap_or_default()
+}
+
+fn model(
+    attributes: &mut Attributes,
+    in_response: Option<&String>,
+    span_type: &SpanType,
+    scope: &str,
+    name: &str,
+) -> Model {
     let answered = attributes.take_first(&[
         Key::LangfuseModel,
         Key::LlmResponseModel,
@@ -219,10 +263,15 @@ fn model(attributes: &mut Attributes, span_type: &SpanType, scope: &str, name: &
         Key::AiResponseModel,
         Key::EmbeddingModel,
         Key::RerankerModel,
+        Key::MlflowModel,
     ]);
-    let asked = attributes.take_first(&[Key::LlmRequestModel, Key::RequestModel, Key::AiModel]);
+    let answered = answered.or_else(|| in_response.cloned());
+    let asked = attributes
+        .take_first(&[Key::LlmRequestModel, Key::RequestModel, Key::AiModel])
+        .or_else(|| mlflow::model_asked(attributes));
     if answered.is_some() {
         let name = answered;
+        let asked = asked.or_else(|| openinference::model_asked(attributes));
         // These repeat the winner or the model asked.
         attributes.drop_keys(&[
             Key::LlmModel,
@@ -279,7 +328,9 @@ fn error(
             noted.as_deref().unwrap_or_default(),
             logged.as_deref().unwrap_or_default(),
         ],
-        http_status: attributes.get(Key::HttpStatus).and_then(value::tokens),
+        http_status: [Key::HttpStatus, Key::HttpStatusOld]
+            .into_iter()
+            .find_map(|key| attributes.get(key).and_then(value::tokens)),
     });
     let message = [status_message.as_str(), exception_message, error_message]
         .into_iter()
@@ -299,26 +350,47 @@ fn tool_name(attributes: &mut Attributes, name: &str) -> Option<String> {
     attributes
         .take_first(&[Key::ToolName, Key::OpeninferenceToolName, Key::AiToolName, Key::TraceloopName])
         .or_else(|| logfire::tool_name(attributes))
+        .or_else(|| mcp::tool_name(attributes, name))
         .or_else(|| Some(name.to_owned()))
 }
 
-fn documents(attributes: &mut Attributes, observed: &mut Observed) -> Option<String> {
+fn documents(attributes: &mut Attributes, scope: &str, observed: &mut Observed) -> Option<String> {
     openinference::documents(attributes)
+        .or_else(|| llamaindex::documents(attributes, scope))
         .or_else(|| attributes.take_text(Key::RetrievalDocuments).map(text::readable))
         .or_else(|| observed.documents.take())
 }
 
-fn input(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Observed) -> Option<String> {
-    if *span_type == SpanType::Tool
-        && let Some(arguments) = langfuse::input(attributes).or_else(|| first_said(attributes, TOOL_INPUTS))
-    {
-        return Some(text::unquoted(arguments));
+/// What went in, by a framework that records the calls of functions.
+fn request(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
+    langsmith::input(attributes, span_type)
+        .or_else(|| mlflow::input(attributes, span_type))
+        .or_else(|| adk::input(attributes))
+}
+
+fn input(
+    attributes: &mut Attributes,
+    span_type: &SpanType,
+    scope: &str,
+    observed: &mut Observed,
+) -> Option<String> {
+    if *span_type == SpanType::Tool {
+        let sent = langfuse::input(attributes).or_else(|| first_said(attributes, TOOL_INPUTS));
+        if let Some(arguments) = sent.or_else(|| observed.tool_input.take()) {
+            return Some(text::unquoted(arguments));
+        }
+        if let Some(arguments) =
+            attributes.str(Key::InputMessages).or(observed.input.as_deref()).and_then(messages::of_tool)
+        {
+            return Some(arguments);
+        }
     }
     langfuse::input(attributes)
         .or_else(|| genai::input(attributes))
         .or_else(|| openllmetry::prompts(attributes))
         .or_else(|| openinference::input(attributes, span_type))
         .or_else(|| vercel::input(attributes))
+        .or_else(|| llamaindex::input(attributes, scope))
         .or_else(|| openllmetry::entity_input(attributes))
         .or_else(|| openinference::value_in(attributes))
         .or_else(|| attributes.take_text(Key::RetrievalQuery))
@@ -328,24 +400,41 @@ fn input(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Obser
         .or_else(|| observed.input.take().map(text::readable))
 }
 
-fn output(attributes: &mut Attributes, span_type: &SpanType, observed: &mut Observed) -> Option<String> {
-    if *span_type == SpanType::Tool
-        && let Some(result) = langfuse::output(attributes).or_else(|| first_said(attributes, TOOL_OUTPUTS))
-    {
-        return Some(text::unquoted(result));
+fn output(
+    attributes: &mut Attributes,
+    span_type: &SpanType,
+    scope: &str,
+    observed: &mut Observed,
+) -> Option<String> {
+    let returned = langsmith::output(attributes, span_type)
+        .or_else(|| mlflow::output(attributes, span_type))
+        .or_else(|| adk::output(attributes));
+    if returned.is_some() {
+        return returned;
+    }
+    if *span_type == SpanType::Tool {
+        if let Some(result) = langfuse::output(attributes).or_else(|| first_said(attributes, TOOL_OUTPUTS)) {
+            return Some(messages::of_block(&result).unwrap_or_else(|| text::unquoted(result)));
+        }
+        if let Some(result) =
+            attributes.str(Key::OutputMessages).or(observed.output.as_deref()).and_then(messages::of_tool)
+        {
+            return Some(result);
+        }
     }
     langfuse::output(attributes)
         .or_else(|| genai::output(attributes))
         .or_else(|| openllmetry::completions(attributes))
         .or_else(|| openinference::output(attributes, span_type))
         .or_else(|| vercel::output(attributes))
+        .or_else(|| llamaindex::output(attributes, scope))
         .or_else(|| openllmetry::entity_output(attributes))
         .or_else(|| openinference::value_out(attributes))
         .or_else(|| openlit::output(attributes))
         .or_else(|| litellm::output(attributes))
         .or_else(|| logfire::output(attributes))
         .or_else(|| {
-            let sent = observed.output.take()?;
+            let sent = observed.output.take().filter(|it| !text::is_empty_answer(it))?;
             Some(text::plain_answer(&sent).unwrap_or_else(|| text::readable(sent)))
         })
 }

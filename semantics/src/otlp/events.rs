@@ -6,10 +6,13 @@ use opentelemetry_proto::tonic::{
 };
 
 use super::{
-    text, time,
+    messages, text, time,
     value::{into_text, is_blank, number, write_json, write_object},
 };
 use crate::draft::{EvaluationDraft, EventDraft};
+
+/// How the traceback of Python begins.
+const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// What a span's events say.
 #[derive(Default)]
@@ -20,6 +23,10 @@ pub(super) struct Observed {
     pub(super) exception: Option<(String, String)>,
     /// Prompt, or messages that went in.
     pub(super) input: Option<String>,
+    /// System instructions apart from the messages.
+    pub(super) instructions: Option<String>,
+    /// The arguments that the event of a tool holds.
+    pub(super) tool_input: Option<String>,
     /// Messages that came as events one by one.
     messages: Option<String>,
     /// Completion, or messages that came out.
@@ -93,13 +100,17 @@ impl Observed {
             "gen_ai.client.inference.operation.details" => {
                 first(&mut self.input, attributes, "gen_ai.input.messages");
                 first(&mut self.output, attributes, "gen_ai.output.messages");
-                false
+                first(&mut self.instructions, attributes, "gen_ai.system_instructions");
+                attributes.iter().all(|it| it.value.is_none())
             }
             "gen_ai.system.message"
             | "gen_ai.user.message"
             | "gen_ai.assistant.message"
             | "gen_ai.tool.message" => {
                 let role = name.trim_start_matches("gen_ai.").trim_end_matches(".message");
+                if role == "tool" && self.tool_input.is_none() {
+                    self.tool_input = str(attributes, "content").map(|it| text::clean(it.to_owned()));
+                }
                 add_message(self.messages.get_or_insert_default(), role, attributes);
                 true
             }
@@ -120,6 +131,11 @@ impl Observed {
                 add_document(self.documents.get_or_insert_default(), attributes);
                 true
             }
+            // MLflow notes the chunks of a stream, whose sum is the output.
+            _ if name.starts_with("mlflow.chunk.item.") => {
+                self.chunks += 1;
+                true
+            }
             _ => false,
         }
     }
@@ -136,10 +152,14 @@ fn add_message(list: &mut String, role: &str, attributes: &mut [KeyValue]) {
     match take(attributes, "gen_ai.event.content") {
         Some(json) if serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok() => list.push_str(&json),
         content => {
+            let content = content.or_else(|| take(attributes, "content")).unwrap_or_default();
+            if let Some(message) = messages::of_bedrock(role, &content) {
+                return list.push_str(&message);
+            }
             list.push_str("{\"role\":");
             text::push_json_str(list, role);
             list.push_str(",\"content\":");
-            text::push_json_str(list, &content.or_else(|| take(attributes, "content")).unwrap_or_default());
+            text::push_json_str(list, &content);
             list.push('}');
         }
     }
@@ -153,7 +173,8 @@ fn choice(attributes: &mut [KeyValue]) -> Option<String> {
         message: &'a serde_json::value::RawValue,
     }
     if let Some(message) = take(attributes, "message").or_else(|| take(attributes, "content")) {
-        return Some(message);
+        let blocks = messages::of_bedrock("assistant", &message);
+        return Some(blocks.map_or(message, |it| format!("[{it}]")));
     }
     let sent = take(attributes, "gen_ai.event.content")?;
     let message = serde_json::from_str::<Choice<'_>>(&sent).ok().map(|it| it.message.get().to_owned());
@@ -173,7 +194,12 @@ fn str<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
 
 fn exception(attributes: &[KeyValue]) -> (String, String) {
     let text = |key| text::clean(str(attributes, key).unwrap_or_default().to_owned());
-    let (mut kind, message) = (text("exception.type"), text("exception.message"));
+    let (mut kind, mut message) = (text("exception.type"), text("exception.message"));
+    // Some senders put the whole traceback behind the message.
+    if let Some(at) = message.find(TRACEBACK).filter(|at| *at > 0) {
+        message.truncate(at);
+        message.truncate(message.trim_end().len());
+    }
     if kind.is_empty() && message.is_empty() {
         kind = "exception".to_owned();
     }

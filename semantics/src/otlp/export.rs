@@ -7,7 +7,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use api::SpanType;
+use api::{SpanType, UsageDetails};
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -55,6 +55,8 @@ pub struct ExportSpan<'a> {
     pub prompt_tokens: Option<i64>,
     /// Tokens of the output.
     pub completion_tokens: Option<i64>,
+    /// Cached, cache-write and reasoning tokens.
+    pub usage_details: UsageDetails,
     /// US dollars.
     pub cost_usd: Option<f64>,
     /// Text of a JSON object.
@@ -110,6 +112,10 @@ pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEven
     attributes.text("gen_ai.response.model", span.model);
     attributes.number("gen_ai.usage.input_tokens", span.prompt_tokens);
     attributes.number("gen_ai.usage.output_tokens", span.completion_tokens);
+    let UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens } = span.usage_details;
+    attributes.number("gen_ai.usage.cache_read.input_tokens", cached_input_tokens);
+    attributes.number("gen_ai.usage.cache_creation.input_tokens", cache_write_tokens);
+    attributes.number("gen_ai.usage.reasoning.output_tokens", reasoning_tokens);
     if let Some(cost) = span.cost_usd.filter(|it| it.is_finite()) {
         attributes.raw("gen_ai.usage.cost", "doubleValue", &format!("{cost:?}"));
     }

@@ -28,28 +28,21 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The messages, the system instructions first unless the messages repeat them.
+/// The messages; [`super::instructions`] adds what a sender keeps apart from them.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
-    let messages = text::readable(attributes.take_text(Key::InputMessages)?);
-    let Some(rest) = messages.strip_prefix('[') else { return Some(messages) };
-    let names_system = rest.get(..64).unwrap_or(rest).replace(' ', "").starts_with("{\"role\":\"system\"");
-    if names_system {
-        attributes.drop_key(Key::SystemInstructions);
-        return Some(messages);
-    }
-    match attributes.str(Key::SystemInstructions) {
-        Some(parts) if parts.starts_with('[') => {
-            let parts = attributes.take_text(Key::SystemInstructions).map(text::readable).unwrap_or_default();
-            let comma = if rest.trim_start().starts_with(']') { "" } else { "," };
-            Some(format!("[{{\"role\":\"system\",\"parts\":{parts}}}{comma}{rest}"))
-        }
-        _ => Some(messages),
-    }
+    attributes.take_text(Key::InputMessages).map(text::readable)
 }
 
-/// The answer: plain text where it is nothing else. Messages without any part are no answer.
+/// The answer: plain text where it is nothing else. Messages without any content are no answer, and
+/// stay an attribute where their envelope says how the call ended.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
-    let messages = attributes.take_text(Key::OutputMessages).filter(|it| !text::is_empty_answer(it))?;
+    let messages = attributes.take_text(Key::OutputMessages)?;
+    if text::is_empty_answer(&messages) {
+        if messages.contains("\"finish_reason\"") {
+            attributes.put_back(Key::OutputMessages, messages);
+        }
+        return None;
+    }
     Some(text::plain_answer(&messages).unwrap_or_else(|| text::readable(messages)))
 }
 
@@ -78,22 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn instructions_lead_the_messages_once() {
-        let user = r#"{"role":"user","parts":[{"type":"text","content":"Z\u00fcrich"}]}"#;
-        let system = r#"[{"type":"text","content":"Be terse"}]"#;
-        let both = |messages: &str| {
-            input(&mut attributes(&[
-                ("gen_ai.input.messages", messages),
-                ("gen_ai.system_instructions", system),
-            ]))
+    fn output_without_content_is_none_and_its_envelope_stays() {
+        let sent = |messages: &str| {
+            let mut given = attributes(&[("gen_ai.output.messages", messages)]);
+            let output = output(&mut given);
+            (output, given.str(Key::OutputMessages).map(str::to_owned))
         };
-        let user_readable = user.replace("\\u00fc", "ü");
-        assert_eq!(
-            both(&format!("[{user}]")),
-            Some(format!(r#"[{{"role":"system","parts":{system}}},{user_readable}]"#))
-        );
-        let repeated = format!(r#"[{{"role": "system", "parts": {system}}}, {user_readable}]"#);
-        assert_eq!(both(&repeated), Some(repeated.clone()));
-        assert_eq!(both("plain text"), Some("plain text".to_owned()));
+        let ended = r#"[{"role":"assistant","parts":[],"finish_reason":"tool_calls"}]"#;
+        assert_eq!(sent(ended), (None, Some(ended.to_owned())));
+        assert_eq!(sent(r#"[{"role":"assistant","parts":[]}]"#), (None, None));
+        let call = r#"[{"type":"function_call","name":"f"}]"#;
+        assert_eq!(sent(call), (Some(call.to_owned()), None));
     }
 }

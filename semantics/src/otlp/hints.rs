@@ -5,7 +5,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use super::{
     attributes::Attributes,
     keys::{Group, Key},
-    text, value,
+    langsmith, text, value,
 };
 use crate::draft::TraceHints;
 
@@ -32,9 +32,21 @@ fn session(attributes: &mut Attributes) -> Option<String> {
         .or_else(|| id_in(attributes, Key::LangfuseSession))
         .or_else(|| id_in_group(attributes, Group::Association, SESSION_NAMES))
         .or_else(|| id_in_group(attributes, Group::AiMetadata, SESSION_NAMES))
-        .or_else(|| id_in(attributes, Key::ConversationId))
+        .or_else(|| id_in_group(attributes, Group::LangsmithMetadata, SESSION_NAMES))
+        .or_else(|| id_in(attributes, Key::MlflowSession))
+        .or_else(|| conversation(attributes))
+        .or_else(|| id_in(attributes, Key::AdkSession))
+        .or_else(|| id_in(attributes, Key::LangsmithSession))
         .or_else(|| id_in(attributes, Key::ThreadId))
         .or_else(|| id_in(attributes, Key::GroupId))
+}
+
+/// The conversation, unless it is OpenAI's id of the response before: that differs from call to call.
+fn conversation(attributes: &mut Attributes) -> Option<String> {
+    if attributes.str(Key::ConversationId).is_some_and(|it| it.starts_with("resp_")) {
+        return None;
+    }
+    id_in(attributes, Key::ConversationId)
 }
 
 fn user(attributes: &mut Attributes) -> Option<String> {
@@ -42,6 +54,8 @@ fn user(attributes: &mut Attributes) -> Option<String> {
         .or_else(|| id_in(attributes, Key::LangfuseUser))
         .or_else(|| id_in_group(attributes, Group::Association, USER_NAMES))
         .or_else(|| id_in_group(attributes, Group::AiMetadata, USER_NAMES))
+        .or_else(|| id_in_group(attributes, Group::LangsmithMetadata, USER_NAMES))
+        .or_else(|| id_in(attributes, Key::MlflowUser))
         .or_else(|| id_in(attributes, Key::EndUserId))
         .or_else(|| id_in(attributes, Key::LitellmUser))
 }
@@ -73,6 +87,13 @@ fn tags(attributes: &mut Attributes) -> Vec<(String, String)> {
         if let Some(value) = attributes.take(key) {
             add(&mut tags, value);
         }
+    }
+    if let Some(sent) = attributes.take_text(Key::LangsmithTags) {
+        let chosen = sent.split(',').map(str::trim).filter(|it| langsmith::is_chosen_tag(it));
+        chosen.for_each(|tag| push(&mut tags, split(tag)));
+    }
+    for (key, value) in attributes.take_group(Group::MlflowTag) {
+        push(&mut tags, (text::clean(key), value::into_text(value).unwrap_or_default()));
     }
     for group in [Group::Association, Group::AiMetadata] {
         if let Some(value) = attributes.take_from_group(group, &["tags"]) {
@@ -150,6 +171,19 @@ mod tests {
         assert_eq!(hints.session_id.as_deref(), Some("t"));
         assert_eq!(hints.user_id.as_deref(), Some("u"));
         assert!(hints.complete);
+    }
+
+    #[test]
+    fn the_response_before_is_no_session() {
+        let mut given = attributes(&[("gen_ai.conversation.id", "resp_0001")]);
+        assert_eq!(read(&mut given).session_id, None);
+        assert!(given.has(Key::ConversationId), "it stays with the metadata");
+        let langsmith =
+            [("langsmith.metadata.thread_id", "t"), ("langsmith.span.tags", "a, seq:step:1, env:prod")];
+        let hints = read(&mut attributes(&langsmith));
+        assert_eq!(hints.session_id.as_deref(), Some("t"));
+        let tags: Vec<_> = hints.tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(tags, [("a", ""), ("env", "prod")]);
     }
 
     #[test]

@@ -75,7 +75,8 @@ fn made_for(path: &[&str], value: Value) -> Node {
 fn write(out: &mut String, node: Node) {
     match node {
         Node::Leaf(value) => write_json(out, &value),
-        Node::Object(fields) => {
+        Node::Object(mut fields) => {
+            drop_repeated_contents(&mut fields);
             out.push('{');
             for (at, (name, node)) in fields.into_iter().enumerate() {
                 if at > 0 {
@@ -98,6 +99,33 @@ fn write(out: &mut String, node: Node) {
             out.push(']');
         }
     }
+}
+
+/// Drops a message's `contents` where its `content` says the same: some senders write a text both ways.
+fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
+    let field = |name: &str| fields.iter().find(|it| it.0 == name).map(|it| &it.1);
+    if let (Some(Node::Leaf(Value::StringValue(content))), Some(Node::List(parts))) =
+        (field("content"), field("contents"))
+        && texts(parts).is_some_and(|it| it == *content)
+    {
+        fields.retain(|it| it.0 != "contents");
+    }
+}
+
+/// The text of parts that are nothing but text.
+fn texts(parts: &BTreeMap<u32, Node>) -> Option<String> {
+    let mut texts = Vec::with_capacity(parts.len());
+    for part in parts.values() {
+        let Node::Object(fields) = part else { return None };
+        for (name, value) in fields {
+            match (name.as_str(), value) {
+                ("text", Node::Leaf(Value::StringValue(text))) => texts.push(text.as_str()),
+                ("type", Node::Leaf(Value::StringValue(kind))) if kind.contains("text") => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(texts.join("\n"))
 }
 
 #[cfg(test)]
@@ -125,6 +153,27 @@ mod tests {
                 ("0.message.contents.0.message_content.text", "a"),
             ],
             Some(r#"[{"tool_calls":[{"id":"c1","function":{"name":"f"}}],"contents":[{"text":"a"}]}]"#),
+        );
+    }
+
+    #[test]
+    fn contents_that_repeat_the_content_are_dropped() {
+        let parts = "0.message.contents.0.message_content.text";
+        check(
+            &[("0.message.role", "user"), (parts, "Hi"), ("0.message.content", "Hi")],
+            Some(r#"[{"role":"user","content":"Hi"}]"#),
+        );
+        check(
+            &[(parts, "Hi"), ("0.message.content", "Hello")],
+            Some(r#"[{"contents":[{"text":"Hi"}],"content":"Hello"}]"#),
+        );
+        check(
+            &[
+                (parts, "Hi"),
+                ("0.message.contents.1.message_content.image.image.url", "u"),
+                ("0.message.content", "Hi"),
+            ],
+            Some(r#"[{"contents":[{"text":"Hi"},{"image":{"image":{"url":"u"}}}],"content":"Hi"}]"#),
         );
     }
 

@@ -30,6 +30,7 @@ keys! {
     ErrorType = "error.type",
     ErrorMessage = "error.message",
     HttpStatus = "http.response.status_code",
+    HttpStatusOld = "http.status_code",
     DbSystem = "db.system",
     DbSystemName = "db.system.name",
     // OpenTelemetry GenAI, and what other conventions took from it
@@ -155,6 +156,8 @@ keys! {
     DetailsCacheWrite = "gen_ai.usage.details.cache_creation_input_tokens",
     DetailsCacheWriteNew = "gen_ai.usage.details.cache_write_tokens",
     DetailsReasoning = "gen_ai.usage.details.reasoning_tokens",
+    DetailsCachedContent = "gen_ai.usage.details.cached_content_tokens",
+    DetailsThoughts = "gen_ai.usage.details.thoughts_tokens",
     RawInput = "raw_input",
     Response = "response",
     RequestData = "request_data",
@@ -168,6 +171,32 @@ keys! {
     GroupId = "group_id",
     PlainResponseId = "response_id",
     UsageRaw = "gen_ai.usage.raw",
+    // Google ADK
+    AdkRequest = "gcp.vertex.agent.llm_request",
+    AdkResponse = "gcp.vertex.agent.llm_response",
+    AdkToolArguments = "gcp.vertex.agent.tool_call_args",
+    AdkToolResponse = "gcp.vertex.agent.tool_response",
+    AdkSession = "gcp.vertex.agent.session_id",
+    // LangSmith
+    LangsmithKind = "langsmith.span.kind",
+    LangsmithName = "langsmith.trace.name",
+    LangsmithSession = "langsmith.trace.session_id",
+    LangsmithTags = "langsmith.span.tags",
+    LangsmithUsage = "langsmith.usage_metadata",
+    // Model Context Protocol
+    McpMethod = "mcp.method.name",
+    // MLflow
+    MlflowType = "mlflow.spanType",
+    MlflowInputs = "mlflow.spanInputs",
+    MlflowOutputs = "mlflow.spanOutputs",
+    MlflowUsage = "mlflow.chat.tokenUsage",
+    MlflowModel = "mlflow.llm.model",
+    MlflowCost = "mlflow.llm.cost",
+    MlflowSession = "mlflow.trace.session",
+    MlflowUser = "mlflow.trace.user",
+    PlainModel = "model",
+    // Strands
+    UsageCacheWriteOld = "gen_ai.usage.cache_write_input_tokens",
     // OpenLIT
     OpenlitCost = "gen_ai.usage.cost",
     OpenlitPrompt = "gen_ai.prompt",
@@ -267,6 +296,8 @@ groups! {
     AiMetadata = "ai.telemetry.metadata.",
     LangfuseTrace = "langfuse.trace.metadata.",
     LangfuseObservation = "langfuse.observation.metadata.",
+    LangsmithMetadata = "langsmith.metadata.",
+    MlflowTag = "mlflow.traceTag.",
     Metadata = "metadata.",
 }
 
@@ -281,6 +312,29 @@ impl Group {
             .iter()
             .find(|(prefix, _)| prefix.as_bytes()[0] == first && name.starts_with(prefix))
             .map(|(_, group)| *group)
+            .filter(|group| {
+                !group.is_list() || name.as_bytes().get(group.prefix().len()).is_some_and(u8::is_ascii_digit)
+            })
+    }
+
+    /// Whether its keys go on with an index. `gen_ai.prompt.name` belongs to no list.
+    fn is_list(self) -> bool {
+        match self {
+            Self::LlmInput
+            | Self::LlmOutput
+            | Self::Prompt
+            | Self::Completion
+            | Self::Documents
+            | Self::Reranked
+            | Self::Embeddings => true,
+            Self::Association
+            | Self::AiMetadata
+            | Self::LangfuseTrace
+            | Self::LangfuseObservation
+            | Self::LangsmithMetadata
+            | Self::MlflowTag
+            | Self::Metadata => false,
+        }
     }
 
     /// What its keys begin with, the dot included.
@@ -321,6 +375,7 @@ mod tests {
     fn groups_are_found_by_prefix() {
         assert_eq!(Group::find("llm.input_messages.0.message.role"), Some(Group::LlmInput));
         assert_eq!(Group::find("gen_ai.prompt"), None);
+        assert_eq!(Group::find("gen_ai.prompt.name"), None);
         assert_eq!(Group::find("gen_ai.prompt.0.role").map(Group::prefix), Some("gen_ai.prompt."));
     }
 }

@@ -24,6 +24,9 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
 /// Output of the observation; plain text where it is one answer of text.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     let output = attributes.take_text(Key::LangfuseOutput)?;
+    if text::is_empty_answer(&output) && !output.contains("\"finish_reason\"") {
+        return None;
+    }
     Some(text::plain_answer(&output).unwrap_or_else(|| text::unquoted(output)))
 }
 
@@ -65,7 +68,7 @@ pub(super) fn usage_of(json: &str) -> Option<Usage> {
         prompt: count(sent.prompt_tokens.or(sent.input_tokens).or(sent.input)),
         completion: count(sent.completion_tokens.or(sent.output_tokens).or(sent.output)),
         cached: count(apart.or(details.cached_tokens)),
-        cache_write: count(apart_write),
+        cache_write: count(apart_write.or(details.cache_write_tokens)),
         reasoning: count(out.reasoning_tokens.or(sent.output_reasoning_tokens)),
         cached_in_prompt: apart.is_none() && apart_write.is_none(),
     };
@@ -98,6 +101,7 @@ struct UsageDetails {
 #[derive(Default, Deserialize)]
 struct TokenDetails {
     cached_tokens: Option<f64>,
+    cache_write_tokens: Option<f64>,
     reasoning_tokens: Option<f64>,
 }
 

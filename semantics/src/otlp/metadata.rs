@@ -2,7 +2,7 @@
 //!
 //! What applications attach as *their* metadata, in whatever convention, comes under its bare
 //! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`, `links`,
-//! `request_model` and `stream_chunks` are ours. Written straight to text, in one pass.
+//! `request_model`, `response_id` and `stream_chunks` are ours. Written straight to text, in one pass.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::{
     attributes::Attributes,
     keys::{Group, Key},
+    langsmith,
     text::push_json_str,
     value::{is_blank, write_json, write_object},
 };
@@ -56,12 +57,18 @@ pub(super) fn shared(resource: Option<&Resource>, scope: Option<&Instrumentation
 pub(super) struct Extra {
     /// The model asked, where another one answered.
     pub(super) request_model: Option<String>,
+    /// The provider's id of the answer.
+    pub(super) response_id: Option<String>,
     /// Name of the tool called.
     pub(super) tool_name: Option<String>,
     /// The model's id of the tool call.
     pub(super) tool_call_id: Option<String>,
     /// Documents found, as JSON text, where they are not the output.
     pub(super) documents: Option<String>,
+    /// Parameters of a call, as JSON text, that were sent with its messages.
+    pub(super) parameters: Option<String>,
+    /// Why the model stopped, as a JSON list.
+    pub(super) finish_reasons: Option<String>,
     /// Chunks of a stream that were noted one by one.
     pub(super) chunks: usize,
     /// Spans that this one follows from without being their child.
@@ -71,9 +78,22 @@ pub(super) struct Extra {
 /// Writes the metadata of a span.
 pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> String {
     let mut out = Object::new(shared.len());
-    let Extra { request_model, tool_name, tool_call_id, documents, chunks, links } = extra;
+    let Extra {
+        request_model,
+        response_id,
+        tool_name,
+        tool_call_id,
+        documents,
+        parameters,
+        finish_reasons,
+        chunks,
+        links,
+    } = extra;
     if let Some(model) = request_model {
         push_json_str(out.ours("request_model"), &model);
+    }
+    if let Some(id) = response_id {
+        push_json_str(out.ours("response_id"), &id);
     }
     if tool_name.is_some() || tool_call_id.is_some() {
         let tool = out.ours("tool");
@@ -90,6 +110,12 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
     }
     if let Some(documents) = documents {
         out.json_or_text("documents", &documents);
+    }
+    if let Some(parameters) = parameters {
+        out.json_or_text("request_parameters", &parameters);
+    }
+    if let Some(reasons) = finish_reasons {
+        out.json_or_text("gen_ai.response.finish_reasons", &reasons);
     }
     if chunks > 0 {
         out.ours("stream_chunks").push_str(&chunks.to_string());
@@ -149,6 +175,10 @@ fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
     for group in [Group::Association, Group::AiMetadata, Group::Metadata] {
         own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::Value(value))));
     }
+    let langsmith = attributes.take_group(Group::LangsmithMetadata).into_iter();
+    own.extend(
+        langsmith.filter(|(key, _)| langsmith::is_metadata(key)).map(|(key, value)| (key, Own::Value(value))),
+    );
     // Stable, so that the first of equal keys stays first.
     own.sort_by(|(left, _), (right, _)| left.cmp(right));
     own.dedup_by(|(later, _), (earlier, _)| later == earlier);

@@ -7,6 +7,8 @@
 //! **Invariants:** no I/O, no clock, and no input makes it panic or recurse without bound: both
 //! decoders limit depth, and everything after them walks what they built.
 
+mod adk;
+mod answer;
 mod attributes;
 mod convert;
 mod events;
@@ -14,21 +16,32 @@ pub mod export;
 mod genai;
 mod hints;
 mod indexed;
+mod instructions;
 mod json;
 mod keys;
 mod langfuse;
+mod langsmith;
 mod litellm;
+mod llamaindex;
 mod logfire;
+mod mcp;
+mod messages;
 mod metadata;
+mod mlflow;
 mod openinference;
 mod openlit;
 mod openllmetry;
+mod provider;
+mod raw;
 mod record;
+mod strands;
 mod text;
 mod tokens;
 mod value;
+mod vectors;
 mod vercel;
 mod weight;
+mod wrapped;
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -109,12 +122,24 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
         Ok(request) => add_all(&mut decoded, request.resource_spans),
+        Err(_) if !weight::is_bearable_as_values(body) => return Err(too_heavy()),
         Err(_) => {
             let resources = json::lenient(body, &mut decoded)?;
             add_all(&mut decoded, resources);
         }
     }
     Ok(decoded)
+}
+
+/// Bytes that the structures of a request in protobuf take once it is decoded, texts apart. Beyond what
+/// [`from_protobuf`] accepts the count is not exact.
+pub fn decoded_bytes(body: &[u8]) -> usize {
+    weight::decoded_bytes(body).min(weight::LIMIT)
+}
+
+/// As [`decoded_bytes`] for JSON.
+pub fn decoded_bytes_of_json(body: &[u8]) -> usize {
+    weight::decoded_bytes_of_json(body).min(weight::LIMIT)
 }
 
 fn too_heavy() -> Malformed {

@@ -42,6 +42,10 @@ pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Optio
     let value = if *span_type == SpanType::Llm { None } else { value_out(attributes) };
     value.or_else(|| {
         let messages = indexed::assemble(attributes.take_group(Group::LlmOutput))?;
+        // A failed call of LangChain has a message with a role and nothing else.
+        if text::is_empty_answer(&messages) {
+            return None;
+        }
         Some(text::plain_answer(&messages).unwrap_or(messages))
     })
 }
@@ -65,11 +69,19 @@ pub(super) fn documents(attributes: &mut Attributes) -> Option<String> {
         .or_else(|| indexed::assemble(attributes.take_group(Group::Reranked)))
 }
 
-/// The model asked, out of the call's parameters: failed calls name it nowhere else.
+/// The model asked, out of the call's parameters, for calls that name the model that answered.
+pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
+    model_in(attributes, &[Key::LlmInvocation])
+}
+
+/// The model asked, out of the call's parameters or its request: failed calls name it nowhere else.
 pub(super) fn model_in_parameters(attributes: &Attributes) -> Option<String> {
-    [Key::LlmInvocation, Key::InputValue]
-        .into_iter()
-        .filter_map(|key| attributes.str(key))
+    model_in(attributes, &[Key::LlmInvocation, Key::InputValue])
+}
+
+fn model_in(attributes: &Attributes, keys: &[Key]) -> Option<String> {
+    keys.iter()
+        .filter_map(|key| attributes.str(*key))
         .filter(|json| json.starts_with('{') && json.contains("\"model\""))
         .find_map(|json| serde_json::from_str::<Parameters<'_>>(json).ok()?.model)
         .filter(|model| !model.is_empty())
@@ -110,6 +122,23 @@ mod tests {
         assert_eq!(input(&mut given, &SpanType::Llm).as_deref(), Some(r#"[{"role":"user","content":"Hi"}]"#));
         assert_eq!(output(&mut given, &SpanType::Llm).as_deref(), Some("Hello"));
         assert_eq!(documents(&mut given).as_deref(), Some(r#"[{"id":"doc-a"}]"#));
+    }
+
+    #[test]
+    fn an_answer_is_its_text_once() {
+        let mut given = attributes(&[
+            ("llm.output_messages.0.message.role", "assistant"),
+            ("llm.output_messages.0.message.contents.0.message_content.type", "text"),
+            ("llm.output_messages.0.message.contents.0.message_content.text", "Sunny."),
+            ("llm.output_messages.0.message.content", "Sunny."),
+        ]);
+        assert_eq!(output(&mut given, &SpanType::Llm).as_deref(), Some("Sunny."));
+    }
+
+    #[test]
+    fn a_message_of_a_role_alone_is_no_answer() {
+        let mut given = attributes(&[("llm.output_messages.0.message.role", "assistant")]);
+        assert_eq!(output(&mut given, &SpanType::Llm), None);
     }
 
     #[test]

@@ -22,10 +22,13 @@ pub(super) fn model(scope: &str, name: &str) -> Option<String> {
     name.strip_prefix("chat ").filter(|model| !model.is_empty() && !model.contains(' ')).map(str::to_owned)
 }
 
-/// True if token counts leave out what came from the provider's cache: they are passed on as Anthropic sends them.
+/// True if token counts leave out what came from the provider's cache: they are passed on as Anthropic
+/// and Amazon Bedrock send them.
 pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
     is_sender(scope)
-        && [Key::ProviderName, Key::System].into_iter().any(|key| attributes.str(key) == Some("anthropic"))
+        && [Key::ProviderName, Key::System]
+            .into_iter()
+            .any(|key| matches!(attributes.str(key), Some("anthropic" | "aws.bedrock")))
 }
 
 /// `role: text` lines.

@@ -34,6 +34,10 @@ pub(super) fn prompts(attributes: &mut Attributes) -> Option<String> {
 /// The completions that came out; plain text where they are one answer of text.
 pub(super) fn completions(attributes: &mut Attributes) -> Option<String> {
     let messages = indexed::assemble(attributes.take_group(Group::Completion))?;
+    // How a call ended stands nowhere else.
+    if text::is_empty_answer(&messages) && !messages.contains("\"finish_reason\"") {
+        return None;
+    }
     Some(text::plain_answer(&messages).unwrap_or(messages))
 }
 

@@ -168,10 +168,14 @@ pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) ->
         failure: error.as_ref().and(record.failure),
         error,
         model: attributes.take_text(Key::ResponseModel),
+        request_model: None,
         response_id: None,
         usage: Usage {
             prompt: count(&mut attributes, Key::UsageInput),
             completion: count(&mut attributes, Key::UsageOutput),
+            cached: count(&mut attributes, Key::UsageCacheRead),
+            cache_write: count(&mut attributes, Key::UsageCacheCreation),
+            reasoning: count(&mut attributes, Key::UsageReasoningOutput),
             ..Usage::default()
         },
         sent_cost: None,

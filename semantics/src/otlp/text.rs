@@ -1,7 +1,6 @@
 //! Text as it is stored: without NUL characters, and JSON readable rather than escaped.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+pub(super) use super::answer::{is_empty_answer, plain_answer, plain_parts};
 
 /// Databases refuse NUL in text; the replacement character keeps its place visible.
 pub(super) fn clean(text: String) -> String {
@@ -121,98 +120,6 @@ pub(super) fn unquoted(text: String) -> String {
     }
 }
 
-/// The model's answer as plain text, when the JSON is one message of text and nothing else.
-///
-/// Understands the shapes of OpenAI, Anthropic and the GenAI conventions, as a list of one
-/// message or the message itself.
-pub(super) fn plain_answer(json: &str) -> Option<String> {
-    let message = match json.as_bytes().first()? {
-        b'[' => {
-            let [message] = serde_json::from_str::<[Message<'_>; 1]>(json).ok()?;
-            message
-        }
-        b'{' => serde_json::from_str::<Message<'_>>(json).ok()?,
-        _ => return None,
-    };
-    let Message { role, parts, contents, content, tool_calls, function_call } = message;
-    // Without a role it is some other object that happens to have content.
-    role?;
-    if present(tool_calls) || present(function_call) {
-        return None;
-    }
-    let text = match (parts.or(contents), content) {
-        (Some(parts), None) => joined(parts)?,
-        (None, Some(content)) => match content.get().as_bytes().first()? {
-            b'"' => serde_json::from_str::<String>(content.get()).ok()?,
-            b'[' => joined(serde_json::from_str(content.get()).ok()?)?,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    (!text.is_empty()).then(|| clean(text))
-}
-
-/// True for one message that neither says nor calls anything.
-pub(super) fn is_empty_answer(json: &str) -> bool {
-    // Nearly every answer is longer than the longest empty one.
-    json.len() < 128
-        && serde_json::from_str::<[Message<'_>; 1]>(json).is_ok_and(|[message]| {
-            let Message { role: _, parts, contents, content, tool_calls, function_call } = message;
-            parts.or(contents).is_none_or(|parts| parts.is_empty())
-                && !present(content)
-                && !present(tool_calls)
-                && !present(function_call)
-        })
-}
-
-/// The text of a JSON list of parts that are nothing but text.
-pub(super) fn plain_parts(json: &str) -> Option<String> {
-    joined(serde_json::from_str(json).ok()?).map(clean)
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    parts: Option<Vec<Part<'a>>>,
-    #[serde(borrow)]
-    contents: Option<Vec<Part<'a>>>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, alias = "text")]
-    content: Option<&'a RawValue>,
-}
-
-fn joined(parts: Vec<Part<'_>>) -> Option<String> {
-    let mut text = String::new();
-    for Part { kind, content } in parts {
-        if !matches!(kind.as_deref(), Some("text" | "output_text") | None) {
-            return None;
-        }
-        let part: String = serde_json::from_str(content?.get()).ok()?;
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&part);
-    }
-    Some(text)
-}
-
-fn present(value: Option<&RawValue>) -> bool {
-    value.is_some_and(|it| !matches!(it.get(), "null" | "[]" | "{}"))
-}
-
 /// True for what some SDKs write instead of leaving an attribute out.
 pub(super) fn says_nothing(text: &str) -> bool {
     matches!(text, "" | "null" | "None" | "undefined")
@@ -254,40 +161,6 @@ mod tests {
         ] {
             assert_eq!(unquoted(given.to_owned()), expected);
         }
-    }
-
-    #[test]
-    fn answers_of_nothing_but_text_are_plain() {
-        let cases = [
-            (
-                r#"[{"role":"assistant","parts":[{"type":"text","content":"Hi"}],"finish_reason":"stop"}]"#,
-                Some("Hi"),
-            ),
-            (r#"[{"role":"assistant","content":"Hi"}]"#, Some("Hi")),
-            (r#"{"role":"assistant","content":"Hi","tool_calls":null}"#, Some("Hi")),
-            (
-                r#"{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
-                Some("a\nb"),
-            ),
-            (r#"[{"role":"assistant","contents":[{"type":"text","text":"Hi"}]}]"#, Some("Hi")),
-            (r#"[{"role":"assistant","parts":[{"type":"tool_call","name":"f"}]}]"#, None),
-            (r#"{"role":"assistant","content":"Hi","tool_calls":[{"id":"1"}]}"#, None),
-            (r#"[{"role":"a","content":"1"},{"role":"b","content":"2"}]"#, None),
-            (r#"{"content":"no role"}"#, None),
-            (r#"[{"role":"assistant","parts":[]}]"#, None),
-            ("plain", None),
-            ("[", None),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(plain_answer(given).as_deref(), expected, "{given}");
-        }
-    }
-
-    #[test]
-    fn an_empty_message_is_no_answer() {
-        assert!(is_empty_answer(r#"[{"role": "assistant", "parts": [], "finish_reason": "tool_calls"}]"#));
-        assert!(!is_empty_answer(r#"[{"role":"assistant","content":"Hi"}]"#));
-        assert!(!is_empty_answer("[]"));
     }
 
     #[test]

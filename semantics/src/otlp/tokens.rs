@@ -1,6 +1,6 @@
 //! Token counts and the sender's own cost, whatever the convention calls them.
 
-use super::{attributes::Attributes, keys::Key, langfuse, openlit, vercel};
+use super::{adk, attributes::Attributes, keys::Key, langfuse, mlflow, openlit, strands, vercel};
 use crate::usage::Usage;
 
 const PROMPT: &[Key] = &[
@@ -24,6 +24,7 @@ const CACHED: &[Key] = &[
     Key::UsageCacheReadOld,
     Key::DetailsCacheRead,
     Key::DetailsCacheReadNew,
+    Key::DetailsCachedContent,
     Key::AiCachedTokens,
 ];
 const CACHE_WRITE: &[Key] = &[
@@ -31,6 +32,7 @@ const CACHE_WRITE: &[Key] = &[
     Key::UsageCacheCreation,
     Key::UsageCacheWrite,
     Key::UsageCacheCreationOld,
+    Key::UsageCacheWriteOld,
     Key::DetailsCacheWrite,
     Key::DetailsCacheWriteNew,
 ];
@@ -39,14 +41,22 @@ const REASONING: &[Key] = &[
     Key::UsageReasoning,
     Key::UsageReasoningOutput,
     Key::DetailsReasoning,
+    Key::DetailsThoughts,
     Key::AiReasoningTokens,
 ];
+/// Scopes that report the counts of Amazon Bedrock as they are: input tokens without those read from
+/// the cache and those written to it.
+const BEDROCK_SCOPES: &[&str] =
+    &["opentelemetry.instrumentation.botocore.bedrock-runtime", "opentelemetry.instrumentation.bedrock"];
 /// Each is a total; in the order of trust.
 const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
 
 /// Takes the usage as sent. Of what two conventions repeat on one span, the first counts.
 pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
-    let apart = openlit::leaves_out_cached(attributes, scope) || vercel::leaves_out_cached(attributes);
+    let apart = openlit::leaves_out_cached(attributes, scope)
+        || vercel::leaves_out_cached(attributes)
+        || BEDROCK_SCOPES.contains(&scope)
+        || strands::leaves_out_cached(attributes, scope);
     let flat = Usage {
         prompt: attributes.first_tokens(PROMPT),
         completion: attributes.first_tokens(COMPLETION),
@@ -55,7 +65,11 @@ pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
         reasoning: attributes.first_tokens(REASONING),
         cached_in_prompt: !apart,
     };
-    match langfuse::usage(attributes).or_else(|| raw(attributes)) {
+    let detailed = langfuse::usage(attributes)
+        .or_else(|| raw(attributes))
+        .or_else(|| adk::usage(attributes))
+        .or_else(|| mlflow::usage(attributes));
+    match detailed {
         Some(detailed) => Usage {
             prompt: detailed.prompt.or(flat.prompt),
             completion: detailed.completion.or(flat.completion),
@@ -85,6 +99,7 @@ pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
         .iter()
         .find_map(|key| attributes.number(*key))
         .or_else(|| langfuse::cost(attributes))
+        .or_else(|| mlflow::cost(attributes))
         .filter(|cost| cost.is_finite() && *cost > 0.0)
 }
 
@@ -116,6 +131,22 @@ mod tests {
         assert!(!usage(&mut attributes(&anthropic), "unknown").cached_in_prompt, "more cached than sent");
         let whole = [("gen_ai.usage.input_tokens", "2916"), ("gen_ai.usage.cache_read.input_tokens", "2048")];
         assert!(usage(&mut attributes(&whole), "unknown").cached_in_prompt);
+    }
+
+    #[test]
+    fn bedrock_input_tokens_leave_out_cache_reads() {
+        let converse = [
+            ("gen_ai.system", "aws.bedrock"),
+            ("gen_ai.usage.input_tokens", "31"),
+            ("gen_ai.usage.output_tokens", "12"),
+            ("gen_ai.usage.cache_read.input_tokens", "5"),
+        ];
+        for scope in BEDROCK_SCOPES {
+            let buckets = usage(&mut attributes(&converse), scope).buckets();
+            assert_eq!((buckets.input, buckets.cached_input, buckets.output), (31, 5, 12), "{scope}");
+        }
+        assert!(!usage(&mut attributes(&converse), "openlit.instrumentation.bedrock").cached_in_prompt);
+        assert!(usage(&mut attributes(&converse), "my-app").cached_in_prompt);
     }
 
     #[test]

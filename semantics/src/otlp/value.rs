@@ -39,18 +39,17 @@ pub(super) fn into_text(value: Value) -> Option<String> {
 
 /// A token count: a whole number that is neither negative nor absurd, as number or as text.
 pub(super) fn tokens(value: &Value) -> Option<i64> {
-    let count = match value {
-        Value::IntValue(count) => *count,
-        other => {
-            let number = number(other)?;
-            // Beyond 2^53 a double is no count any more, and the range check refuses it below.
-            if number.fract() != 0.0 || number.abs() > MOST_TOKENS as f64 {
-                return None;
-            }
-            number as i64
-        }
-    };
-    (0..=MOST_TOKENS).contains(&count).then_some(count)
+    match value {
+        Value::IntValue(count) => (0..=MOST_TOKENS).contains(count).then_some(*count),
+        other => count(number(other)?),
+    }
+}
+
+/// A token count, as [`tokens`].
+pub(super) fn count(number: f64) -> Option<i64> {
+    // Beyond 2^53 a double is no count any more, and the range check refuses it.
+    let is_count = number.fract() == 0.0 && (0.0..=MOST_TOKENS as f64).contains(&number);
+    is_count.then_some(number as i64)
 }
 
 /// A finite number, as number or as text.

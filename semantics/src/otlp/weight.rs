@@ -4,8 +4,16 @@
 //! gigabytes. This walks the lengths of the wire format, without copying anything, and adds up
 //! what the decoded structures will take.
 
+use api::object::count_structures;
+
 /// Bytes of decoded structures, texts apart, that one request may take.
-const LIMIT: usize = 256 * 1024 * 1024;
+pub(super) const LIMIT: usize = 96 * 1024 * 1024;
+
+/// Bytes that a structure of JSON takes once decoded.
+const JSON_STRUCTURE_BYTES: usize = 256;
+/// Structures of JSON up to which a deviating request is read as a tree of values, where each takes
+/// several times as much.
+const MAX_LENIENT_STRUCTURES: usize = 100_000;
 
 /// The structures of a request that there can be many of.
 #[derive(Clone, Copy)]
@@ -59,6 +67,11 @@ impl Part {
 /// Whether the decoded request stays within the limit. A damaged one is judged up to the damage,
 /// which is as far as decoding it gets.
 pub(super) fn is_bearable(body: &[u8]) -> bool {
+    decoded_bytes(body) <= LIMIT
+}
+
+/// Bytes of the decoded structures of a request in protobuf; counting ends beyond the limit.
+pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     let mut total = 0_usize;
     let mut open = vec![(Part::Request, body)];
     while let Some((part, bytes)) = open.pop() {
@@ -68,7 +81,7 @@ pub(super) fn is_bearable(body: &[u8]) -> bool {
             if let (Some(content), Some(child)) = (content, part.field(number)) {
                 total += child.bytes();
                 if total > LIMIT {
-                    return false;
+                    return total;
                 }
                 // A list's element is read as a value too: its fields 5 and 6 nest further.
                 if !content.is_empty() {
@@ -80,12 +93,22 @@ pub(super) fn is_bearable(body: &[u8]) -> bool {
             }
         }
     }
-    true
+    total
 }
 
-/// As [`is_bearable`] for JSON, where every structure begins with a brace.
+/// As [`is_bearable`] for JSON.
 pub(super) fn is_bearable_json(body: &[u8]) -> bool {
-    body.iter().filter(|it| **it == b'{').count() <= LIMIT / 96
+    decoded_bytes_of_json(body) <= LIMIT
+}
+
+/// As [`decoded_bytes`] for JSON.
+pub(super) fn decoded_bytes_of_json(body: &[u8]) -> usize {
+    count_structures(body) * JSON_STRUCTURE_BYTES
+}
+
+/// Whether a request in JSON may be read as a tree of values.
+pub(super) fn is_bearable_as_values(body: &[u8]) -> bool {
+    count_structures(body) <= MAX_LENIENT_STRUCTURES
 }
 
 /// A field: its number, its content if it is length-delimited, and what follows.
@@ -142,7 +165,7 @@ mod tests {
     #[test]
     fn a_usual_request_is_bearable() {
         let span = repeated(9, b"\x0a\x01k\x12\x03\x0a\x01v", 40);
-        let request = repeated(1, &repeated(2, &repeated(2, &span, 25_000), 1), 1);
+        let request = repeated(1, &repeated(2, &repeated(2, &span, 15_000), 1), 1);
         assert!(is_bearable(&request));
     }
 

@@ -23,7 +23,10 @@ fn span(n: u128, parent: Option<u128>) -> SpanFacts<'static> {
         failure: None,
         prompt: None,
         completion: None,
+        usage_details: UsageDetails::default(),
         cost_pico: None,
+        has_input: false,
+        has_output: false,
         response_id: None,
         literal: false,
     }
@@ -173,6 +176,70 @@ fn json_spans_are_taken_literally() {
     assert_eq!(rollup(&[repeated, spans[0]]).counted, [false, true]);
 }
 
+fn details(cached: i64, reasoning: i64) -> UsageDetails {
+    UsageDetails {
+        cached_input_tokens: Some(cached),
+        reasoning_tokens: Some(reasoning),
+        ..UsageDetails::default()
+    }
+}
+
+/// Expects the details of the trace, in any order of its spans.
+fn check_details(spans: &[SpanFacts<'_>], expected: UsageDetails) {
+    let mut spans = spans.to_vec();
+    for _ in 0..spans.len() {
+        assert_eq!(rollup(&spans).usage_details, expected, "{spans:#?}");
+        spans.rotate_left(1);
+    }
+}
+
+#[test]
+fn details_are_summed_where_their_tokens_count() {
+    let with = |cached, reasoning, it| SpanFacts { usage_details: details(cached, reasoning), ..it };
+    check_details(&[llm(1, None, 10, 5)], UsageDetails::default());
+    check_details(&[with(0, 0, llm(1, None, 10, 5))], details(0, 0));
+    check_details(&[with(7, 2, llm(2, Some(1), 10, 5)), with(1, 1, llm(3, Some(1), 4, 2))], details(8, 3));
+    // A wrapper repeats what the calls below it report.
+    check_details(&[with(8, 3, llm(1, None, 14, 7)), with(7, 2, llm(2, Some(1), 10, 5))], details(7, 2));
+    let literal = |it| SpanFacts { literal: true, ..it };
+    check_details(
+        &[literal(with(8, 3, llm(1, None, 14, 7))), literal(with(7, 2, llm(2, Some(1), 10, 5)))],
+        details(15, 5),
+    );
+}
+
+#[test]
+fn details_without_tokens_count_once_and_never_displace_tokens() {
+    let only = |n, parent| SpanFacts { usage_details: details(7, 2), ..span(n, parent) };
+    check_details(&[only(1, None)], details(7, 2));
+    check_details(&[only(1, None), only(2, Some(1))], details(7, 2));
+    check_details(&[only(1, None), llm(2, Some(1), 10, 5)], UsageDetails::default());
+    let of = |it| SpanFacts { response_id: Some(1), ..it };
+    check_details(&[of(only(1, None)), of(only(2, None))], details(7, 2));
+    check_details(&[of(only(1, None)), of(llm(2, None, 10, 5))], UsageDetails::default());
+    check(&[llm(1, None, 10, 5), only(2, Some(1))], Some(10), 15, None);
+}
+
+#[test]
+fn texts_are_those_of_the_first_and_the_last_call() {
+    let call = |n, has_input, has_output| SpanFacts { has_input, has_output, ..llm(n, Some(1), 1, 1) };
+    let calls = |spans: &[SpanFacts<'_>]| {
+        let rolled = rollup(spans);
+        (rolled.first_call.map(|at| spans[at].id), rolled.last_call.map(|at| spans[at].id))
+    };
+    assert_eq!(calls(&[span(1, None)]), (None, None));
+    let spans = [call(4, true, true), span(1, None), call(2, true, true), call(3, true, true)];
+    assert_eq!(calls(&spans), (Some(id(2)), Some(id(4))));
+    // A second span of the last call has no texts.
+    assert_eq!(calls(&[call(2, true, true), call(3, false, false)]), (Some(id(2)), Some(id(2))));
+    // What was said before a failure is no answer.
+    let failed = SpanFacts { has_error: true, ..call(3, true, false) };
+    assert_eq!(calls(&[call(2, false, true), failed]), (Some(id(3)), None));
+    assert_eq!(calls(&[failed, call(4, true, true)]), (Some(id(3)), Some(id(4))));
+    let tool = SpanFacts { has_input: true, has_output: true, ..span(2, Some(1)) };
+    assert_eq!(calls(&[tool]), (None, None));
+}
+
 #[test]
 fn loops_are_cut_and_counted_once() {
     check(&[llm(1, Some(1), 10, 5)], Some(10), 15, None);
@@ -229,11 +296,12 @@ fn spans() -> impl Strategy<Value = Vec<SpanFacts<'static>>> {
         (prop::option::of(0..14_u128), 0..4_i64, prop::option::of(0..9_i64)),
         (any::<bool>(), any::<bool>(), prop_oneof![9 => Just(false), 1 => Just(true)]),
         (count(), count(), count(), prop::option::of(0..3_u64)),
+        (count(), any::<bool>(), any::<bool>()),
         prop::option::of(prop::sample::select(vec!["a", "b"])),
     );
     prop::collection::vec(one, 0..12).prop_map(|all| {
         let numbered = all.into_iter().enumerate();
-        let facts = numbered.map(|(n, (place, flags, counts, model))| SpanFacts {
+        let facts = numbered.map(|(n, (place, flags, counts, said, model))| SpanFacts {
             id: id(n as u128),
             parent: place.0.map(id),
             start_us: place.1,
@@ -244,7 +312,10 @@ fn spans() -> impl Strategy<Value = Vec<SpanFacts<'static>>> {
             failure: flags.1.then_some(FailureType::Other),
             prompt: counts.0,
             completion: counts.1,
+            usage_details: UsageDetails { cached_input_tokens: said.0, ..UsageDetails::default() },
             cost_pico: counts.2,
+            has_input: said.1,
+            has_output: said.2,
             response_id: counts.3,
             model,
             latency_ms: None,
@@ -262,13 +333,16 @@ fn by_id(spans: &[SpanFacts<'_>]) -> impl PartialEq + std::fmt::Debug {
         ids.sort_unstable();
         ids
     };
-    let places = [rolled.root, rolled.model, rolled.error, rolled.first].map(ids);
+    let Rollup { root, model, error, first, first_call, last_call, .. } = rolled;
+    let places = [root, model, error, first, first_call, last_call].map(ids);
     let flags = (counted(&rolled.counted), counted(&rolled.cost_counted));
     let numbers = Rollup {
         root: None,
         model: None,
         error: None,
         first: None,
+        first_call: None,
+        last_call: None,
         counted: vec![],
         cost_counted: vec![],
         ..rolled

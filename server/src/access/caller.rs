@@ -132,12 +132,7 @@ impl Access {
             }
         }
         if caller.plan < plan {
-            let mut problem = Problem::new(
-                ErrorCode::PlanUpgradeRequired,
-                format!("this needs the {plan} plan or above; the tenant is on {}", caller.plan),
-            );
-            problem.required_plan = Some(plan);
-            return Err(problem);
+            return Err(Problem::plan_too_low(plan, caller.plan));
         }
         if caller.role < role {
             return Err(Problem::new(

@@ -47,7 +47,12 @@ pub struct JudgeSettings {
 
     /// Seconds that a judge may take to answer; a model that runs on a processor may be slow
     /// [default: 60].
-    #[arg(long, env = "LOUPE_JUDGE_TIMEOUT", value_name = "SECONDS")]
+    #[arg(
+        long,
+        env = "LOUPE_JUDGE_TIMEOUT",
+        value_name = "SECONDS",
+        value_parser = super::values::number::<u64>
+    )]
     pub judge_timeout: Option<u64>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::{
-    SpanType, Timestamp,
+    SpanType, Timestamp, UsageDetails,
     ingest::{EventItem, SpanItem, TraceItem},
     trace::RawObject,
 };
@@ -82,6 +82,11 @@ impl Draft {
             // A system prompt, and whatever else goes along, is not shown.
             span.prompt_tokens = Some(tokens(&span.input) + rng.i64(180..900));
             span.completion_tokens = Some(tokens(&span.output) + rng.i64(0..24));
+            // The system prompt of a long call is in the provider's cache.
+            span.usage_details = span
+                .prompt_tokens
+                .filter(|it| *it > 640)
+                .map(|_| UsageDetails { cached_input_tokens: Some(512), ..UsageDetails::default() });
             span.metadata = object(&serde_json::json!({
                 "gen_ai.request.temperature": f64::from(rng.u8(0..10)) / 10.0,
                 "gen_ai.request.max_tokens": 1_024,
@@ -94,7 +99,7 @@ impl Draft {
         if let Some(span) = self.span(place) {
             span.error = Some(error.to_owned());
             span.output = None;
-            (span.prompt_tokens, span.completion_tokens) = (None, None);
+            (span.prompt_tokens, span.completion_tokens, span.usage_details) = (None, None, None);
         }
     }
 
@@ -151,6 +156,7 @@ impl Draft {
             error: None,
             prompt_tokens: None,
             completion_tokens: None,
+            usage_details: None,
             metadata: None,
             start_time: Some(Timestamp::from_micros(start)),
             end_time: Some(Timestamp::from_micros(end)),

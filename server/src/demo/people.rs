@@ -44,6 +44,10 @@ pub(super) async fn make(app: &App) -> anyhow::Result<Cast> {
     let made =
         first_start::create_tenant(&txn, "Acme (demo)", Plan::Business, None, None, now - 42 * DAY).await?;
     let tenant = made.tenant_id;
+    let (embedding, judge) = (&app.config.embedding, &app.config.judge);
+    for row in first_start::credentials(tenant, embedding, judge, &app.sealer, now - 42 * DAY)? {
+        store::credentials::set(&txn, row).await?;
+    }
     let first = store::projects::get(&txn, tenant, made.project_id).await?.context("no project was made")?;
     let mut projects = vec![first.id];
     store::projects::replace(&txn, project::Model { name: PROJECTS[0].to_owned(), ..first.clone() }).await?;

@@ -278,6 +278,10 @@ mod tests {
             body_id: None,
             body_index: 0,
             created_at: 0,
+            cached_input_tokens: None,
+            cache_write_tokens: None,
+            reasoning_tokens: None,
+            missing_texts: None,
         };
         (span, "x".repeat(length))
     }

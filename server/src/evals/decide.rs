@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     matching::{sampled, unselected},
-    rules::Rule,
+    rules::{Pause, Rule},
 };
 use crate::{
     app::App,
@@ -125,7 +125,7 @@ pub async fn foreseen(
     tenant: Uuid,
     rule: &Rule,
     trace: &trace::Model,
-    paused: Option<String>,
+    paused: Option<Pause>,
 ) -> Result<(Decision, String)> {
     let asked = if rule.filter.span_type.is_some() { vec![trace.id] } else { Vec::new() };
     let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
@@ -144,7 +144,7 @@ pub async fn foreseen(
         return Ok((Decision::Disabled, "the rule is disabled".to_owned()));
     }
     if let Some(why) = paused {
-        return Ok((Decision::Paused, why));
+        return Ok((Decision::Paused, why.detail));
     }
     let judged = evaluations::of_rule(app.db.current(), tenant, rule.row.id, &[trace.id]).await?;
     if let Some(it) = judged.get(&trace.id).filter(|it| it.status != EvaluationStatus::Failed.as_str()) {

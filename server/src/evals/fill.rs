@@ -160,7 +160,7 @@ async fn stopped(
     if let Some(rule) = rule
         && let Some(why) = rules::paused(app, bulk.tenant_id, plan, rule).await?
     {
-        return Ok(Some(why));
+        return Ok(Some(why.detail));
     }
     let Some(tier) = bulk.model_tier.as_deref() else { return Ok(None) };
     let tier = tier.parse().map_err(anyhow::Error::from)?;

@@ -18,7 +18,7 @@ use super::{
     ask::{self, exceeded_message},
     matching::{sampled, unselected},
     row,
-    rules::{self, Rule, Setup},
+    rules::{self, Pause, Rule, Setup},
 };
 use crate::{
     access::plans::Quota,
@@ -64,7 +64,7 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     }
     let Some(known) = app.known.tenant(tenant).await? else { return Ok(()) };
     let plan: Plan = known.plan.parse().map_err(anyhow::Error::from)?;
-    let mut paused: HashMap<Uuid, Option<String>> = HashMap::new();
+    let mut paused: HashMap<Uuid, Option<Pause>> = HashMap::new();
     for rule in due.iter().flat_map(|it| &it.1) {
         if let Entry::Vacant(place) = paused.entry(rule.row.id) {
             place.insert(rules::paused(app, tenant, plan, rule).await?);
@@ -111,7 +111,7 @@ async fn fire(
     (tenant, plan): (Uuid, Plan),
     ready_at: i64,
     due: &[Due],
-    paused: &HashMap<Uuid, Option<String>>,
+    paused: &HashMap<Uuid, Option<Pause>>,
 ) -> Result<()> {
     if due.is_empty() {
         return Ok(());
@@ -131,7 +131,7 @@ async fn fire(
             continue;
         }
         match paused.get(&rule.row.id).and_then(Option::as_ref) {
-            Some(why) => firing.note(rule, trace, Decision::Paused, why.clone()),
+            Some(why) => firing.note(rule, trace, Decision::Paused, why.detail.clone()),
             None => {
                 let evaluator = setup.evaluator(&rule.row.metric_name);
                 let version = evaluator.map_or_else(String::new, |it| it.version());

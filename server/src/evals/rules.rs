@@ -2,12 +2,16 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use api::{Plan, eval::EvaluatorType, eval::ModelTier, eval_rule::RuleFilter};
+use api::{
+    Plan,
+    eval::{EvaluatorType, ModelTier},
+    eval_rule::{PauseReason, RuleFilter},
+};
 use entities::eval_rule;
 use uuid::Uuid;
 
 use super::evaluator::{Evaluator, Own};
-use crate::{app::App, error::Result, store};
+use crate::{app::App, error::Result, judging::Nobody, store};
 
 /// Rules that run on the plan Starter: the oldest.
 pub const STARTER_RULES: usize = 3;
@@ -122,26 +126,48 @@ pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>
     Ok(found.map(|(older, row)| Rule::of(row, older)).transpose()?.map(Arc::new))
 }
 
+/// Why a rule that is enabled does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The code.
+    pub reason: PauseReason,
+    /// What to do about it, in a sentence.
+    pub detail: String,
+}
+
 /// Why a rule that is enabled does not run; none when it does.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<String>> {
+pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
+    let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
     let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
+    // A rule is paused in the database only because its judge was rejected; all else follows from what
+    // is there now. The column holds the sentence.
     if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
-        return Ok(Some(why.clone()));
+        return pause(PauseReason::JudgeRejected, why.clone());
     }
     if plan == Plan::Starter && rule.older >= STARTER_RULES {
-        return Ok(Some(format!(
+        let detail = format!(
             "the plan starter runs the {STARTER_RULES} oldest rules; delete one of those or take a higher plan"
-        )));
+        );
+        return pause(PauseReason::EvalRulesQuotaExceeded, detail);
     }
     if rule.kind == EvaluatorType::Rule {
         return Ok(None);
     }
     let Some(evaluator) = evaluator(app, tenant, &rule.row.metric_name).await? else {
-        return Ok(Some(format!("there is no evaluator `{}` any more", rule.row.metric_name)));
+        let detail = format!("there is no evaluator `{}` any more", rule.row.metric_name);
+        return pause(PauseReason::EvaluatorMissing, detail);
     };
     let judge = app.judge.choose(tenant, plan, evaluator.prefers(), rule.tier).await?;
-    Ok(judge.err().map(|it| it.to_string()))
+    Ok(judge.err().map(|it| Pause { reason: reason(it), detail: it.to_string() }))
+}
+
+fn reason(nobody: Nobody) -> PauseReason {
+    match nobody {
+        Nobody::CredentialsMissing => PauseReason::ProviderCredentialsMissing,
+        Nobody::NotConfigured => PauseReason::JudgeNotConfigured,
+        Nobody::Sealed => PauseReason::ProviderCredentialsUnreadable,
+    }
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     error::Result,
+    memory::MemoryBudget,
     store::{
         Db,
         traces::{self, Filter, PackedSpans, SpanTexts, Texts},
@@ -45,7 +46,7 @@ pub enum Found {
 pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bool) -> Result<Found> {
     let db = &db.primary();
     let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
-    let texts = traces::trace_texts(db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
+    let texts = traces::trace_texts(db, tenant, &row).await?;
     let mut spans = traces::spans(db, tenant, id, None, SPANS).await?;
     if let Some(asked) = span.filter(|it| spans.iter().all(|row| row.id != *it)) {
         // Far down a long trace: it is judged by itself.
@@ -169,7 +170,8 @@ async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<Turn>>
     let Some(session) = &row.session_id else { return Ok(Vec::new()) };
     let filter =
         Filter { session_id: Some(session.clone()), project_id: Some(row.project_id), ..Filter::default() };
-    let page = traces::page(db, tenant, &filter, Some((row.started_at, row.id)), TURNS).await?;
+    let (after, mut memory) = (Some((row.started_at, row.id)), MemoryBudget::uncounted());
+    let page = traces::page(db, tenant, &filter, after, TURNS, &mut memory).await?;
     let mut bytes = 0;
     let mut turns = Vec::new();
     for (_, texts) in page.rows {

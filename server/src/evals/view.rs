@@ -12,7 +12,10 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-use super::evaluator::{Evaluator, Own};
+use super::{
+    evaluator::{Evaluator, Own},
+    rules::Pause,
+};
 use crate::error::Result;
 
 /// An evaluation.
@@ -49,11 +52,12 @@ pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
     })
 }
 
-/// A rule; `paused` is why it does not run, for whatever reason.
+/// A rule as it is answered; `paused` is why it does not run.
 ///
 /// # Errors
 /// When the row can't be read.
-pub fn rule(row: eval_rule::Model, paused: Option<String>) -> Result<EvalRule> {
+pub fn rule(row: eval_rule::Model, paused: Option<Pause>) -> Result<EvalRule> {
+    let (reason, detail) = paused.map(|it| (it.reason.as_str().to_owned(), it.detail)).unzip();
     let bad = anyhow::Error::from;
     let unread = anyhow::Error::from;
     Ok(EvalRule {
@@ -67,7 +71,8 @@ pub fn rule(row: eval_rule::Model, paused: Option<String>) -> Result<EvalRule> {
         min_score_drop: row.min_score_drop,
         filter: serde_json::from_str(&row.filter).map_err(unread)?,
         sample_rate: row.sample_rate,
-        paused_reason: paused,
+        paused_reason: reason,
+        paused_detail: detail,
         created_at: Timestamp::from_micros(row.created_at),
         updated_at: Timestamp::from_micros(row.updated_at),
     })

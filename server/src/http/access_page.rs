@@ -21,7 +21,7 @@ pub fn page() -> String {
             Access::Open => ("no token", "", ""),
             Access::Token { role, keys, plan } => (role.as_str(), keys_word(keys), plan.as_str()),
         };
-        let bucket = if route.path.starts_with("/v1/") { route.bucket.as_str() } else { "" };
+        let bucket = if routes::is_rate_limited(route.path) { route.bucket.as_str() } else { "" };
         let audited = route.audited.map_or("", |it| it.as_str());
         line(
             &mut page,
@@ -62,6 +62,9 @@ lowest that may call: viewer, member, owner. A key has the role of whoever made 
 says which keys may call: `full` those without scopes, `query` those with that scope too, `any`
 every key, `session only` none. *Plan* is the lowest. *Audited* actions are written down, whether
 they were done or refused.
+
+`/api/public/otel/v1/traces` also accepts Basic authentication with an API key as the password and
+any user name, which is what Langfuse's exporter sends. No other path accepts it.
 
 ";
 

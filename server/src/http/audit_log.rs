@@ -30,7 +30,8 @@ use crate::{
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<AuditLog>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
-    let filter = Filter { action: query.text("action"), actor: query.text("actor"), from, to };
+    let (action, actor) = (query.filled_text("action")?, query.filled_text("actor")?);
+    let filter = Filter { action, actor, from, to };
     let scope = format!("audit-log {filter:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
     let mut rows = store::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;

@@ -1,9 +1,13 @@
 //! Who is calling: the one place that reads tokens.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use api::{ErrorCode, Plan};
 use axum::http::{HeaderMap, header};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 
 use super::outer::RequestId;
 use crate::{
@@ -12,14 +16,43 @@ use crate::{
     error::{Error, Result, problem},
 };
 
-/// The caller that a request's token stands for.
+/// Base64 as clients write it in a header: some leave the padding out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The authentication schemes that a route accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schemes {
+    /// `Authorization: Bearer <token>`.
+    Bearer,
+    /// Also `Authorization: Basic <credentials>` with an API key as the password. The user name
+    /// is ignored: exporters of other services send a public key there.
+    BearerOrBasic,
+}
+
+/// The caller that a request's bearer token stands for.
+///
+/// # Errors
+/// As [`identify_by`].
+pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> Result<Caller> {
+    identify_by(app, headers, Schemes::Bearer, request_id).await
+}
+
+/// The caller that a request's token stands for, sent by one of these schemes.
 ///
 /// # Errors
 /// `unauthorized` without a valid token; what [`seats::admit`] says of a session.
-pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> Result<Caller> {
-    let token = bearer(headers)?;
+pub async fn identify_by(
+    app: &App,
+    headers: &HeaderMap,
+    schemes: Schemes,
+    request_id: RequestId,
+) -> Result<Caller> {
+    let token = token(headers, schemes)?;
     let now = app.clock.now();
-    if let Some(key) = ApiKey::parse(token) {
+    if let Some(key) = ApiKey::parse(&token) {
         let known = app.known.key(&key).await?.filter(|it| it.expires_at.is_none_or(|at| at > now));
         let Some(known) = known else {
             return Err(unauthorized("the API key is unknown, revoked or expired"));
@@ -36,7 +69,7 @@ pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> 
             request_id: request_id.0,
         });
     }
-    match app.sessions.check(token, now).await? {
+    match app.sessions.check(&token, now).await? {
         Some(session) => of_session(app, session, request_id).await,
         None => Err(unauthorized("the token is not a valid API key or session token")),
     }
@@ -57,20 +90,43 @@ async fn of_session(app: &App, session: Session, request_id: RequestId) -> Resul
     Ok(caller)
 }
 
-/// The token of the one `Authorization: Bearer` header.
-fn bearer(headers: &HeaderMap) -> Result<&str> {
+/// The token of the one `Authorization` header.
+fn token(headers: &HeaderMap, schemes: Schemes) -> Result<Cow<'_, str>> {
+    let expected = match schemes {
+        Schemes::Bearer => "`Bearer <token>`",
+        Schemes::BearerOrBasic => {
+            "`Bearer <token>`, or `Basic <credentials>` with an API key as the password"
+        }
+    };
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(unauthorized("send exactly one header `Authorization: Bearer <token>`"));
+        return Err(unauthorized(&format!("send exactly one Authorization header: {expected}")));
     };
-    let malformed = || unauthorized("the Authorization header must read `Bearer <token>`");
+    let malformed = || unauthorized(&format!("the Authorization header must read {expected}"));
     let text = value.to_str().map_err(|_| malformed())?;
-    let (scheme, token) = text.split_once(' ').ok_or_else(malformed)?;
-    let token = token.trim_matches(' ');
-    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() || token.contains(char::is_whitespace) {
+    let (scheme, sent) = text.split_once(' ').ok_or_else(malformed)?;
+    let sent = sent.trim_matches(' ');
+    let token = if scheme.eq_ignore_ascii_case("bearer") {
+        Cow::Borrowed(sent)
+    } else if schemes == Schemes::BearerOrBasic && scheme.eq_ignore_ascii_case("basic") {
+        let password = password(sent).ok_or_else(malformed)?;
+        if ApiKey::parse(&password).is_none() {
+            return Err(unauthorized("the password of Basic authentication must be an API key"));
+        }
+        Cow::Owned(password)
+    } else {
+        return Err(malformed());
+    };
+    if token.is_empty() || token.contains(char::is_whitespace) {
         return Err(malformed());
     }
     Ok(token)
+}
+
+/// The password of `Basic` credentials, base64 of `user:password`.
+fn password(credentials: &str) -> Option<String> {
+    let decoded = String::from_utf8(BASE64.decode(credentials).ok()?).ok()?;
+    decoded.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 fn unauthorized(message: &str) -> Error {

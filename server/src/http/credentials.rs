@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{
-    ErrorCode, Plan, Timestamp,
+    Plan, Timestamp,
     credential::{NewProviderCredential, Provider, ProviderCredential, ProviderCredentialList},
 };
 use axum::{
@@ -14,13 +14,18 @@ use axum::{
 use entities::provider_credential;
 use serde_json::json;
 
-use super::read::ApiJson;
+use super::{
+    cursor::Name,
+    query::Query,
+    read::{self, ApiJson},
+};
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
     embedding::backfill::Backfill,
     error::{Error, Problem, Result, not_found},
+    providers::remedy,
     queue,
     store::{self, credentials::last4, sealed::PROVIDER_KEY},
 };
@@ -30,13 +35,27 @@ const MAX_KEY: usize = 1_000;
 /// Characters of a model's name.
 const MAX_MODEL: usize = 200;
 
-/// List the credentials, without their keys.
-#[utoipa::path(get, path = "/v1/provider-credentials", tag = "Provider credentials",
+/// List the credentials by provider, without their keys.
+#[utoipa::path(get, path = "/v1/provider-credentials", tag = "Provider credentials", params(
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = ProviderCredentialList)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<ProviderCredentialList>> {
-    let rows = store::credentials::all(&app.db.read, caller.tenant_id).await?;
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<ProviderCredentialList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    let scope = "provider_credentials";
+    let after: Option<Name> =
+        query.get("cursor").map(|it| app.cursors.open(tenant, scope, it)).transpose()?;
+    // One a provider: there are never more than a few.
+    let mut rows = store::credentials::all(&app.db.read, tenant).await?;
+    rows.retain(|it| after.as_ref().is_none_or(|Name(name)| it.provider > *name));
+    let next_cursor = app.cursors.page(tenant, scope, &mut rows, limit, |it| Name(it.provider.clone()));
     let provider_credentials = rows.into_iter().map(wire).collect::<Result<_>>()?;
-    Ok(Json(ProviderCredentialList { provider_credentials, has_more: false, next_cursor: None }))
+    let has_more = next_cursor.is_some();
+    Ok(Json(ProviderCredentialList { provider_credentials, has_more, next_cursor }))
 }
 
 /// Store a credential.
@@ -55,8 +74,12 @@ pub async fn set(
     ApiJson(body): ApiJson<NewProviderCredential>,
 ) -> Result<Json<ProviderCredential>> {
     let provider = known(&provider)?;
-    let body = checked(body)?;
-    refuse_judging_on_pro(&caller, &body)?;
+    let body = trimmed(body);
+    let needed = lowest_plan(&body);
+    if caller.plan < needed {
+        return Err(Problem::plan_too_low(needed, caller.plan).into());
+    }
+    check(&body)?;
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let known = app.known.credentials(tenant).await?;
     let stored = known.iter().find(|it| it.provider == provider.as_str());
@@ -123,16 +146,20 @@ fn known(provider: &str) -> Result<Provider> {
     provider.parse().map_err(|_| not_found("provider"))
 }
 
-/// Values that can be used, an empty text counting as absent.
-fn checked(body: NewProviderCredential) -> Result<NewProviderCredential> {
+/// The same without blanks at the ends of its texts. An empty one counts as absent.
+fn trimmed(body: NewProviderCredential) -> NewProviderCredential {
     let given = |it: Option<String>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
-    let body = NewProviderCredential {
+    NewProviderCredential {
         api_key: given(body.api_key),
         base_url: given(body.base_url),
         judge_model_cheap: given(body.judge_model_cheap),
         judge_model_premium: given(body.judge_model_premium),
         embedding_model: given(body.embedding_model),
-    };
+    }
+}
+
+/// Checks that keys and names of models can be used.
+fn check(body: &NewProviderCredential) -> Result<()> {
     if let Some(key) = &body.api_key
         && (key.len() > MAX_KEY || !key.bytes().all(|it| it.is_ascii_graphic()))
     {
@@ -150,24 +177,18 @@ fn checked(body: NewProviderCredential) -> Result<NewProviderCredential> {
             return Err(Problem::field(field, message).into());
         }
     }
-    Ok(body)
+    Ok(())
 }
 
-/// Judging with one's own credential begins with Team.
-fn refuse_judging_on_pro(caller: &Caller, body: &NewProviderCredential) -> Result<()> {
+/// The lowest plan whose owners may store a credential: on Pro it is for embedding alone.
+fn lowest_plan(body: &NewProviderCredential) -> Plan {
     let judges = body.judge_model_cheap.is_some() || body.judge_model_premium.is_some();
-    if caller.plan >= Plan::Team || (body.embedding_model.is_some() && !judges) {
-        return Ok(());
-    }
-    let mut problem = Problem::new(
-        ErrorCode::PlanUpgradeRequired,
-        format!(
-            "on the {} plan a credential is for embedding alone: give embedding_model and no judge models, or move to team",
-            caller.plan
-        ),
-    );
-    problem.required_plan = Some(Plan::Team);
-    Err(problem.into())
+    if body.embedding_model.is_some() && !judges { Plan::Pro } else { Plan::Team }
+}
+
+/// The same of a body that is not read yet; of one that can't be read, the lowest plan that stores any.
+pub fn plan_of_body(bytes: &[u8]) -> Plan {
+    read::parse(bytes).map_or(Plan::Pro, |body| lowest_plan(&trimmed(body)))
 }
 
 /// The address to store. One that is `stored` already stays, though it may be one that no tenant
@@ -181,8 +202,7 @@ async fn base_url(
     let Some(given) = given else {
         return match provider {
             Provider::OpenAiCompatible => {
-                Err(Problem::field("base_url", "is needed: there is no public address for this provider")
-                    .into())
+                Err(Problem::missing("base_url", "there is no public address for this provider").into())
             }
             Provider::OpenAi | Provider::Anthropic => Ok(None),
         };
@@ -190,7 +210,8 @@ async fn base_url(
     if stored.is_some_and(|it| it == given.trim_end_matches('/')) {
         return Ok(stored.map(str::to_owned));
     }
-    let url = app.egress.check(given).await.map_err(|it| Problem::field("base_url", it.to_string()))?;
+    let refused = |it| Problem::field("base_url", remedy::describe(it, given));
+    let url = app.egress.check(given).await.map_err(refused)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(Problem::field("base_url", "must have no query and no fragment").into());
     }

@@ -37,6 +37,20 @@ impl Position for (i64, Uuid) {
     }
 }
 
+/// The name of a row, in lists that are ordered by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(pub String);
+
+impl Position for Name {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.clone().into_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        String::from_utf8(bytes.to_vec()).ok().map(Self)
+    }
+}
+
 /// Distance, trace and span.
 impl Position for Hit {
     fn to_bytes(&self) -> Vec<u8> {

@@ -11,7 +11,8 @@ use crate::app::App;
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(openapi::document);
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "Health", responses((status = 200, description = "OpenAPI 3.1")))]
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "Health", 
+    responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn document() -> Json<&'static utoipa::openapi::OpenApi> {
     Json(&DOCUMENT)
 }

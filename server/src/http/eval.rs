@@ -114,10 +114,10 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let filter = Filter {
         project_id: query.uuid("project_id")?,
         trace_id: query.uuid("trace_id")?,
-        metric_name: query.text("metric_name"),
+        metric_name: query.filled_text("metric_name")?,
         evaluator_type: word(&query, "evaluator_type")?,
         status: word(&query, "status")?,
-        label: query.text("label"),
+        label: query.filled_text("label")?,
         context: word(&query, "context")?,
         rule_id: query.uuid("rule_id")?,
         from,

@@ -75,7 +75,8 @@ pub async fn detail(
 
 /// Make an eval rule: from now on every matching trace of the project is judged when it is ready.
 ///
-/// A rule whose judge can't work is made all the same, and `paused_reason` says what to do.
+/// A rule whose judge can't work is made all the same: `paused_reason` has the code of the reason, and
+/// `paused_detail` says what to do.
 #[utoipa::path(post, path = "/v1/eval-rules", tag = "Eval rules", request_body = NewEvalRule,
     responses((status = 201, body = EvalRule)))]
 pub async fn create(

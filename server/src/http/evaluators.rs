@@ -296,6 +296,9 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
         let message = format!("the evaluator is larger than {MAX_DEFINITION} bytes");
         return Err(problem(ErrorCode::ValidationFailed, message));
     }
+    if body.scale.as_ref().is_some_and(|it| !it.is_object()) {
+        return Err(problem(ErrorCode::InvalidBody, "scale: must be an object"));
+    }
     if let Some(schema) = &body.config_schema {
         custom::config::declare(schema).map_err(|it| refused("", it))?;
     }
@@ -308,9 +311,7 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             only(body.checks.is_some(), "checks", "rule")?;
             only(body.combine.is_some(), "combine", "rule")?;
             let Some(rubric) = body.rubric.as_deref() else {
-                return Err(
-                    Problem::field("rubric", "is required for type llm: what the judge is told").into()
-                );
+                return Err(Problem::missing("rubric", "what the judge is told, for type llm").into());
             };
             let instructions =
                 custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
@@ -323,7 +324,7 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             let combine = body.combine.as_deref().map_or(Ok(Combine::All), str::parse);
             let combine = combine.map_err(|it| Problem::field("combine", it.to_string()))?;
             let Some(checks) = body.checks.as_deref() else {
-                return Err(Problem::field("checks", "is required for type rule: what is checked").into());
+                return Err(Problem::missing("checks", "what is checked, for type rule").into());
             };
             custom::rule::compile(checks, combine, &serde_json::Map::new()).map_err(|it| refused("", it))?;
         }

@@ -11,6 +11,7 @@ mod otlp;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use api::ErrorCode;
 use axum::{
     body::{Body, Bytes},
     extract::State,
@@ -24,6 +25,8 @@ use uuid::Uuid;
 
 use self::lines::Format;
 use super::{
+    held::BodyMemory,
+    pieces::Pieces as JsonPieces,
     query::{Query, invalid},
     standing::Standing,
     traces,
@@ -31,7 +34,8 @@ use super::{
 use crate::{
     access::Caller,
     app::App,
-    error::Result,
+    error::{Error, Result, problem},
+    memory::{Holder, MEMORY_WAIT, Reservation},
     store::{
         DbError,
         traces::{self as store, Filter, Page, Texts},
@@ -45,7 +49,11 @@ const AHEAD: usize = 2;
 /// Bytes of a piece, about.
 const PIECE: usize = 64 * 1024;
 /// Spans up to which traces are read together.
-const SPANS: i32 = 250;
+const SPANS: i32 = 64;
+/// Exports of a tenant that may run at the same time in a process.
+pub const MAX_EXPORTS: usize = 3;
+/// Bytes counted for the pieces between the task and the connection.
+const IN_FLIGHT_BYTES: usize = 512 * 1024;
 
 /// Export traces with their spans and events, newest first.
 ///
@@ -70,7 +78,19 @@ pub async fn export(
     };
     let tenant = caller.tenant_id;
     // Before the answer begins, so that a database that is away is told as everywhere.
-    let first = store::page(&app.db, tenant, &filter, None, PAGE).await?;
+    let Some(permit) = app.exports.try_acquire(&tenant) else {
+        return Err(problem(
+            ErrorCode::Overloaded,
+            format!("{MAX_EXPORTS} exports of this tenant are running already; try again when one has ended"),
+        ));
+    };
+    let mut memory = app.workspace(tenant).await?;
+    let mut in_flight = app.memory.reservation(Holder::Tenant(tenant));
+    in_flight.grow(IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
+    let first = {
+        let _permit = app.read_permit(tenant).await?;
+        store::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
+    };
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
     let (sender, receiver) = mpsc::channel(AHEAD);
@@ -79,9 +99,12 @@ pub async fn export(
         standing,
         filter,
         format,
-        pieces: Pieces { app: Arc::clone(&app), sender, open: Vec::new() },
+        pieces: Pieces { app: Arc::clone(&app), memory, sender, open: Vec::new() },
     };
-    app.spawn(export.run(first));
+    app.spawn(async move {
+        export.run(first).await;
+        drop(permit);
+    });
     let mut response = Body::from_stream(body(receiver)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
@@ -89,6 +112,7 @@ pub async fn export(
         header::CONTENT_DISPOSITION,
         HeaderValue::from_str(&disposition).map_err(anyhow::Error::from)?,
     );
+    response.extensions_mut().insert(BodyMemory::new(in_flight));
     Ok(response)
 }
 
@@ -130,6 +154,9 @@ enum Stopped {
     /// It could not be read.
     #[error(transparent)]
     Failed(#[from] DbError),
+    /// It could not be read, or there was no memory for it.
+    #[error(transparent)]
+    Unreadable(#[from] Error),
     /// It could not be written.
     #[error(transparent)]
     Unwritable(#[from] serde_json::Error),
@@ -168,7 +195,11 @@ impl Export {
             if !self.standing.holds(&app).await {
                 return Err(Stopped::Unwelcome);
             }
-            page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE).await?;
+            // Of the page before nothing is held any more.
+            self.pieces.memory.shrink_to(app.workspace_bytes());
+            let _permit = app.read_permit(self.tenant).await?;
+            let memory = &mut self.pieces.memory;
+            page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
         }
     }
 }
@@ -189,6 +220,8 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
 /// The body of the answer, piece by piece.
 struct Pieces {
     app: Arc<App>,
+    /// What the task holds of texts.
+    memory: Reservation,
     sender: mpsc::Sender<Sent>,
     open: Vec<u8>,
 }
@@ -196,8 +229,24 @@ struct Pieces {
 impl Pieces {
     /// Adds to the body. Waits while the caller is slow.
     async fn push(&mut self, text: &str) -> Result<(), Stopped> {
-        self.open.extend(text.as_bytes());
-        if self.open.len() >= PIECE { self.flush().await } else { Ok(()) }
+        for part in text.as_bytes().chunks(PIECE) {
+            self.open.extend_from_slice(part);
+            if self.open.len() >= PIECE {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds JSON, large texts piece by piece.
+    async fn write(&mut self, mut json: JsonPieces) -> Result<(), Stopped> {
+        while let Some(piece) = json.next_piece() {
+            self.open.extend_from_slice(&piece);
+            if self.open.len() >= PIECE {
+                self.flush().await?;
+            }
+        }
+        Ok(())
     }
 
     async fn flush(&mut self) -> Result<(), Stopped> {

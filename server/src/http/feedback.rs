@@ -152,9 +152,12 @@ fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Re
         }
         .map(Meant::Id)
         .ok_or_else(|| Problem::field("otel_trace_id", "must be 32 hexadecimal digits")),
+        (None, None, None) => {
+            Err(Problem::missing("trace_id", "the trace is named by trace_id, external_id or otel_trace_id"))
+        }
         _ => Err(Problem::field(
             "trace_id",
-            "exactly one of trace_id, external_id and otel_trace_id is needed",
+            "only one of trace_id, external_id and otel_trace_id may be given",
         )),
     }
 }
@@ -192,7 +195,10 @@ fn wire(row: feedback::Model) -> Result<Feedback> {
         comment,
         user_id,
         source: Some(source).filter(|it| !it.is_empty()),
-        metadata: metadata.map(RawValue::from_string).transpose().map_err(anyhow::Error::from)?,
+        metadata: Some(metadata.unwrap_or_else(|| "{}".to_owned()))
+            .map(RawValue::from_string)
+            .transpose()
+            .map_err(anyhow::Error::from)?,
         created_at: Timestamp::from_micros(created_at),
         updated_at: Timestamp::from_micros(updated_at),
     })

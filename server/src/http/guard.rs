@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use api::ErrorCode;
+use api::{ErrorCode, Plan};
 use axum::{
     body::Body,
     extract::{FromRequestParts, Request, State},
@@ -13,13 +13,16 @@ use axum::{
 };
 use uuid::Uuid;
 
-use super::{address::ClientAddress, auth, idempotency, outer::RequestId};
+use super::{
+    address::ClientAddress, auth, held, idempotency, outer::RequestId, read, routes, unauthenticated::Slot,
+};
 use crate::{
     access::{Access, Caller, plans::Bucket, seats},
     app::App,
     audit::{self, Action, Actor, Event},
     error::{Error, Problem, Result, Unwritten, internal, problem},
     limits::Verdict,
+    store::health::Unavailable,
 };
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -37,15 +40,50 @@ pub struct Guard {
     pub bucket: Bucket,
     /// What a refusal is written down as.
     pub audited: Option<Action>,
+    /// The authentication schemes that are accepted.
+    pub schemes: auth::Schemes,
+    /// The lowest plan that allows a request with this body.
+    pub plan_of_body: Option<fn(&[u8]) -> Plan>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
 }
 
 /// Lets a request pass whose token may do what the route does.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let limited = request.uri().path().starts_with("/v1/");
+    let limited = routes::is_rate_limited(request.uri().path());
     if guard.access == Access::Open {
         return if limited { nobody(&guard.app, request, next).await } else { next.run(request).await };
     }
-    let caller = match auth::identify(&guard.app, request.headers(), id(&request)).await {
+    let app = Arc::clone(&guard.app);
+    let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_delete = request.method() == Method::DELETE;
+    if let Err(reason) = may_write(&app, writes, is_delete) {
+        return Error::from(reason).into_response();
+    }
+    match app.db.health.while_reachable(serve(guard, request, next)).await {
+        // A write is acknowledged only if the file that holds it is still there.
+        Ok(response) if writes && response.status().is_success() => match app.db.health.check_file() {
+            Ok(()) => response,
+            Err(reason) => Error::from(reason).into_response(),
+        },
+        Ok(response) => response,
+        Err(reason) => Error::from(reason).into_response(),
+    }
+}
+
+/// Refuses writes that could not be stored. Deleting is allowed on a disk that is nearly full.
+fn may_write(app: &App, writes: bool, is_delete: bool) -> Result<(), Unavailable> {
+    match app.db.health.unavailable() {
+        Some(Unavailable::DiskFull) if is_delete => Ok(()),
+        Some(reason) if writes => Err(reason),
+        _ if writes => app.db.health.check_file(),
+        _ => Ok(()),
+    }
+}
+
+/// Serves a request of a route that needs a token.
+async fn serve(guard: Guard, request: Request, next: Next) -> Response {
+    let caller = match authenticate(&guard.app, guard.schemes, &request).await {
         Ok(caller) => caller,
         Err(error) => return turned_away(&guard.app, &request, error),
     };
@@ -60,10 +98,11 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
 
 /// For paths and methods that no route has: they are counted like the others.
 pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if !request.uri().path().starts_with("/v1/") {
+    if !routes::is_rate_limited(request.uri().path()) {
         return next.run(request).await;
     }
-    let Ok(caller) = auth::identify(&app, request.headers(), id(&request)).await else {
+    let known = app.db.health.while_reachable(authenticate(&app, auth::Schemes::Bearer, &request)).await;
+    let Ok(Ok(caller)) = known else {
         return nobody(&app, request, next).await;
     };
     let verdict = match app.limits.take(caller.tenant_id, caller.plan, Bucket::Other, app.clock.now()).await {
@@ -84,6 +123,27 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// Identifies the caller. A connection that presents a valid token leaves the budget of
+/// unauthenticated connections.
+fn authenticate<'a>(
+    app: &'a App,
+    schemes: auth::Schemes,
+    request: &'a Request,
+) -> impl Future<Output = Result<Caller>> + Send + 'a {
+    // Taken apart here, because a request can't be shared between threads.
+    let (headers, id) = (request.headers(), id(request));
+    let slot = request.extensions().get::<Slot>().cloned();
+    async move {
+        let checking = slot.as_ref().map(Slot::checking);
+        let identified = auth::identify_by(app, headers, schemes, id).await;
+        drop(checking);
+        if let (Ok(_), Some(slot)) = (&identified, &slot) {
+            slot.authenticated();
+        }
+        identified
+    }
+}
+
 /// The id that the outermost layer gave the request.
 fn id(request: &Request) -> RequestId {
     request.extensions().get().cloned().unwrap_or_default()
@@ -101,13 +161,16 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
     }
     let target = guard.audited.is_some().then(|| request.uri().path().to_owned());
     let response = match guard.access.check(&caller) {
+        Err(problem) if problem.required_plan.is_some() => {
+            plan_too_low(&guard, &caller, request, problem).await
+        }
         Err(problem) => Error::from(problem).into_response(),
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
             if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY) {
                 idempotency::once(&guard.app, &caller, request, next).await
             } else {
-                next.run(request).await
+                run(guard, &caller, request, next).await
             }
         }
     };
@@ -116,6 +179,33 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
         write_down(&guard.app, &caller, action, &path, code).await;
     }
     response
+}
+
+/// Refuses a request for its plan. Where the plan depends on the body, the body is read for it, so that
+/// a caller who moves to the plan that is named is not refused again.
+async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem: Problem) -> Response {
+    let Some(plan_of_body) = guard.plan_of_body else { return Error::from(problem).into_response() };
+    let (parts, body) = request.into_parts();
+    let needed = match read::read(&guard.app, Some(caller.tenant_id), &parts.headers, body).await {
+        Ok(held) => plan_of_body(&held.bytes),
+        Err(_) => return Error::from(problem).into_response(),
+    };
+    let needed = problem.required_plan.map_or(needed, |it| it.max(needed));
+    Error::from(Problem::plan_too_low(needed, caller.plan)).into_response()
+}
+
+/// Runs the handler. A read waits while too many of its tenant are running.
+async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Response {
+    let (app, tenant) = (&guard.app, caller.tenant_id);
+    let _permit = match guard.waits_for_permit {
+        true => match app.read_permit(tenant).await {
+            Ok(permit) => Some(permit),
+            Err(error) => return error.into_response(),
+        },
+        false => None,
+    };
+    let response = next.run(request).await;
+    held::count(app, tenant, response).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// Writes down that a sensitive action was refused to a known caller.

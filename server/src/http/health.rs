@@ -4,15 +4,22 @@ use std::sync::Arc;
 
 use api::ErrorCode;
 use axum::{Json, extract::State, response::Html};
-use serde_json::{Value, json};
 
 use crate::{
     app::App,
     error::{Result, problem},
 };
 
+/// That a server is well.
+#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+pub struct Status {
+    /// `ok`.
+    status: &'static str,
+}
+
 /// A few words for whoever opens the address in a browser.
-#[utoipa::path(get, path = "/", tag = "Health", responses((status = 200, description = "a short page")))]
+#[utoipa::path(get, path = "/", tag = "Health",
+    responses((status = 200, description = "a short page", body = String, content_type = "text/html")))]
 pub async fn root() -> Html<&'static str> {
     Html(
         "<!doctype html><title>Loupe</title><p>This is Loupe, observability and evaluation for LLM applications.\n\
@@ -22,14 +29,19 @@ pub async fn root() -> Html<&'static str> {
 }
 
 /// The process is up.
-#[utoipa::path(get, path = "/healthz", tag = "Health", responses((status = 200, description = "up")))]
-pub async fn live() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+#[utoipa::path(get, path = "/healthz", tag = "Health",
+    responses((status = 200, description = "up", body = Status)))]
+pub async fn live() -> Json<Status> {
+    Json(Status { status: "ok" })
 }
 
-/// The database answers and its schema is current.
-#[utoipa::path(get, path = "/readyz", tag = "Health", responses((status = 200, description = "can serve")))]
-pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>> {
+/// The database answers, its schema is current, and it can be written to.
+#[utoipa::path(get, path = "/readyz", tag = "Health",
+    responses((status = 200, description = "can serve", body = Status)))]
+pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Status>> {
+    if let Err(reason) = app.db.health.check_writable() {
+        return Err(reason.into());
+    }
     // Serving begins after the migrations, so a reachable database is a current one.
     if app.is_stopping() || !app.db.is_reachable().await {
         return Err(problem(
@@ -37,5 +49,5 @@ pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>> {
             "the database can't be reached, or the server is stopping",
         ));
     }
-    Ok(Json(json!({"status": "ok"})))
+    Ok(Json(Status { status: "ok" }))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::ErrorCode;
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody},
     extract::Request,
     http::{HeaderName, HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
@@ -63,7 +63,7 @@ pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next)
 async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Request, idempotency::Model)> {
     let key_hash = key_hash(caller, &request)?;
     let (mut parts, body) = request.into_parts();
-    let held = read::packed(app, &parts.headers, body).await?;
+    let held = read::packed(app, Some(caller.tenant_id), &parts.headers, body).await?;
     let bytes = held.bytes.clone();
     let row = idempotency::Model {
         tenant_id: caller.tenant_id,
@@ -146,7 +146,13 @@ fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
 /// Keeps an answer if it is a success, else lets the key go.
 async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Response {
     let (parts, body) = response.into_parts();
-    // An answer of ours is in memory already.
+    if body.size_hint().upper().is_none_or(|it| it > MAX_ANSWER as u64) {
+        // Too large to be kept, and not to be put into memory as a whole.
+        if let Err(error) = store::idempotency::release(&app.db.write, &row).await {
+            tracing::warn!(%error, "an Idempotency-Key could not be released");
+        }
+        return Response::from_parts(parts, body);
+    }
     let Ok(bytes) = body.collect().await.map(Collected::to_bytes) else {
         return Error::from(internal()).into_response();
     };

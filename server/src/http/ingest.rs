@@ -1,6 +1,6 @@
 //! The JSON ingest.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use api::{
     ErrorCode,
@@ -11,7 +11,10 @@ use axum::{
     extract::{Request, State},
     http::{HeaderMap, StatusCode},
 };
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use super::{project_of, read};
@@ -37,11 +40,11 @@ pub async fn one(
     request: Request,
 ) -> Result<(StatusCode, Json<Ingested>)> {
     read::require_json(&headers)?;
-    let held = read::read(&app, &headers, request.into_body()).await?;
+    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    held.reserve_structures().await?;
     let own = project_of::own(&app, &caller).await?;
     let source = Source::new(&app, &caller, own, &headers).await?;
-    let item: TraceItem = read::parse(&held.bytes)?;
-    let part = source.part(&app, &caller, item, &held.bytes).await?;
+    let part = source.part(&app, &caller, &held.bytes).await?;
     let terms = Terms::of(&app, &caller).await?;
     let Some((part, stored)) = app.writer.store(vec![part], terms).await?.pop() else {
         return Err(anyhow::anyhow!("the writer answered nothing").into());
@@ -81,7 +84,8 @@ pub async fn batch(
     request: Request,
 ) -> Result<Json<BatchResult>> {
     read::require_json(&headers)?;
-    let held = read::read(&app, &headers, request.into_body()).await?;
+    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    held.reserve_structures().await?;
     let own = project_of::own(&app, &caller).await?;
     let source = Source::new(&app, &caller, own, &headers).await?;
     let batch: RawBatch<'_> = read::parse(&held.bytes)?;
@@ -92,10 +96,7 @@ pub async fn batch(
     let mut parts = Vec::with_capacity(batch.traces.len());
     for (index, raw) in batch.traces.iter().enumerate() {
         let raw = raw.get().as_bytes();
-        let part = match read::parse(raw) {
-            Ok(item) => source.part(&app, &caller, item, raw).await,
-            Err(error) => Err(error),
-        };
+        let part = source.part(&app, &caller, raw).await;
         let mut result =
             ItemResult { index, id: None, status: ItemStatus::Accepted, code: None, error: None };
         match part {
@@ -152,8 +153,32 @@ pub fn quota_used_up(caller: &Caller) -> Problem {
 /// A batch whose items are still text: one that can't be read must not cost the others.
 #[derive(Deserialize)]
 struct RawBatch<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "first_items")]
     traces: Vec<&'a RawValue>,
+}
+
+/// The items of a batch, and one more where there are too many: the others are not kept.
+fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    struct Items;
+    impl<'de> Visitor<'de> for Items {
+        type Value = Vec<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+            let mut items = Vec::new();
+            while items.len() <= MAX_BATCH
+                && let Some(item) = sequence.next_element()?
+            {
+                items.push(item);
+            }
+            while sequence.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(items)
+        }
+    }
+    deserializer.deserialize_seq(Items)
 }
 
 /// Where the items of one request go.
@@ -174,17 +199,19 @@ impl Source {
         })
     }
 
-    async fn part(&self, app: &App, caller: &Caller, item: TraceItem, raw: &[u8]) -> Result<Part> {
+    async fn part(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<Part> {
+        // The work is the processor's alone: no more of it at once than there are processors.
+        let stopping = || problem(ErrorCode::Overloaded, "the server is stopping");
+        let mut permit = app.decoding.acquire().await.map_err(|_| stopping())?;
+        let item: TraceItem = read::parse(raw)?;
         let mut receipt = self.receipt;
         if let Some(name) = &item.project_name {
+            // Others decode while the database is asked.
+            drop(permit);
             receipt.project_id = project_of::named(app, caller, name).await?;
+            permit = app.decoding.acquire().await.map_err(|_| stopping())?;
         }
-        // The work is the processor's alone: no more of it at once than there are processors.
-        let _turn = app
-            .decoding
-            .acquire()
-            .await
-            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+        let _permit = permit;
         Ok(item::part(item, raw, receipt, &self.prices)?)
     }
 }

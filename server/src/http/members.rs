@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::{
     Timestamp,
+    enums::UnknownWord,
     member::{Member, MemberChange, MemberList, MemberStatus},
 };
 use axum::{
@@ -22,7 +23,7 @@ use crate::{
     access::{Caller, seats},
     app::App,
     audit::{self, Action, Event},
-    error::{Result, not_found},
+    error::{Problem, Result, not_found},
     store,
 };
 
@@ -61,7 +62,9 @@ pub async fn update(
     Path(id): Path<String>,
     ApiJson(change): ApiJson<MemberChange>,
 ) -> Result<Json<Member>> {
-    let row = set_status(&app, &caller, path_id(&id)?, change.status).await?;
+    let status = change.status.parse();
+    let status = status.map_err(|it: UnknownWord| Problem::field("status", it.to_string()))?;
+    let row = set_status(&app, &caller, path_id(&id)?, status).await?;
     Ok(Json(wire(row)?))
 }
 

@@ -16,7 +16,9 @@ mod evaluators;
 mod export;
 mod feedback;
 pub mod guard;
+mod head;
 mod health;
+mod held;
 mod idempotency;
 mod ingest;
 mod keys;
@@ -27,6 +29,7 @@ mod models;
 pub mod openapi;
 mod otlp;
 pub mod outer;
+mod pieces;
 mod project_of;
 mod projects;
 mod query;
@@ -41,6 +44,7 @@ mod stream;
 pub mod trace_metrics;
 mod trace_view;
 mod traces;
+pub mod unauthenticated;
 mod unread;
 
 use std::sync::Arc;
@@ -48,6 +52,7 @@ use std::sync::Arc;
 use api::ErrorCode;
 use axum::{Router, handler::Handler, middleware};
 
+pub use self::{export::MAX_EXPORTS, stream::MAX_STREAMS};
 use crate::{app::App, error::problem};
 
 /// The whole service, without the figures when they have an address of their own.
@@ -82,6 +87,9 @@ fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<
             access: route.access,
             bucket: route.bucket,
             audited: route.audited,
+            schemes: route.schemes,
+            plan_of_body: route.plan_of_body,
+            waits_for_permit: route.waits_for_permit,
         };
         let handler = route.handler.route_layer(middleware::from_fn_with_state(guard, guard::guard));
         router.route(route.path, handler)

@@ -10,7 +10,7 @@ use axum::{
 use semantics::prices::{Origin, invalid_rate};
 use serde_json::json;
 
-use super::read::ApiJson;
+use super::{cursor::Name, query::Query, read::ApiJson};
 use crate::{
     access::Caller,
     app::App,
@@ -24,20 +24,31 @@ use crate::{
 const MAX_PRICES: usize = 1_000;
 
 /// List all prices that apply to the tenant, by name.
-#[utoipa::path(get, path = "/v1/models", tag = "Models", responses((status = 200, body = ModelList)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<ModelList>> {
+#[utoipa::path(get, path = "/v1/models", tag = "Models", params(
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, body = ModelList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<ModelList>> {
+    let (tenant, limit) = (caller.tenant_id, query.limit()?);
+    let after: Option<Name> =
+        query.get("cursor").map(|it| app.cursors.open(tenant, "models", it)).transpose()?;
     let mut models: BTreeMap<String, Model> = app
         .prices
         .iter()
         .map(|(name, price, origin)| (name.to_owned(), wire(name, *price, origin)))
         .collect();
-    for (name, price) in store::prices::all(&app.db.read, caller.tenant_id).await? {
+    for (name, price) in store::prices::all(&app.db.read, tenant).await? {
         models.insert(name.clone(), wire(&name, price, Origin::Tenant));
     }
+    let mut models: Vec<Model> = match after {
+        Some(Name(name)) => models.split_off(&name).into_values().filter(|it| it.name != name).collect(),
+        None => models.into_values().collect(),
+    };
+    let next_cursor = app.cursors.page(tenant, "models", &mut models, limit, |it| Name(it.name.clone()));
     Ok(Json(ModelList {
-        models: models.into_values().collect(),
-        has_more: false,
-        next_cursor: None,
+        models,
+        has_more: next_cursor.is_some(),
+        next_cursor,
         builtin_updated: app.prices.updated().to_owned(),
     }))
 }

@@ -1,5 +1,7 @@
 //! The OpenAPI document: paths and schemas from the handlers, errors and security from the
-//! table of routes.
+//! table of routes. What is the same for all operations is added in [`common`].
+
+mod common;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,11 @@ use utoipa::{
     },
 };
 
-use super::routes::{self, Route};
+use super::{
+    auth::Schemes,
+    outer,
+    routes::{self, Route},
+};
 use crate::access::{Access, Keys};
 
 #[derive(OpenApi)]
@@ -95,6 +101,7 @@ struct Handlers;
 pub const ALIASES: &[(&str, &str)] = &[
     ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
     ("/v1/traces", "/v1/otlp/traces"),
+    ("/api/public/otel/v1/traces", "/v1/otlp/traces"),
     ("/v1/metrics", "/v1/otlp/v1/metrics"),
     ("/v1/logs", "/v1/otlp/v1/logs"),
 ];
@@ -108,9 +115,15 @@ pub fn document() -> utoipa::openapi::OpenApi {
         .build();
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("bearer".to_owned(), SecurityScheme::Http(scheme).into());
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Basic)
+        .description(Some("an API key as the password; the user name is ignored"))
+        .build();
+    components.security_schemes.insert("basic".to_owned(), SecurityScheme::Http(scheme).into());
     for route in routes::all() {
         if let Some(operation) = operation(&mut document, &route) {
             describe(operation, &route);
+            common::complete(operation);
         }
     }
     document
@@ -146,14 +159,22 @@ fn describe(operation: &mut Operation, route: &Route) {
     }
     for (status, codes) in by_status {
         let body = ContentBuilder::new().schema(Some(RefOr::Ref(Ref::from_schema_name("ErrorBody")))).build();
-        let response = ResponseBuilder::new()
+        let mut response = ResponseBuilder::new()
             .description(format!("code: {}", codes.join(", ")))
-            .content("application/json", body)
-            .build();
-        operation.responses.responses.insert(status.to_string(), response.into());
+            .content("application/json", body);
+        if outer::speaks_otlp(&route.method, route.path) {
+            // A `google.rpc.Status`, for who sends protobuf.
+            response = response.content("application/x-protobuf", ContentBuilder::new().build());
+        }
+        operation.responses.responses.insert(status.to_string(), response.build().into());
     }
     if let Access::Token { role, keys, plan } = route.access {
-        operation.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+        let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
+        let mut security = vec![requirement("bearer")];
+        if route.schemes == Schemes::BearerOrBasic {
+            security.push(requirement("basic"));
+        }
+        operation.security = Some(security);
         let keys = match keys {
             Keys::Refused => "no API keys",
             Keys::Full => "API keys with full access",
@@ -197,7 +218,12 @@ pub fn codes(route: &Route) -> Vec<ErrorCode> {
         ]);
     }
     codes.extend(route.errors);
-    codes.extend([ErrorCode::MethodNotAllowed, ErrorCode::Internal]);
+    codes.extend([
+        ErrorCode::InvalidRequest,
+        ErrorCode::MethodNotAllowed,
+        ErrorCode::HeadersTooLarge,
+        ErrorCode::Internal,
+    ]);
     codes.sort_unstable_by_key(|it| (it.status(), it.as_str()));
     codes.dedup();
     codes

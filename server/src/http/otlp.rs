@@ -50,7 +50,12 @@ pub async fn traces(
     request: Request,
 ) -> Result<Response> {
     let form = form(&headers)?;
-    let held = read::read(&app, &headers, request.into_body()).await?;
+    let mut held = read::read(&app, Some(caller.tenant_id), &headers, request.into_body()).await?;
+    held.reserve(match form {
+        Form::Protobuf => otlp::decoded_bytes(&held.bytes),
+        Form::Json => otlp::decoded_bytes_of_json(&held.bytes),
+    })
+    .await?;
     let own = project_of::own(&app, &caller).await?;
     let named = match project_of::header_name(&headers)? {
         Some(name) => Some(project_of::named(&app, &caller, &name).await?),
@@ -102,14 +107,18 @@ pub async fn traces(
 
 /// Metrics are not stored; stock SDKs are told so in a way that keeps them quiet.
 #[utoipa::path(post, path = "/v1/otlp/v1/metrics", tag = "Ingest",
-    responses((status = 200, description = "a partial success that says so")))]
+    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
+    responses((status = 200, description = "a partial success that says so, in the encoding of the request",
+        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn metrics(headers: HeaderMap) -> Result<Response> {
     Ok(answer(form(&headers)?, 0, Some("metrics are not stored".to_owned())))
 }
 
 /// Log records are not stored; stock SDKs are told so in a way that keeps them quiet.
 #[utoipa::path(post, path = "/v1/otlp/v1/logs", tag = "Ingest",
-    responses((status = 200, description = "a partial success that says so")))]
+    request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
+    responses((status = 200, description = "a partial success that says so, in the encoding of the request",
+        content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn logs(headers: HeaderMap) -> Result<Response> {
     Ok(answer(form(&headers)?, 0, Some("log records are not stored".to_owned())))
 }

@@ -6,14 +6,14 @@ use api::ErrorCode;
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
 use prost::Message;
 
-use super::compress;
+use super::{compress, head, held};
 use crate::{
     app::App,
     clock::new_id,
@@ -48,7 +48,11 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let encoding = encoding(&request);
     let line = format!("{} {}", request.method(), request.uri().path());
-    let mut response = caught(next.run(request)).await;
+    let mut response = match head::check_host(&request) {
+        Ok(()) => caught(next.run(request)).await,
+        Err(error) => error.into_response(),
+    };
+    response = held::attach(response);
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
         tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");
     }
@@ -79,11 +83,15 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
+/// Whether errors of a path are written as OTLP asks.
+pub fn speaks_otlp(method: &Method, path: &str) -> bool {
+    path.starts_with("/v1/otlp/")
+        || path.starts_with("/api/public/otel/")
+        || (*method == Method::POST && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"))
+}
+
 fn encoding(request: &Request) -> Encoding {
-    let path = request.uri().path();
-    let otlp = path.starts_with("/v1/otlp/")
-        || (request.method() == axum::http::Method::POST
-            && matches!(path, "/v1/traces" | "/v1/metrics" | "/v1/logs"));
+    let otlp = speaks_otlp(request.method(), request.uri().path());
     let protobuf = request
         .headers()
         .get(header::CONTENT_TYPE)

@@ -2,6 +2,7 @@
 
 use api::ErrorCode;
 use axum::http::{HeaderMap, HeaderName};
+use entities::project;
 use uuid::Uuid;
 
 use super::projects;
@@ -16,8 +17,8 @@ use crate::{
 /// The header that names a project.
 pub const HEADER: HeaderName = HeaderName::from_static("x-project-name");
 
-/// Projects that come into being by being named, a tenant.
-const MAX_PROJECTS: u64 = 100;
+/// Projects of a tenant that ingest may create by naming them. Those made by request do not count.
+const MAX_PROJECTS_BY_INGEST: u64 = 100;
 
 /// The project for what names none, and whether the caller may ingest at all.
 ///
@@ -83,7 +84,8 @@ async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
     if !is_missing(&txn, tenant, name).await? {
         return Ok(());
     }
-    let row = projects::new(tenant, name.to_owned(), app.clock.now());
+    let new = projects::new(tenant, name.to_owned(), app.clock.now());
+    let row = project::Model { created_by_ingest: true, ..new };
     match store::projects::add(&txn, row.clone()).await {
         // Making one by request, or renaming one, takes no lock.
         Err(error) if store::is_duplicate(&error) => return Ok(()),
@@ -99,12 +101,15 @@ async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
 /// `validation_failed` when it may not be made.
 async fn is_missing(db: &impl Connection, tenant: Uuid, name: &str) -> Result<bool> {
     // In this order: the one that made the tenant full may be the one that is named.
-    let projects = store::projects::count(db, tenant).await?;
+    let projects = store::projects::count_created_by_ingest(db, tenant).await?;
     if store::projects::by_name(db, tenant, name).await?.is_some() {
         return Ok(false);
     }
-    if projects >= MAX_PROJECTS {
-        let message = format!("there is no such project, and the tenant has {MAX_PROJECTS} already");
+    if projects >= MAX_PROJECTS_BY_INGEST {
+        let message = format!(
+            "there is no such project, and ingest has created {MAX_PROJECTS_BY_INGEST} already, which is all it may; \
+             create it with POST /v1/projects"
+        );
         return Err(Problem::field("project_name", message).into());
     }
     Ok(true)

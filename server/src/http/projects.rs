@@ -185,6 +185,7 @@ pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
         archived_at: None,
         created_at: now,
         updated_at: now,
+        created_by_ingest: false,
     }
 }
 
@@ -245,6 +246,7 @@ fn wire(row: project::Model) -> Project {
         archived_at,
         created_at,
         updated_at,
+        created_by_ingest: _,
     } = row;
     Project {
         id,

@@ -1,10 +1,12 @@
-//! Query strings: unknown parameters are ignored, known ones must be well-formed.
+//! Query strings: unknown parameters are ignored, known ones must be well-formed. A parameter without a
+//! value has the empty text as its value; it never counts as absent.
 
 use api::{
     ErrorCode, Timestamp,
     page::{DEFAULT_LIMIT, MAX_LIMIT},
 };
 use axum::{extract::FromRequestParts, http::request::Parts};
+use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
 use crate::error::{Error, Result, problem};
@@ -18,9 +20,7 @@ impl<S: Sync> FromRequestParts<S> for Query {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let text = parts.uri.query().unwrap_or_default();
-        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
-            .map(|(key, value)| (key.into_owned(), value.into_owned()))
-            .collect();
+        let pairs = text.split('&').filter(|it| !it.is_empty()).map(pair).collect::<Result<Vec<_>>>()?;
         if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains('\0')) {
             return Err(invalid(key, "must not contain NUL"));
         }
@@ -34,9 +34,9 @@ impl Query {
         Self(pairs)
     }
 
-    /// The last value of a parameter; an empty one counts as absent.
+    /// The last value of a parameter, which may be empty.
     pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
-        self.all(name).last().filter(|it| !it.is_empty())
+        self.all(name).last()
     }
 
     /// Every value of a parameter.
@@ -44,9 +44,20 @@ impl Query {
         self.0.iter().filter(move |it| it.0 == name).map(|it| it.1.as_str())
     }
 
-    /// A text.
+    /// A text that a stored one has to equal. It may be empty: ingest stores empty texts.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(str::to_owned)
+    }
+
+    /// A text that is never empty.
+    ///
+    /// # Errors
+    /// `invalid_query`.
+    pub fn filled_text(&self, name: &str) -> Result<Option<String>> {
+        match self.get(name) {
+            Some("") => Err(invalid(name, "must not be empty")),
+            value => Ok(value.map(str::to_owned)),
+        }
     }
 
     /// A UUID.
@@ -131,6 +142,21 @@ impl Query {
         limit
             .map(|it| it as usize)
             .ok_or_else(|| invalid("limit", &format!("must be a whole number from 1 to {MAX_LIMIT}")))
+    }
+}
+
+/// Decodes one `name=value`, as `application/x-www-form-urlencoded` writes it. Bytes that are no UTF-8
+/// are refused, because a replacement character in their place would search for another text.
+fn pair(text: &str) -> Result<(String, String)> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let decode = |part: &str| {
+        let spaced = part.replace('+', " ");
+        percent_decode_str(&spaced).decode_utf8().map(|it| it.into_owned()).ok()
+    };
+    let name = decode(name).ok_or_else(|| invalid("query", "has a name that is not UTF-8 text"))?;
+    match decode(value) {
+        Some(value) => Ok((name, value)),
+        None => Err(invalid(&name, "is not UTF-8 text")),
     }
 }
 

@@ -2,32 +2,80 @@
 
 use std::{io::Read, sync::Arc, time::Duration};
 
-use api::{ErrorCode, object::Object};
+use api::{
+    ErrorCode,
+    object::{Object, count_structures},
+};
 use axum::{
     body::{Body, Bytes},
     extract::{FromRequest, Request},
     http::{HeaderMap, header},
 };
 use http_body_util::BodyExt;
+use hyper::body::Frame;
 use serde::de::DeserializeOwned;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::{
+    access::Caller,
     app::App,
     error::{Error, Result, problem},
+    memory::{Holder, Reservation},
 };
 
-/// A body in memory, counted against the memory for bodies until it is dropped.
+/// Longest that a body waits for memory of its tenant.
+const MEMORY_WAIT: Duration = Duration::from_secs(2);
+/// Bytes that the buffer of a body begins with, and is enlarged by at least.
+const BUFFER_STEP_BYTES: usize = 64 * 1024;
+/// Objects and lists of a JSON body of the ingest.
+const MAX_STRUCTURES: usize = 100_000;
+/// Bytes that an object or a list of such a body takes once it is decoded: `{}` is two bytes of text
+/// and a row of some hundred bytes.
+const STRUCTURE_BYTES: usize = 1_024;
+/// Largest body that is no ingest.
+const MAX_SMALL_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Times that a list of digits grows as a tree of JSON values.
+const VALUE_EXPANSION: usize = 16;
+/// The time over which the rate of sending is measured.
+const RATE_WINDOW: Duration = Duration::from_secs(5);
+/// Bytes of a body that must arrive in each window: 4 KiB a second.
+const MIN_WINDOW_BYTES: usize = 20 * 1024;
+
+/// A body in memory, counted against its tenant's share until it is dropped.
 pub struct Held {
     /// The body, unpacked.
     pub bytes: Bytes,
-    memory: Vec<OwnedSemaphorePermit>,
+    memory: Reservation,
 }
 
 impl Held {
-    /// Lets the body go and keeps its share of the memory.
-    pub fn into_memory(self) -> Vec<OwnedSemaphorePermit> {
+    /// Drops the body and keeps its bytes reserved.
+    pub fn into_memory(self) -> Reservation {
         self.memory
+    }
+
+    /// Reserves what the objects and lists of a JSON body take once they are decoded.
+    ///
+    /// # Errors
+    /// `payload_too_large` when there are too many of them; `overloaded` when there is no memory.
+    pub async fn reserve_structures(&mut self) -> Result<()> {
+        let structures = count_structures(&self.bytes);
+        if structures > MAX_STRUCTURES {
+            return Err(problem(
+                ErrorCode::PayloadTooLarge,
+                format!("the body has more than {MAX_STRUCTURES} objects and lists; send several requests"),
+            ));
+        }
+        self.reserve(structures * STRUCTURE_BYTES).await
+    }
+
+    /// Reserves more for the time that the body is worked on.
+    ///
+    /// # Errors
+    /// `overloaded` when there is no memory.
+    pub async fn reserve(&mut self, bytes: usize) -> Result<()> {
+        Ok(self.memory.grow(bytes, MEMORY_WAIT).await?)
     }
 }
 
@@ -40,8 +88,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self> {
         let (parts, body) = request.into_parts();
         require_json(&parts.headers)?;
-        let held = read(app, &parts.headers, body).await?;
-        Ok(Self(parse(&held.bytes)?))
+        let tenant = parts.extensions.get::<Caller>().map(|it| it.tenant_id);
+        let limit = app.config.max_body_bytes.min(MAX_SMALL_BODY_BYTES);
+        let held = read_up_to(app, tenant, &parts.headers, body, limit).await?;
+        let Held { bytes, mut memory } = held;
+        memory.grow(bytes.len() * VALUE_EXPANSION, MEMORY_WAIT).await?;
+        Ok(Self(parse(&bytes)?))
     }
 }
 
@@ -53,7 +105,8 @@ pub fn parse<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     let parsed = serde_json::from_slice::<Object<T>>(bytes);
     parsed.map(|Object(it)| it).map_err(|error| {
         let code = if error.is_data() { ErrorCode::InvalidBody } else { ErrorCode::InvalidJson };
-        problem(code, error.to_string())
+        let message = if error.is_data() { error.to_string() } else { api::plain::json_error(&error) };
+        problem(code, message)
     })
 }
 
@@ -74,77 +127,139 @@ pub fn require_json(headers: &HeaderMap) -> Result<()> {
     }
 }
 
-/// Reads a body to its end and unpacks it.
+/// Reads a body to its end and unpacks it. Its memory is counted for `tenant`.
 ///
 /// # Errors
 /// `payload_too_large` beyond the limit, packed or not; `unsupported_media_type` for an
-/// unknown encoding; `invalid_body` for damaged or stalled ones; `overloaded` when too many
-/// bodies are held already.
-pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Held> {
+/// unknown encoding; `invalid_body` for damaged, stalled or very slow ones; `overloaded` when the
+/// tenant has too much in memory already.
+pub async fn read(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<Held> {
+    read_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
+}
+
+async fn read_up_to(
+    app: &App,
+    tenant: Option<Uuid>,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Held> {
     let packing = packing(headers)?;
-    let Held { bytes, mut memory } = packed(app, headers, body).await?;
+    let Held { bytes, mut memory } = packed_up_to(app, tenant, headers, body, limit).await?;
     if packing == Packing::None {
         return Ok(Held { bytes, memory });
     }
-    // Unpacked in steps, each of which must find room.
-    let bytes = unpack(app, packing, &bytes, app.config.max_body_bytes, &mut memory)?;
-    Ok(Held { bytes: bytes.into(), memory })
+    let packed_bytes = memory.bytes();
+    let unpacked = unpack(packing, &bytes, limit, &mut memory).await?;
+    drop(bytes);
+    memory.shrink(packed_bytes);
+    Ok(Held { bytes: unpacked.into(), memory })
 }
 
 /// Reads a body to its end as it is sent.
 ///
 /// # Errors
 /// As [`read`], but for what unpacking finds.
-pub async fn packed(app: &App, headers: &HeaderMap, body: Body) -> Result<Held> {
-    let limit = app.config.max_body_bytes;
+pub async fn packed(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<Held> {
+    packed_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
+}
+
+async fn packed_up_to(
+    app: &App,
+    tenant: Option<Uuid>,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Held> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > limit) {
         return Err(too_large(limit));
     }
-    let mut memory = Vec::new();
+    let holder = tenant.map_or(Holder::Anonymous, Holder::Tenant);
+    let Some(_permit) = app.receiving.try_acquire(&holder) else {
+        return Err(problem(
+            ErrorCode::Overloaded,
+            "too many request bodies of this tenant are arriving at once; try again shortly",
+        ));
+    };
+    let mut memory = app.memory.reservation(holder);
     let within = Duration::from_secs(app.config.body_timeout);
-    let bytes = tokio::time::timeout(within, collect(app, body, declared.unwrap_or(0), &mut memory))
+    let bytes = tokio::time::timeout(within, collect(body, limit, declared.unwrap_or(0), &mut memory))
         .await
         .map_err(|_| problem(ErrorCode::InvalidBody, "the body did not arrive in time"))??;
     Ok(Held { bytes: bytes.into(), memory })
 }
 
-async fn collect(
-    app: &App,
-    mut body: Body,
-    expected: usize,
-    memory: &mut Vec<OwnedSemaphorePermit>,
-) -> Result<Vec<u8>> {
-    let limit = app.config.max_body_bytes;
-    // Taken as it arrives: a length that is only announced takes nothing from others.
-    let mut room = 0;
-    let mut bytes = Vec::with_capacity(expected.min(1024 * 1024));
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| problem(ErrorCode::InvalidBody, "the body broke off"))?;
+async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
+    // Grows as the body arrives: a length that is only announced takes no memory.
+    let mut bytes = Vec::new();
+    let mut window = Window::begin();
+    while let Some(frame) = window.next(&mut body).await? {
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > limit {
+        let length = bytes.len() + data.len();
+        if length > limit {
             return Err(too_large(limit));
         }
-        if bytes.len() + data.len() > room {
-            let more = data.len().max(256 * 1024);
-            reserve(app, more, memory)?;
-            room += more;
+        if length > bytes.capacity() {
+            let known = if expected >= length { expected } else { limit };
+            let capacity = length.max(bytes.capacity() * 2).max(BUFFER_STEP_BYTES).min(known.max(length));
+            // The old buffer is there until its content is in the new one.
+            let waited = Instant::now();
+            memory.grow(capacity, MEMORY_WAIT).await?;
+            window.skip(waited.elapsed());
+            let mut larger = Vec::with_capacity(capacity);
+            larger.extend_from_slice(&bytes);
+            memory.shrink(bytes.capacity());
+            bytes = larger;
         }
         bytes.extend_from_slice(&data);
+        window.received += data.len();
     }
     Ok(bytes)
 }
 
-fn unpack(
-    app: &App,
-    packing: Packing,
-    packed: &[u8],
-    limit: usize,
-    memory: &mut Vec<OwnedSemaphorePermit>,
-) -> Result<Vec<u8>> {
+/// The current window of the minimum rate of sending.
+struct Window {
+    end: Instant,
+    received: usize,
+}
+
+impl Window {
+    fn begin() -> Self {
+        Self { end: Instant::now() + RATE_WINDOW, received: 0 }
+    }
+
+    /// Time in which the body was not read is not the sender's.
+    fn skip(&mut self, time: Duration) {
+        self.end += time;
+    }
+
+    /// The next frame; none at the end of the body.
+    async fn next(&mut self, body: &mut Body) -> Result<Option<Frame<Bytes>>> {
+        loop {
+            match tokio::time::timeout_at(self.end, body.frame()).await {
+                Ok(None) => return Ok(None),
+                Ok(Some(Ok(frame))) => return Ok(Some(frame)),
+                Ok(Some(Err(_))) => return Err(problem(ErrorCode::InvalidBody, "the body broke off")),
+                Err(_) if self.received >= MIN_WINDOW_BYTES => *self = Self::begin(),
+                Err(_) => {
+                    return Err(problem(
+                        ErrorCode::InvalidBody,
+                        format!(
+                            "the body arrives too slowly: at least {MIN_WINDOW_BYTES} bytes are expected every {} s",
+                            RATE_WINDOW.as_secs()
+                        ),
+                    ));
+                }
+            }
+        }
+    }
+}
+
+async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
     let damaged =
         || problem(ErrorCode::InvalidBody, "the body can't be unpacked as its Content-Encoding says");
-    let mut reader: Box<dyn Read + '_> = match packing {
+    let mut reader: Box<dyn Read + Send + '_> = match packing {
         Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
         Packing::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(|_| damaged())?;
@@ -154,11 +269,13 @@ fn unpack(
         }
         Packing::None => Box::new(packed),
     };
-    let mut bytes = Vec::new();
+    let mut bytes: Vec<u8> = Vec::new();
     let mut step = (packed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
     loop {
-        reserve(app, step, memory)?;
+        // In steps, each of which must find memory.
+        memory.grow(step, MEMORY_WAIT).await?;
         let before = bytes.len();
+        bytes.reserve_exact(step);
         let room = u64::try_from(step).unwrap_or(u64::MAX);
         reader.by_ref().take(room).read_to_end(&mut bytes).map_err(|_| damaged())?;
         if bytes.len() > limit {
@@ -169,15 +286,6 @@ fn unpack(
         }
         step = (step * 2).min(4 * 1024 * 1024);
     }
-}
-
-fn reserve(app: &App, bytes: usize, memory: &mut Vec<OwnedSemaphorePermit>) -> Result<()> {
-    let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-    let permit = Arc::clone(&app.body_memory)
-        .try_acquire_many_owned(kib)
-        .map_err(|_| problem(ErrorCode::Overloaded, "too many large bodies at once; try again shortly"))?;
-    memory.push(permit);
-    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

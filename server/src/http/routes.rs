@@ -14,8 +14,9 @@ use axum::{
 };
 
 use super::{
-    audit_log, credentials, docs, eval, eval_rules, evaluators, export, feedback, health, ingest, keys, me,
-    members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics, traces,
+    audit_log, auth::Schemes, credentials, docs, eval, eval_rules, evaluators, export, feedback, health,
+    ingest, keys, me, members, metrics, models, otlp, projects, search, sessions, stream, trace_metrics,
+    traces,
 };
 use crate::{
     access::{Access, Keys, plans::Bucket},
@@ -36,6 +37,13 @@ pub struct Route {
     pub bucket: Bucket,
     /// What it does that is written down, so that refusals are too.
     pub audited: Option<Action>,
+    /// The authentication schemes that are accepted.
+    pub schemes: Schemes,
+    /// The lowest plan that allows a request with this body, where that depends on the body. It is asked
+    /// only when the plan is too low already.
+    pub plan_of_body: Option<fn(&[u8]) -> Plan>,
+    /// The handler runs with one of the tenant's permits for reads.
+    pub waits_for_permit: bool,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
     /// What answers.
@@ -159,8 +167,15 @@ const CHANGE: &[ErrorCode] = &[
     Conflict,
 ];
 /// Codes of changing a member.
-const CHANGE_MEMBER: &[ErrorCode] =
-    &[InvalidQuery, InvalidJson, InvalidBody, PayloadTooLarge, UnsupportedMediaType, NotFound];
+const CHANGE_MEMBER: &[ErrorCode] = &[
+    InvalidQuery,
+    InvalidJson,
+    InvalidBody,
+    ValidationFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    NotFound,
+];
 /// Codes of storing a provider's credential.
 const CREDENTIAL: &[ErrorCode] = &[
     InvalidQuery,
@@ -203,20 +218,25 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        // The path of Langfuse's exporter, which knows no other scheme than Basic.
+        row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP, post(otlp::traces))
+            .counts_to(Bucket::Ingest)
+            .accepts_basic(),
         row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics))
             .counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
         row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
-        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)),
+        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)).acquires_permits(),
         row(
             Method::GET,
             "/v1/traces/export",
             viewer,
             &[InvalidQuery, TagsFilterIncomplete],
             get(export::export),
-        ),
+        )
+        .acquires_permits(),
         row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
         row(
             Method::DELETE,
@@ -276,7 +296,8 @@ pub fn all() -> Vec<Route> {
             viewer.plan(Plan::Pro),
             &[InvalidQuery, InvalidCursor, UpstreamFailed],
             get(search::by_words),
-        ),
+        )
+        .acquires_permits(),
         row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH, post(search::by_vector)),
         row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
         row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
@@ -293,7 +314,7 @@ pub fn all() -> Vec<Route> {
             .audited(Action::ProjectArchive),
         row(Method::POST, "/v1/projects/{id}/unarchive", owner, FOUND, post(projects::unarchive))
             .audited(Action::ProjectUnarchive),
-        row(Method::GET, "/v1/models", viewer, &[], get(models::list)),
+        row(Method::GET, "/v1/models", viewer, LIST, get(models::list)),
         row(Method::PUT, "/v1/models/{name}", owner, PRICE, put(models::set)).audited(Action::PriceSet),
         row(Method::GET, "/v1/me", any, &[], get(me::me)),
         row(Method::GET, "/v1/members", Access::viewer(), LIST, get(members::list)),
@@ -305,7 +326,7 @@ pub fn all() -> Vec<Route> {
             Method::GET,
             "/v1/provider-credentials",
             Access::owner().plan(Plan::Pro),
-            &[],
+            LIST,
             get(credentials::list),
         ),
         row(
@@ -315,7 +336,8 @@ pub fn all() -> Vec<Route> {
             CREDENTIAL,
             put(credentials::set),
         )
-        .audited(Action::CredentialSet),
+        .audited(Action::CredentialSet)
+        .plan_of_body(credentials::plan_of_body),
         // What a lowered plan left behind can be deleted.
         row(
             Method::DELETE,
@@ -327,6 +349,11 @@ pub fn all() -> Vec<Route> {
         .audited(Action::CredentialDelete),
         row(Method::GET, "/v1/audit-log", owner, LIST, get(audit_log::list)),
     ]
+}
+
+/// Whether requests to a path count to a rate limit; those to health checks and pages don't.
+pub fn is_rate_limited(path: &str) -> bool {
+    path.starts_with("/v1/") || path.starts_with("/api/public/otel/")
 }
 
 /// How the routes are named in figures about them.
@@ -348,7 +375,19 @@ fn row(
     errors: &'static [ErrorCode],
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { method, path, access, bucket: Bucket::Other, audited: None, errors, handler }
+    let waits_for_permit = method == Method::GET && access != Access::Open;
+    Route {
+        method,
+        path,
+        access,
+        bucket: Bucket::Other,
+        audited: None,
+        schemes: Schemes::Bearer,
+        plan_of_body: None,
+        waits_for_permit,
+        errors,
+        handler,
+    }
 }
 
 impl Route {
@@ -357,8 +396,23 @@ impl Route {
         Self { bucket, ..self }
     }
 
+    /// A refusal for the plan names the plan that the body needs.
+    fn plan_of_body(self, plan: fn(&[u8]) -> Plan) -> Self {
+        Self { plan_of_body: Some(plan), ..self }
+    }
+
+    /// The handler acquires permits for reads itself, when it reads the database.
+    fn acquires_permits(self) -> Self {
+        Self { waits_for_permit: false, ..self }
+    }
+
     /// Refusals are written down as those of this action.
     fn audited(self, action: Action) -> Self {
         Self { audited: Some(action), ..self }
+    }
+
+    /// Also accepts Basic authentication.
+    fn accepts_basic(self) -> Self {
+        Self { schemes: Schemes::BearerOrBasic, ..self }
     }
 }

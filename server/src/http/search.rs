@@ -7,11 +7,16 @@ use api::{
     page::{DEFAULT_LIMIT, MAX_LIMIT},
     search::{NearSpan, SearchResult, SearchResults, VectorSearch},
 };
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
+    pieces::{PageWriter, Pushed},
     query::{Query, invalid},
     read::ApiJson,
     trace_view as view,
@@ -29,8 +34,9 @@ use crate::{
 
 /// Characters of a question at most.
 const MAX_QUESTION: usize = 4_000;
-/// Bytes of text after which a page ends early.
-const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Spans whose rows and small texts are read at once.
+const BLOCK: usize = 64;
 
 /// What is looked for, and which page of it.
 struct Search<'a> {
@@ -44,9 +50,10 @@ struct Search<'a> {
 
 /// Find spans by words, the nearest in meaning first.
 ///
-/// The words are embedded with the tenant's own provider credential, or on Pro with the platform's,
-/// and compared with the spans whose vectors come from the same model; `not_searched` counts the
-/// others. The vector of a question is kept for ten minutes, for the pages that follow the first.
+/// The words are embedded with the tenant's own provider credential and compared with the spans whose
+/// vectors come from the same model; `not_searched` counts the others. Without a credential that has
+/// an `embedding_model` the answer is 502. The vector of a query is kept for ten minutes, for the pages
+/// that follow the first.
 #[utoipa::path(get, path = "/v1/search/spans", tag = "Search", params(
     ("q" = String, Query, description = "what to look for, in words; at most 4,000 characters"),
     ("project_id" = Option<Uuid>, Query, description = "only spans of this project"),
@@ -57,11 +64,7 @@ struct Search<'a> {
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same words and filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = SearchResults)))]
-pub async fn by_words(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<SearchResults>> {
+pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
     let words = query.get("q").map(str::trim).filter(|it| !it.is_empty());
     let words = words.ok_or_else(|| invalid("q", "is required: what to look for, in words"))?;
     if words.chars().nth(MAX_QUESTION).is_some() {
@@ -70,6 +73,7 @@ pub async fn by_words(
     let project_id = query.uuid("project_id")?;
     let times = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
     let limit = query.limit()?;
+    let kind = query.filled_text("type")?;
     if let Some(id) = project_id
         && projects::get(&app.db.read, caller.tenant_id, id).await?.is_none()
     {
@@ -81,13 +85,14 @@ pub async fn by_words(
             next_cursor,
             searched: 0,
             not_searched: 0,
-        }));
+        })
+        .into_response());
     }
     let question = app.search.questions.ask(&app.embedder, caller.tenant_id, caller.plan, words).await?;
     let model = Some(question.model.clone());
     let search = Search {
         question: &question.vector,
-        filter: Filter::of(project_id, times, query.get("type"), query.get("model"), model),
+        filter: Filter::of(project_id, times, kind.as_deref(), query.get("model"), model),
         name: words.to_owned(),
         cursor: query.get("cursor"),
         limit,
@@ -107,12 +112,17 @@ pub async fn by_vector(
     State(app): State<Arc<App>>,
     caller: Caller,
     ApiJson(body): ApiJson<VectorSearch>,
-) -> Result<Json<SearchResults>> {
+) -> Result<Response> {
     let VectorSearch { vector, near, project_id, from, to, kind, model, embedding_model, cursor, limit } =
         body;
     let (question, embedding_model) = match near {
-        None => (UnitVector::sent("vector", &vector)?, embedding_model),
-        Some(_) if !vector.is_empty() => {
+        None => {
+            let vector = vector.ok_or_else(|| {
+                Problem::missing("vector", "a vector of 1536 numbers, or `near` with a stored span")
+            })?;
+            (UnitVector::sent("vector", &vector)?, embedding_model)
+        }
+        Some(_) if vector.is_some() => {
             return Err(Problem::field("near", "can't be given beside a vector").into());
         }
         Some(NearSpan { trace_id, span_id }) => {
@@ -133,10 +143,11 @@ pub async fn by_vector(
     {
         return Err(Problem::field("to", "lies before from").into());
     }
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Problem::field("limit", format!("must lie between 1 and {MAX_LIMIT}")).into());
-    }
+    let limit = match limit.map(u32::try_from) {
+        None => DEFAULT_LIMIT,
+        Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => limit,
+        Some(_) => return Err(Problem::field("limit", format!("must lie between 1 and {MAX_LIMIT}")).into()),
+    };
     if let Some(id) = project_id {
         projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
     }
@@ -150,39 +161,44 @@ pub async fn by_vector(
     page(&app, caller.tenant_id, search).await
 }
 
-async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Json<SearchResults>> {
+async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
     let Search { question, filter, name, cursor, limit } = search;
     let scope = format!("search {name:?} {filter:?}");
     let after: Option<Hit> = cursor.map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let _permit = app.read_permit(tenant).await?;
     let found = app.search.nearest(&app.db, tenant, question, &filter, after, limit + 1).await?;
     let mut hits = found.hits;
     let mut next_cursor = app.cursors.page(tenant, &scope, &mut hits, limit, |it| *it);
-
-    let ids: Vec<(Uuid, Uuid)> = hits.iter().map(|it| (it.trace_id, it.id)).collect();
-    let rows = traces::some_spans(&app.db, tenant, &ids).await?;
-    let mut packed = traces::PackedSpans::of(&app.db, tenant, &rows).await?;
-    let mut rows: HashMap<_, _> = rows.into_iter().map(|it| ((it.trace_id, it.id), it)).collect();
-    let mut results = Vec::with_capacity(hits.len());
-    let mut bytes = 0;
-    for (i, hit) in hits.iter().enumerate() {
-        // It may have been removed since it was found.
-        let Some(row) = rows.remove(&(hit.trace_id, hit.id)) else { continue };
-        let texts = packed.take(&row)?;
-        bytes += texts.bytes();
-        let (distance, score) = (hit.distance, (1.0 - hit.distance).clamp(0.0, 1.0));
-        results.push(SearchResult { span: view::span(row, texts), score, distance });
-        if bytes > PAGE_BYTES && i + 1 < hits.len() {
-            next_cursor = Some(app.cursors.seal(tenant, &scope, *hit));
-            break;
+    let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"results\":[");
+    let mut last = None;
+    'page: for block in hits.chunks(BLOCK) {
+        let ids: Vec<(Uuid, Uuid)> = block.iter().map(|it| (it.trace_id, it.id)).collect();
+        let rows = traces::some_spans(&app.db, tenant, &ids).await?;
+        let mut texts =
+            traces::TextBlocks::load(&app.db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        let mut rows: HashMap<_, _> = rows.into_iter().map(|it| ((it.trace_id, it.id), it)).collect();
+        for hit in block {
+            // It may have been removed since it was found.
+            let Some(row) = rows.remove(&(hit.trace_id, hit.id)) else { continue };
+            let counted = texts.of_span(&app.db, &row, page.memory()).await?;
+            let (distance, score) = (hit.distance, (1.0 - hit.distance).clamp(0.0, 1.0));
+            let result = SearchResult { span: view::span(row, counted.texts), score, distance };
+            let pushed = page.push(result, counted.reserved).await?;
+            if pushed == Pushed::Full {
+                next_cursor = last.map(|it: Hit| app.cursors.seal(tenant, &scope, it));
+                break 'page;
+            }
+            last = Some(*hit);
         }
     }
-    Ok(Json(SearchResults {
-        results,
-        has_more: next_cursor.is_some(),
-        next_cursor,
-        searched: found.searched,
-        not_searched: found.not_searched,
-    }))
+    let next = serde_json::to_string(&next_cursor).map_err(anyhow::Error::from)?;
+    let end = format!(
+        "],\"has_more\":{},\"next_cursor\":{next},\"searched\":{},\"not_searched\":{}}}",
+        next_cursor.is_some(),
+        found.searched,
+        found.not_searched
+    );
+    Ok(page.finish(end.as_bytes()))
 }
 
 /// A short name of a vector.

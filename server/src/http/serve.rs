@@ -19,7 +19,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{socket::Socket, unread::RequestBody};
+use super::{
+    address::ClientAddress,
+    head::MAX_HEAD_BYTES,
+    socket::Socket,
+    unauthenticated::{MAX_UNAUTHENTICATED_CONNECTIONS, Slot, Unauthenticated},
+    unread::RequestBody,
+};
 use crate::{app::App, telemetry::process::most_open_files};
 
 /// How long requests in flight may take once the server is told to stop.
@@ -78,12 +84,16 @@ async fn accept(
     }
     let mut server = http1::Builder::new();
     // Without a timer hyper waits for ever for the rest of a request's head.
+    // What a connection buffers of unread responses, beside what is counted.
+    server.max_buf_size(64 * 1024);
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
+    server.max_header_size(MAX_HEAD_BYTES);
     let mut brief = server.clone();
     brief.keep_alive(false).header_read_timeout(REFUSAL);
     let busy = super::busy(app);
     let free = Arc::new(Semaphore::new(most));
     let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let unauthenticated = Unauthenticated::new(MAX_UNAUTHENTICATED_CONNECTIONS);
     let connections = Connections {
         app: Arc::clone(app),
         graceful: GracefulShutdown::new(),
@@ -105,13 +115,17 @@ async fn accept(
             () = &mut stop => break,
         };
         if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
-            connections.start(&server, router.clone(), (stream, peer), permit);
+            let slot = tokio::select! {
+                slot = unauthenticated.admit(ClientAddress(peer.ip().to_canonical()).bucket_key()) => slot,
+                () = &mut stop => break,
+            };
+            connections.start(&server, router.clone(), (stream, peer), permit, Some(slot));
             continue;
         }
         app.telemetry.http.refused_connections.inc();
         // Beyond these there is no time even for saying no.
         if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-            connections.start(&brief, busy.clone(), (stream, peer), permit);
+            connections.start(&brief, busy.clone(), (stream, peer), permit, None);
         }
     }
     drop(listener);
@@ -136,19 +150,34 @@ impl Connections {
         router: Router,
         (stream, peer): (TcpStream, SocketAddr),
         permit: OwnedSemaphorePermit,
+        slot: Option<Slot>,
     ) {
         // Head and body leave in one segment or two; neither waits for the caller's delayed acknowledgement.
         _ = stream.set_nodelay(true);
         let patience = Duration::from_secs(self.app.config.write_timeout);
         let socket = TokioIo::new(Socket::new(stream, patience, self.closing.clone()));
         let (app, inner) = (Arc::clone(&self.app), TowerToHyperService::new(router));
+        let share = slot.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             let address = app.config.trusted_proxies.caller(peer.ip(), request.headers());
             request.extensions_mut().insert(address);
+            if let Some(share) = &share {
+                request.extensions_mut().insert(share.clone());
+            }
             inner.call(RequestBody::wrap(&app, request))
         });
         let connection = self.graceful.watch(server.serve_connection(socket, service));
-        let (over, open) = (self.over.clone(), self.app.telemetry.http.connections.clone());
+        let over = self.over.clone();
+        let (open, refused) = {
+            let http = &self.app.telemetry.http;
+            (http.connections.clone(), http.refused_connections.clone())
+        };
+        let displaced = async move {
+            match &slot {
+                Some(slot) => slot.displaced().await,
+                None => std::future::pending().await,
+            }
+        };
         self.app.spawn(async move {
             open.inc();
             tokio::select! {
@@ -157,6 +186,9 @@ impl Connections {
                     tracing::debug!(%error, "a connection ended early");
                 },
                 () = over.cancelled() => {}
+                () = displaced => {
+                    refused.inc();
+                }
             }
             open.dec();
             drop(permit);

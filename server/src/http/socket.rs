@@ -19,6 +19,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::head;
+
 /// Longest that a caller may go on sending after the connection is closed for it.
 const LINGER: Duration = Duration::from_secs(2);
 /// Bytes thrown away of what it sends then.
@@ -35,6 +37,16 @@ pub struct Socket {
     /// The server is going down: nobody is lingered for.
     stopping: CancellationToken,
     lingering: Option<Lingering>,
+    /// A response with a body that is being written in place of one without.
+    replacement: Option<Replacement>,
+}
+
+#[derive(Debug)]
+struct Replacement {
+    bytes: Vec<u8>,
+    written: usize,
+    /// Bytes that the writer gave.
+    given: usize,
 }
 
 #[derive(Debug)]
@@ -46,7 +58,7 @@ struct Lingering {
 impl Socket {
     /// Around an accepted connection; `stopping` tells that the server goes down.
     pub fn new(stream: TcpStream, patience: Duration, stopping: CancellationToken) -> Self {
-        Self { stream, patience, stalled: None, stopping, lingering: None }
+        Self { stream, patience, stalled: None, stopping, lingering: None, replacement: None }
     }
 
     /// What a write says, unless it has been waiting for too long.
@@ -59,6 +71,33 @@ impl Socket {
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the caller does not read")))
+    }
+
+    /// Begins to replace `bytes` if they are a response of the HTTP library without a body.
+    fn replaces(&mut self, bytes: &[u8]) -> bool {
+        if self.replacement.is_none()
+            && let Some(replacement) = head::replace_bare_response(bytes)
+        {
+            self.replacement = Some(Replacement { bytes: replacement, written: 0, given: bytes.len() });
+        }
+        self.replacement.is_some()
+    }
+
+    fn poll_replace(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        while let Some(replacement) = &mut self.replacement {
+            let rest = &replacement.bytes[replacement.written..];
+            if rest.is_empty() {
+                let given = replacement.given;
+                self.replacement = None;
+                return Poll::Ready(Ok(given));
+            }
+            match ready!(Pin::new(&mut self.stream).poll_write(context, rest)) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(written) => replacement.written += written,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(0))
     }
 
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -97,7 +136,10 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let written = match self.replaces(bytes) {
+            true => self.poll_replace(context),
+            false => Pin::new(&mut self.stream).poll_write(context, bytes),
+        };
         self.hurry(written, context)
     }
 
@@ -106,7 +148,12 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        let mut filled = pieces.iter().filter(|it| !it.is_empty());
+        let only = filled.next().filter(|_| filled.next().is_none());
+        let written = match only {
+            Some(only) if self.replaces(only) => self.poll_replace(context),
+            _ => Pin::new(&mut self.stream).poll_write_vectored(context, pieces),
+        };
         self.hurry(written, context)
     }
 

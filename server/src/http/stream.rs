@@ -4,38 +4,67 @@
 //! of this process wakes at once, those of others are found by looking once a second. With
 //! several writers a change can become visible after a later one, so a short stretch before
 //! the last event is read again and what was sent already is left out.
+//!
+//! Nothing is queued for a subscriber: texts are read when its connection takes them. A subscriber
+//! that does not read gets a `lagged` event with the cursor to resume from, and the stream ends.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
-
-use axum::{
-    extract::State,
-    http::HeaderMap,
-    response::sse::{Event, KeepAlive, Sse},
+use std::{
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
 };
-use futures::{Stream, stream};
-use tokio::sync::broadcast;
+
+use api::ErrorCode;
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use entities::trace;
+use futures::stream;
+use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
-use super::{query::Query, standing::Standing, trace_view, traces};
+use super::{held, pieces::Pieces, query::Query, standing::Standing, trace_view, traces};
 use crate::{
     access::Caller,
     app::App,
-    error::Result,
-    store::traces::{Changes, Filter, changed_since},
+    error::{Error, Result, problem},
+    keyed_semaphore::KeyedPermit,
+    memory::{Holder, MEMORY_WAIT, Reservation},
+    store::traces::{Changes, Filter, TextBlocks, changed_since, holds},
 };
 
-/// Events read at once.
+/// Streams of a tenant that a process serves at the same time.
+pub const MAX_STREAMS: usize = 50;
+/// Seconds after which a client may try again to open one more.
+const RETRY_SECONDS: u64 = 10;
+/// Changes read at once.
 const BLOCK: usize = 50;
+/// Bytes of rows that a stream keeps until it has sent them.
+const MAX_ROW_BYTES: usize = 128 * 1024;
+/// Bytes of events that are put together before they are sent.
+const CHUNK_BYTES: usize = 32 * 1024;
 /// How far back is read again, microseconds: longer than a commit takes.
 const OVERLAP: i64 = 3_000_000;
+/// Changes of which a stream remembers that they were sent.
+const MAX_SENT: usize = 4_096;
 /// Pause between looks for what other processes committed.
 const LOOK: Duration = Duration::from_secs(1);
+/// Silence after which a comment is sent.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A subscriber that takes nothing for so long has fallen behind.
+const STALLED: Duration = Duration::from_secs(10);
 
 /// Follow traces as they are committed or changed.
 ///
 /// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes:
 /// a trace may then come twice, none is left out. Takes the filters of the list. The stream ends
-/// when its token is revoked or over.
+/// when its token is revoked or over. A client that falls behind gets an event `lagged` with
+/// `{"cursor": "…"}`, and the stream ends: send the cursor as `Last-Event-ID` to go on from there.
+/// A tenant may have 50 streams open; one more is 429 with `Retry-After`.
 #[utoipa::path(get, path = "/v1/traces/stream", tag = "Traces", params(
     ("Last-Event-ID" = Option<String>, Header, description = "id of the last event received"),
     ("preview" = Option<bool>, Query, description = "cut texts at 2,048 characters")),
@@ -46,30 +75,54 @@ pub async fn follow(
     standing: Standing,
     headers: HeaderMap,
     query: Query,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+) -> Result<Response> {
     let filter = traces::filter(&query)?;
     let preview = query.boolean("preview")?.unwrap_or(false);
+    let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
-    let at = match last {
-        Some(id) => app.cursors.open::<(i64, Uuid)>(caller.tenant_id, SCOPE, id)?.0,
-        None => app.clock.now(),
+    let resume = match last {
+        Some(id) => app.cursors.open::<(i64, Uuid)>(tenant, SCOPE, id)?,
+        None => (app.clock.now(), Uuid::nil()),
     };
+    let Some(permit) = app.streams.try_acquire(&tenant) else { return Ok(too_many_streams()) };
     let follower = Follower {
         wake: app.changed.subscribe(),
-        position: (at.saturating_sub(OVERLAP), Uuid::nil()),
+        position: (resume.0.saturating_sub(OVERLAP), Uuid::nil()),
+        overlap_from: i64::MIN,
+        resume,
+        opened_to: resume,
         sent: HashMap::new(),
-        ready: Vec::new().into_iter(),
-        tenant: caller.tenant_id,
+        rows: VecDeque::new(),
+        open: Pieces::default(),
+        memory: app.memory.reservation(Holder::Tenant(tenant)),
+        last_output: Instant::now(),
+        is_lagging: false,
+        has_ended: false,
+        tenant,
         standing,
         filter,
         preview,
         app,
+        _permit: permit,
     };
     let events = stream::unfold(follower, |mut follower| async move {
-        let event = follower.next().await?;
-        Some((Ok(event), follower))
+        let piece = follower.next().await?;
+        Some((Ok::<_, Infallible>(piece), follower))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
+    let mut response = Body::from_stream(events).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+fn too_many_streams() -> Response {
+    let message = format!(
+        "{MAX_STREAMS} streams of this tenant are open already; close one, or try again in {RETRY_SECONDS} s"
+    );
+    let mut response = problem(ErrorCode::RateLimited, message).into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+    response
 }
 
 /// What ids of events are bound to.
@@ -84,24 +137,71 @@ struct Follower {
     wake: broadcast::Receiver<Uuid>,
     /// The last change read.
     position: (i64, Uuid),
+    /// Changes before this time are not read again.
+    overlap_from: i64,
+    /// The last change whose event was taken: where a subscriber that falls behind resumes.
+    resume: (i64, Uuid),
+    /// The last change in `open`, or before it.
+    opened_to: (i64, Uuid),
     /// Changes read within the overlap, each sent or not wanted: trace and time of change.
     sent: HashMap<Uuid, i64>,
-    ready: std::vec::IntoIter<Event>,
+    /// Changes that are yet to be sent.
+    rows: VecDeque<trace::Model>,
+    /// Events on their way.
+    open: Pieces,
+    /// Counts `open`.
+    memory: Reservation,
+    /// When the connection last took something.
+    last_output: Instant,
+    /// The subscriber has fallen behind: nothing follows what is open.
+    is_lagging: bool,
+    has_ended: bool,
+    _permit: KeyedPermit<Uuid>,
 }
 
 impl Follower {
-    /// The next event; none when the server stops, or the token is no longer good.
-    async fn next(&mut self) -> Option<Event> {
+    /// The next bytes; none when the server stops, the token is no longer good, or the subscriber has
+    /// fallen behind.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.has_ended {
+            return None;
+        }
+        // The connection asks for more as soon as its buffer has room.
+        if self.last_output.elapsed() >= STALLED && (self.open.len() > 0 || !self.rows.is_empty()) {
+            self.is_lagging = true;
+        }
+        let bytes = self.wait_for_bytes().await;
+        self.last_output = Instant::now();
+        bytes
+    }
+
+    async fn wait_for_bytes(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(event) = self.ready.next() {
-                return Some(event);
+            if let Some(piece) = self.open.next_piece() {
+                let mut memory = self.app.memory.reservation(Holder::Tenant(self.tenant));
+                return match memory.grow(piece.len(), MEMORY_WAIT).await {
+                    Ok(()) => Some(held::counted(piece, memory)),
+                    // The event breaks off, and comes again when the client resumes.
+                    Err(_) => None,
+                };
+            }
+            self.resume = self.opened_to;
+            self.memory.shrink_to(0);
+            if self.is_lagging {
+                return Some(self.lagged());
             }
             if self.app.is_stopping() || !self.standing.holds(&self.app).await {
                 return None;
             }
-            match self.read().await {
+            match self.fill().await {
                 Ok(true) => {}
-                Ok(false) => self.wait().await,
+                Ok(false) => {
+                    if self.wait().await {
+                        return Some(Bytes::from_static(b":\n\n"));
+                    }
+                }
+                // No memory for the texts of the next event.
+                Err(error) if error.passes() && !self.rows.is_empty() => return Some(self.lagged()),
                 Err(error) => {
                     tracing::warn!(%error, "the stream could not be read; trying again");
                     self.app.pause(LOOK).await;
@@ -110,39 +210,99 @@ impl Follower {
         }
     }
 
-    /// Reads what changed; false when nothing new did.
-    async fn read(&mut self) -> Result<bool> {
+    /// The event that tells a subscriber where to resume. The stream ends with it.
+    fn lagged(&mut self) -> Bytes {
+        self.has_ended = true;
+        let cursor = self.app.cursors.seal(self.tenant, SCOPE, self.resume);
+        // A cursor has no characters that JSON escapes.
+        format!("event: lagged\nid: {cursor}\ndata: {{\"cursor\":\"{cursor}\"}}\n\n").into()
+    }
+
+    /// Puts events together; false when nothing has changed.
+    async fn fill(&mut self) -> Result<bool> {
+        let overloaded = || problem(ErrorCode::Overloaded, "the server is stopping");
+        let app = Arc::clone(&self.app);
+        let _permit = app
+            .stream_reads
+            .acquire(&self.tenant, MAX_STREAMS, Duration::MAX)
+            .await
+            .ok_or_else(overloaded)?;
+        if self.rows.is_empty() {
+            self.read_rows().await?;
+        }
+        if self.rows.is_empty() {
+            self.opened_to = self.opened_to.max(self.position);
+            return Ok(false);
+        }
+        let texts = TextBlocks::of_traces(&app.db, self.tenant, self.rows.make_contiguous()).await?;
+        while self.open.len() < CHUNK_BYTES
+            && let Some(row) = self.rows.front()
+        {
+            let change = (row.updated_at, row.id);
+            let counted = texts.of_trace(&app.db, row, &mut self.memory).await?;
+            if let Some(row) = self.rows.pop_front()
+                && holds(&row, &counted.texts, &self.filter.words)
+            {
+                let id = app.cursors.seal(self.tenant, SCOPE, change);
+                let event = Pieces::of(trace_view::trace(row, counted.texts, self.preview));
+                self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
+                self.open.append(event.map_err(anyhow::Error::from)?);
+                self.open.json(b"\n\n");
+            }
+            self.memory.shrink(counted.reserved);
+            self.memory.grow(self.open.memory().saturating_sub(self.memory.bytes()), MEMORY_WAIT).await?;
+            self.opened_to = change;
+        }
+        Ok(true)
+    }
+
+    /// Reads what changed.
+    async fn read_rows(&mut self) -> Result<(), Error> {
         // One writer commits in order, so there nothing appears behind the last event's microsecond.
         let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
-        let mut after = (self.position.0.saturating_sub(overlap), Uuid::nil());
-        let mut events = Vec::new();
+        let from = self.position.0.saturating_sub(overlap).max(self.overlap_from);
+        let mut after = (from, Uuid::nil());
+        let mut bytes = 0;
         loop {
-            let new = |trace: Uuid, at: i64| self.sent.get(&trace) != Some(&at);
-            let Changes { rows, read, last, more } =
-                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK, new).await?;
+            let Changes { rows, last, more } =
+                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK).await?;
             let Some(last) = last else { break };
             after = last;
-            self.position = self.position.max(last);
-            self.sent.extend(read);
-            for (row, texts) in rows {
-                let id = self.app.cursors.seal(self.tenant, SCOPE, (row.updated_at, row.id));
-                let trace = trace_view::trace(row, texts, self.preview);
-                let data = serde_json::to_string(&trace).map_err(anyhow::Error::from)?;
-                events.push(Event::default().event("trace").id(id).data(data));
+            let mut has_room = true;
+            for row in rows {
+                let change = (row.updated_at, row.id);
+                if self.sent.get(&row.id) != Some(&row.updated_at) {
+                    bytes += row_bytes(&row);
+                    has_room = self.rows.is_empty() || bytes <= MAX_ROW_BYTES;
+                    if !has_room {
+                        break;
+                    }
+                    self.sent.insert(row.id, row.updated_at);
+                    self.rows.push_back(row);
+                }
+                self.position = self.position.max(change);
             }
-            if !more || !events.is_empty() {
+            if !more || !has_room || !self.rows.is_empty() {
                 break;
             }
         }
         let horizon = self.position.0.saturating_sub(2 * OVERLAP);
         self.sent.retain(|_, at| *at >= horizon);
-        self.ready = events.into_iter();
-        Ok(self.ready.len() > 0)
+        if self.sent.len() > MAX_SENT {
+            // So many changes in seconds: a shorter stretch is read again.
+            let mut times: Vec<i64> = self.sent.values().copied().collect();
+            times.sort_unstable();
+            self.overlap_from = times[times.len() - MAX_SENT / 2];
+            self.sent.retain(|_, at| *at >= self.overlap_from);
+        }
+        Ok(())
     }
 
-    /// Waits for a commit of this tenant, or long enough that another process may have made one.
-    async fn wait(&mut self) {
+    /// Waits for a commit of this tenant, or long enough that another process may have made one. True
+    /// when it is time for a comment.
+    async fn wait(&mut self) -> bool {
         let stopping = self.app.stopping();
+        let comment_at = self.last_output + KEEP_ALIVE;
         let commit = async {
             loop {
                 match self.wake.recv().await {
@@ -154,8 +314,15 @@ impl Follower {
         };
         tokio::select! {
             () = commit => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep_until(comment_at.min(Instant::now() + LOOK)) => {}
             () = stopping.cancelled() => {}
         }
+        Instant::now() >= comment_at
     }
+}
+
+/// Bytes of a row's own texts.
+fn row_bytes(row: &trace::Model) -> usize {
+    let texts = [&row.name, &row.error, &row.tags, &row.given];
+    size_of::<trace::Model>() + texts.into_iter().flatten().map(String::len).sum::<usize>()
 }

@@ -1,7 +1,7 @@
 //! Traces, spans and events as they are answered, from their rows and texts.
 
 use api::{
-    SpanType, Timestamp,
+    SpanType, Timestamp, UsageDetails,
     trace::{Event, RawObject, Span, Trace},
 };
 use entities::{event, span, trace};
@@ -9,7 +9,10 @@ use semantics::money;
 use serde_json::value::RawValue;
 
 use crate::{
-    ingest::{part::failure_of, spans::splice},
+    ingest::{
+        part::{details_of, failure_of},
+        spans::splice,
+    },
     store::traces::{SpanTexts, Texts},
 };
 
@@ -41,16 +44,23 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         cost_class: _,
         tags,
         span_count,
-        ready_at: _,
+        ready_at,
         ready,
         given: _,
         digest: _,
         body_id: _,
         body_index: _,
         created_at: _,
-        updated_at: _,
+        updated_at,
         measured: _,
         feedback: _,
+        cached_input_tokens,
+        cache_write_tokens,
+        reasoning_tokens,
+        input_body_id: _,
+        input_body_index: _,
+        output_body_id: _,
+        output_body_index: _,
     } = row;
     let tag_map: std::collections::BTreeMap<String, String> =
         tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -78,11 +88,13 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         total_token_count: total_tokens,
         prompt_tokens_total: prompt_tokens,
         completion_tokens_total: completion_tokens,
+        usage_details: UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens }.reported(),
         tags,
         tag_map,
-        metadata: texts.metadata.and_then(raw),
+        metadata: raw(texts.metadata.unwrap_or_else(no_members)),
         span_count: i64::from(span_count),
-        ready,
+        // The flag is set by the job that lets rules judge, a moment later.
+        ready: ready || ready_at <= updated_at,
         control_loop_depth: None,
         spans: None,
         spans_next_cursor: None,
@@ -92,6 +104,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
 
 /// A span of the detail.
 pub fn span(row: span::Model, texts: SpanTexts) -> Span {
+    let details = details_of(&row);
     let span::Model {
         tenant_id,
         trace_id,
@@ -116,16 +129,23 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         body_id: _,
         body_index: _,
         created_at,
+        cached_input_tokens: _,
+        cache_write_tokens: _,
+        reasoning_tokens: _,
+        missing_texts: _,
     } = row;
     let mut metadata = texts.metadata;
     // What another span reports already is kept where no one adds it up.
-    let repeated_tokens = !counted && (prompt_tokens.is_some() || completion_tokens.is_some());
+    let has_tokens = prompt_tokens.is_some() || completion_tokens.is_some() || details.reported().is_some();
+    let repeated_tokens = !counted && has_tokens;
     let repeated_cost = !cost_counted && cost.is_some();
     if repeated_tokens || repeated_cost {
         let mut usage = serde_json::Map::new();
         if repeated_tokens {
             usage.extend(prompt_tokens.map(|it| ("prompt_tokens".to_owned(), it.into())));
             usage.extend(completion_tokens.map(|it| ("completion_tokens".to_owned(), it.into())));
+            let details = details.counts().into_iter();
+            usage.extend(details.filter_map(|(name, count)| Some((name.to_owned(), count?.into()))));
         }
         if repeated_cost {
             usage.extend(cost.map(|it| ("cost".to_owned(), money::to_usd(it).into())));
@@ -133,6 +153,8 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         let usage = serde_json::Value::Object(usage).to_string();
         splice(metadata.get_or_insert_with(|| "{}".to_owned()), "usage", &usage);
     }
+    // What was sent as JSON is over when it is received; a span of OpenTelemetry may still be going on.
+    let received = otel_span_id.is_none().then(|| created_at.max(started_at));
     let otel_span_id = otel_span_id.map(|it| it.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     Span {
         id,
@@ -151,9 +173,10 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         failure_type: failure.and_then(failure_of).map(|it| it.as_str().to_owned()),
         prompt_tokens: prompt_tokens.filter(|_| counted),
         completion_tokens: completion_tokens.filter(|_| counted),
+        usage_details: details.reported().filter(|_| counted),
         metadata: metadata.and_then(raw),
         start_time: Timestamp::from_micros(started_at),
-        end_time: ended_at.map(Timestamp::from_micros),
+        end_time: ended_at.or(received).map(Timestamp::from_micros),
         otel_trace_id: otel_span_id.is_some().then(|| trace_id.simple().to_string()),
         otel_span_id,
     }
@@ -170,6 +193,10 @@ pub fn event(row: event::Model) -> Event {
         metadata: metadata.and_then(raw),
         created_at: Timestamp::from_micros(created_at),
     }
+}
+
+fn no_members() -> String {
+    "{}".to_owned()
 }
 
 fn raw(json: String) -> Option<RawObject> {

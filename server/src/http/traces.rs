@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use api::{
     ErrorCode, FailureType, Timestamp,
-    trace::{Span, SpanList, Trace, TraceList},
+    trace::{SpanList, Trace, TraceList},
 };
 use axum::{
-    Json,
     extract::{Path, State},
     http::StatusCode,
+    response::Response,
 };
-use entities::span;
 use uuid::Uuid;
 
 use super::{
+    pieces::{PageWriter, Pushed},
     query::{Query, invalid, path_id},
     trace_view as view,
 };
@@ -32,14 +32,16 @@ const DETAIL_SPANS: usize = 2_000;
 const DETAIL_EVENTS: u64 = 2_000;
 /// Tags that a list can be narrowed by at once.
 const MAX_TAG_FILTERS: usize = 20;
-/// Bytes of text after which a page of spans ends early.
-const SPAN_BYTES: usize = 16 * 1024 * 1024;
-/// Spans whose texts are read at once.
-const SPAN_BLOCK: usize = 250;
+/// Spans whose rows and small texts are read at once.
+const SPAN_BLOCK: usize = 64;
+/// Bytes of events that are read at once.
+const EVENT_BYTES: usize = 1024 * 1024;
+/// Before the first span of a trace.
+const BEFORE_FIRST_SPAN: store::Position = (i64::MIN, Uuid::nil());
 
 /// List traces, newest first.
 ///
-/// All filters must match. A page may end early, with `has_more`, when its texts are large or
+/// All filters must match. A page may end early, with `has_more`, when the response reaches 8 MiB or
 /// when words are looked for.
 #[utoipa::path(get, path = "/v1/traces", tag = "Traces", params(
     ("project_id" = Option<Uuid>, Query, description = "of this project"),
@@ -66,45 +68,64 @@ const SPAN_BLOCK: usize = 250;
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = TraceList)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<TraceList>> {
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
+    let tenant = caller.tenant_id;
     let filter = filter(&query)?;
     let limit = query.limit()?;
     let preview = query.boolean("preview")?.unwrap_or(false);
     let scope = scope(&filter);
-    let after = query.get("cursor").map(|it| app.cursors.open(caller.tenant_id, &scope, it)).transpose()?;
-    let page = store::page(&app.db, caller.tenant_id, &filter, after, limit).await?;
-    let next_cursor = page.next.map(|it| app.cursors.seal(caller.tenant_id, &scope, it));
-    Ok(Json(TraceList {
-        traces: page.rows.into_iter().map(|(row, texts)| view::trace(row, texts, preview)).collect(),
-        has_more: next_cursor.is_some(),
-        next_cursor,
-    }))
+    let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
+    let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"traces\":[");
+    let mut reader = store::TraceReader::open(&app.db, tenant, &filter, after, limit).await?;
+    let next = loop {
+        let before = reader.position();
+        if page.items() == limit {
+            break before.filter(|_| reader.has_more());
+        }
+        let Some((row, counted)) = reader.next(page.memory()).await? else {
+            break reader.position().filter(|_| reader.has_more());
+        };
+        let trace = view::trace(row, counted.texts, preview);
+        if page.push(trace, counted.reserved).await? == Pushed::Full {
+            break before;
+        }
+    };
+    Ok(page.finish(&end_of_page(next.map(|it| app.cursors.seal(tenant, &scope, it)))?))
+}
+
+/// The end of a page of JSON after its items.
+fn end_of_page(next_cursor: Option<String>) -> Result<Vec<u8>> {
+    let next = serde_json::to_string(&next_cursor).map_err(anyhow::Error::from)?;
+    Ok(format!("],\"has_more\":{},\"next_cursor\":{next}}}", next_cursor.is_some()).into_bytes())
 }
 
 /// Show one trace with its spans and events.
 ///
-/// The id may be the 32 hexadecimal digits of an OpenTelemetry trace id. Beyond 2,000 spans
-/// the answer carries the first 2,000 and `spans_next_cursor`.
+/// The id may be the 32 hexadecimal digits of an OpenTelemetry trace id. Beyond 2,000 spans or 8 MiB
+/// the response carries the first spans and `spans_next_cursor`; of the events it carries up to 2,000,
+/// as many as fit.
 #[utoipa::path(get, path = "/v1/traces/{id}", tag = "Traces", params(("id" = String, Path, description = "id of the trace")),
     responses((status = 200, body = Trace)))]
-pub async fn detail(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Json<Trace>> {
+pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Response> {
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let row = store::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
-    let (spans, next) = span_page(&app, tenant, id, None, DETAIL_SPANS).await?;
-    let events = store::events(&app.db, tenant, id, None, DETAIL_EVENTS).await?;
-    let texts =
-        store::trace_texts(&app.db, tenant, std::slice::from_ref(&row)).await?.pop().unwrap_or_default();
-    let mut trace = view::trace(row, texts, false);
+    let mut memory = app.workspace(tenant).await?;
+    let texts = store::TextBlocks::of_traces(&app.db, tenant, std::slice::from_ref(&row)).await?;
+    let counted = texts.of_trace(&app.db, &row, &mut memory).await?;
+    let mut trace = view::trace(row, counted.texts, false);
     // No remediation has been executed on any trace: actions arrive with the control loop.
     trace.control_loop_depth = Some(0);
-    trace.spans = Some(spans);
-    trace.spans_next_cursor = next;
-    trace.events = Some(events.into_iter().map(view::event).collect());
-    Ok(Json(trace))
+    let mut page = PageWriter::begin_object(memory, trace, counted.reserved).await?;
+    page.next_array(b",\"spans\":[", true);
+    let next = write_spans(&app, &mut page, (tenant, id), None, DETAIL_SPANS).await?;
+    page.json(b"]");
+    if let Some(next) = next {
+        let next = serde_json::to_string(&next).map_err(anyhow::Error::from)?;
+        page.json(format!(",\"spans_next_cursor\":{next}").as_bytes());
+    }
+    page.next_array(b",\"events\":[", false);
+    write_events(&app, &mut page, (tenant, id)).await?;
+    Ok(page.finish(b"]}"))
 }
 
 /// Page through the spans of a trace, by start time.
@@ -118,13 +139,14 @@ pub async fn spans(
     caller: Caller,
     Path(id): Path<String>,
     query: Query,
-) -> Result<Json<SpanList>> {
+) -> Result<Response> {
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let limit = query.limit()?;
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &span_scope(id), it)).transpose()?;
     store::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
-    let (spans, next_cursor) = span_page(&app, tenant, id, after, limit).await?;
-    Ok(Json(SpanList { spans, has_more: next_cursor.is_some(), next_cursor }))
+    let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"spans\":[");
+    let next = write_spans(&app, &mut page, (tenant, id), after, limit).await?;
+    Ok(page.finish(&end_of_page(next)?))
 }
 
 /// Delete a trace with all that hangs on it.
@@ -143,52 +165,81 @@ pub async fn delete(
     }
 }
 
-async fn span_page(
+/// Writes up to `limit` spans of a trace after `after`. Returns the cursor of the next page; none at
+/// the end.
+async fn write_spans(
     app: &App,
-    tenant: Uuid,
-    trace: Uuid,
+    page: &mut PageWriter,
+    (tenant, trace): (Uuid, Uuid),
     after: Option<store::Position>,
     limit: usize,
-) -> Result<(Vec<Span>, Option<String>)> {
-    let more = u64::try_from(limit + 1).unwrap_or(u64::MAX);
-    let mut rows = store::spans(&app.db, tenant, trace, after, more).await?;
-    let scope = span_scope(trace);
-    let mut next = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.started_at, it.id));
-    let count = rows.len();
-    let mut spans: Vec<Span> = Vec::with_capacity(count);
-    let mut bytes = 0;
-    let mut rows = rows.into_iter();
-    while spans.len() < count && bytes <= SPAN_BYTES {
-        let block: Vec<span::Model> = rows.by_ref().take(SPAN_BLOCK).collect();
-        let texts = store::span_texts(&app.db, tenant, &block).await?;
-        for (row, texts) in block.into_iter().zip(texts) {
-            bytes += texts.bytes();
+) -> Result<Option<String>> {
+    let (mut written, mut last) = (0, after);
+    let cursor = |at: Option<store::Position>| {
+        app.cursors.seal(tenant, &span_scope(trace), at.unwrap_or(BEFORE_FIRST_SPAN))
+    };
+    loop {
+        let wanted = SPAN_BLOCK.min(limit - written);
+        let more = u64::try_from(wanted + 1).unwrap_or(u64::MAX);
+        let mut rows = store::spans(&app.db, tenant, trace, last, more).await?;
+        let has_more = rows.len() > wanted;
+        rows.truncate(wanted);
+        let ids = rows.iter().filter_map(|it| it.body_id);
+        let mut texts = store::TextBlocks::load(&app.db, tenant, ids).await?;
+        for row in rows {
             let position = (row.started_at, row.id);
-            spans.push(view::span(row, texts));
-            if bytes > SPAN_BYTES && spans.len() < count {
-                next = Some(app.cursors.seal(tenant, &scope, position));
-                break;
+            let counted = texts.of_span(&app.db, &row, page.memory()).await?;
+            if page.push(view::span(row, counted.texts), counted.reserved).await? == Pushed::Full {
+                return Ok(Some(cursor(last)));
+            }
+            (last, written) = (Some(position), written + 1);
+        }
+        if !has_more {
+            return Ok(None);
+        }
+        if written == limit {
+            return Ok(Some(cursor(last)));
+        }
+    }
+}
+
+/// Writes the events of a trace, as many as fit beside its spans.
+async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, Uuid)) -> Result<()> {
+    let (mut left, mut after) = (DETAIL_EVENTS, None);
+    while left > 0 {
+        let counted =
+            store::events_within(&app.db, tenant, trace, after, left, EVENT_BYTES, page.memory()).await?;
+        let Some(last) = counted.texts.last() else { return Ok(()) };
+        after = Some((last.created_at, last.id));
+        left = left.saturating_sub(counted.texts.len() as u64);
+        let mut reserved = counted.reserved;
+        for row in counted.texts {
+            if page.push(view::event(row), std::mem::take(&mut reserved)).await? == Pushed::Full {
+                return Ok(());
             }
         }
     }
-    Ok((spans, next))
+    Ok(())
 }
 
 /// The filters of a query string.
 pub fn filter(query: &Query) -> Result<Filter> {
     let mut tags = Vec::new();
-    // An empty value is a value here: a tag may be only a word.
-    match (query.get("tag_key"), query.all("tag_value").last()) {
-        (Some(key), Some(value)) => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
+    // The value may be empty: a tag may be only a word. The key may not.
+    match (query.get("tag_key"), query.get("tag_value")) {
+        (Some(key), Some(value)) if !key.is_empty() => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
         (None, None) => {}
         _ => {
             return Err(problem(
                 ErrorCode::TagsFilterIncomplete,
-                "tag_key and tag_value must be given together",
+                "tag_key and tag_value must be given together, and tag_key must not be empty",
             ));
         }
     }
-    tags.extend(query.all("tag").filter(|it| !it.is_empty()).map(|it| match it.split_once(':') {
+    if query.all("tag").any(str::is_empty) {
+        return Err(invalid("tag", "must not be empty"));
+    }
+    tags.extend(query.all("tag").map(|it| match it.split_once(':') {
         Some((key, value)) => Tag::Pair(key.to_owned(), value.to_owned()),
         None => Tag::Key(it.to_owned()),
     }));
@@ -208,6 +259,11 @@ pub fn filter(query: &Query) -> Result<Filter> {
             Ok(known) => Some(known),
         },
     };
+    let words: Vec<String> =
+        query.get("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() && query.get("q").is_some() {
+        return Err(invalid("q", "must have at least one word"));
+    }
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
     let natural = |min: &'static str, max: &'static str| {
         Query::ordered((min, max), (query.natural(min)?, query.natural(max)?))
@@ -228,7 +284,7 @@ pub fn filter(query: &Query) -> Result<Filter> {
         user_id: query.text("user_id"),
         name: query.text("name"),
         external_id: query.text("external_id"),
-        words: query.get("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect(),
+        words,
     })
 }
 

@@ -1,8 +1,14 @@
 //! Texts and objects that callers send, as they are stored.
 
-use api::{ErrorCode, trace::RawObject};
+use std::fmt;
 
-use super::part::MAX_LABEL;
+use api::{ErrorCode, trace::RawObject};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+
+use super::part::{MAX_LABEL, MAX_ROW_TEXT_BYTES};
 use crate::error::Problem;
 
 /// A text of at most [`MAX_LABEL`] characters.
@@ -25,6 +31,17 @@ pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<St
     Ok(Some(without_nul(text)))
 }
 
+/// A text of at most [`MAX_ROW_TEXT_BYTES`].
+///
+/// # Errors
+/// `validation_failed` with the field.
+pub fn row_text(field: &str, text: String) -> Result<String, Problem> {
+    if text.len() > MAX_ROW_TEXT_BYTES {
+        return Err(Problem::field(field, format!("is longer than {MAX_ROW_TEXT_BYTES} bytes")));
+    }
+    Ok(without_nul(text))
+}
+
 /// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.
 ///
 /// # Errors
@@ -32,37 +49,95 @@ pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<St
 pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    let mut value: serde_json::Value =
-        serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))?;
-    match &value {
-        serde_json::Value::Null => Ok(None),
-        // A NUL can only be written as an escape; the value is written anew where there may be one.
-        serde_json::Value::Object(_) if raw.get().contains("\\u0000") => {
-            replace_nul(&mut value);
-            Ok(Some(value.to_string()))
-        }
-        serde_json::Value::Object(_) => Ok(Some(raw.get().to_owned())),
-        _ => Err(invalid("must be an object".to_owned())),
+    // Read to its end, but not built: a tree of values takes many times the memory of its text.
+    match serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))? {
+        Shape::Null => Ok(None),
+        Shape::Object => Ok(Some(without_nul_escapes(String::from(Box::<str>::from(raw))))),
+        Shape::Other => Err(invalid("must be an object".to_owned())),
     }
 }
 
-/// U+FFFD in place of NUL in every string of a value. The reader bounds the depth.
-fn replace_nul(value: &mut serde_json::Value) {
-    use serde_json::Value;
-    match value {
-        Value::String(text) => *text = without_nul(std::mem::take(text)),
-        Value::Array(items) => items.iter_mut().for_each(replace_nul),
-        Value::Object(members) => {
-            *members = std::mem::take(members)
-                .into_iter()
-                .map(|(key, mut value)| {
-                    replace_nul(&mut value);
-                    (without_nul(key), value)
-                })
-                .collect();
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+/// What kind of JSON value it is.
+enum Shape {
+    Null,
+    Object,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Strings and numbers are decoded, so that what can't be decoded is refused.
+        deserializer.deserialize_any(ShapeVisitor)
     }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
+        while items.next_element::<Shape>()?.is_some() {}
+        Ok(Shape::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Shape, A::Error> {
+        while members.next_entry::<Shape, Shape>()?.is_some() {}
+        Ok(Shape::Object)
+    }
+}
+
+/// U+FFFD in place of NUL in valid JSON, where a NUL can only be written as an escape.
+fn without_nul_escapes(json: String) -> String {
+    const NUL: &str = "\\u0000";
+    if !json.contains(NUL) {
+        return json;
+    }
+    let mut written = String::with_capacity(json.len());
+    let mut rest = json.as_str();
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        written.push_str(before);
+        if let Some(after) = escape.strip_prefix(NUL) {
+            written.push_str("\\ufffd");
+            rest = after;
+        } else {
+            // The escaped character, so that an escaped backslash begins no escape.
+            let end = escape.char_indices().nth(2).map_or(escape.len(), |it| it.0);
+            written.push_str(&escape[..end]);
+            rest = &escape[end..];
+        }
+    }
+    written.push_str(rest);
+    written
 }
 
 /// U+FFFD in place of NUL, which PostgreSQL can't store in a text.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     item::MAX_TAGS,
-    part::{Given, Hints, bit_of, derived_id, label, tag_label},
+    part::{Given, Hints, bit_of, derived_id, label, row_text, tag_label},
     spans::{Receipt, span_id},
     text::Entry,
 };
@@ -34,13 +34,13 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
         trace_id,
         id,
         parent_id: record.parent.or_else(|| draft.parent_span_id.map(|it| span_id(trace_id, it))),
-        name: draft.name,
+        name: row_text(draft.name),
         kind: clean(draft.span_type.into()),
         model: draft.model,
         started_at,
         ended_at: draft.end_us.map(clamp),
         latency_ms: record.latency_ms.filter(|it| *it >= 0),
-        error: draft.error,
+        error: draft.error.map(row_text),
         failure: draft.failure.map(bit_of),
         prompt_tokens: draft.usage.prompt,
         completion_tokens: draft.usage.completion,
@@ -54,6 +54,10 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
         body_id: None,
         body_index: 0,
         created_at: receipt.now,
+        cached_input_tokens: draft.usage.cached,
+        cache_write_tokens: draft.usage.cache_write,
+        reasoning_tokens: draft.usage.reasoning,
+        missing_texts: None,
     };
     let entry = Entry {
         input: draft.input,
@@ -97,10 +101,16 @@ pub fn event(
 pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
     let TraceRecord { given, input, output, metadata } = record;
     let given: Given = serde_json::from_value(given).ok()?;
+    let own = given.own_texts.then(|| Entry {
+        input: input.map(clean),
+        output: output.map(clean),
+        metadata: metadata.and_then(object),
+        ..Entry::default()
+    });
     let given = Given {
         name: given.name.map(|it| label(&clean(it))),
         model: given.model.map(|it| label(&clean(it))),
-        error: given.error.map(clean),
+        error: given.error.map(|it| row_text(clean(it))),
         session_id: given.session_id.map(|it| label(&clean(it))),
         user_id: given.user_id.map(|it| label(&clean(it))),
         external_id: given.external_id.map(|it| label(&clean(it))),
@@ -110,14 +120,10 @@ pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
         ended_at: given.ended_at.map(clamp),
         tags: tags(given.tags),
         own_texts: given.own_texts,
+        missing_texts: own.as_ref().and_then(Entry::missing),
     };
     row.given = serde_json::to_string(&given).ok();
-    given.own_texts.then(|| Entry {
-        input: input.map(clean),
-        output: output.map(clean),
-        metadata: metadata.and_then(object),
-        ..Entry::default()
-    })
+    own
 }
 
 fn hints(sent: serde_json::Value) -> Option<String> {

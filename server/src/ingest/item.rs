@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    checked::{label, object, without_nul},
+    checked::{label, object, row_text, without_nul},
     part::{Given, MAX_TAG_BYTES, Part, bit_of, derived_id, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
@@ -39,7 +39,7 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
     let given = Given {
         name: label("name", item.name)?,
         model: label("model", item.model)?,
-        error: item.error.map(without_nul),
+        error: item.error.map(|it| row_text("error", it)).transpose()?,
         session_id: label("session_id", item.session_id)?,
         user_id: label("user_id", item.user_id)?,
         external_id: label("external_id", item.external_id)?.or(made_external),
@@ -49,6 +49,7 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
         ended_at: item.ended_at.map(|it| it.micros()),
         tags: tags(item.tags)?,
         own_texts: false,
+        missing_texts: None,
     };
     if let (Some(start), Some(end)) = (given.started_at, given.ended_at)
         && end < start
@@ -67,28 +68,16 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
     let events = source.events(item.events.unwrap_or_default())?;
 
     let mut trace = empty_trace(receipt, id);
+    for (span, entry) in spans.iter_mut().zip(&entries) {
+        span.missing_texts = entry.missing();
+    }
     let own_texts = !texts.is_empty();
+    let missing_texts = texts.missing().filter(|_| own_texts);
     if own_texts {
         entries.insert(0, texts);
     }
     trace.digest = Some(Sha256::digest(raw).to_vec());
-    trace.given = serde_json::to_string(&Given { own_texts, ..given }).ok();
-    if own_texts {
-        // What the item leaves out shows as the root span has it.
-        let mut scratch = trace.clone();
-        scratch.given = None;
-        for (i, span) in spans.iter_mut().enumerate() {
-            span.body_index = i32::try_from(i + 1).unwrap_or(i32::MAX);
-        }
-        summarise(&mut scratch, &mut spans, receipt.now);
-        if let Some(root) =
-            usize::try_from(scratch.body_index).ok().filter(|it| *it > 0).and_then(|it| entries.get(it))
-        {
-            let (input, output) = (root.input.clone(), root.output.clone());
-            entries[0].input = entries[0].input.take().or(input);
-            entries[0].output = entries[0].output.take().or(output);
-        }
-    }
+    trace.given = serde_json::to_string(&Given { own_texts, missing_texts, ..given }).ok();
     let (packed, places) = pack(&entries).map_err(|_| crate::error::internal())?;
     let mut places = places.into_iter();
     if own_texts && let Some((body_id, index)) = places.next() {
@@ -151,10 +140,15 @@ impl Source<'_> {
     fn span(&self, i: usize, item: SpanItem) -> Result<(span::Model, Entry), Problem> {
         let at = |field: &str| format!("spans[{i}].{field}");
         let latency = not_negative(&at("latency_ms"), item.latency_ms)?;
+        let details = item.usage_details.unwrap_or_default();
         let usage = Usage {
             prompt: not_negative(&at("prompt_tokens"), item.prompt_tokens)?,
             completion: not_negative(&at("completion_tokens"), item.completion_tokens)?,
-            ..Usage::default()
+            cached: not_negative(&at("usage_details.cached_input_tokens"), details.cached_input_tokens)?,
+            cache_write: not_negative(&at("usage_details.cache_write_tokens"), details.cache_write_tokens)?,
+            reasoning: not_negative(&at("usage_details.reasoning_tokens"), details.reasoning_tokens)?,
+            // Details are parts of the counts; where the numbers deny that, the numbers win.
+            cached_in_prompt: true,
         };
         money(&at("cost"), item.cost)?;
         let span_micros = latency.unwrap_or(0).saturating_mul(1_000);
@@ -178,6 +172,7 @@ impl Source<'_> {
                 metadata_cost_usd: metadata.as_deref().and_then(metadata_cost),
                 own_cost: item.cost,
                 model: model.as_deref(),
+                request_model: None,
                 usage: &usage,
             },
             |model| self.prices.find(model),
@@ -185,15 +180,15 @@ impl Source<'_> {
         if let Some(cost) = &priced {
             splice(metadata.get_or_insert_with(|| "{}".to_owned()), "cost_details", &cost.details);
         }
-        let error = item.error.map(without_nul);
-        let name = without_nul(item.name);
+        let error = item.error.map(|it| row_text(&at("error"), it)).transpose()?;
+        let name = row_text(&at("name"), item.name)?;
         let row = span::Model {
             tenant_id: self.receipt.tenant_id,
             trace_id: self.trace_id,
             id: item.id.map_or_else(new_id, |it| self.child_id(&it)),
             parent_id: item.parent_span_id.filter(|it| !it.is_empty()).map(|it| self.child_id(&it)),
             name,
-            kind: without_nul(kind.into()),
+            kind: row_text(&at("type"), kind.into())?,
             model,
             started_at,
             ended_at,
@@ -211,6 +206,10 @@ impl Source<'_> {
             body_id: None,
             body_index: 0,
             created_at: self.receipt.now,
+            cached_input_tokens: usage.cached,
+            cache_write_tokens: usage.cache_write,
+            reasoning_tokens: usage.reasoning,
+            missing_texts: None,
         };
         let entry = Entry {
             input: item.input.map(without_nul),
@@ -238,7 +237,10 @@ impl Source<'_> {
                 id,
                 span_id: item.span_id.map(|it| self.child_id(&it)),
                 message: without_nul(item.message),
-                level: item.level.map_or_else(|| "info".to_owned(), without_nul),
+                level: row_text(
+                    &format!("events[{i}].level"),
+                    item.level.unwrap_or_else(|| "info".to_owned()),
+                )?,
                 metadata: object(&format!("events[{i}].metadata"), item.metadata)?,
                 created_at: self.base,
             });

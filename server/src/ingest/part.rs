@@ -7,18 +7,24 @@
 
 use std::collections::BTreeMap;
 
-use api::FailureType;
+use api::{FailureType, UsageDetails};
 use entities::{body, evaluation, event, span, trace, trace_tag};
 use semantics::rollup::{FailureSet, Rollup, SpanFacts, rollup};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::class::class;
+use super::{
+    class::class,
+    text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+};
 use crate::store::vectors::VectorRow;
 
 /// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
 /// refuses index entries of more than 2,704 bytes.
 pub const MAX_LABEL: usize = 500;
+/// Longest name of a span and longest error message in bytes: both stand in rows of which lists read
+/// many at once. In JSON a longer one is refused; in OTLP it is cut.
+pub const MAX_ROW_TEXT_BYTES: usize = 64 * 1024;
 /// Longest key and longest value of a tag in bytes: both stand in one index entry.
 pub const MAX_TAG_BYTES: usize = 1_280;
 
@@ -91,6 +97,9 @@ pub struct Given {
     /// The trace has an entry of its own for its texts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub own_texts: bool,
+    /// Which texts that entry lacks, as `missing_texts` of a span; null when it has both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_texts: Option<i16>,
 }
 
 /// What an OTLP span says about its trace, as stored beside the span.
@@ -143,6 +152,10 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
     trace.prompt_tokens = sums.prompt_tokens;
     trace.completion_tokens = sums.completion_tokens;
     trace.total_tokens = sums.total_tokens;
+    let UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens } = sums.usage_details;
+    trace.cached_input_tokens = cached_input_tokens;
+    trace.cache_write_tokens = cache_write_tokens;
+    trace.reasoning_tokens = reasoning_tokens;
     trace.cost = sums.cost_pico.or(given.cost);
     trace.failure_types = failures(&sums, trace.error.is_some() && spans.is_empty(), trace.error.as_deref());
     trace.span_count = i32::try_from(spans.len()).unwrap_or(i32::MAX);
@@ -150,11 +163,7 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
     trace.token_class = class(trace.total_tokens);
     trace.cost_class = trace.cost.map(class);
 
-    if !given.own_texts {
-        let shown = sums.root.or(sums.first).map(|it| &spans[it]);
-        trace.body_id = shown.and_then(|it| it.body_id);
-        trace.body_index = shown.map_or(0, |it| it.body_index);
-    }
+    texts(trace, given.own_texts, given.missing_texts, &sums, spans);
     let ended = root.is_some_and(|it| it.ended_at.is_some());
     trace.ready = false;
     trace.ready_at = match (is_item || hints.complete, ended) {
@@ -166,6 +175,35 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
         span.counted = sums.counted[i];
         span.cost_counted = sums.cost_counted[i];
     }
+}
+
+/// Says where the trace's texts are: in its own entry if it has one, which may lack some
+/// (`own_missing`), else in that of its root or first span. What an entry lacks is taken from the next
+/// that has it: the root's, then the first model call's input and the last one's output.
+fn texts(
+    trace: &mut trace::Model,
+    has_own: bool,
+    own_missing: Option<i16>,
+    sums: &Rollup,
+    spans: &[span::Model],
+) {
+    let shown = sums.root.or(sums.first).map(|it| &spans[it]);
+    if !has_own {
+        trace.body_id = shown.and_then(|it| it.body_id);
+        trace.body_index = shown.map_or(0, |it| it.body_index);
+    }
+    let missing = if has_own { own_missing } else { shown.and_then(|it| it.missing_texts) };
+    let elsewhere = |text: i16, call: Option<usize>| {
+        if has_text(missing, text) {
+            return (None, None);
+        }
+        let span = shown
+            .filter(|it| has_own && has_text(it.missing_texts, text))
+            .or_else(|| call.map(|it| &spans[it]));
+        span.and_then(|it| Some((it.body_id?, it.body_index))).unzip()
+    };
+    (trace.input_body_id, trace.input_body_index) = elsewhere(MISSING_INPUT, sums.first_call);
+    (trace.output_body_id, trace.output_body_index) = elsewhere(MISSING_OUTPUT, sums.last_call);
 }
 
 /// The rows of the trace's tags.
@@ -189,6 +227,12 @@ pub fn label(text: &str) -> String {
         Some((end, _)) => text[..end].to_owned(),
         None => text.to_owned(),
     }
+}
+
+/// The beginning of a text that stands in a row, see [`MAX_ROW_TEXT_BYTES`].
+pub fn row_text(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_ROW_TEXT_BYTES));
+    text
 }
 
 /// The same for the key or the value of a tag.
@@ -216,9 +260,21 @@ fn facts(span: &span::Model) -> SpanFacts<'_> {
         failure: span.failure.and_then(failure_of),
         prompt: span.prompt_tokens,
         completion: span.completion_tokens,
+        usage_details: details_of(span),
         cost_pico: span.cost,
+        has_input: has_text(span.missing_texts, MISSING_INPUT),
+        has_output: has_text(span.missing_texts, MISSING_OUTPUT),
         response_id: span.response_hash.map(i64::cast_unsigned),
         literal: span.otel_span_id.is_none(),
+    }
+}
+
+/// The details of a span's token counts, whether they count or not.
+pub fn details_of(span: &span::Model) -> UsageDetails {
+    UsageDetails {
+        cached_input_tokens: span.cached_input_tokens,
+        cache_write_tokens: span.cache_write_tokens,
+        reasoning_tokens: span.reasoning_tokens,
     }
 }
 

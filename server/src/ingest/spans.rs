@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     exported,
     item::MAX_TAGS,
-    part::{Hints, Part, bit_of, label, summarise, tag_label},
+    part::{Hints, Part, bit_of, label, row_text, summarise, tag_label},
     prices::PriceBook,
     text::{Entry, pack},
 };
@@ -86,6 +86,9 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         entries.push(entry);
     }
     let has_own_texts = own_texts.is_some();
+    for (span, entry) in spans.iter_mut().zip(&entries) {
+        span.missing_texts = entry.missing();
+    }
     // Texts of the trace itself come before those of any span.
     entries.splice(..0, own_texts);
     let (packed, places) = pack(&entries)?;
@@ -141,6 +144,13 @@ pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
         updated_at: receipt.now,
         measured: true,
         feedback: None,
+        cached_input_tokens: None,
+        cache_write_tokens: None,
+        reasoning_tokens: None,
+        input_body_id: None,
+        input_body_index: None,
+        output_body_id: None,
+        output_body_index: None,
     }
 }
 
@@ -171,6 +181,7 @@ fn span(
             metadata_cost_usd: metadata_cost(&metadata),
             own_cost: draft.sent_cost,
             model: draft.model.as_deref(),
+            request_model: draft.request_model.as_deref(),
             usage: &draft.usage,
         },
         |model| prices.find(model),
@@ -183,13 +194,13 @@ fn span(
         trace_id,
         id,
         parent_id: draft.parent_span_id.map(|it| span_id(trace_id, it)),
-        name: draft.name,
+        name: row_text(draft.name),
         kind: draft.span_type.into(),
         model: draft.model,
         started_at,
         ended_at: draft.end_us,
         latency_ms: draft.end_us.map(|end| (end.saturating_sub(started_at) / 1_000).max(0)),
-        error: draft.error,
+        error: draft.error.map(row_text),
         failure: draft.failure.map(bit_of),
         prompt_tokens: draft.usage.prompt,
         completion_tokens: draft.usage.completion,
@@ -202,6 +213,10 @@ fn span(
         body_id: None,
         body_index: 0,
         created_at: receipt.now,
+        cached_input_tokens: draft.usage.cached,
+        cache_write_tokens: draft.usage.cache_write,
+        reasoning_tokens: draft.usage.reasoning,
+        missing_texts: None,
     };
     let entry = Entry {
         input: draft.input,

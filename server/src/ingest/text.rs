@@ -50,6 +50,11 @@ const ABSENT: u32 = u32::MAX;
 /// Texts of an entry.
 const FIELDS: usize = 5;
 
+/// Bit of [`Entry::missing`]: nothing says what went in.
+pub const MISSING_INPUT: i16 = 1;
+/// Bit of [`Entry::missing`]: nothing says what came out.
+pub const MISSING_OUTPUT: i16 = 2;
+
 thread_local! {
     /// Both keep tables of some hundred KiB that are dear to set up for each body.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
@@ -95,6 +100,12 @@ pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
         context.reset(zstd::zstd_safe::ResetDirective::SessionOnly).map_err(|_| damaged())?;
         read_entries(&mut zstd::stream::read::Decoder::with_context(data, context), count)
     })
+}
+
+/// Bytes of a body once it is unpacked, as its frame says; of one that doesn't say, a guess.
+pub fn unpacked_bytes(data: &[u8]) -> usize {
+    let said = zstd::zstd_safe::get_frame_content_size(data).ok().flatten();
+    said.and_then(|it| usize::try_from(it).ok()).unwrap_or(8 * data.len())
 }
 
 fn damaged() -> std::io::Error {
@@ -166,10 +177,33 @@ impl Entry {
         self.fields().into_iter().flatten().map(str::len).sum()
     }
 
+    /// Which of input and output the entry lacks, as a bit set; none when it has both.
+    pub fn missing(&self) -> Option<i16> {
+        let no_input = self.input.is_none() && self.trace_input.is_none();
+        let no_output = self.output.is_none() && self.trace_output.is_none();
+        let bit = |bit: i16, is_set: bool| if is_set { bit } else { 0 };
+        Some(bit(MISSING_INPUT, no_input) | bit(MISSING_OUTPUT, no_output)).filter(|it| *it != 0)
+    }
+
+    /// Takes what went in, for a trace that the entry stands for.
+    pub fn take_input(&mut self) -> Option<String> {
+        self.trace_input.take().or_else(|| self.input.take())
+    }
+
+    /// Takes what came out, in the same way.
+    pub fn take_output(&mut self) -> Option<String> {
+        self.trace_output.take().or_else(|| self.output.take())
+    }
+
     /// Whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         self.fields().iter().all(Option::is_none)
     }
+}
+
+/// Whether an entry that lacks `missing` has a text.
+pub fn has_text(missing: Option<i16>, text: i16) -> bool {
+    missing.unwrap_or(0) & text == 0
 }
 
 #[cfg(test)]

@@ -206,7 +206,8 @@ async fn attempt(
     let mut tried = 0;
     loop {
         tried += 1;
-        match store(db, parts, allowance, clock.now()).await {
+        let stored = db.health.while_reachable(store(db, parts, allowance, clock.now()));
+        match stored.await.unwrap_or_else(|it| Err(it.into())) {
             Ok(outcomes) => return Ok(outcomes),
             Err(error) if tried < TRIES && lost_a_race(&error) => {}
             Err(error) => return Err(error.into()),

@@ -22,7 +22,11 @@ pub fn start(app: &Arc<App>) {
     let folder = Arc::clone(app);
     app.spawn(async move {
         while !folder.pause(PAUSE).await {
-            if let Err(error) = round(&folder, folder.clock.now() - OLD).await {
+            if folder.db.health.unavailable().is_some() {
+                continue;
+            }
+            let done = folder.db.health.while_reachable(round(&folder, folder.clock.now() - OLD)).await;
+            if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
                 tracing::warn!(%error, "metrics could not be folded; it is tried again in a second");
             }
         }

@@ -9,7 +9,7 @@
 //! From the text of a URL to a connection: `target` reads it, `resolve` finds addresses,
 //! `guard` judges all of them by `address`, `openings` and `own`, `connect` dials one
 //! that was judged, `link` speaks HTTP on it, `pool` keeps it for a while, and `egress` is
-//! the door to all of this.
+//! the door to all of this. `remedy` tells tenants which setting opens a refused address.
 
 pub mod address;
 mod connect;
@@ -23,6 +23,7 @@ mod link;
 pub mod openings;
 mod own;
 mod pool;
+pub mod remedy;
 pub mod resolve;
 pub mod rest;
 mod said;

@@ -36,7 +36,8 @@ pub fn start(app: &Arc<App>) {
     let rescuer = Arc::clone(app);
     app.spawn(async move {
         while !rescuer.pause(RESCUE).await {
-            match rescue(&rescuer.db, rescuer.clock.now()).await {
+            let rescued = rescuer.db.health.while_reachable(rescue(&rescuer.db, rescuer.clock.now()));
+            match rescued.await.unwrap_or_else(|it| Err(it.into())) {
                 Ok(0) => {}
                 Ok(n) => tracing::warn!(jobs = n, "{n} jobs whose worker did not come back are ready again"),
                 Err(error) => tracing::warn!(%error, "could not look for lost jobs"),
@@ -79,7 +80,9 @@ async fn work(app: &Arc<App>, lane: Lane, look: &Look) {
                 }
                 continue;
             }
-            run(app, job).await;
+            if app.db.health.while_reachable(run(app, job)).await.is_err() {
+                tracing::warn!("a job was given up because the database can't be reached; it will run again");
+            }
         }
         drop(turn);
         if lane.of_one_tenant() < lane.concurrency() {
@@ -92,7 +95,13 @@ async fn work(app: &Arc<App>, lane: Lane, look: &Look) {
 async fn found<'a>(app: &'a App, lane: Lane, look: &Look, last: &mut Uuid) -> Option<Due<'a>> {
     let _looking = look.turn.lock().await;
     while !app.is_stopping() {
-        match due(app, lane, last).await {
+        // Whoever watches the database has logged why it can't be used.
+        let health = &app.db.health;
+        if health.unavailable().is_some() {
+            app.pause(IDLE).await;
+            continue;
+        }
+        match health.while_reachable(due(app, lane, last)).await.unwrap_or_else(|it| Err(it.into())) {
             Ok(due) if !due.0.is_empty() => return Some(due),
             Ok(_) => {}
             Err(error) => tracing::warn!(lane = lane.as_str(), %error, "could not claim jobs"),

@@ -103,6 +103,8 @@ bulk!(trace::Model, "trace", key "tenant_id, id", {
     total_tokens: "int8", token_class: "int2", cost: "int8", cost_class: "int2", tags: "text", span_count: "int4",
     ready_at: "int8", ready: "bool", given: "text", digest: "bytea", body_id: "uuid", body_index: "int4",
     created_at: "int8", updated_at: "int8", measured: "bool", feedback: "int2",
+    cached_input_tokens: "int8", cache_write_tokens: "int8", reasoning_tokens: "int8", input_body_id: "uuid",
+    input_body_index: "int4", output_body_id: "uuid", output_body_index: "int4",
 });
 
 bulk!(trace_tag::Model, "trace_tag", key "tenant_id, key, value, started_at, trace_id", {
@@ -113,7 +115,8 @@ bulk!(span::Model, "span", key "tenant_id, trace_id, id", {
     tenant_id: "uuid", trace_id: "uuid", id: "uuid", parent_id: "uuid", name: "text", kind: "text", model: "text",
     started_at: "int8", ended_at: "int8", latency_ms: "int8", error: "text", failure: "int2", prompt_tokens: "int8",
     completion_tokens: "int8", cost: "int8", counted: "bool", cost_counted: "bool", response_hash: "int8", otel_span_id: "bytea",
-    hints: "text", body_id: "uuid", body_index: "int4", created_at: "int8",
+    hints: "text", body_id: "uuid", body_index: "int4", created_at: "int8", cached_input_tokens: "int8",
+    cache_write_tokens: "int8", reasoning_tokens: "int8", missing_texts: "int2",
 });
 
 bulk!(event::Model, "event", key "tenant_id, trace_id, id", {

@@ -1,6 +1,6 @@
 //! Opening the database: pools, pragmas, migrations, transactions.
 
-use std::{path::Path, str::FromStr, time::Duration};
+use std::{io, path::Path, str::FromStr, time::Duration};
 
 use entities::dialect::Dialect;
 use migrations::MigratorTrait;
@@ -9,10 +9,13 @@ use sea_orm::{
     SqliteTransactionMode, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sqlx::{
-    PgPool, SqlitePool,
+    Connection, PgPool, Postgres, Sqlite, SqlitePool,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use tokio_util::sync::CancellationToken;
+
+use super::health::Health;
 
 /// The database, as everything else sees it.
 ///
@@ -26,13 +29,20 @@ pub struct Db {
     pub write: DatabaseConnection,
     /// Which database it is.
     pub dialect: Dialect,
+    /// Whether it can be used at the moment.
+    pub health: Health,
     /// Reads have connections of their own.
     split: bool,
+    /// How PostgreSQL is connected to.
+    address: Option<PgConnectOptions>,
 }
 
 /// Pages after which SQLite moves the write-ahead log into the file. Large, because
 /// a page that many transactions touched is then moved once.
 const WAL_PAGES: &str = "4000";
+/// Longest wait for a connection to PostgreSQL. A request that waits for nothing else is then refused
+/// well within 5 s.
+const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Db {
     /// Opens `url` (`sqlite://…` or `postgres://…`) with `connections` for reads, and for
@@ -42,35 +52,43 @@ impl Db {
     /// When the database can't be reached or the address can't be read.
     pub async fn open(url: &str, read_url: Option<&str>, connections: u32) -> Result<Self, DbErr> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let write = postgres(url, connections).await?;
+            let health = Health::default();
+            let address = address(url)?;
+            let write = postgres(&address, connections, &health).await?;
             let read = match read_url {
-                Some(replica) => postgres(replica, connections).await?,
+                Some(replica) => postgres(&self::address(replica)?, connections, &health).await?,
                 None => write.clone(),
             };
             Ok(Self {
                 read: SqlxPostgresConnector::from_sqlx_postgres_pool(read),
                 write: SqlxPostgresConnector::from_sqlx_postgres_pool(write),
                 dialect: Dialect::Postgres,
+                health,
                 split: read_url.is_some(),
+                address: Some(address),
             })
         } else {
-            let write = sqlite(url, 1, "-16384").await?;
-            let read = sqlite(url, connections, "-4096").await?;
+            let health = Health::default();
+            let write = sqlite(url, 1, "-16384", true, &health).await?;
+            let read = sqlite(url, connections, "-4096", false, &health).await?;
             Ok(Self {
                 read: SqlxSqliteConnector::from_sqlx_sqlite_pool(read),
                 write: SqlxSqliteConnector::from_sqlx_sqlite_pool(write),
                 dialect: Dialect::Sqlite,
+                health,
                 split: true,
+                address: None,
             })
         }
     }
 
     /// Brings the schema up to date. Several processes may start at once: on PostgreSQL a
-    /// lock on one address keeps them apart, on SQLite the single writer does.
+    /// lock on one address keeps them apart, on SQLite the single writer does. Returns the number of
+    /// migrations that were applied.
     ///
     /// # Errors
     /// When a migration fails; those before it stay applied.
-    pub async fn migrate(&self) -> Result<(), DbErr> {
+    pub async fn migrate(&self) -> Result<usize, DbErr> {
         if self.dialect == Dialect::Postgres {
             let mut lock = self.write.get_postgres_connection_pool().acquire().await.map_err(conn_err)?;
             // "loupe" as a number; held by this session only while it migrates.
@@ -80,22 +98,37 @@ impl Db {
             while !ask().fetch_one(&mut *lock).await.map_err(conn_err)? {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            let done = migrations::Migrator::up(&self.write, None).await;
+            let done = self.apply_migrations().await;
             sqlx::query("SELECT pg_advisory_unlock(465557418597)")
                 .execute(&mut *lock)
                 .await
                 .map_err(conn_err)?;
             return done;
         }
-        migrations::Migrator::up(&self.write, None).await
+        self.apply_migrations().await
+    }
+
+    async fn apply_migrations(&self) -> Result<usize, DbErr> {
+        let pending = migrations::Migrator::get_pending_migrations(&self.write).await?.len();
+        migrations::Migrator::up(&self.write, None).await?;
+        Ok(pending)
+    }
+
+    /// Watches whether the database can be used, until `stopping`.
+    pub async fn watch(self, stopping: CancellationToken) {
+        match self.address {
+            Some(address) => self.health.watch_postgres(address, stopping).await,
+            None => self.health.watch_file(stopping).await,
+        }
     }
 
     /// Begins a transaction that may write. On SQLite it takes the lock at once: one that
     /// reads first and writes later could not be granted it.
     ///
     /// # Errors
-    /// When no connection can be had.
+    /// When no connection can be had, or the database file was replaced.
     pub async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
+        self.health.check_file()?;
         let mode = (self.dialect == Dialect::Sqlite).then_some(SqliteTransactionMode::Immediate);
         self.write
             .begin_with_options(TransactionOptions { sqlite_transaction_mode: mode, ..Default::default() })
@@ -131,14 +164,21 @@ impl Db {
         Self { read: self.current().clone(), ..self.clone() }
     }
 
-    /// The sqlx pool for writes, when this is SQLite.
-    pub fn sqlite(&self) -> &SqlitePool {
-        self.write.get_sqlite_connection_pool()
+    /// Begins a transaction that may write, in terms of sqlx, when this is SQLite.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub async fn begin_sqlite(&self) -> sqlx::Result<sqlx::Transaction<'static, Sqlite>> {
+        self.health.check_file()?;
+        self.write.get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await
     }
 
-    /// The sqlx pool for writes, when this is PostgreSQL.
-    pub fn postgres(&self) -> &PgPool {
-        self.write.get_postgres_connection_pool()
+    /// Begins a transaction that may write, in terms of sqlx, when this is PostgreSQL.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub async fn begin_postgres(&self) -> sqlx::Result<sqlx::Transaction<'static, Postgres>> {
+        self.write.get_postgres_connection_pool().begin().await
     }
 
     /// The pools of connections: what each is for, how many are open, and how many of them idle.
@@ -194,6 +234,25 @@ impl Db {
         matches!(tokio::time::timeout(Duration::from_secs(2), ping).await, Ok(Ok(_)))
     }
 
+    /// Frees the page caches of SQLite's idle connections: up to 4 MiB of each reader and 16 MiB of
+    /// the writer.
+    pub async fn free_caches(&self) {
+        if self.dialect != Dialect::Sqlite {
+            return;
+        }
+        for connections in [&self.read, &self.write] {
+            let pool = connections.get_sqlite_connection_pool();
+            // Kept until all are taken, so that each is met once.
+            let mut taken = Vec::new();
+            while let Some(mut connection) = pool.try_acquire() {
+                if let Err(error) = sqlx::query("PRAGMA shrink_memory").execute(&mut *connection).await {
+                    tracing::debug!(%error, "a cache could not be freed");
+                }
+                taken.push(connection);
+            }
+        }
+    }
+
     /// Closes both pools; SQLite then leaves no write-ahead log behind.
     pub async fn close(self) {
         // Nothing can be done about a connection that won't close.
@@ -202,17 +261,35 @@ impl Db {
     }
 }
 
-async fn postgres(url: &str, connections: u32) -> Result<PgPool, DbErr> {
-    let options = PgConnectOptions::from_str(url).map_err(conn_err)?.application_name("loupe-server");
+fn address(url: &str) -> Result<PgConnectOptions, DbErr> {
+    Ok(PgConnectOptions::from_str(url).map_err(conn_err)?.application_name("loupe-server"))
+}
+
+async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health) -> Result<PgPool, DbErr> {
+    let health = health.clone();
     PgPoolOptions::new()
         .max_connections(connections.max(2))
-        .acquire_timeout(Duration::from_secs(5))
-        .connect_with(options)
+        .acquire_timeout(POSTGRES_ACQUIRE_TIMEOUT)
+        .after_release(move |connection, _| {
+            let health = health.clone();
+            Box::pin(async move {
+                let reusable = !connection.is_in_transaction() && health.is_reusable(connection).await;
+                // An error, because a connection that does not answer can't be closed in good order.
+                if reusable { Ok(true) } else { Err(sqlx::Error::Io(io::ErrorKind::BrokenPipe.into())) }
+            })
+        })
+        .connect_with(address.clone())
         .await
         .map_err(conn_err)
 }
 
-async fn sqlite(url: &str, connections: u32, cache: &'static str) -> Result<SqlitePool, DbErr> {
+async fn sqlite(
+    url: &str,
+    connections: u32,
+    cache: &'static str,
+    writes: bool,
+    health: &Health,
+) -> Result<SqlitePool, DbErr> {
     let options = SqliteConnectOptions::from_str(url)
         .map_err(conn_err)?
         .create_if_missing(true)
@@ -226,12 +303,46 @@ async fn sqlite(url: &str, connections: u32, cache: &'static str) -> Result<Sqli
         .pragma("wal_autocheckpoint", WAL_PAGES)
         .page_size(8192)
         .statement_cache_capacity(256);
-    SqlitePoolOptions::new()
+    let path = options.get_filename().to_owned();
+    let (opened, released) = (health.clone(), health.clone());
+    let pool = SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(Duration::from_secs(30))
-        .connect_with(options)
+        // A file that is replaced must not be opened by a connection that takes an old one's place.
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .after_connect(move |connection, _| {
+            let (health, path) = (opened.clone(), path.clone());
+            Box::pin(async move {
+                // Opens the write-ahead log, which a connection that has read nothing has not.
+                sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(connection).await?;
+                health.opened(&path, writes)
+            })
+        })
+        .after_release(move |connection, _| {
+            let health = released.clone();
+            Box::pin(async move {
+                if !connection.is_in_transaction() {
+                    return Ok(true);
+                }
+                // The rollback of a transaction that was dropped has yet to run.
+                connection.ping().await?;
+                let is_clean = !connection.is_in_transaction();
+                if !is_clean {
+                    // SQLite ends the transaction by itself when the disk is full or fails. sqlx does
+                    // not know, and could never begin another on this connection.
+                    tracing::warn!("a transaction could not be rolled back; its connection is closed");
+                    health.note_failed_write();
+                }
+                Ok(is_clean)
+            })
+        })
+        .connect_with(options.clone())
         .await
-        .map_err(conn_err)
+        .map_err(conn_err)?;
+    // A file that is deleted later must not be made again by a new connection.
+    pool.set_connect_options(options.create_if_missing(false));
+    Ok(pool)
 }
 
 /// A deadlock or a serialisation failure, or a row that was removed while it was waited for: the

@@ -1,14 +1,17 @@
 //! Every query, one file a noun. The tenant is the first argument of each that is a tenant's.
 
 pub mod audit;
+pub mod backup;
 mod bulk;
 pub mod bulk_runs;
+pub mod check;
 pub mod credentials;
 mod db;
 pub mod eval_rules;
 pub mod evaluations;
 pub mod evaluators;
 pub mod feedback;
+pub mod health;
 pub mod housekeeping;
 pub mod idempotency;
 pub mod keys;
@@ -21,6 +24,7 @@ pub mod quotas;
 pub mod rates;
 pub mod sealed;
 pub mod settings;
+pub mod sizes;
 pub mod tenants;
 pub mod traces;
 pub mod vectors;

@@ -59,12 +59,16 @@ pub async fn oldest_active(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Op
         .await
 }
 
-/// How many projects there are, archived ones included.
+/// Counts the projects that ingest created by naming them, archived ones included.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
-    project::Entity::find().filter(project::Column::TenantId.eq(tenant)).count(db).await
+pub async fn count_created_by_ingest(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
+    project::Entity::find()
+        .filter(project::Column::TenantId.eq(tenant))
+        .filter(project::Column::CreatedByIngest.eq(true))
+        .count(db)
+        .await
 }
 
 /// The ids of all projects, archived ones included.

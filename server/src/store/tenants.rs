@@ -39,6 +39,18 @@ pub async fn all(db: &impl ConnectionTrait) -> Result<Vec<tenant::Model>, DbErr>
         .await
 }
 
+/// The tenant that was created first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<tenant::Model>, DbErr> {
+    tenant::Entity::find()
+        .order_by_asc(tenant::Column::CreatedAt)
+        .order_by_asc(tenant::Column::TenantId)
+        .one(db)
+        .await
+}
+
 /// Whether there is no tenant at all.
 ///
 /// # Errors

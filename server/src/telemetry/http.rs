@@ -1,6 +1,13 @@
 //! Figures of requests and connections.
 
-use std::{collections::HashMap, sync::OnceLock, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
+};
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -49,6 +56,8 @@ pub struct Http {
     seconds: Durations,
     errors: Family<Failed, Counter>,
     in_flight: Gauge,
+    /// Requests to the API that began.
+    api_requests: AtomicU64,
     /// Connections that are open.
     pub connections: Gauge,
     /// Connections that were refused because too many were open.
@@ -79,6 +88,7 @@ impl Http {
             seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             errors: Family::default(),
             in_flight: Gauge::default(),
+            api_requests: AtomicU64::new(0),
             connections: Gauge::default(),
             refused_connections: Counter::default(),
         };
@@ -101,6 +111,11 @@ impl Http {
         http
     }
 
+    /// Requests to the API since the start.
+    pub fn api_requests(&self) -> u64 {
+        self.api_requests.load(Relaxed)
+    }
+
     /// Counts a request from here until the answer is told or the value dropped. `route` is the
     /// template that the path met.
     pub fn begin(&self, method: &str, route: Option<&str>) -> Request<'_> {
@@ -109,6 +124,10 @@ impl Http {
         let method = if method == "HEAD" { "GET" } else { method };
         let endpoint = endpoint.and_then(|it| it.iter().find(|it| it.name.method == method));
         self.in_flight.inc();
+        // Without those of monitors, which come all the time.
+        if route.is_some_and(|it| it.starts_with("/v1/")) {
+            self.api_requests.fetch_add(1, Relaxed);
+        }
         Request { http: self, endpoint: endpoint.unwrap_or(&self.elsewhere), began: Instant::now() }
     }
 }

@@ -60,6 +60,7 @@ const SPAN: &[(&str, Takes)] = &[
     ("cost", NUMBER),
     ("prompt_tokens", WHOLE),
     ("completion_tokens", WHOLE),
+    ("usage_details", OBJECT),
     ("metadata", OBJECT),
     ("start_time", NO_VALUE_HERE),
     ("end_time", NO_VALUE_HERE),
@@ -91,6 +92,15 @@ on_both_databases! {
 
     async fn types_of_a_span(app: TestApp) {
         judge(app, table(SPAN, |field, value| json!({"spans": [{"name": "s"}, {"name": "s", field: value}]}))).await;
+    }
+
+    async fn types_of_usage_details(app: TestApp) {
+        let fields = [("cached_input_tokens", WHOLE), ("cache_write_tokens", WHOLE), ("reasoning_tokens", WHOLE)];
+        judge(app, table(&fields, |field, value| json!({"spans": [{"name": "s", "usage_details": {field: value}}]}))).await;
+        let negative = |(field, _): &(&str, Takes)| {
+            (json!({"spans": [{"name": "s", "usage_details": {*field: -1}}]}).to_string(), NotAllowed)
+        };
+        judge(app, fields.iter().map(negative).collect()).await;
     }
 
     async fn types_of_an_event(app: TestApp) {

@@ -5,6 +5,7 @@
 
 mod authorization;
 mod batches;
+mod bodies;
 mod extremes;
 mod fields;
 mod otlp;

@@ -83,10 +83,27 @@ fn hostile() -> Vec<(String, String)> {
     values
 }
 
+/// The value as a form has it; an error if its bytes are no text.
+fn percent_decoded(value: &str) -> Result<String, std::string::FromUtf8Error> {
+    let (text, mut bytes, mut at) = (value.as_bytes(), Vec::new(), 0);
+    while let Some(byte) = text.get(at) {
+        let digits = text.get(at + 1..at + 3).and_then(|it| std::str::from_utf8(it).ok());
+        let escaped = digits.and_then(|it| u8::from_str_radix(it, 16).ok()).filter(|_| *byte == b'%');
+        at += if escaped.is_some() { 3 } else { 1 };
+        bytes.push(escaped.unwrap_or(if *byte == b'+' { b' ' } else { *byte }));
+    }
+    String::from_utf8(bytes)
+}
+
 /// What is expected of one parameter with one value.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
+    /// May be empty.
     Text,
+    /// A text that is never empty.
+    Filled,
+    /// At least one word.
+    Words,
     Number,
     Money,
     Truth,
@@ -114,12 +131,12 @@ const TRACES: &[(&str, Kind)] = &[
     ("max_cost", Kind::Money),
     ("tag_key", Kind::Half),
     ("tag_value", Kind::Half),
-    ("tag", Kind::Text),
+    ("tag", Kind::Filled),
     ("session_id", Kind::Text),
     ("user_id", Kind::Text),
     ("name", Kind::Text),
     ("external_id", Kind::Text),
-    ("q", Kind::Text),
+    ("q", Kind::Words),
     ("preview", Kind::Truth),
     ("limit", Kind::Limit),
     ("cursor", Kind::Cursor),
@@ -128,14 +145,11 @@ const TRACES: &[(&str, Kind)] = &[
 
 /// Whether the value, percent-decoded, is one that the kind takes.
 fn takes(kind: Kind, value: &str) -> bool {
-    let decoded: String =
-        url::form_urlencoded::parse(format!("x={value}").as_bytes()).map(|it| it.1.into_owned()).collect();
-    if decoded.is_empty() {
-        // An empty value counts as none; half a tag stays half of one.
-        return true;
-    }
+    let Ok(decoded) = percent_decoded(value) else { return false };
     match kind {
         Kind::Text => true,
+        Kind::Filled => !decoded.is_empty(),
+        Kind::Words => !decoded.trim().is_empty(),
         Kind::Number => decoded.parse::<i64>().is_ok_and(|it| it >= 0),
         Kind::Money => decoded.parse::<f64>().is_ok_and(|it| (0.0..=1e6).contains(&it)),
         Kind::Truth => decoded == "true" || decoded == "false",
@@ -150,13 +164,15 @@ fn takes(kind: Kind, value: &str) -> bool {
 
 async fn try_all(app: &TestApp, path: &str, parameters: &[(&str, Kind)]) {
     let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
-    let caller = if path == "/v1/apikeys" { &owner } else { &key };
+    let needs_session = ["/v1/apikeys", "/v1/provider-credentials", "/v1/members"].contains(&path);
+    let caller = if needs_session { &owner } else { &key };
     let mut wrong = Vec::new();
     for (name, kind) in parameters {
         for (what, value) in hostile() {
             let reply = caller.get(&format!("{path}?{name}={value}")).await;
             let code = match kind {
-                _ if takes(*kind, &value) && !(*kind == Kind::Half && *name == "tag_value") => None,
+                _ if takes(*kind, &value) => None,
+                _ if percent_decoded(&value).is_err() => Some("invalid_query"),
                 Kind::Cursor => Some("invalid_cursor"),
                 Kind::Half => Some("error.tags_filter_incomplete"),
                 _ => Some("invalid_query"),
@@ -179,10 +195,50 @@ on_both_databases! {
 
     async fn parameters_of_other_lists(app: TestApp) {
         try_all(app, "/v1/projects", &[("status", Kind::Status), ("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
-        try_all(app, "/v1/apikeys", &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+        for path in ["/v1/apikeys", "/v1/models", "/v1/provider-credentials", "/v1/members", "/v1/evaluators"] {
+            try_all(app, path, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+        }
+        try_all(app, "/v1/eval", &[("metric_name", Kind::Filled), ("label", Kind::Filled), ("trace_id", Kind::Id), ("from", Kind::Time)]).await;
+        try_all(app, "/v1/audit-log", &[("action", Kind::Filled), ("actor", Kind::Filled), ("to", Kind::Time)]).await;
+        try_all(app, "/v1/sessions", &[("user_id", Kind::Text), ("project_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
+        try_all(app, "/v1/feedback", &[("trace_id", Kind::Id), ("cursor", Kind::Cursor)]).await;
         let trace = app.full_key().post("/v1/ingest", &serde_json::json!({"name": "t"})).await.ok();
         let spans = format!("/v1/traces/{}/spans", trace["id"].as_str().unwrap());
         try_all(app, &spans, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
+    }
+
+    /// A parameter without a value has an empty one: it selects what is empty, or is refused.
+    async fn empty_parameter_is_not_an_absent_one(app: TestApp) {
+        let key = app.full_key();
+        key.post("/v1/ingest", &serde_json::json!({"name": "", "session_id": "s"})).await.ok();
+        key.post("/v1/ingest", &serde_json::json!({"name": "named", "model": "m"})).await.ok();
+        for (query, count) in [("name=", 1), ("name=named", 1), ("model=", 0), ("session_id=", 0), ("user_id=", 0), ("external_id=", 0)] {
+            let list = key.get(&format!("/v1/traces?{query}")).await.ok();
+            assert_eq!(list["traces"].as_array().unwrap().len(), count, "{query}");
+        }
+        for query in ["tag_key=", "tag_value=", "tag_key=k", "tag_value=v", "tag_key=&tag_value=v", "tag_key&tag_value"] {
+            key.get(&format!("/v1/traces?{query}")).await.is(400, "error.tags_filter_incomplete");
+        }
+        key.get("/v1/traces?tag_key=k&tag_value=").await.ok();
+        for query in ["project_id=", "error=", "failure_type=", "from=", "to=", "latency_min=", "min_cost=", "tag=", "q=", "q=+", "preview=", "limit=", "limit"] {
+            key.get(&format!("/v1/traces?{query}")).await.is(400, "invalid_query");
+        }
+        key.get("/v1/traces?cursor=").await.is(400, "invalid_cursor");
+        for path in ["/v1/projects?status=", "/v1/metrics?window=", "/v1/metrics?interval=", "/v1/metrics?group_by=", "/v1/traces/export?format=",
+            "/v1/eval?status=", "/v1/eval?min_score=", "/v1/feedback?label=", "/v1/traces/stream?project_id="] {
+            key.get(path).await.is(400, "invalid_query");
+        }
+    }
+
+    async fn bytes_that_are_no_text_are_refused(app: TestApp) {
+        let key = app.full_key();
+        for query in ["q=%ff", "name=%C3%28", "unknown=%80", "%FF=1", "q=a%F0%9F%98", "tag_key=%ff&tag_value=v"] {
+            for path in ["/v1/traces", "/v1/metrics", "/v1/models"] {
+                key.get(&format!("{path}?{query}")).await.is(400, "invalid_query");
+            }
+        }
+        // The replacement character itself is text.
+        key.get("/v1/traces?q=%EF%BF%BD").await.ok();
     }
 
     async fn ids_in_paths(app: TestApp) {
@@ -208,7 +264,7 @@ on_both_databases! {
 
     async fn query_strings_as_a_whole(app: TestApp) {
         let key = app.full_key();
-        for query in ["", "&", "&&&", "=", "==", "=x", "limit", "limit&limit=5", "?limit=5", "limit=500&limit=5", "a=b;limit=0", "%", "%00=x&limit=5", "[]=x", "tag[]=x", "tag[0]=x"] {
+        for query in ["", "&", "&&&", "=", "==", "=x", "limit&limit=5", "?limit=5", "limit=500&limit=5", "a=b;limit=0", "%", "%00=x&limit=5", "[]=x", "tag[]=x", "tag[0]=x"] {
             let reply = key.get(&format!("/v1/traces?{query}")).await;
             assert_eq!(reply.status, 200, "{query}: {}", reply.text());
         }

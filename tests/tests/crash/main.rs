@@ -9,10 +9,12 @@
 mod evaluations;
 mod history;
 mod kill;
+mod later_start;
 mod load;
 mod secrets;
 mod start;
 mod stop;
+mod upkeep;
 
 use server::access::{api_key::ApiKey, master_key::MasterKey};
 use sqlx::{AssertSqlSafe, Connection};

@@ -1,5 +1,7 @@
 //! What a start prints and makes, and the operator's commands beside a running server.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use server::access::master_key::MasterKey;
 use tests::{Caller, On, process::Setup};
@@ -29,7 +31,7 @@ async fn the_first_start_greets_once_with_a_key_that_works() {
     drop(first);
     let second = setup.start();
     assert!(
-        !second.greeting.contains("lp_") && !second.greeting.contains("first start"),
+        !second.greeting.contains("lp_") && !second.greeting.contains("First start"),
         "{}",
         second.greeting
     );
@@ -42,6 +44,78 @@ async fn the_first_start_greets_once_with_a_key_that_works() {
             std::fs::metadata(folder.path().join("loupe-data/master.key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+}
+
+/// The flags that a help text lists.
+fn flags(setup: &Setup, arguments: &[&str]) -> BTreeSet<String> {
+    let help = setup.run(&[arguments, &["--help"]].concat());
+    assert!(help.status.success(), "{help:?}");
+    let text = String::from_utf8(help.stdout).unwrap();
+    let names = text.lines().filter_map(|line| {
+        line.trim_start().split("--").nth(1).filter(|_| {
+            let line = line.trim_start();
+            line.starts_with("--") || line.starts_with('-') && line.get(2..4) == Some(", ")
+        })
+    });
+    names
+        .map(|it| it.split(|it: char| it != '-' && !it.is_ascii_alphanumeric()).next().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serve_is_the_same_command_as_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup::new(folder.path());
+    let all = flags(&setup, &[]);
+    assert!(all.len() > 40 && all.contains("judge-timeout") && all.contains("metrics-listen"), "{all:?}");
+    let mut serve = flags(&setup, &["serve"]);
+    // The version is of the program, not of a subcommand.
+    serve.insert("version".to_owned());
+    assert_eq!(serve, all);
+    let mut worker = flags(&setup, &["worker"]);
+    worker.insert("version".to_owned());
+    assert_eq!(worker, all);
+    // The operator's commands show what they use, and take the rest, which loupe.toml may hold.
+    let admin = flags(&setup, &["admin", "stats"]);
+    assert!(admin.contains("database-url") && !admin.contains("judge-timeout"), "{admin:?}");
+
+    // A flag before the subcommand, one behind it, one in the file, one in the environment.
+    std::fs::write(folder.path().join("loupe.toml"), "unauthenticated_per_minute = 2\nno_workers = true\n")
+        .unwrap();
+    let setup = setup.with("LOUPE_MAX_BODY_BYTES", "1000");
+    let server =
+        setup.start_with(&["--write-timeout=7", "serve", "--log-format", "json", "--search-exact=5"]);
+    assert!(server.log().contains("\"workers\":false"), "{}", server.log());
+    let nobody = Caller::new(&server.url, Some("lp_none"));
+    let statuses: Vec<u16> =
+        [nobody.get("/v1/me").await, nobody.get("/v1/me").await, nobody.get("/v1/me").await]
+            .map(|it| it.status)
+            .into();
+    assert_eq!(statuses, [401, 401, 429]);
+    let key = server.greeting.split_whitespace().find(|it| it.starts_with("lp_")).unwrap();
+    let large = json!({"name": "x".repeat(2_000)});
+    assert_eq!(Caller::new(&server.url, Some(key)).post("/v1/ingest", &large).await.status, 413);
+    // A flag wins over the file, before or behind the subcommand.
+    drop(server);
+    for arguments in
+        [&["--unauthenticated-per-minute=1", "serve"][..], &["serve", "--unauthenticated-per-minute", "1"]]
+    {
+        let server = setup.start_with(arguments);
+        let nobody = Caller::new(&server.url, Some("lp_none"));
+        let statuses = [nobody.get("/v1/me").await.status, nobody.get("/v1/me").await.status];
+        assert_eq!(statuses, [401, 429], "{arguments:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_welcome_fits_on_a_terminal_and_the_log_before_it_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::new(folder.path()).with("LOUPE_LOG_FORMAT", "text").start();
+    let rows: usize = server.greeting.lines().map(|it| it.chars().count().div_ceil(80).max(1)).sum();
+    // The line that says that it is ready, and the one of the cursor.
+    assert!(rows + 2 <= 24, "{rows} rows: {}", server.greeting);
+    assert!(server.log().lines().count() <= 3, "{}", server.log());
+    assert!(server.log().contains("the schema is up to date"), "{}", server.log());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

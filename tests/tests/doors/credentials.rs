@@ -66,7 +66,6 @@ on_both_databases! {
             ("openai", json!({"api_key": "x".repeat(1_001)}), "api_key"),
             ("openai", json!({"api_key": KEY, "judge_model_cheap": "m".repeat(201)}), "judge_model_cheap"),
             ("openai", json!({"api_key": KEY, "embedding_model": "a\nb"}), "embedding_model"),
-            ("openai_compatible", json!({"api_key": KEY}), "base_url"),
         ] {
             let reply = put(&owner, provider, &body).await;
             reply.is(422, "validation_failed");
@@ -81,11 +80,37 @@ on_both_databases! {
             reply.is(422, "validation_failed");
             assert_eq!(reply.json()["fields"][0]["field"], "base_url", "{url}");
         }
+        put(&owner, "openai_compatible", &json!({"api_key": KEY})).await.is(400, "invalid_body");
         put(&owner, "openai", &json!([])).await.is(400, "invalid_body");
         put(&owner, "openai", &json!({"api_key": 1})).await.is(400, "invalid_body");
         put(&owner, "gemini", &json!({"api_key": KEY})).await.is(404, "not_found");
         owner.delete("/v1/provider-credentials/gemini").await.is(404, "not_found");
         assert!(rows(app).await.is_empty());
+    }
+
+    async fn credentials_are_listed_in_pages(app: TestApp) {
+        let owner = app.session(Role::Owner);
+        for provider in ["openai", "anthropic"] {
+            put(&owner, provider, &json!({"api_key": KEY})).await.ok();
+        }
+        let path = "/v1/provider-credentials";
+        let providers = |page: &Value| {
+            page["provider_credentials"].as_array().unwrap().iter().map(|it| it["provider"].clone()).collect::<Vec<_>>()
+        };
+        let first = owner.get(&format!("{path}?limit=1")).await.ok();
+        assert_eq!((providers(&first), &first["has_more"]), (vec![json!("anthropic")], &json!(true)));
+        let cursor = first["next_cursor"].as_str().unwrap();
+        let last = owner.get(&format!("{path}?limit=1&cursor={cursor}")).await.ok();
+        assert_eq!((providers(&last), &last["has_more"]), (vec![json!("openai")], &json!(false)));
+        assert_eq!(last["next_cursor"], Value::Null);
+        for query in ["limit=0", "limit=201", "limit=", "limit=x"] {
+            owner.get(&format!("{path}?{query}")).await.is(400, "invalid_query");
+        }
+        for cursor in ["x", ""] {
+            owner.get(&format!("{path}?cursor={cursor}")).await.is(400, "invalid_cursor");
+        }
+        // A cursor belongs to its list.
+        owner.get(&format!("/v1/models?cursor={cursor}")).await.is(400, "invalid_cursor");
     }
 
     /// A stored key is never sent to an address that it was not given with.
@@ -200,6 +225,41 @@ on_both_databases! {
     }
 }
 
+/// What the refusal of a local model says, done as it says.
+async fn refused_address_is_opened_as_the_refusal_says_on(database: On) {
+    let app = TestApp::on(database).await;
+    for (url, value) in [
+        ("http://localhost:11434/v1", "127.0.0.1:11434"),
+        ("http://127.0.0.1:11434/v1", "127.0.0.1:11434"),
+        ("http://[::1]:11434/v1", "[::1]:11434"),
+        ("https://10.20.0.7/v1", "10.20.0.7:443"),
+    ] {
+        let body = json!({"api_key": KEY, "base_url": url, "embedding_model": "nomic-embed-text"});
+        let refused = put(&app.session(Role::Owner), "openai_compatible", &body).await;
+        refused.is(422, "validation_failed");
+        let told = refused.json()["fields"][0]["message"].as_str().unwrap().to_owned();
+        assert!(told.contains("LOUPE_EGRESS_ALLOW_CIDRS"), "{told}");
+        // The value stands between backticks.
+        assert_eq!(told.split('`').nth(1), Some(value), "{told}");
+        let opened = app.beside_with(&["--egress-allow-cidrs", value]).await;
+        let stored = put(&opened.session(Role::Owner), "openai_compatible", &body).await.ok();
+        assert_eq!(stored["base_url"], url);
+        opened.session(Role::Owner).delete("/v1/provider-credentials/openai_compatible").await.ok();
+        opened.stop().await;
+    }
+    app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_address_is_opened_as_the_refusal_says_on_sqlite() {
+    refused_address_is_opened_as_the_refusal_says_on(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_address_is_opened_as_the_refusal_says_on_postgres() {
+    refused_address_is_opened_as_the_refusal_says_on(On::Postgres).await;
+}
+
 async fn plans_decide_what_a_credential_is_for(database: On) {
     let app = TestApp::with(database, Plan::Team, &[]).await;
     let owner = app.session(Role::Owner);
@@ -220,7 +280,20 @@ async fn plans_decide_what_a_credential_is_for(database: On) {
     let shown = owner.get("/v1/provider-credentials").await;
     shown.is(402, "plan_upgrade_required");
     assert_eq!(shown.json()["required_plan"], "pro");
-    put(&owner, "openai", &json!({"api_key": KEY})).await.is(402, "plan_upgrade_required");
+    // The plan that is named allows the request as it stands: no second refusal follows.
+    for (body, needed) in [
+        (json!({"api_key": KEY, "embedding_model": "e"}), "pro"),
+        (json!({"api_key": KEY, "embedding_model": "e", "judge_model_cheap": ""}), "pro"),
+        (json!({"api_key": KEY}), "team"),
+        (json!({"api_key": KEY, "judge_model_cheap": "m"}), "team"),
+        (json!({"api_key": KEY, "embedding_model": "e", "judge_model_premium": "m"}), "team"),
+        (json!({"api_key": "two words"}), "team"),
+        (json!([]), "pro"),
+    ] {
+        let reply = put(&owner, "openai", &body).await;
+        reply.is(402, "plan_upgrade_required");
+        assert_eq!(reply.json()["required_plan"], needed, "{body}");
+    }
     let gone = owner.send(owner.request(Method::DELETE, "/v1/provider-credentials/anthropic")).await;
     assert_eq!(gone.status, 204);
     app.stop().await;

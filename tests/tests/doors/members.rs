@@ -53,7 +53,7 @@ on_both_databases! {
             beside.stop().await;
         }
         let patch = |body: Value| owner.send(owner.request(reqwest::Method::PATCH, &path).json(&body));
-        patch(json!({"status": "gone"})).await.is(400, "invalid_body");
+        patch(json!({"status": "gone"})).await.is(422, "validation_failed");
         patch(json!({})).await.is(400, "invalid_body");
         assert_eq!(patch(json!({"status": "active"})).await.ok()["status"], "active");
         viewer.get("/v1/me").await.ok();

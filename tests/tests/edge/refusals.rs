@@ -95,7 +95,7 @@ async fn with_more_than_is_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_there_is_no_room() {
-    let app = server(&["--body-memory-kib", "1"]).await;
+    let app = server(&["--request-memory-kib", "1"]).await;
     check(&app, &head(&app), 503, "overloaded").await;
     app.stop().await;
 }

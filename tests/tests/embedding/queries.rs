@@ -1,4 +1,4 @@
-//! Questions: embedded while somebody waits, with the key that embeds the spans.
+//! Text queries: embedded while somebody waits, with the tenant's own key and no other.
 
 use super::*;
 use crate::provider::Mood;
@@ -8,15 +8,25 @@ async fn ask(scene: &Scene, question: &str) -> Reply {
 }
 
 on_both! {
-    async fn a_question_is_sent_to_whoever_embeds_the_spans(on: On) {
+    /// The platform's provider embeds the spans of Pro in the background, and never a query.
+    async fn text_query_needs_the_tenants_own_provider(on: On) {
         let scene = Scene::on(on, Plan::Pro).await;
-        ask(&scene, "first").await.ok();
+        scene.say("hello").await;
+        scene.work().await;
+        assert_eq!((scene.platform.asked().len(), scene.vectors().await), (1, vec!["platform-model".to_owned()]));
+        let refused = ask(&scene, "first").await;
+        refused.is(502, "upstream_failed");
+        assert!(refused.text().contains("PUT /v1/provider-credentials/openai"), "{}", refused.text());
+        // Its vectors are found by vector.
+        let body = json!({"vector": vec![1; 1536]});
+        let found = scene.app.full_key().post("/v1/search/spans", &body).await.ok();
+        assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found}");
         scene.store_credential(json!({})).await.ok();
         ask(&scene, "second").await.ok();
         scene.app.set_plan(Plan::Team).await;
         ask(&scene, "third").await.ok();
         let asked = |provider: &Provider| provider.asked().into_iter().map(|it| (it.key, it.texts)).collect::<Vec<_>>();
-        assert_eq!(asked(&scene.platform), [(PLATFORM_KEY.to_owned(), vec!["first".to_owned()])]);
+        assert_eq!(asked(&scene.platform), []);
         let own = ["second", "third"].map(|it| (KEY.to_owned(), vec![it.to_owned()]));
         assert_eq!(asked(&scene.own), own);
         scene.stop().await;

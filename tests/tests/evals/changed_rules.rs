@@ -58,7 +58,7 @@ on_both_databases! {
         // To a judge, which is not there.
         let changed = patch(&key, &path, &json!({"evaluator_type": "llm", "model_tier": "premium"})).await.ok();
         assert_eq!((&changed["evaluator_type"], &changed["model_tier"]), (&json!("llm"), &json!("premium")));
-        assert!(changed["paused_reason"].is_string(), "{changed}");
+        assert_eq!(changed["paused_reason"], "provider_credentials_missing", "{changed}");
         assert_eq!(key.get(&path).await.ok(), changed);
     }
 

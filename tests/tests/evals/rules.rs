@@ -26,7 +26,7 @@ on_both_databases! {
         let at = "2026-06-15T12:00:00.000000Z";
         assert_eq!(made, json!({"id": made["id"], "project_id": app.project, "metric_name": "latency_threshold", "evaluator_type": "rule",
             "config": {"max_latency_ms": 100}, "enabled": true, "model_tier": "cheap", "min_score_drop": 0.0, "filter": {},
-            "sample_rate": 1.0, "paused_reason": null, "created_at": at, "updated_at": at}));
+            "sample_rate": 1.0, "paused_reason": null, "paused_detail": null, "created_at": at, "updated_at": at}));
         let path = format!("/v1/eval-rules/{}", made["id"].as_str().unwrap());
         assert_eq!(key.get(&path).await.ok(), made);
         app.advance(1);
@@ -246,7 +246,8 @@ on_both_databases! {
         ids.push(made(app, json!({})).await);
         app.set_plan(Plan::Starter).await;
         let last = key.get(&format!("/v1/eval-rules/{}", ids[4])).await.ok();
-        assert!(last["paused_reason"].as_str().unwrap().contains("starter"), "{last}");
+        assert_eq!(last["paused_reason"], "eval_rules_quota_exceeded", "{last}");
+        assert!(last["paused_detail"].as_str().unwrap().contains("starter"), "{last}");
         let id = timed(&key, 1).await;
         app.drain().await;
         assert_eq!(decision(&key, &ids[4], &id).await["decision"], "paused");

@@ -125,6 +125,13 @@ fn span(rng: &mut Rng, i: usize) -> Value {
     maybe(rng, &mut span, "error", 4, |rng| one(rng, ERRORS).into());
     maybe(rng, &mut span, "prompt_tokens", 2, |rng| rng.u32(..).into());
     maybe(rng, &mut span, "completion_tokens", 2, |rng| rng.u32(..100_000).into());
+    maybe(
+        rng,
+        &mut span,
+        "usage_details",
+        3,
+        |rng| json!({"cached_input_tokens": rng.u32(..100), "reasoning_tokens": rng.u32(..9)}),
+    );
     maybe(rng, &mut span, "metadata", 2, object);
     if rng.bool() {
         (span["start_time"], span["end_time"]) = times(rng);
@@ -194,6 +201,10 @@ fn otlp_span(rng: &mut Rng, trace: &str, i: usize) -> Value {
         add("gen_ai.response.model", string(one(rng, MODELS)));
         add("gen_ai.usage.input_tokens", json!({"intValue": rng.u32(..10_000).to_string()}));
         add("gen_ai.response.id", string(one(rng, &["r1", "r2"])));
+    }
+    if rng.bool() {
+        add("gen_ai.usage.cache_read.input_tokens", json!({"intValue": rng.u32(..100).to_string()}));
+        add("gen_ai.usage.cache_creation.input_tokens", json!({"intValue": rng.u32(..2).to_string()}));
     }
     if rng.bool() {
         add("session.id", string(one(rng, &["s1", "会话"])));

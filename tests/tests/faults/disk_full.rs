@@ -1,1 +1,198 @@
 //! A disk without space under the SQLite file, then with space again.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tests::{Caller, On, Reply};
+
+use super::installation::{Installation, full_size};
+
+/// A disk in memory of a size that can be changed; unmounted when it is dropped.
+struct SmallDisk {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    /// None where mounting is not allowed, with the reason printed.
+    fn mount(mib: u32) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        std::fs::create_dir(&path).unwrap();
+        let size = format!("size={mib}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self { path, _folder: folder }),
+            Ok(output) => {
+                println!(
+                    "skipped, mounting is not allowed here: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
+                None
+            }
+            Err(error) => {
+                println!("skipped, there is no program `mount`: {error}");
+                None
+            }
+        }
+    }
+
+    fn resize(&self, mib: u32) {
+        let size = format!("remount,size={mib}m");
+        assert!(Command::new("mount").args(["-o", &size]).arg(&self.path).status().unwrap().success());
+    }
+
+    /// Takes all space that is left.
+    fn fill(&self) -> PathBuf {
+        let path = self.path.join("filling");
+        // Ends with an error, as it should.
+        _ = Command::new("dd")
+            .args(["if=/dev/zero", &format!("of={}", path.display()), "bs=64k"])
+            .output()
+            .unwrap();
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the server may not have ended yet.
+        _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}
+
+async fn installation(data: &Path) -> Installation {
+    Installation::with(On::Sqlite, &[("LOUPE_DATA_DIR", data.to_str().unwrap())]).await
+}
+
+/// Text that can't be compressed to much less.
+fn text(bytes: usize) -> String {
+    std::iter::repeat_with(fastrand::alphanumeric).take(bytes).collect()
+}
+
+fn item(id: &str, bytes: usize) -> Value {
+    json!({"id": id, "name": id, "input": text(bytes)})
+}
+
+async fn ingest(caller: &Caller, id: &str, bytes: usize) -> Reply {
+    caller.post("/v1/ingest", &item(id, bytes)).await
+}
+
+fn is_unavailable(reply: &Reply) {
+    reply.is(503, "overloaded");
+    assert!(reply.headers.contains_key("retry-after"), "{:?}", reply.headers);
+}
+
+/// How long it takes until the server is ready and stores traces.
+async fn healed(caller: &Caller, id: &str) -> Duration {
+    let began = Instant::now();
+    for n in 0.. {
+        let stored = ingest(caller, &format!("{id}-{n}"), 100_000).await.status;
+        let ready = caller.get("/readyz").await.status;
+        if (ready, stored) == (200, 201) {
+            return began.elapsed();
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "not healthy: {ready} {stored}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    began.elapsed()
+}
+
+async fn all_are_stored(caller: &Caller, ids: &[String]) {
+    for id in ids {
+        assert_eq!(caller.get(&format!("/v1/traces/{id}")).await.status, 200, "{id} is lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_writers_fill_heals_when_it_is_enlarged() {
+    let Some(disk) = SmallDisk::mount(40) else { return };
+    let mut installation = installation(&disk.path).await;
+    let caller = installation.bystander();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..4 {
+        let (caller, is_full) = (caller.clone(), Arc::clone(&is_full));
+        writers.spawn(async move {
+            let (mut stored, began) = (Vec::new(), Instant::now());
+            for n in 0.. {
+                let id = format!("w{writer}-{n}");
+                let reply = ingest(&caller, &id, 200_000).await;
+                match reply.status {
+                    201 => stored.push(reply.json()["id"].as_str().unwrap().to_owned()),
+                    _ => {
+                        is_unavailable(&reply);
+                        is_full.store(true, SeqCst);
+                    }
+                }
+                if is_full.load(SeqCst) {
+                    break;
+                }
+                assert!(began.elapsed() < Duration::from_secs(120), "the disk never filled");
+            }
+            stored
+        });
+    }
+    let stored: Vec<String> = writers.join_all().await.into_iter().flatten().collect();
+    assert!(stored.len() > 20, "{}", stored.len());
+    // While it is full.
+    let began = Instant::now();
+    while caller.get("/readyz").await.status != 503 {
+        assert!(began.elapsed() < Duration::from_secs(2), "ready on a full disk");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for n in 0..20 {
+        is_unavailable(&ingest(&caller, &format!("full-{n}"), 100).await);
+    }
+    is_unavailable(&caller.post("/v1/feedback", &json!({"trace_id": stored[0], "label": "good"})).await);
+    assert_eq!(caller.get("/readyz").await.status, 503);
+    assert_eq!(caller.get("/healthz").await.status, 200);
+    assert_eq!(caller.get("/v1/traces?limit=5").await.status, 200);
+    disk.resize(200);
+    let took = healed(&caller, "healed").await;
+    println!("{} traces of 200 kB filled the disk; healthy {took:?} after there was space", stored.len());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    all_are_stored(&caller, &stored).await;
+    // And what was acknowledged is on the disk.
+    let next = installation.setup.start();
+    std::mem::replace(&mut installation.server, next).kill();
+    let next = installation.setup.start();
+    std::mem::replace(&mut installation.server, next).kill();
+    all_are_stored(&installation.bystander(), &stored).await;
+}
+
+/// Transactions that fail in the middle, before anything has noticed that the disk is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_that_fail_on_a_full_disk_leave_usable_connections() {
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    let installation = installation(&disk.path).await;
+    let caller = installation.bystander();
+    let mut stored = Vec::new();
+    for round in 0..if full_size() { 20 } else { 3 } {
+        // Made before, so that they arrive before the server looks at the disk again.
+        let items: Vec<Value> = (0..8).map(|n| item(&format!("r{round}-{n}"), 1_500_000)).collect();
+        let filling = disk.fill();
+        let replies = items.iter().map(|it| caller.post("/v1/ingest", it));
+        for reply in futures::future::join_all(replies).await {
+            match reply.status {
+                201 => stored.push(reply.json()["id"].as_str().unwrap().to_owned()),
+                _ => is_unavailable(&reply),
+            }
+        }
+        std::fs::remove_file(filling).unwrap();
+        let took = healed(&caller, &format!("round-{round}")).await;
+        println!("round {round}: {} stored so far, healthy after {took:?}", stored.len());
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+    let log = installation.server.log();
+    assert!(log.contains("could not be rolled back"), "no transaction failed:\n{log}");
+    all_are_stored(&caller, &stored).await;
+}

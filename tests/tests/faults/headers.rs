@@ -1,1 +1,137 @@
 //! Connections without a token: oversized, unfinished and incomplete request headers.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tests::{
+    On,
+    raw::{ask_at, connect_to, listen, status},
+};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+
+use super::installation::{Installation, MAX_RESIDENT_MIB, full_size};
+
+/// Opens connections that each send this much of a header that never ends. The server may close
+/// them at any time.
+async fn unfinished_headers(url: &str, connections: usize, bytes: usize) -> Vec<TcpStream> {
+    let mut open = Vec::with_capacity(connections);
+    let filling = vec![b'x'; bytes];
+    for _ in 0..connections {
+        let mut socket = connect_to(url).await;
+        let sent = async {
+            socket.write_all(b"GET /v1/traces HTTP/1.1\r\nHost: x\r\nX-Filling: ").await?;
+            socket.write_all(&filling).await
+        };
+        // A server that does not read on leaves the rest in the sockets' buffers.
+        _ = tokio::time::timeout(Duration::from_millis(200), sent).await;
+        open.push(socket);
+    }
+    open
+}
+
+/// Asks for the other tenant's list on a new connection each time; answers the slowest.
+async fn bystander_is_served(installation: &Installation, requests: usize) -> Duration {
+    let token = format!("Authorization: Bearer {}", installation.bystander);
+    let mut slowest = Duration::ZERO;
+    for _ in 0..requests {
+        let began = Instant::now();
+        let answer = ask_at(&installation.server.url, "GET /v1/traces", &[&token]).await;
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        slowest = slowest.max(began.elapsed());
+    }
+    slowest
+}
+
+async fn unfinished_headers_are_bounded(database: On) {
+    let installation = Installation::on(database).await;
+    bystander_is_served(&installation, 5).await;
+    let before = installation.resident_mib();
+    let connections = if full_size() { 2_000 } else { 300 };
+    let open = unfinished_headers(&installation.server.url, connections, 390 * 1024).await;
+    let slowest = bystander_is_served(&installation, 50).await;
+    let peak = installation.peak_resident_mib();
+    println!(
+        "{database:?}: {connections} headers of 390 KiB: {before} -> {peak} MiB, slowest list {slowest:?}"
+    );
+    drop(open);
+    // Below the limit of a header, so that none of them is refused for its size.
+    let open = unfinished_headers(&installation.server.url, connections * 4, 15 * 1024).await;
+    let slowest = bystander_is_served(&installation, 50).await;
+    let peak = installation.peak_resident_mib();
+    println!(
+        "{database:?}: {} headers of 15 KiB: {before} -> {peak} MiB, slowest list {slowest:?}",
+        connections * 4
+    );
+    drop(open);
+    assert!(peak < MAX_RESIDENT_MIB && peak < before + 64, "{before} -> {peak} MiB");
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_headers_are_bounded_sqlite() {
+    unfinished_headers_are_bounded(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_headers_are_bounded_postgres() {
+    unfinished_headers_are_bounded(On::Postgres).await;
+}
+
+/// Sends a request and fails unless the answer is this error, with a whole error body.
+async fn is_refused(url: &str, request: &str, expected: u16, code: &str) {
+    let mut socket = connect_to(url).await;
+    _ = socket.write_all(request.as_bytes()).await;
+    let answer = listen(&mut socket, Duration::from_secs(2)).await;
+    let what: String = request.chars().take(80).collect();
+    assert_eq!(status(&answer), expected, "{what:?}: {answer}");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|it| panic!("{what:?}: {it}: {answer}"));
+    assert_eq!(body["code"], code, "{what:?}: {body}");
+    assert!(body["error"].as_str().is_some_and(|it| !it.is_empty()), "{body}");
+    let id = format!("x-request-id: {}", body["request_id"].as_str().unwrap());
+    assert!(head.to_ascii_lowercase().contains(&id), "{what:?}: {answer}");
+}
+
+#[tokio::test]
+async fn oversized_and_incomplete_heads_get_an_error_body() {
+    let installation = Installation::on(On::Sqlite).await;
+    let url = installation.server.url.as_str();
+    let with = |filling: usize| {
+        let head = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: ";
+        // The four bytes are those that end the header and the head.
+        format!("{head}{}\r\n\r\n", "x".repeat(filling - head.len() - 4))
+    };
+    let mut socket = connect_to(url).await;
+    socket.write_all(with(16 * 1024).as_bytes()).await.unwrap();
+    assert_eq!(status(&listen(&mut socket, Duration::from_secs(2)).await), 200);
+    for larger in [16 * 1024 + 1, 17_000, 60_000, 390 * 1024, 2 << 20] {
+        is_refused(url, &with(larger), 431, "headers_too_large").await;
+    }
+    let many = format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(110));
+    is_refused(url, &many, 431, "headers_too_large").await;
+    is_refused(url, &format!("GET /{} HTTP/1.1\r\n", "x".repeat(20_000)), 431, "headers_too_large").await;
+    for request in [
+        "GET /healthz HTTP/1.1\r\n\r\n",
+        "GET /v1/traces HTTP/1.1\r\n\r\n",
+        "POST /v1/ingest HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: http://a\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a:port\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: user@a\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\n: x\r\n\r\n",
+        "GET  HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GARBAGE\r\n\r\n",
+    ] {
+        is_refused(url, request, 400, "invalid_request").await;
+    }
+    for request in [
+        "GET /healthz HTTP/1.0\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: [::1]:4600\r\nConnection: close\r\n\r\n",
+    ] {
+        let mut socket = connect_to(url).await;
+        socket.write_all(request.as_bytes()).await.unwrap();
+        assert_eq!(listen(&mut socket, Duration::from_secs(2)).await.get(9..12), Some("200"), "{request}");
+    }
+}

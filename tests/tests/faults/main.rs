@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "each attack prints the figures that it measured")]
 
+mod bystander;
 mod database_away;
 mod disk_full;
 mod headers;
@@ -13,5 +14,6 @@ mod installation;
 mod regexes;
 mod replaced_file;
 mod slow_senders;
+mod unread;
 mod unread_responses;
 mod unread_streams;

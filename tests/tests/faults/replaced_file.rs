@@ -1,1 +1,96 @@
 //! A SQLite file that is deleted or replaced under a running server.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tests::{Caller, On, Reply};
+
+use super::installation::Installation;
+
+async fn ingest(caller: &Caller, name: &str) -> Reply {
+    caller.post("/v1/ingest", &json!({"name": name})).await
+}
+
+/// Runs `replace` on the database's path under load, and checks what the server does from then on.
+async fn is_noticed(what: &str, replace: impl FnOnce(&Path)) -> Installation {
+    let installation = Installation::on(On::Sqlite).await;
+    let caller = installation.bystander();
+    let path = installation.folder.path().join("loupe-data/loupe.db");
+    ingest(&caller, "before").await.ok();
+    let load = tokio::spawn({
+        let caller = caller.clone();
+        async move {
+            let mut replies = Vec::new();
+            for _ in 0..200 {
+                let began = Instant::now();
+                replies.push((began, ingest(&caller, "load").await.status));
+            }
+            replies
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    replace(&path);
+    let replaced = Instant::now();
+    let after: Vec<u16> =
+        load.await.unwrap().into_iter().filter(|it| it.0 > replaced).map(|it| it.1).collect();
+    assert!(!after.is_empty() && after.iter().all(|it| *it == 503), "{what}: {after:?}");
+    for reply in [
+        ingest(&caller, "after").await,
+        caller.post("/v1/ingest/batch", &json!({"traces": [{"name": "after"}]})).await,
+        caller.post("/v1/feedback", &json!({"trace_id": uuid::Uuid::nil(), "label": "good"})).await,
+        caller.delete(&format!("/v1/traces/{}", uuid::Uuid::nil())).await,
+    ] {
+        reply.is(503, "overloaded");
+        assert!(
+            reply.headers.contains_key("retry-after") && reply.text().contains("replaced"),
+            "{}",
+            reply.text()
+        );
+    }
+    assert_eq!(caller.get("/readyz").await.status, 503, "{what}");
+    assert_eq!(caller.get("/healthz").await.status, 200, "{what}");
+    let log = installation.server.log();
+    assert!(log.contains("the database file was deleted or replaced while the server runs"), "{what}: {log}");
+    installation
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_file_stops_writes() {
+    let installation = is_noticed("deleted", |path| std::fs::remove_file(path).unwrap()).await;
+    // The server makes no new file at the path.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!installation.folder.path().join("loupe-data/loupe.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_write_ahead_log_stops_writes() {
+    is_noticed("log", |path| std::fs::remove_file(path.with_extension("db-wal")).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replaced_file_stops_writes_until_the_restart() {
+    let mut installation = is_noticed("replaced", |path| {
+        let aside = path.with_extension("aside");
+        std::fs::rename(path, &aside).unwrap();
+        std::fs::copy(&aside, path).unwrap();
+    })
+    .await;
+    // The file that it had comes back, and it still does not go on by itself.
+    let path = installation.folder.path().join("loupe-data/loupe.db");
+    std::fs::rename(path.with_extension("aside"), &path).unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let caller = installation.bystander();
+    ingest(&caller, "not yet").await.is(503, "overloaded");
+    installation.server.terminate();
+    installation.server.wait(Duration::from_secs(15));
+    installation.server = installation.setup.start();
+    let caller = installation.bystander();
+    ingest(&caller, "again").await.ok();
+    let list = caller.get("/v1/traces?limit=200").await.ok();
+    let names: Vec<&str> =
+        list["traces"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert!(names.contains(&"before") && names.contains(&"again") && !names.contains(&"after"), "{names:?}");
+}

@@ -1,1 +1,69 @@
 //! Request bodies that stop halfway.
+
+use std::time::{Duration, Instant};
+
+use tests::On;
+use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
+
+use crate::{
+    bystander::Bystander,
+    installation::{Installation, MAX_RESIDENT_MIB, full_size},
+    unread::{connect, responses},
+};
+
+/// Bytes that each sender announces, and bytes that it sends.
+const ANNOUNCED: usize = 3_000_000;
+const SENT: usize = 1_500_000;
+
+/// Announces a body, sends a part of it and falls silent.
+async fn send_half(mut socket: TcpStream, key: String) -> TcpStream {
+    let head = format!(
+        "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {ANNOUNCED}\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let block = vec![b' '; 100_000];
+    for _ in 0..SENT / block.len() {
+        // A server that has refused the body may close the connection.
+        if tokio::time::timeout(Duration::from_secs(30), socket.write_all(&block)).await.is_err() {
+            break;
+        }
+    }
+    socket
+}
+
+async fn slow_senders_leave_room_for_others(on: On) {
+    let installation = Installation::on(on).await;
+    let (senders, hold) = if full_size() { (600, 40) } else { (300, 15) };
+    let bystander = Bystander::start(&installation, true).await;
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..senders {
+        let socket = connect(&installation).await;
+        tasks.spawn(send_half(socket, installation.attacker.clone()));
+    }
+    let sockets = tasks.join_all().await;
+    tokio::time::sleep(Duration::from_secs(hold).saturating_sub(began.elapsed())).await;
+    let figures = bystander.stop().await;
+    let statuses = responses(sockets).await;
+    println!(
+        "{on:?}: {senders} slow senders: peak {} MiB, {} MiB after {:.0?}; {statuses:?}; bystander {figures}",
+        installation.peak_resident_mib(),
+        installation.resident_mib(),
+        began.elapsed()
+    );
+    figures.assert_served();
+    assert!(installation.peak_resident_mib() <= MAX_RESIDENT_MIB);
+    // Silence for longer than the window of the minimum rate: none of them still has memory.
+    assert!(!statuses.contains_key(&0), "every silent body is refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_senders_leave_room_for_others_sqlite() {
+    slow_senders_leave_room_for_others(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_senders_leave_room_for_others_postgres() {
+    slow_senders_leave_room_for_others(On::Postgres).await;
+}

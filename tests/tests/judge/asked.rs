@@ -135,7 +135,9 @@ on_both! {
         assert_eq!(done["status"], "failed");
         assert!(done["error"].as_str().unwrap().contains("provider-credentials"), "{done}");
         assert!(!list.to_string().contains("canary"));
-        let why = shown(&scene, &rule).await["paused_reason"].as_str().unwrap().to_owned();
+        let paused = shown(&scene, &rule).await;
+        assert_eq!(paused["paused_reason"], "judge_rejected");
+        let why = paused["paused_detail"].as_str().unwrap().to_owned();
         assert_eq!(done["error"], why);
         assert_eq!(decision(&scene, &rule, &first).await["decision"], "queued");
         let second = trace(&scene).await;
@@ -149,7 +151,7 @@ on_both! {
         let again = trace(&scene).await;
         scene.app.drain().await;
         assert_eq!(decision(&scene, &rule, &again).await["decision"], "queued");
-        assert_eq!(shown(&scene, &rule).await["paused_reason"], json!(why));
+        assert_eq!(shown(&scene, &rule).await["paused_detail"], json!(why));
         scene.own.turn([Mood::Well]);
         scene.app.advance(120);
         scene.store_credential("openai", json!({"api_key": "sk-another-canary"})).await.ok();
@@ -166,7 +168,12 @@ on_both! {
     async fn a_rule_without_a_judge(on: On) {
         let scene = Scene::on(on, Plan::Team, &[]).await;
         let rule = rule(&scene).await;
-        assert!(shown(&scene, &rule).await["paused_reason"].as_str().unwrap().contains("/v1/provider-credentials/"));
+        let paused = shown(&scene, &rule).await;
+        assert_eq!(paused["paused_reason"], "provider_credentials_missing");
+        assert!(paused["paused_detail"].as_str().unwrap().contains("/v1/provider-credentials/"), "{paused}");
+        scene.app.set_plan(Plan::Pro).await;
+        assert_eq!(shown(&scene, &rule).await["paused_reason"], "judge_not_configured");
+        scene.app.set_plan(Plan::Team).await;
         let id = trace(&scene).await;
         scene.app.drain().await;
         assert_eq!(decision(&scene, &rule, &id).await["decision"], "paused");

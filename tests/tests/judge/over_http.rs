@@ -142,7 +142,9 @@ on_both! {
             scene.app.advance(10);
             scene.app.drain().await;
         }
-        let paused = scene.get(&path).await["paused_reason"].clone();
+        let rule = scene.get(&path).await;
+        assert_eq!(rule["paused_reason"], "judge_rejected");
+        let paused = rule["paused_detail"].clone();
         assert!(paused.as_str().unwrap().contains("Incorrect API key provided"), "{paused}");
         assert!(!paused.to_string().contains("canary"), "{paused}");
         scene.stop().await;

@@ -21,7 +21,9 @@ on_both! {
         scene.app.drain().await;
         assert_eq!((statuses(&scene.evaluations().await), scene.used().await), (vec!["pending"], json!(1)));
         scene.app.session(Role::Owner).delete("/v1/provider-credentials/openai").await.ok();
-        let why = scene.get(&rule).await["paused_reason"].as_str().unwrap().to_owned();
+        let paused = scene.get(&rule).await;
+        assert_eq!(paused["paused_reason"], "provider_credentials_missing");
+        let why = paused["paused_detail"].as_str().unwrap().to_owned();
         assert!(why.contains("PUT /v1/provider-credentials/"), "{why}");
         scene.app.advance(30);
         scene.app.drain().await;

@@ -118,6 +118,12 @@ async fn check_trace(key: &Caller, trace: &Value, expected: &Value, differences:
     let total = trace["prompt_tokens_total"].as_i64().unwrap_or(0)
         + trace["completion_tokens_total"].as_i64().unwrap_or(0);
     differences.equal(&about("total tokens"), total, &trace["total_token_count"]);
+    for field in ["cached_input_tokens", "cache_write_tokens", "reasoning_tokens"] {
+        let reported = spans.iter().filter_map(|it| it["usage_details"][field].as_i64());
+        let sum = reported.reduce(|sum, it| sum + it);
+        differences.equal(&about(field), sum, &trace["usage_details"][field]);
+    }
+    check_texts(trace, &about, differences);
     let costs: Vec<f64> = spans.iter().filter_map(|it| it["cost"].as_f64()).collect();
     let cost = (!costs.is_empty()).then(|| costs.iter().sum::<f64>());
     differences.equal(&about("cost"), cost, &trace["cost"]);
@@ -130,6 +136,18 @@ async fn check_trace(key: &Caller, trace: &Value, expected: &Value, differences:
         differences.equal(&about("session"), trace["session_id"].clone(), &Value::from(session));
     }
     check_failures(key, trace, expected, &about, differences).await;
+}
+
+/// A trace shows the texts of its root or, where that has none, those of its model calls.
+fn check_texts(trace: &Value, about: &impl Fn(&str) -> String, differences: &mut Differences) {
+    let calls = || trace["spans"].as_array().unwrap().iter().filter(|it| it["type"] == "llm");
+    for text in ["input", "output"] {
+        let is_said = calls().any(|it| !it[text].is_null());
+        let has_failed = calls().any(|it| !it["error"].is_null());
+        if is_said && !has_failed && trace[text].is_null() {
+            differences.note(about(&format!("no {text}, though a model call has one")));
+        }
+    }
 }
 
 /// The failure types of the spans, and that the list finds the trace by them and by no other.
@@ -181,6 +199,14 @@ fn check_span(span: &Value, expected: &Value, differences: &mut Differences) {
     };
     differences.equal(&about("prompt tokens"), sent("prompt_tokens"), &expected["prompt_tokens"]);
     differences.equal(&about("completion tokens"), sent("completion_tokens"), &expected["completion_tokens"]);
+    for (field, name) in [("cached_tokens", "cached_input_tokens"), ("reasoning_tokens", "reasoning_tokens")]
+    {
+        if !expected[field].is_null() {
+            let details = [&span["usage_details"], &span["metadata"]["usage"]];
+            let found = details.into_iter().map(|it| it[name].clone()).find(|it| !it.is_null());
+            differences.equal(&about(name), found.unwrap_or_default(), &expected[field]);
+        }
+    }
     if let Some(cost) = expected["cost_usd_sent"].as_f64().filter(|it| *it > 0.0 && span["type"] == "llm") {
         differences.equal(&about("cost"), sent("cost"), &cost.into());
     }

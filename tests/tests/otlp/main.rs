@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod answers;
+mod basic;
+mod calls;
 mod captured;
 mod pieces;
 mod protocol;
+mod providers;
+mod usage;

@@ -19,7 +19,9 @@ const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
 /// The addresses of the one handler.
-const ADDRESSES: [&str; 3] = ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces"];
+const ADDRESSES: [&str; 4] = ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces", LANGFUSE];
+/// The address of Langfuse's exporter.
+const LANGFUSE: &str = "/api/public/otel/v1/traces";
 
 on_both_databases! {
     async fn every_address_takes_every_form_and_encoding(app: TestApp) {

@@ -43,8 +43,7 @@ on_both_databases! {
             key.post_bytes("/v1/search/spans", "application/json", body(shape, "")).await.is(400, "invalid_body");
         }
         for neither in ["{}", r#"{"near":null}"#] {
-            let reply = key.post_bytes("/v1/search/spans", "application/json", neither.into()).await;
-            assert_eq!(reply.is(422, "validation_failed").json()["fields"][0]["field"], "vector");
+            key.post_bytes("/v1/search/spans", "application/json", neither.into()).await.is(400, "invalid_body");
         }
         key.post_bytes("/v1/search/spans", "application/json", body("[NaN]", "")).await.is(400, "invalid_json");
         let page = search(app, &json!({"vector": vec![1; DIMENSIONS]})).await.ok();
@@ -66,7 +65,7 @@ on_both_databases! {
 
     async fn bad_parameters_are_refused(app: TestApp) {
         let key = app.full_key();
-        for query in ["", "?q=", "?q=%20%09", "?q=a&limit=0", "?q=a&project_id=x", "?q=a&from=x", "?q=a%00",
+        for query in ["", "?q=", "?q=%20%09", "?q=%ff", "?q=a%C3", "?q=a&limit=", "?q=a&type=", "?q=a&project_id=", "?q=a&from=", "?q=a&limit=0", "?q=a&project_id=x", "?q=a&from=x", "?q=a%00",
             "?q=a&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z"] {
             key.get(&format!("/v1/search/spans{query}")).await.is(400, "invalid_query");
         }
@@ -74,6 +73,7 @@ on_both_databases! {
         let vector = list("1");
         for (rest, field) in [
             (r#","limit":0"#, "limit"),
+            (r#","limit":-1"#, "limit"),
             (r#","limit":201"#, "limit"),
             (r#","from":"2026-01-02T00:00:00Z","to":"2026-01-01T00:00:00Z""#, "to"),
             (r#","embedding_model":"a\u0000""#, "embedding_model"),
@@ -84,7 +84,7 @@ on_both_databases! {
             let told: Value = reply.is(422, "validation_failed").json();
             assert_eq!(told["fields"][0]["field"], field);
         }
-        for rest in [r#","limit":-1"#, r#","project_id":"x""#, r#","from":1"#, r#","type":[]"#] {
+        for rest in [r#","limit":1.5"#, r#","project_id":"x""#, r#","from":1"#, r#","type":[]"#] {
             key.post_bytes("/v1/search/spans", "application/json", body(&vector, rest)).await.is(400, "invalid_body");
         }
     }

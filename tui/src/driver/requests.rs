@@ -86,6 +86,9 @@ impl Requests {
             Effect::LoadProjects(request) => {
                 self.ask_all(request, |page| calls::projects(None, page), Reply::Projects);
             }
+            Effect::LoadProject { request, id } => {
+                self.ask(request, calls::project(id), |it| Reply::Project(Box::new(it)));
+            }
             Effect::LoadKeys(request) => self.ask_all(request, calls::api_keys, Reply::Keys),
             Effect::LoadTraces { request, query, cursor } => {
                 let page = calls::Page { limit: Some(PAGE), cursor };
@@ -240,7 +243,7 @@ impl Requests {
         let sender = self.sender.clone();
         self.spawn(async move {
             let result = answer(&client, &call, &sender).await;
-            let _ = sender.send(Msg::Reply(request, result.map(read).map_err(net_error)));
+            let _ = sender.send(Msg::Reply(request, result.map(read)));
         });
     }
 
@@ -254,7 +257,7 @@ impl Requests {
         let sender = self.sender.clone();
         self.spawn(async move {
             let result = all(&client, call, &sender).await;
-            let _ = sender.send(Msg::Reply(request, result.map(read).map_err(net_error)));
+            let _ = sender.send(Msg::Reply(request, result.map(read)));
         });
     }
 
@@ -269,7 +272,7 @@ async fn all<L: List>(
     client: &Client,
     call: impl Fn(&calls::Page) -> Call<L>,
     sender: &UnboundedSender<Msg>,
-) -> Result<Vec<L::Item>, client::Error> {
+) -> Result<Vec<L::Item>, NetError> {
     let mut page = calls::Page { limit: Some(MAX_LIMIT), cursor: None };
     let mut rows = Vec::new();
     for _ in 0..PAGES {
@@ -288,15 +291,32 @@ async fn answer<T: DeserializeOwned>(
     client: &Client,
     call: &Call<T>,
     sender: &UnboundedSender<Msg>,
-) -> Result<T, client::Error> {
-    let answer = client.send(call).await?;
+) -> Result<T, NetError> {
+    let answer = client.send(call).await.map_err(net_error)?;
     if let Some((limit, remaining)) = answer.rate_limit() {
         let reset =
             answer.headers.get("x-ratelimit-reset").and_then(|it| it.to_str().ok()?.parse::<i64>().ok());
         let reset = reset.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
         let _ = sender.send(Msg::Limit(RateLimit { limit, remaining, reset }));
     }
-    answer.json()
+    answer.json().map_err(|error| match error {
+        client::Error::Unreadable { .. } => unreadable(&answer),
+        other => net_error(other),
+    })
+}
+
+/// A successful answer that is not what the API answers.
+fn unreadable(answer: &client::Answer) -> NetError {
+    let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let what = if kind.starts_with("text/html") || answer.body.trim_ascii_start().starts_with(b"<") {
+        "an HTML page"
+    } else if kind.starts_with("application/json") {
+        "JSON that this version of the console does not understand"
+    } else {
+        "something else than JSON"
+    };
+    let message = format!("the answer is {what}");
+    NetError { status: Some(answer.status), message, not_api: true, ..NetError::default() }
 }
 
 /// Reads the live stream until it ends.
@@ -315,16 +335,25 @@ async fn follow(client: Client, query: Query, request: RequestId, sender: Unboun
     }
     let why = loop {
         match stream.next().await {
-            Some(Ok(Wire::Alive)) => {}
+            Some(Ok(Wire::Alive)) => {
+                if !tell(StreamEvent::Alive) {
+                    return;
+                }
+            }
+            // Nothing is left out: the stream goes on behind the last trace received.
+            Some(Ok(Wire::Lagged { cursor })) => match client.stream(&call, cursor.as_deref()).await {
+                Ok(resumed) => stream = resumed,
+                Err(error) => break net_error(error),
+            },
             Some(Ok(Wire::Trace { trace, .. })) => match serde_json::from_value::<Trace>(trace) {
                 Ok(trace) => {
                     if !tell(StreamEvent::Traces(vec![trace])) {
                         return;
                     }
                 }
-                Err(error) => {
+                Err(_) => {
                     break NetError {
-                        message: format!("the stream can't be read: {error}"),
+                        message: "the stream sent a trace that this version does not understand".to_owned(),
                         ..NetError::default()
                     };
                 }
@@ -343,20 +372,35 @@ async fn follow(client: Client, query: Query, request: RequestId, sender: Unboun
 fn net_error(error: client::Error) -> NetError {
     let message = error.to_string();
     match error {
-        client::Error::Answer(answer) => NetError {
-            status: Some(answer.status),
-            code: Some(answer.code).filter(|code| !code.is_empty()),
-            required_plan: answer.body.get("required_plan").and_then(|it| it.as_str()).map(str::to_owned),
-            message: answer.message,
-            request_id: answer.request_id,
-            retry_after: answer.retry_after.map(|wait| wait.as_secs()),
-        },
+        client::Error::Answer(answer) => {
+            // Every answer of the API is an object with a sentence; a redirect is no answer of it.
+            let not_api = !answer.body.is_object();
+            let status = answer.status;
+            let redirected = (300..400).contains(&status);
+            NetError {
+                status: Some(status),
+                code: Some(answer.code).filter(|code| !code.is_empty()),
+                required_plan: answer.body.get("required_plan").and_then(|it| it.as_str()).map(str::to_owned),
+                message: if not_api && !redirected {
+                    "the answer is not the JSON of the API".to_owned()
+                } else {
+                    answer.message
+                },
+                request_id: answer.request_id,
+                retry_after: answer.retry_after.map(|wait| wait.as_secs()),
+                not_api,
+            }
+        }
         // Nothing was sent, and nothing will be until there is a usable credential.
         client::Error::NoCredential { .. } | client::Error::BadCredential => {
             NetError { status: Some(401), message, ..NetError::default() }
         }
-        // An answer came, only not one to go on with; asking again brings the same.
-        client::Error::Unreadable { .. } => NetError { status: Some(200), message, ..NetError::default() },
+        client::Error::Unreadable { .. } => NetError {
+            status: Some(200),
+            message: "the answer is not the JSON of the API".to_owned(),
+            not_api: true,
+            ..NetError::default()
+        },
         client::Error::Unreachable { .. } | client::Error::Address { .. } | client::Error::NotAStream => {
             NetError { message, ..NetError::default() }
         }

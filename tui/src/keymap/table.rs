@@ -22,6 +22,7 @@ pub enum Action {
     Back,
     LastPlace,
     EditFilter,
+    FailuresOnly,
     WidenTime,
     Find,
     FindNext,
@@ -323,6 +324,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::EditSearch, "search.edit", ["/", "i"], SEARCH, "type what to look for; tab completes, up recalls", "search";
     Action::Neighbours, "search.near", ["x"], SEARCH, "spans like the selected one, by its own vector", "like";
     Action::EditFilter, "list.filter", ["/"], LIST, "edit the server filter; tab completes, up recalls", "filter";
+    Action::FailuresOnly, "list.failures", ["F"], LIST, "show failed traces only, or all", "failures";
     Action::Pause, "list.pause", ["space"], LIST, "pause or resume the live list", "pause";
     Action::Left, "metrics.earlier", ["left", "h"], METRICS, "the column before", "cursor";
     Action::Right, "metrics.later", ["right", "l"], METRICS, "the column after";
@@ -367,7 +369,7 @@ pub const BINDINGS: &[Binding] = table! {
     Action::Bottom, "list.bottom", ["end"], LIST, "to the last loaded row";
     Action::Bottom, "nav.bottom", ["G", "end"], TEXTS, "to the last";
     Action::Follow, "list.follow", ["G"], LIST, "to the newest, and follow";
-    Action::Back, "nav.back", ["esc"], Scope::ALL, "back; never quits", "back";
+    Action::Back, "nav.back", ["esc"], Scope::ALL, "back, or clear find and the filter; never quits", "back";
     Action::LastPlace, "nav.last-place", ["-"], SCREENS, "the place before this one";
     Action::Screen(1), "screen.traces", ["1"], SCREENS, "Traces";
     Action::Screen(2), "screen.evals", ["2"], SCREENS, "Evals";

@@ -7,6 +7,7 @@ use crate::{
     detail::{Detail, Focus, Pane},
     format::{count, latency, money, short_id},
     layout::{self, GUTTER},
+    msg::FailureKind,
     state::State,
     text::{cut, fit, fit_right, width},
     theme::{Theme, Tone},
@@ -17,7 +18,7 @@ use crate::{
     },
 };
 
-use super::notice::describe;
+use super::notice::{describe, failure};
 
 /// Draws the opened trace.
 pub fn draw(state: &State, detail: &Detail, buffer: &mut Buffer, _area: Rect) {
@@ -93,12 +94,16 @@ fn tree(state: &State, detail: &Detail, buffer: &mut Buffer, area: Rect) {
     let rows = usize::from(area.height.saturating_sub(1));
     if detail.tree.rows.is_empty() {
         let inner = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        let (tone, text) = match (&detail.error, detail.loaded) {
-            (Some(error), _) => (Tone::Bad, describe(error)),
-            (None, true) => (Tone::Dim, "no spans".to_owned()),
-            (None, false) => (Tone::Dim, format!("loading{}", glyphs.ellipsis)),
+        let lines = match (&detail.error, detail.loaded) {
+            (Some(error), _) if error.kind() == FailureKind::NotFound => vec![
+                (Tone::Bad, describe(error)),
+                (Tone::Plain, "The trace was deleted, or belongs to another tenant.".to_owned()),
+            ],
+            (Some(error), _) => failure(state, error, detail.next),
+            (None, true) => vec![(Tone::Dim, "no spans".to_owned())],
+            (None, false) => vec![(Tone::Dim, format!("loading{}", glyphs.ellipsis))],
         };
-        return put_panel(buffer, inner, theme, &[(tone, text)]);
+        return put_panel(buffer, inner, theme, &lines);
     }
     let top = first_visible(detail.selected, detail.tree.rows.len(), rows);
     for (at, row) in detail.tree.rows.iter().enumerate().skip(top).take(rows) {

@@ -9,13 +9,13 @@ use api::{
 };
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::notice::{self, describe};
+use super::notice;
 use crate::{
     evals::{CAPACITY, Part},
     format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
     keymap::{Action, Scope},
     msg::NetError,
-    state::{Link, State},
+    state::State,
     text::{clean, fit, width},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
@@ -37,7 +37,7 @@ const ID: usize = 8;
 
 /// Draws the screen.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
-    if let Link::Refused(_) = state.link {
+    if state.is_unauthorized() && !state.evals.loaded {
         return notice::draw(state, buffer, area);
     }
     let evals = &state.evals;
@@ -160,7 +160,7 @@ fn list(state: &State, buffer: &mut Buffer, area: Rect) {
         side: Tone::Dim,
     };
     put(buffer, area, 0, &Pieces::new().plain("  ").join(columns.line(&head, theme)).line(theme, false));
-    let faded = evals.error.is_some() || matches!(state.link, Link::Away { .. });
+    let faded = evals.error.is_some() || state.failure().is_some();
     for (at, row) in visible() {
         let selected = at == evals.selected;
         let here = selected && evals.part == Part::List;
@@ -293,17 +293,7 @@ fn stale(state: &State, error: Option<&NetError>, next: Option<Timestamp>) -> Op
 fn instead(state: &State) -> Vec<(Tone, String)> {
     let evals = &state.evals;
     if let Some(error) = &evals.error {
-        let wait = evals.next.map(|at| format!("; asked again in {}s", state.seconds_until(at)));
-        let wait = wait.unwrap_or_default();
-        let key = |action| state.key(Scope::Evals, action);
-        let (again, filter, log) = (key(Action::Refresh), key(Action::EditFilter), key(Action::Problems));
-        return vec![
-            (Tone::Bad, describe(error)),
-            (
-                Tone::Plain,
-                format!("{again} tries again{wait}, {filter} changes the filter, {log} shows the log."),
-            ),
-        ];
+        return notice::failure(state, error, evals.next);
     }
     if !evals.loaded {
         return vec![(Tone::Dim, format!("loading{}", state.theme.glyphs.ellipsis))];

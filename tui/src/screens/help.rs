@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     format::moment,
-    keymap::key_label,
+    keymap::{Scope, key_label},
     state::{Overlay, State},
     text::{clean, fit, wrap},
     theme::Tone,
@@ -68,6 +68,9 @@ fn help(state: &State, words: &str) -> Vec<Pieces> {
     }
     if words.is_empty() {
         lines.push(Pieces::new());
+        if scope == Scope::List {
+            lines.extend(marks(state));
+        }
         lines.push(
             Pieces::new().plain("  ").add(Tone::Dim, "While typing: enter uses the text, esc forgets it,"),
         );
@@ -78,6 +81,21 @@ fn help(state: &State, words: &str) -> Vec<Pieces> {
         );
     }
     lines
+}
+
+/// What the marks of the rows and the bar on top stand for.
+fn marks(state: &State) -> Vec<Pieces> {
+    let glyphs = &state.theme.glyphs;
+    let mark = |mark: &str, tone, meaning: &str| {
+        Pieces::new().plain("  ").add(tone, fit(mark, 16, glyphs)).plain(meaning.to_owned())
+    };
+    vec![
+        mark(glyphs.failed, Tone::Bad, "failed"),
+        mark(glyphs.slow, Tone::Warn, "slower than 19 of 20 loaded traces"),
+        mark(glyphs.healthy, Tone::Dim, "neither"),
+        mark("STALE since", Tone::Bad, "what is shown is not current; the server is asked again"),
+        Pieces::new(),
+    ]
 }
 
 fn problems(state: &State) -> Vec<Pieces> {

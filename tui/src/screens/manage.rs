@@ -8,12 +8,12 @@ pub use keys::access;
 pub use plan::UNLIMITED;
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::notice::describe;
+use super::notice::failure;
 use crate::{
     format::capital,
     layout,
     manage::{Rows, Tab},
-    state::{Link, State},
+    state::State,
     text::clean,
     theme::Tone,
     widgets::table::{Pieces, put, put_panel},
@@ -22,7 +22,7 @@ use crate::{
 /// Draws the screen: as many of the sections as there is room for, the one in use always.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     let manage = &state.manage;
-    if let Link::Refused(_) = state.link {
+    if state.is_unauthorized() && !state.manage.projects.loaded {
         return super::notice::draw(state, buffer, area);
     }
     let counts = [manage.keys.items.len(), manage.shown_len(), plan::len(state)];
@@ -103,8 +103,7 @@ fn rule(state: &State, tab: Tab) -> Pieces {
 /// What stands in a section without rows; nothing if there are rows to draw.
 fn instead<T>(state: &State, rows: &Rows<T>, empty: &str) -> Option<Vec<(Tone, String)>> {
     if let Some(error) = &rows.error {
-        let again = "R tries again, ! shows the log.".to_owned();
-        return Some(vec![(Tone::Bad, describe(error)), (Tone::Plain, again)]);
+        return Some(failure(state, error, state.next_check));
     }
     if !rows.loaded {
         return Some(vec![(Tone::Dim, format!("loading{}", state.theme.glyphs.ellipsis))]);

@@ -6,13 +6,13 @@ mod numbers;
 use api::metrics::Metric;
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::notice::{self, describe};
+use super::notice;
 use crate::{
     chart::{how_combined, per_column, series, spark},
     format::{self, clock},
     layout,
     metrics::{Mark, Stretch, change},
-    state::{Link, State},
+    state::State,
     text::{clean, fit, fit_right},
     theme::Tone,
     widgets::table::{Pieces, first_visible, put, put_panel},
@@ -27,7 +27,7 @@ const CHANGE: usize = 11;
 
 /// Draws the screen.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
-    if let Link::Refused(_) = state.link {
+    if state.is_unauthorized() && state.metrics.shown.is_none() {
         return notice::draw(state, buffer, area);
     }
     if state.metrics.shown.is_none() {
@@ -192,10 +192,7 @@ pub fn status(state: &State) -> String {
 
 fn instead(state: &State) -> Vec<(Tone, String)> {
     match &state.metrics.error {
-        Some(error) => vec![
-            (Tone::Bad, describe(error)),
-            (Tone::Plain, "It is asked again by itself; R asks now, ! shows the log.".to_owned()),
-        ],
+        Some(error) => notice::failure(state, error, state.metrics.next),
         None => vec![(Tone::Dim, format!("loading{}", state.theme.glyphs.ellipsis))],
     }
 }

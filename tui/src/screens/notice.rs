@@ -1,11 +1,13 @@
 //! Panels in place of a list: nothing there yet, nothing found, refused, or no server.
 
+use api::Timestamp;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format::elapsed,
+    format::{capital, elapsed},
+    freshness::{self, Cause, Stale},
     keymap::{Action, Scope},
-    msg::NetError,
+    msg::{FailureKind, NetError},
     state::{Link, State},
     theme::Tone,
     widgets::table::put_panel,
@@ -46,6 +48,70 @@ pub fn first_steps(state: &State) -> Vec<String> {
     ]
 }
 
+/// What can be done about a failure, a sentence each. Nothing for one that passes by itself.
+pub fn advice(state: &State, error: &NetError) -> Vec<String> {
+    let url = &state.target.url;
+    let scope = state.scope_below();
+    match error.kind() {
+        FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::ServerFault => Vec::new(),
+        FailureKind::Unauthorized => vec![
+            "`loupe auth status` shows which credential is used; `loupe auth login` replaces it.".to_owned(),
+        ],
+        FailureKind::Plan => {
+            let yours =
+                state.me.as_ref().map(|me| format!("; yours is {}", capital(me.tenant.plan.as_str())));
+            let yours = yours.unwrap_or_default();
+            let needed = match &error.required_plan {
+                Some(plan) => format!("This takes the plan {}{yours}.", capital(plan)),
+                None => format!("The plan does not include this{yours}."),
+            };
+            vec![needed, "`loupe auth status` shows the plan, its limits and the usage.".to_owned()]
+        }
+        FailureKind::Forbidden => vec![match error.code.as_deref() {
+            Some("member_removed") => {
+                "An owner can restore the membership: `loupe members restore MEMBER`.".to_owned()
+            }
+            Some("scope_forbidden") => {
+                "The API key is restricted; `loupe auth status` shows its scopes.".to_owned()
+            }
+            _ => format!(
+                "This takes another role or API key; `loupe auth status` shows yours, {} goes to another context.",
+                state.key(scope, Action::Contexts)
+            ),
+        }],
+        FailureKind::NotFound => vec![format!(
+            "The project may be gone ({} shows another), or the server is older than this console.",
+            state.key(scope, Action::Projects)
+        )],
+        FailureKind::NotApi => vec![
+            format!("{url} is answered by a proxy, a login page or another server."),
+            format!("Check the address: curl -i {url}/healthz"),
+        ],
+        FailureKind::Rejected => match (scope, state.keymap.key_of(scope, Action::EditFilter)) {
+            (Scope::Search, _) => {
+                vec![format!("{} changes the words.", state.key(scope, Action::EditSearch))]
+            }
+            (_, Some(_)) => vec![format!("{} changes the filter.", state.key(scope, Action::EditFilter))],
+            (_, None) => Vec::new(),
+        },
+    }
+}
+
+/// The panel of a failed request: what failed, what to do, and when it is asked again.
+pub fn failure(state: &State, error: &NetError, next: Option<Timestamp>) -> Vec<(Tone, String)> {
+    let mut lines = vec![(Tone::Bad, describe(error)), (Tone::Plain, String::new())];
+    lines.extend(advice(state, error).into_iter().map(|advice| (Tone::Plain, advice)));
+    let scope = state.scope_below();
+    let (again, log) = (state.key(scope, Action::Refresh), state.key(scope, Action::Problems));
+    let wait = match next {
+        Some(at) if at > state.now => format!("The console asks again in {}s; ", state.seconds_until(at)),
+        Some(_) => format!("The console asks again now{} ", state.theme.glyphs.ellipsis),
+        None => String::new(),
+    };
+    lines.push((Tone::Plain, format!("{wait}{again} asks now, {log} shows the log.")));
+    lines
+}
+
 /// Draws the panel that stands for the list when there are no rows.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     put_panel(buffer, area, &state.theme, &lines(state));
@@ -53,31 +119,44 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
 
 fn lines(state: &State) -> Vec<(Tone, String)> {
     let key = |action| state.key(Scope::List, action);
-    let (again, filter, log) = (key(Action::Refresh), key(Action::EditFilter), key(Action::Problems));
-    match (&state.link, &state.refused_list) {
-        (Link::Refused(error), _) => unauthorized(state, error),
-        (_, Some(error)) => vec![
-            (Tone::Bad, describe(error)),
-            (Tone::Plain, String::new()),
-            (Tone::Plain, format!("{again} tries again, {filter} changes the filter, {log} shows the log.")),
-        ],
-        (Link::Away { since, status: None, .. }, _) => no_server(state, state.now.micros() - since.micros()),
-        (Link::Away { status: Some(status), .. }, _) => vec![
-            (Tone::Bad, format!("The server answers {status}.")),
-            (
-                Tone::Plain,
-                format!("The list appears when it answers again; {again} tries now, {log} shows the log."),
-            ),
-        ],
-        _ if !state.filter.text.is_empty() => vec![
+    let stale = freshness::stale(state);
+    if let Some(Stale { cause: Cause::Silence(sent), .. }) = stale {
+        return no_server(state, state.now.micros() - sent.micros(), true);
+    }
+    if let Link::Down(outage) = &state.link {
+        return match outage.error.kind() {
+            FailureKind::Unauthorized => unauthorized(state, &outage.error),
+            FailureKind::Unreachable => no_server(state, state.now.micros() - outage.since.micros(), false),
+            _ => failure(state, &outage.error, state.next_poll),
+        };
+    }
+    if !state.filter.text.is_empty() {
+        return vec![
             (Tone::Strong, format!("Nothing matches  {}", state.filter.text)),
             (Tone::Plain, String::new()),
             (Tone::Plain, format!("{}  drop the time bounds", key(Action::WidenTime))),
             (Tone::Plain, format!("{}  clear the filter", key(Action::Back))),
-            (Tone::Plain, format!("{filter}  change it")),
-        ],
-        _ => empty(state),
+            (Tone::Plain, format!("{}  change it", key(Action::EditFilter))),
+        ];
     }
+    if state.is_archived() { archived(state) } else { empty(state) }
+}
+
+fn archived(state: &State) -> Vec<(Tone, String)> {
+    let name = state.project_name().unwrap_or_default();
+    vec![
+        (Tone::Strong, format!("No traces in {name}, and none will come: the project is archived.")),
+        (Tone::Plain, String::new()),
+        (Tone::Plain, "Ingest into it answers 403. An owner can restore it:".to_owned()),
+        (Tone::Field, format!("loupe projects unarchive {name}")),
+        (
+            Tone::Plain,
+            format!(
+                "Screen 7 does the same; {} shows another project.",
+                state.key(Scope::List, Action::Projects)
+            ),
+        ),
+    ]
 }
 
 fn empty(state: &State) -> Vec<(Tone, String)> {
@@ -125,7 +204,7 @@ fn unauthorized(state: &State, error: &NetError) -> Vec<(Tone, String)> {
         (
             Tone::Plain,
             format!(
-                "{} tries again with the same credential, {} quits.",
+                "The same credential is tried again every 30 s; {} tries now, {} quits.",
                 state.key(Scope::List, Action::Refresh),
                 state.key(Scope::List, Action::Quit)
             ),
@@ -133,16 +212,17 @@ fn unauthorized(state: &State, error: &NetError) -> Vec<(Tone, String)> {
     ]
 }
 
-fn no_server(state: &State, micros: i64) -> Vec<(Tone, String)> {
+fn no_server(state: &State, micros: i64, waiting: bool) -> Vec<(Tone, String)> {
+    let (again, log) = (state.key(Scope::List, Action::Refresh), state.key(Scope::List, Action::Problems));
     vec![
         (Tone::Bad, format!("No answer from {} for {}.", state.target.url, elapsed(micros / 1_000_000))),
         (
             Tone::Plain,
-            format!(
-                "It is asked again by itself; {} asks now, {} shows why.",
-                state.key(Scope::List, Action::Refresh),
-                state.key(Scope::List, Action::Problems)
-            ),
+            if waiting {
+                format!("The server took the request and has not answered it yet; {again} asks again.")
+            } else {
+                format!("It is asked again by itself; {again} asks now, {log} shows why.")
+            },
         ),
         (Tone::Plain, String::new()),
         (Tone::Field, "loupe-server                        start a server on this machine".to_owned()),

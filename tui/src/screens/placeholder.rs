@@ -14,6 +14,13 @@ pub struct Screen {
     today: &'static str,
 }
 
+impl Screen {
+    /// Whether this version of the console has the screen.
+    pub const fn is_built(&self) -> bool {
+        self.what.is_empty()
+    }
+}
+
 /// The screens in the order of their digits.
 pub const SCREENS: [Screen; 8] = [
     Screen { title: "Traces", short: "Traces", what: "", today: "" },

@@ -9,7 +9,7 @@ use crate::{
     keymap::{Action, Scope, key_label},
     layout,
     search::{CAPACITY, Row},
-    state::{Link, State},
+    state::State,
     text::{clean, cut, fit, width, wrap},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
@@ -23,7 +23,7 @@ const ID: usize = 8;
 /// Draws the screen.
 pub fn draw(state: &State, buffer: &mut Buffer, area: Rect) {
     let search = &state.search;
-    if let Link::Refused(_) = state.link {
+    if state.is_unauthorized() && state.search.rows.is_empty() {
         return notice::draw(state, buffer, area);
     }
     let parts = layout::search(state.size);
@@ -266,10 +266,7 @@ fn instead(state: &State) -> Vec<(Tone, String)> {
         return match error.status {
             Some(402) => plan(state, error.required_plan.as_deref()),
             Some(502) => provider(&describe(error)),
-            _ => vec![
-                (Tone::Bad, describe(error)),
-                (Tone::Plain, "R tries again, / changes the words, ! shows the log.".to_owned()),
-            ],
+            _ => notice::failure(state, error, None),
         };
     }
     if search.wanted.is_none() {

@@ -6,18 +6,25 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::notice;
 use crate::{
     format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
+    freshness,
     keymap::{Action, Scope},
     layout,
     list::Sort,
-    state::{Link, State},
-    text::{fit, fit_right},
-    theme::{Theme, Tone},
+    state::State,
+    text::{clean, cut, fit, fit_right, shorten, width, wrap},
+    theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put},
 };
 
 /// Columns of the latency bar at the right edge, and the milliseconds that fill it.
-const BAR: usize = 16;
+const BAR: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
+/// Columns of the tags, where they have a column of their own.
+const TAGS: usize = 20;
+/// Columns that a long name leaves to the tags, where both share a column.
+const SHARED_TAGS: usize = 10;
+/// The most lines that the reason of a refusal takes from the rows.
+const REASON_LINES: usize = 6;
 
 /// Widths of the columns; 0 leaves a column out.
 struct Columns {
@@ -45,7 +52,7 @@ impl Columns {
             latency: 7,
             tokens: if wide { 7 } else { 6 },
             cost: if wide { 8 } else { 7 },
-            tags: if wide { 10 } else { 0 },
+            tags: if wide { TAGS + cols.saturating_sub(120) / 3 } else { 0 },
             id: if wide { 8 } else { 0 },
             bar: if wide { BAR } else { 0 },
         };
@@ -69,17 +76,18 @@ impl Columns {
         let mut line = Pieces::new()
             .add(cells.side, fit(&cells.time, self.time, glyphs))
             .plain(" ")
-            .add(cells.tone, fit(cells.mark, self.mark, glyphs))
+            .add(cells.mark_tone, fit(cells.mark, self.mark, glyphs))
             .plain(" ")
-            .add(cells.title, fit(cells.name, self.name, glyphs));
+            .join(self.name(cells, theme));
+        let tags = tags_cell(cells.tags, self.tags, glyphs);
         let rest: [(usize, bool, &str, Tone); 7] = [
             (self.model, false, cells.model, cells.side),
             (self.latency, true, &cells.latency, cells.tone),
             (self.tokens, true, &cells.tokens, cells.main),
             (self.cost, true, &cells.cost, cells.main),
-            (self.tags, false, &cells.tags, cells.side),
+            (self.tags, false, &tags, cells.side),
             (self.id, false, &cells.id, cells.side),
-            (self.bar, false, &cells.bar, cells.tone),
+            (self.bar, false, &cells.bar, cells.mark_tone),
         ];
         for (width, right, text, tone) in rest {
             if width > 0 {
@@ -89,6 +97,38 @@ impl Columns {
         }
         line
     }
+
+    /// The name, and the tags at the right edge of its column where they have none of their own.
+    fn name(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
+        let glyphs = &theme.glyphs;
+        if self.tags > 0 || cells.tags.is_empty() {
+            return Pieces::new().add(cells.title, fit(cells.name, self.name, glyphs));
+        }
+        let wanted = width(&clean(&cells.tags.join(" ")));
+        let name = width(&cut(cells.name, self.name, glyphs));
+        // The name gives way only as far as the tags need it.
+        let kept = wanted.min(SHARED_TAGS).min(self.name / 3);
+        let room = self.name.saturating_sub(name + 1).max(kept);
+        let tags = tags_cell(cells.tags, room.min(wanted), glyphs);
+        let name = self.name.saturating_sub(width(&tags) + 1);
+        Pieces::new().add(cells.title, fit(cells.name, name, glyphs)).plain(" ").add(cells.side, tags)
+    }
+}
+
+/// As many tags as fit, with the number of the others. A tag that does not fit as a whole is
+/// shortened in the middle.
+fn tags_cell(tags: &[String], cols: usize, glyphs: &Glyphs) -> String {
+    let Some(first) = tags.first().filter(|_| cols > 0) else { return String::new() };
+    let more = |left: usize| if left == 0 { String::new() } else { format!(" +{left}") };
+    for shown in (1..=tags.len()).rev() {
+        let text = clean(&tags[..shown].join(" ")).into_owned() + &more(tags.len() - shown);
+        if width(&text) <= cols {
+            return text;
+        }
+    }
+    let more = more(tags.len() - 1);
+    let room = cols.saturating_sub(width(&more));
+    if room < 5 { shorten(first, cols, glyphs) } else { shorten(first, room, glyphs) + &more }
 }
 
 /// One row's texts, before they are fitted.
@@ -100,10 +140,12 @@ struct Cells<'a> {
     latency: String,
     tokens: String,
     cost: String,
-    tags: String,
+    tags: &'a [String],
     id: String,
     bar: String,
-    /// Tone of the mark, the latency and the bar.
+    /// Tone of the mark and the bar.
+    mark_tone: Tone,
+    /// Tone of the latency.
     tone: Tone,
     /// Tone of the name.
     title: Tone,
@@ -116,17 +158,18 @@ struct Cells<'a> {
 /// Draws the list, or the panel that stands for it.
 pub fn draw(state: &State, buffer: &mut Buffer, _area: Rect) {
     let (area, preview_area) = layout::list(state.size);
-    if state.list.is_empty() && (state.list.loaded || state.refused_list.is_some() || stopped(state)) {
+    if state.list.is_empty() && (state.list.loaded || freshness::stale(state).is_some()) {
         return notice::draw(state, buffer, layout::frame(state.size).body);
     }
-    let rows = usize::from(area.height.saturating_sub(1));
+    let reason = reason(state, usize::from(area.width));
+    let rows = usize::from(area.height.saturating_sub(1)).saturating_sub(reason.len());
     let list = &state.list;
     let top = first_visible(list.selected(), list.len(), rows);
     let visible = || (top..list.len().min(top + rows)).filter_map(|at| list.get(at).map(|row| (at, row)));
     let dated = visible().any(|(_, row)| !same_day(state.zone, row.started_at, state.now));
     let columns = Columns::of(usize::from(area.width), dated, &state.theme);
     put(buffer, area, 0, &head(state, &columns).line(&state.theme, false));
-    let faded = matches!(state.link, Link::Away { .. } | Link::Refused(_));
+    let faded = freshness::stale(state).is_some();
     for (at, trace) in visible() {
         let selected = at == list.selected();
         let cursor = if selected { state.theme.glyphs.cursor } else { " " };
@@ -138,13 +181,25 @@ pub fn draw(state: &State, buffer: &mut Buffer, _area: Rect) {
         let line = Pieces::new().plain(cursor).plain(" ").join(body);
         put(buffer, area, 1 + at - top, &line.line(&state.theme, selected));
     }
+    for (at, line) in reason.into_iter().enumerate() {
+        put(buffer, area, 1 + rows + at, &line.line(&state.theme, false));
+    }
     if let (Some(area), Some(trace)) = (preview_area, list.current()) {
         preview(state, trace, buffer, area);
     }
 }
 
-fn stopped(state: &State) -> bool {
-    matches!(state.link, Link::Away { .. } | Link::Refused(_))
+/// Why the rows are not current and what can be done, for the lines below them. Nothing while the
+/// trouble may pass by itself: the header says enough.
+fn reason(state: &State, cols: usize) -> Vec<Pieces> {
+    let Some(error) = state.failure().filter(|error| !error.is_transient()) else { return Vec::new() };
+    let advice = notice::advice(state, error).into_iter().map(|advice| (Tone::Plain, advice));
+    let sentences = std::iter::once((Tone::Bad, notice::describe(error))).chain(advice);
+    let wrapped = sentences.flat_map(|(tone, sentence)| {
+        let lines = wrap(&clean(&sentence), cols.saturating_sub(4));
+        lines.into_iter().map(move |line| Pieces::new().plain("  ").add(tone, line))
+    });
+    std::iter::once(Pieces::new()).chain(wrapped).take(REASON_LINES).collect()
 }
 
 fn head(state: &State, columns: &Columns) -> Pieces {
@@ -152,6 +207,8 @@ fn head(state: &State, columns: &Columns) -> Pieces {
     let title = |text: &str, sort: Sort| {
         if state.list.sort == sort && sort != Sort::Time { format!("{text}{down}") } else { text.to_owned() }
     };
+    let shared = columns.tags == 0 && state.list.is_empty();
+    let tags = [if shared { "" } else { "TAGS" }.to_owned()];
     let cells = Cells {
         time: "TIME".to_owned(),
         mark: "",
@@ -160,9 +217,10 @@ fn head(state: &State, columns: &Columns) -> Pieces {
         latency: title(if state.list.sort == Sort::Latency { "LATENC" } else { "LATENCY" }, Sort::Latency),
         tokens: title(if state.list.sort == Sort::Tokens { "TOKEN" } else { "TOKENS" }, Sort::Tokens),
         cost: title("COST", Sort::Cost),
-        tags: "TAGS".to_owned(),
+        tags: &tags,
         id: "ID".to_owned(),
         bar: String::new(),
+        mark_tone: Tone::Dim,
         tone: Tone::Dim,
         title: Tone::Dim,
         main: Tone::Dim,
@@ -173,13 +231,15 @@ fn head(state: &State, columns: &Columns) -> Pieces {
 
 fn cells<'a>(state: &'a State, trace: &'a Trace, faded: bool) -> Cells<'a> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = if trace.error.is_some() {
-        (glyphs.failed, Tone::Bad)
+    // Healthy rows are quiet, so that the others stand out: in colour, in weight and by their mark.
+    let (mark, mark_tone, tone, title) = if trace.error.is_some() {
+        (glyphs.failed, Tone::Bad, Tone::Bad, Tone::Bad)
     } else if state.list.slow(trace) {
-        (glyphs.slow, Tone::Warn)
+        (glyphs.slow, Tone::Warn, Tone::Warn, Tone::Plain)
     } else {
-        (glyphs.ok, Tone::Good)
+        (glyphs.healthy, Tone::Dim, Tone::Plain, Tone::Plain)
     };
+    let toned = |tone| if faded { Tone::Dim } else { tone };
     let none = || glyphs.none.to_owned();
     let filled = trace.latency_ms.map_or(0, |ms| {
         let full = i64::try_from(BAR).unwrap_or(16);
@@ -193,12 +253,13 @@ fn cells<'a>(state: &'a State, trace: &'a Trace, faded: bool) -> Cells<'a> {
         latency: trace.latency_ms.map_or_else(none, latency),
         tokens: count(trace.total_token_count),
         cost: trace.cost.map_or_else(none, money),
-        tags: trace.tags.join(" "),
+        tags: &trace.tags,
         id: short_id(trace.id),
         bar: glyphs.bar.repeat(filled),
-        tone: if faded { Tone::Dim } else { tone },
-        title: if faded { Tone::Dim } else { Tone::Plain },
-        main: if faded { Tone::Dim } else { Tone::Plain },
+        mark_tone: toned(mark_tone),
+        tone: toned(tone),
+        title: toned(title),
+        main: toned(Tone::Plain),
         side: Tone::Dim,
     }
 }
@@ -213,9 +274,7 @@ fn preview(state: &State, trace: &Trace, buffer: &mut Buffer, area: Rect) {
     let gap = cols.saturating_sub(left.width());
     put(buffer, area, 0, &left.add(Tone::Dim, rule.repeat(gap)).line(theme, false));
     let field = |line: Pieces, name: &str, value: Option<&str>| match value {
-        Some(value) => {
-            line.add(Tone::Field, name.to_owned()).plain(format!(" {}   ", crate::text::clean(value)))
-        }
+        Some(value) => line.add(Tone::Field, name.to_owned()).plain(format!(" {}   ", clean(value))),
         None => line,
     };
     let spans = trace.span_count.to_string();
@@ -252,14 +311,18 @@ pub fn status(state: &State) -> String {
     if !list.loaded {
         return if state.busy() { "loading".to_owned() + glyphs.ellipsis } else { String::new() };
     }
-    let live = if list.waiting() > 0 {
+    let live = if !freshness::is_live(state) {
+        format!("{} not live", glyphs.offline)
+    } else if list.waiting() > 0 {
         format!("{} {new}", glyphs.paused)
     } else if list.paused {
         format!("{} paused {dot} {} or {follow} to follow", glyphs.paused, key(Action::Pause))
-    } else if list.sort == Sort::Time {
-        format!("{} following newest", glyphs.following)
-    } else {
+    } else if list.sort != Sort::Time {
         format!("sorted: {}", list.sort.title())
+    } else if state.is_archived() {
+        format!("{} archived, no new traces", glyphs.archived)
+    } else {
+        format!("{} following newest", glyphs.following)
     };
     let more = if list.full {
         ", the most that is kept"

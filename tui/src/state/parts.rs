@@ -14,17 +14,19 @@ pub enum Link {
     Streaming,
     /// By asking every two seconds.
     Polling,
-    /// The server does not answer, or answers that it can't.
-    Away {
-        /// Since when.
-        since: Timestamp,
-        /// Attempts made since.
-        attempts: u32,
-        /// What it answered, if it did.
-        status: Option<u16>,
-    },
-    /// The credential was refused, so nothing is asked until the reader says so.
-    Refused(NetError),
+    /// Requests for the list fail. They are repeated until one succeeds.
+    Down(Outage),
+}
+
+/// A series of failed requests for the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the first of them failed.
+    pub since: Timestamp,
+    /// Number of failures since then.
+    pub attempts: u32,
+    /// The latest failure.
+    pub error: NetError,
 }
 
 /// Where older rows begin on the server.
@@ -49,6 +51,10 @@ impl Older {
 pub enum Purpose {
     /// Who the credential belongs to.
     Me,
+    /// The same with a session token that the server refused before.
+    RefusedSession,
+    /// The project shown, to notice that it was archived or restored.
+    Project(Uuid),
     /// The projects, to find the one asked for.
     Lookup,
     /// The projects, to show them.
@@ -186,4 +192,6 @@ pub struct FilterLine {
     pub history: Vec<String>,
     /// What is wrong with the text being edited, and at which character.
     pub error: Option<(usize, String)>,
+    /// Enter was pressed on a text with an error, so every change of the text is checked.
+    pub refused: bool,
 }

@@ -108,17 +108,22 @@ fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
 #[test]
 fn away_waits_longer_each_time_and_comes_back() {
     let mut state = filled((80, 24), UNICODE);
-    let mut effects = press(&mut state, "R");
-    for wait in [2, 4, 8, 16, 30, 30] {
+    let (mut effects, mut gone) = (press(&mut state, "R"), 0);
+    for bound in [2, 4, 8, 16, 30, 30] {
         reply(&mut state, &effects, Err(offline()));
-        assert_eq!(state.seconds_until(state.next_poll.unwrap()), wait);
-        assert!(tick(&mut state, wait - 1).is_empty());
-        effects = tick(&mut state, 1);
+        let wait = state.next_poll.unwrap().micros() - state.now.micros();
+        assert!((bound * 500_000..=bound * 1_000_000).contains(&wait), "{wait} of {bound} s");
+        let asks = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. }));
+        assert!(!asks(&tick(&mut state, wait / 1_000_000 - 1)));
+        effects = tick(&mut state, 2);
+        assert!(asks(&effects), "{effects:?}");
+        gone += wait / 1_000_000 + 1;
     }
     assert_eq!(state.problems.len(), 1, "one notice for the whole outage");
     let effects = answer(&mut state, &effects, page(rows()));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::OpenStream { .. })), "{effects:?}");
-    assert!(state.toast.as_ref().unwrap().text.starts_with("back after 01:30"));
+    let back = format!("back after {}", crate::format::elapsed(gone));
+    assert!(state.toast.as_ref().unwrap().text.starts_with(&back), "{:?}", state.toast);
     assert_eq!(state.list.len(), 40);
 }
 
@@ -132,13 +137,152 @@ fn a_rate_limit_is_waited_for() {
 }
 
 #[test]
-fn a_refused_credential_stops_everything_until_asked() {
+fn refused_credential_is_probed_every_30_seconds() {
     let mut state = filled((80, 24), UNICODE);
-    let effects = press(&mut state, "R");
-    let effects = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
-    assert_eq!(effects, [Effect::CloseStream]);
-    assert!(tick(&mut state, 60).is_empty());
-    assert!(!press(&mut state, "R").is_empty());
+    let mut effects = press(&mut state, "R");
+    for _ in 0..3 {
+        let closed = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
+        assert_eq!(closed, [Effect::CloseStream]);
+        assert!(tick(&mut state, 29).is_empty());
+        effects = tick(&mut state, 1);
+        assert!(matches!(effects[..], [Effect::LoadTraces { .. }]), "{effects:?}");
+    }
+    let effects = answer(&mut state, &effects, page(rows()));
+    assert!(effects.iter().any(|it| matches!(it, Effect::LoadMe { .. })), "the role may be another");
+    assert!(state.failure().is_none() && state.toast.as_ref().unwrap().text.starts_with("back after 01:30"));
+}
+
+#[test]
+fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
+    for digit in ["2", "3", "7", "8"] {
+        let mut state = filled((80, 24), UNICODE);
+        press(&mut state, digit);
+        let request = state.request(crate::state::Purpose::Poll);
+        update(&mut state, Msg::Reply(request, Err(answered(401, "unauthorized", "expired"))));
+        let open: Vec<u64> = state.open.keys().copied().collect();
+        for request in open {
+            update(&mut state, Msg::Reply(request, Err(answered(401, "unauthorized", "expired"))));
+        }
+        let effects = tick(&mut state, 30);
+        let list: Vec<Effect> =
+            effects.into_iter().filter(|it| matches!(it, Effect::LoadTraces { .. })).collect();
+        assert_eq!(list.len(), 1, "screen {digit}");
+        let effects = answer(&mut state, &list, page(rows()));
+        let asks = |wanted: fn(&Effect) -> bool| effects.iter().any(wanted);
+        assert!(
+            match digit {
+                "2" => asks(|it| matches!(it, Effect::LoadEvaluations { .. })),
+                "3" => asks(|it| matches!(it, Effect::LoadMetrics { .. })),
+                "7" => asks(|it| matches!(it, Effect::LoadProjects(_))),
+                _ => asks(|it| matches!(it, Effect::LoadMe { .. })),
+            },
+            "screen {digit}: {effects:?}"
+        );
+    }
+}
+
+#[test]
+fn refused_session_is_tried_again_while_the_key_reads() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "7");
+    reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
+    assert!(!state.has_session());
+    let probe = |state: &mut State| {
+        let effects = tick(state, 30);
+        let probe = effects.into_iter().find(|it| matches!(it, Effect::LoadMe { session: true, .. }));
+        vec![probe.expect("the session is not tried again")]
+    };
+    let effects = probe(&mut state);
+    reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
+    assert!(!state.has_session() && state.failure().is_none());
+    let effects = probe(&mut state);
+    let effects = reply(&mut state, &effects, Ok(Reply::Me(Box::new(me()))));
+    assert!(state.has_session() && effects.iter().any(|it| matches!(it, Effect::LoadKeys(_))), "{effects:?}");
+}
+
+#[test]
+fn project_archived_elsewhere_is_noticed() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "p");
+    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
+    press(&mut state, "j");
+    let effects = key(&mut state, KeyCode::Enter);
+    answer(&mut state, &effects, last_page(vec![trace(1)]));
+    for archived in [true, false] {
+        let effects = tick(&mut state, 30);
+        let look = effects.into_iter().find(|it| matches!(it, Effect::LoadProject { .. }));
+        let Some(Effect::LoadProject { request, .. }) = look else { panic!("{look:?}") };
+        let project = Box::new(project(2, "checkout-bot", archived));
+        update(&mut state, Msg::Reply(request, Ok(Reply::Project(project))));
+        assert_eq!(state.is_archived(), archived);
+    }
+}
+
+#[test]
+fn one_key_shows_failures_only_and_all_again() {
+    let mut state = filled((80, 24), UNICODE);
+    let filter = |effects: &[Effect]| {
+        let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = effects else { panic!("{effects:?}") };
+        query.filter.clone()
+    };
+    let effects = press(&mut state, "F");
+    assert_eq!(filter(&effects).param("error"), Some("true"));
+    assert!(state.failures_only());
+    let effects = press(&mut state, "F");
+    assert_eq!((filter(&effects).param("error"), state.filter.text.as_str()), (None, ""));
+    press(&mut state, "/model:gpt-4o error:false");
+    key(&mut state, KeyCode::Enter);
+    press(&mut state, "F");
+    assert_eq!(state.filter.text, "model:gpt-4o error:true");
+    press(&mut state, "F");
+    assert_eq!(state.filter.text, "model:gpt-4o");
+}
+
+#[test]
+fn esc_clears_the_filter_of_a_list_with_rows() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "/error:true");
+    let effects = key(&mut state, KeyCode::Enter);
+    answer(&mut state, &effects, last_page(vec![trace(1)]));
+    press(&mut state, "fgpt");
+    key(&mut state, KeyCode::Enter);
+    assert!(key(&mut state, KeyCode::Esc).is_empty(), "find comes first");
+    let effects = key(&mut state, KeyCode::Esc);
+    assert!(matches!(effects[..], [Effect::CloseStream, Effect::LoadTraces { .. }]), "{effects:?}");
+    assert_eq!(state.filter.text, "");
+    assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
+}
+
+#[test]
+fn filter_error_appears_when_the_cursor_leaves_the_term_and_goes_when_it_is_mended() {
+    let mut state = filled((80, 24), UNICODE);
+    press(&mut state, "/latncy:>2s");
+    assert_eq!(state.filter.error, None, "the term is still being typed");
+    press(&mut state, " ");
+    assert!(state.filter.error.as_ref().is_some_and(|(at, _)| *at == 0));
+    for _ in 0..8 {
+        key(&mut state, KeyCode::Backspace);
+    }
+    press(&mut state, "xx");
+    assert_eq!(state.filter.error, None);
+    key(&mut state, KeyCode::Enter);
+    assert!(state.filter.error.is_some());
+    key(&mut state, KeyCode::Backspace);
+    assert!(state.filter.error.is_some(), "after Enter it stays until the text is right");
+    for _ in 0..20 {
+        key(&mut state, KeyCode::Backspace);
+    }
+    press(&mut state, "latency:>2s");
+    assert_eq!(state.filter.error, None);
+}
+
+#[test]
+fn wrong_filter_of_the_command_line_opens_the_filter_line() {
+    let target = started((80, 24), UNICODE).0.target;
+    let mut state = State::new(target, UNICODE, Zone::Utc, Timestamp::from_micros(BASE), (80, 24));
+    start(&mut state, &Options { filter: Some("latncy:>2s".into()), ..Options::default() });
+    assert_eq!(state.input.as_ref().map(|input| input.text()), Some("latncy:>2s"));
+    assert!(state.filter.error.is_some() && state.filter.text.is_empty());
 }
 
 #[test]
@@ -292,7 +436,7 @@ fn an_opened_trace_can_ask_again_after_a_refusal() {
     let mut state = opened((80, 24), UNICODE);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
-    assert!(matches!(state.link, Link::Refused(_)));
+    assert!(state.is_unauthorized());
     let effects = press(&mut state, "R");
     assert_eq!(state.link, Link::Connecting, "nothing else would look at the trace again");
     assert!(effects.iter().any(|it| matches!(it, Effect::LoadTraces { .. })), "{effects:?}");

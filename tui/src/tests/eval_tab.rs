@@ -6,7 +6,7 @@ use super::{
     screens::{screen, snap},
     *,
 };
-use crate::state::Link;
+use crate::state::{Link, Outage};
 
 #[test]
 fn sentences_name_the_keys_in_force() {
@@ -39,12 +39,14 @@ fn sentences_name_the_keys_in_force() {
     let effects = press(&mut state, "2");
     reply(&mut state, &effects[..1], Err(answered(503, "overloaded", "the database is away")));
     let text = screen(&state);
-    assert!(text.contains("ctrl-y tries again") && text.contains("ctrl-f changes the filter"), "{text}");
+    assert!(text.contains("ctrl-y asks now"), "{text}");
     let effects = press(&mut state, "1");
     assert!(effects.is_empty(), "{effects:?}");
     state.list = crate::list::List::new();
-    state.refused_list = Some(answered(422, "validation", "no such model"));
-    assert!(screen(&state).contains("ctrl-y tries again"), "{}", screen(&state));
+    let request = state.request(crate::state::Purpose::First);
+    update(&mut state, Msg::Reply(request, Err(answered(422, "validation", "no such model"))));
+    let text = screen(&state);
+    assert!(text.contains("ctrl-y asks now") && text.contains("/ changes the filter"), "{text}");
 }
 
 #[test]
@@ -97,20 +99,20 @@ fn a_failed_look_at_a_trace_is_made_again_later_and_later() {
     effects = tick(&mut state, 2);
     for wait in [4, 8] {
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
-        assert!(asked(&tick(&mut state, wait - 1)).is_empty(), "{wait}");
-        effects = tick(&mut state, 1);
+        assert!(asked(&tick(&mut state, wait / 2 - 1)).is_empty(), "{wait}");
+        effects = tick(&mut state, wait / 2 + 1);
         assert_eq!(asked(&effects).len(), 1, "{wait}");
     }
     reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
-    assert!(asked(&tick(&mut state, 600)).is_empty(), "asking again brings the same");
+    assert!(asked(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
+    assert_eq!(asked(&tick(&mut state, 1)).len(), 1, "no failure is for good");
 }
 
 #[test]
 fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
     for detail in [false, true] {
         let mut state = if detail { opened((80, 24), UNICODE) } else { judging((80, 24), UNICODE) };
-        state.link = Link::Away { since: state.now, attempts: 3, status: None };
-        state.next_poll = Some(Timestamp::from_micros(state.now.micros() + 30_000_000));
+        state.link = Link::Down(Outage { since: state.now, attempts: 3, error: offline() });
         if detail {
             press(&mut state, "]]]");
         }
@@ -120,6 +122,7 @@ fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
                 effects.into_iter().filter(|it| matches!(it, Effect::LoadEvaluations { .. })).collect();
             reply(&mut state, &effects, Err(offline()));
         }
+        state.next_poll = Some(Timestamp::from_micros(state.now.micros() + 30_000_000));
         let effects = tick(&mut state, 30);
         let (mut looks, mut traces) = (effects.clone(), effects);
         looks.retain(|it| matches!(it, Effect::LoadEvaluations { .. }));

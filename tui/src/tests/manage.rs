@@ -268,7 +268,8 @@ fn roles_read_only_and_silence_stop_changes() {
     assert!(tried(|state| state.me.as_mut().unwrap().role = Role::Member).contains("takes the role owner"));
     assert!(tried(|state| state.target.read_only = true).contains("read-only"));
     let away = |state: &mut State| {
-        state.link = crate::state::Link::Away { since: state.now, attempts: 1, status: None };
+        let outage = crate::state::Outage { since: state.now, attempts: 1, error: offline() };
+        state.link = crate::state::Link::Down(outage);
     };
     assert!(tried(away).contains("does not answer"));
 }

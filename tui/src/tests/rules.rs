@@ -26,6 +26,7 @@ fn rule(n: u128, metric: &str, kind: EvaluatorType) -> EvalRule {
         filter: RuleFilter::default(),
         sample_rate: 1.0,
         paused_reason: None,
+        paused_detail: None,
         created_at: Timestamp::from_micros(BASE - 86_400_000_000 * 2),
         updated_at: Timestamp::from_micros(BASE - 86_400_000_000),
     }
@@ -41,7 +42,8 @@ pub fn rules() -> Vec<EvalRule> {
         rule(705, "返金の約束を確かめる評価器、長い名前", llm),
     ];
     rules[1].model_tier = ModelTier::Premium;
-    rules[1].paused_reason =
+    rules[1].paused_reason = Some("judge_rejected".into());
+    rules[1].paused_detail =
         Some("openai answered 401: the key was revoked. Store another: loupe credentials set openai".into());
     rules[2].config = RawValue::from_string("{\"max_ms\":5000}".into()).unwrap();
     rules[2].min_score_drop = None;

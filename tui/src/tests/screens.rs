@@ -41,6 +41,13 @@ pub fn faded(state: &State, words: &str) -> bool {
     cell.modifier.contains(Modifier::DIM)
 }
 
+/// The screen as cells.
+fn cells(state: &State) -> ratatui::buffer::Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+    terminal.draw(|frame| draw(state, frame)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
 pub const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
 
 pub fn snap(name: &str, state: &State) {
@@ -147,6 +154,112 @@ fn projects_and_an_archived_one() {
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
     snap("archived", &state);
+}
+
+#[test]
+fn archived_project_without_traces_promises_none() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "p");
+    reply(&mut state, &effects, Ok(Reply::Projects(vec![project(1, "2025-pilot", true)])));
+    press(&mut state, "hj");
+    let effects = key(&mut state, KeyCode::Enter);
+    answer(&mut state, &effects, last_page(vec![]));
+    let text = screen(&state);
+    assert!(!text.contains("live") && !text.contains("following"), "header, banner and body agree:\n{text}");
+    snap("archived-empty", &state);
+}
+
+#[test]
+fn stale_rows_stay_under_a_bar() {
+    for theme in [UNICODE, Theme { colour: false, ..UNICODE }] {
+        let mut state = filled((80, 24), theme);
+        let effects = press(&mut state, "R");
+        reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no member any more")));
+        tick(&mut state, 10);
+        state.toast = None;
+        snap("stale", &state);
+        let cells = cells(&state);
+        for x in 0..80 {
+            let cell = &cells[(x, 0)];
+            assert!(cell.modifier.contains(Modifier::REVERSED), "column {x}");
+            assert_eq!(cell.fg, if theme.colour { Color::Red } else { Color::Reset }, "column {x}");
+        }
+        assert!(faded(&state, "embed_docs"));
+    }
+}
+
+#[test]
+fn failed_rows_stand_out_and_healthy_ones_are_quiet() {
+    for colour in [true, false] {
+        let state = filled((80, 24), Theme { colour, ..UNICODE });
+        let cells = cells(&state);
+        let line = |y: u16| (0..80).map(|x| cells[(x, y)].symbol()).collect::<String>();
+        let row = |words: &str| (5..22).find(|y| line(*y).contains(words)).unwrap();
+        let (failed, healthy) = (row("refund_agent"), row("answer_question"));
+        assert_eq!((cells[(11, failed)].symbol(), cells[(11, healthy)].symbol()), ("✗", "·"));
+        for x in [11, 13, 61] {
+            let (bad, fine) = (&cells[(x, failed)], &cells[(x, healthy)]);
+            assert!(bad.modifier.contains(Modifier::BOLD) && !fine.modifier.contains(Modifier::BOLD), "{x}");
+            assert_eq!(bad.fg, if colour { Color::Red } else { Color::Reset }, "{x}");
+            assert_eq!(fine.fg, Color::Reset, "{x}");
+        }
+    }
+}
+
+#[test]
+fn tabs_of_screens_that_are_not_built_are_dimmed() {
+    let state = filled((80, 24), UNICODE);
+    for title in ["4 Failures", "5 Appr", "6 Hooks"] {
+        assert!(faded(&state, title), "{title}");
+    }
+    let text = screen(&state);
+    let tabs = text.lines().nth(1).unwrap();
+    let cells = cells(&state);
+    for title in ["1 Traces", "2 Evals", "3 Metrics", "7 Keys", "8 Search"] {
+        let x = u16::try_from(tabs.find(title).unwrap()).unwrap();
+        assert!(!cells[(x, 1)].modifier.contains(Modifier::DIM), "{title}");
+    }
+}
+
+#[test]
+fn rate_limit_appears_only_when_it_runs_low() {
+    let mut state = filled((80, 24), UNICODE);
+    let mut limited = |remaining, limit, seconds: i64| {
+        let reset = Some(Timestamp::from_micros(state.now.micros() + seconds * 1_000_000));
+        update(&mut state, Msg::Limit(crate::msg::RateLimit { limit, remaining, reset }));
+        screen(&state).lines().next().unwrap().to_owned()
+    };
+    assert!(!limited(52, 60, 30).contains("RL"));
+    assert!(!limited(13, 60, 30).contains("RL"));
+    assert!(limited(12, 60, 30).contains("RL 12/60"));
+    assert!(limited(0, 60, 30).contains("RL 0/60 · 30s"));
+    assert!(!limited(0, 60, -1).contains("RL"), "the window has ended");
+}
+
+#[test]
+fn tags_are_readable_at_every_width() {
+    let tags = |tags: &[&str], cols: u16| {
+        let (mut state, effects) = started((cols, 24), UNICODE);
+        let row = Trace { tags: tags.iter().map(|tag| (*tag).to_owned()).collect(), ..trace(1) };
+        answer(&mut state, &effects, last_page(vec![row]));
+        screen(&state).lines().find(|line| line.contains("answer_question")).unwrap().to_owned()
+    };
+    for cols in [60, 80, 120] {
+        assert!(tags(&["env:prod"], cols).contains(" env:prod "), "{cols}");
+    }
+    let long = ["tenant:acme-corp-europe-west", "env:prod", "vip"];
+    assert!(tags(&long, 80).contains(" tenan…-west +2 "), "{}", tags(&long, 80));
+    assert!(tags(&long, 120).contains(" tenant:…e-west +2 "), "{}", tags(&long, 120));
+    assert!(tags(&long, 200).contains(" tenant:acme-corp-europe-west env:prod vip "), "{}", tags(&long, 200));
+}
+
+#[test]
+fn failures_only_is_shown_in_the_header() {
+    let mut state = filled((80, 24), UNICODE);
+    let effects = press(&mut state, "F");
+    answer(&mut state, &effects, last_page(rows().into_iter().filter(|row| row.error.is_some()).collect()));
+    snap("failures-only", &state);
+    assert!(screen(&state).lines().next().unwrap().contains("failures only"));
 }
 
 #[test]

@@ -15,10 +15,10 @@ use crate::{
     keymap::{Action, Scope},
     layout,
     msg::{Effect, NetError},
-    state::{Link, Place, Purpose, State},
+    state::{Place, Purpose, State},
 };
 
-use super::{evals, go, network};
+use super::{evals, go};
 
 /// Rules that are asked about a trace; each of them takes a request.
 const ASKED: usize = 20;
@@ -68,6 +68,8 @@ pub(super) fn show_evals(state: &mut State) -> Vec<Effect> {
 /// How the opened trace was judged is here, or why it is not.
 pub(super) fn fill_evals(state: &mut State, id: Uuid, result: Result<EvaluationList, NetError>) {
     let now = state.now;
+    let failures = state.detail.as_ref().map_or(0, |open| open.scores.failures).saturating_add(1);
+    let backoff = result.as_ref().err().map(|error| evals::backoff(state, failures, error));
     let Some(open) = state.detail.as_mut().filter(|open| open.id == id) else { return };
     let young = open.young(now);
     let scores = &mut open.scores;
@@ -80,10 +82,9 @@ pub(super) fn fill_evals(state: &mut State, id: Uuid, result: Result<EvaluationL
             more.then_some(evals::LOOK)
         }
         Err(error) => {
-            scores.failures = scores.failures.saturating_add(1);
-            let wait = evals::backoff(scores.failures, &error);
+            scores.failures = failures;
             scores.error = Some(error);
-            wait
+            backoff
         }
     };
     scores.next = wait.map(|wait| Timestamp::from_micros(now.micros() + wait));
@@ -157,11 +158,24 @@ fn next_rule(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadDecisions { request, rule, trace: Some(trace) }]
 }
 
-/// The clock moved on: evaluations in sight are asked for again while something may change.
+/// The clock moved on: evaluations in sight are asked for again while something may change, and a
+/// trace that could not be read is.
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
-    let seen = state.overlay.is_none() && !matches!(state.link, Link::Refused(_));
-    let due = judged(state).and_then(|open| open.scores.next);
-    if seen && due.is_some_and(|at| at <= state.now) { load_evals(state) } else { Vec::new() }
+    if state.overlay.is_some() || state.is_unauthorized() {
+        return Vec::new();
+    }
+    let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= state.now);
+    let scores = due(judged(state).and_then(|open| open.scores.next));
+    let missing = state.detail.as_ref().filter(|open| state.screen == 1 && open.error.is_some());
+    let missing = due(missing.and_then(|open| open.next));
+    let mut effects = Vec::new();
+    if missing {
+        effects.extend(reload(state));
+    }
+    if scores {
+        effects.extend(load_evals(state));
+    }
+    effects
 }
 
 /// The server is back: how the opened trace was judged is asked for again if that had failed.
@@ -186,6 +200,9 @@ pub(super) fn reload(state: &mut State) -> Vec<Effect> {
     match &state.detail {
         Some(detail) if !state.awaits(|it| matches!(it, Purpose::Trace(_) | Purpose::Spans(_))) => {
             let id = detail.id;
+            if let Some(open) = &mut state.detail {
+                open.next = None;
+            }
             load(state, id)
         }
         _ => Vec::new(),
@@ -199,9 +216,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::NextTrace => return neighbour(state, true),
         Action::PreviousTrace => return neighbour(state, false),
         Action::Refresh => {
-            let refused = matches!(state.link, Link::Refused(_));
-            let mut effects = if refused { network::retry(state) } else { Vec::new() };
-            effects.extend(reload(state));
+            let mut effects = reload(state);
             if state.detail.as_ref().is_some_and(|open| open.tab == Tab::Evals) {
                 effects.extend(load_evals(state));
             }

@@ -14,12 +14,12 @@ use crate::{
     ids::ending,
     keymap::{Action, Scope},
     msg::{Effect, NetError, Reply},
-    state::{EVALS, Link, Older, Place, Purpose, State},
+    state::{EVALS, Older, Place, Purpose, State},
 };
 
 pub(super) use keys::act;
 
-use super::{detail, go, known, network, rules};
+use super::{detail, go, known, network, rules, trouble};
 
 /// Evaluations asked for at once.
 const PAGE: u32 = 100;
@@ -54,7 +54,7 @@ pub(super) fn enter(state: &mut State) -> Vec<Effect> {
 
 /// The clock moved on.
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
-    if state.screen != EVALS || state.overlay.is_some() || matches!(state.link, Link::Refused(_)) {
+    if state.screen != EVALS || state.overlay.is_some() || state.is_unauthorized() {
         return Vec::new();
     }
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= state.now);
@@ -192,6 +192,7 @@ pub(super) fn fill(state: &mut State, purpose: &Purpose, asked: Timestamp, reply
         _ => {}
     }
     if matches!(purpose, Purpose::Evals | Purpose::EvalsPoll) {
+        state.evals.heard = Some(state.now);
         state.evals.next = network::after(state, LOOK);
     }
     baseline(state)
@@ -214,12 +215,14 @@ fn baseline(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadEvaluation { request: state.request(Purpose::Baseline(id)), id }]
 }
 
-/// Microseconds to wait after so many failures one after the other; nothing where asking again
-/// brings the same.
-pub(super) fn backoff(failures: u32, error: &NetError) -> Option<i64> {
-    let asked = error.retry_after.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
-    let wait = (LOOK << failures.min(4)).min(LONGEST).max(asked.saturating_mul(1_000_000));
-    error.passing().then_some(wait)
+/// Microseconds to wait after so many failures one after the other.
+pub(super) fn backoff(state: &mut State, failures: u32, error: &NetError) -> i64 {
+    if !error.is_transient() {
+        return trouble::PROBE;
+    }
+    let asked = i64::try_from(trouble::retry_after(error)).unwrap_or_default();
+    let backoff = trouble::jittered(state, (LOOK << failures.min(4)).min(LONGEST));
+    backoff.max(asked.saturating_mul(1_000_000))
 }
 
 /// The server is back: what had failed is asked for at once.
@@ -233,20 +236,21 @@ pub(super) fn back(state: &mut State) -> Vec<Effect> {
 pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
     match purpose {
         Purpose::Evals | Purpose::EvalsPoll => {
+            let failures = state.evals.failures.saturating_add(1);
+            let wait = backoff(state, failures, &error);
             let evals = &mut state.evals;
-            evals.failures = evals.failures.saturating_add(1);
-            let wait = backoff(evals.failures, &error);
+            evals.failures = failures;
             // It is asked again by itself; the log needs each trouble only once.
             let new = evals.error.as_ref().is_none_or(|known| known.message != error.message);
             evals.error = Some(error.clone());
-            state.evals.next = wait.and_then(|wait| network::after(state, wait));
+            state.evals.next = network::after(state, wait);
             if new {
                 state.complain(crate::screens::notice::describe(&error));
             }
         }
         Purpose::EvalsMore(_) => state.complain(crate::screens::notice::describe(&error)),
         // What is gone is not asked for again; what could not be had is, with the next page.
-        Purpose::Baseline(id) if !error.passing() => {
+        Purpose::Baseline(id) if !error.is_transient() => {
             state.evals.baselines.insert(*id, None);
         }
         Purpose::TraceEvals(id) => detail::fill_evals(state, *id, Err(error)),
@@ -255,9 +259,8 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         Purpose::Rules => {
             let rules = &mut state.evals.rules;
             let new = rules.list.error.as_ref().is_none_or(|known| known.message != error.message);
-            let passing = error.passing();
             rules.list.error = Some(error.clone());
-            state.evals.rules.next = if passing { network::after(state, LONGEST) } else { None };
+            state.evals.rules.next = network::after(state, LONGEST);
             if new {
                 state.complain(crate::screens::notice::describe(&error));
             }
@@ -278,13 +281,10 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
 
 /// Asks again at once, on the reader's word, whatever went wrong before.
 pub(super) fn refresh(state: &mut State) -> Vec<Effect> {
-    let refused = matches!(state.link, Link::Refused(_));
-    let mut effects = if refused { network::retry(state) } else { Vec::new() };
     state.evals.baselines.retain(|_, score| score.is_some());
     state.evals.rules.samples.clear();
     state.evals.evaluators.loaded = false;
-    effects.extend(enter(state));
-    effects
+    enter(state)
 }
 
 /// Asks for older rows when the cursor comes near the last loaded one.

@@ -8,8 +8,10 @@ use crate::{
     state::{Older, Place, Purpose, State},
 };
 
-use super::{go, network};
+use super::{go, network, typing};
 
+/// The term that selects failed traces.
+const FAILURES: &str = "error:true";
 /// Rows before the end of the loaded ones at which older ones are asked for.
 const AHEAD: usize = 20;
 
@@ -30,10 +32,8 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
             let Some(id) = state.list.current().map(|row| row.id) else { return Vec::new() };
             return go(state, Place { screen: 1, trace: Some(id) });
         }
-        Action::EditFilter => {
-            state.filter.error = None;
-            state.input = Some(Input::new(Line::Filter, &state.filter.text));
-        }
+        Action::EditFilter => typing::begin(state, Input::new(Line::Filter, &state.filter.text)),
+        Action::FailuresOnly => return failures_only(state),
         Action::WidenTime => return widen(state),
         Action::Sort => {
             let sort = state.list.sort.next();
@@ -50,9 +50,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         },
         Action::Refresh => return network::retry(state),
         Action::Back if state.list.find().is_some() => state.list.set_find(None),
-        Action::Back if state.list.is_empty() && !state.filter.text.is_empty() => {
-            return network::set_filter(state, String::new());
-        }
+        Action::Back if !state.filter.text.is_empty() => return network::set_filter(state, String::new()),
         _ => {}
     }
     more(state)
@@ -67,6 +65,22 @@ fn more(state: &mut State) -> Vec<Effect> {
     }
     let request = state.request(Purpose::More(at));
     vec![Effect::LoadTraces { request, query: state.query_at(at), cursor: Some(cursor) }]
+}
+
+/// Narrows the filter to failed traces, or takes that term out of it.
+fn failures_only(state: &mut State) -> Vec<Effect> {
+    let only = state.failures_only();
+    let terms = state.filter.text.split_whitespace().filter(|term| !term.starts_with("error:"));
+    let mut terms: Vec<&str> = terms.collect();
+    if !only {
+        terms.push(FAILURES);
+    }
+    let text = terms.join(" ");
+    if text == state.filter.text {
+        state.tell("a saved filter selects the failed traces; / edits it");
+        return Vec::new();
+    }
+    network::set_filter(state, text)
 }
 
 /// Takes the time bounds out of the filter.

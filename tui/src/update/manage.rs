@@ -8,8 +8,8 @@ use crate::{
     keymap::{Action, Binding, Scope},
     layout,
     manage::Tab,
-    msg::{Effect, Reply},
-    state::{Link, Place, Purpose, State},
+    msg::{Effect, NetError, Reply},
+    state::{Place, Purpose, State},
 };
 
 use super::{go, network, rules, travel};
@@ -53,7 +53,7 @@ pub(super) fn refusal(state: &State, binding: &Binding) -> Option<String> {
     if state.target.read_only {
         return Some("this console is read-only: it changes nothing".to_owned());
     }
-    if matches!(state.link, Link::Away { .. }) {
+    if state.failure().is_some_and(NetError::is_transient) {
         return Some("the server does not answer; nothing was sent".to_owned());
     }
     if binding.scopes.contains(&Scope::Keys) && !state.has_session() {

@@ -45,7 +45,7 @@ pub(super) fn reload(state: &mut State) -> Vec<Effect> {
 
 /// The clock moved on.
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
-    let due = state.metrics.next.is_some_and(|at| at <= state.now);
+    let due = state.metrics.next.is_some_and(|at| at <= state.now) && !state.is_unauthorized();
     if due && state.screen == METRICS && state.metrics.auto { load(state) } else { Vec::new() }
 }
 

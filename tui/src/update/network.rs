@@ -1,12 +1,11 @@
 //! What the server's answers, its silence and the clock do.
 //!
 //! Two ways of hearing of new traces run side by side: the stream, and asking every two
-//! seconds while there is none. A refusal that asking again can't change stops both; what goes
-//! wrong is in [`super::trouble`].
+//! seconds while there is none. Failures are in [`super::trouble`].
 
 use api::{
     Timestamp,
-    project::Project,
+    project::{Project, ProjectStatus},
     trace::{Trace, TraceList},
 };
 
@@ -18,12 +17,14 @@ use crate::{
     state::{EVALS, Link, MANAGE, METRICS, Older, Purpose, State},
 };
 
-use super::{detail, enter, evals, manage, metrics, outcome, search, trouble};
+use super::{detail, enter, evals, manage, metrics, outcome, search, trouble, typing};
 
 /// Microseconds between two polls.
 const POLL: i64 = 2_000_000;
-/// Microseconds until a stream that broke is tried again.
+/// The longest wait, in microseconds, until a stream that broke is tried again.
 const STREAM_AGAIN: i64 = 15_000_000;
+/// Microseconds between two looks at the identity, the refused session and the project shown.
+const CHECK: i64 = 30_000_000;
 /// Microseconds before the end of a session at which it is announced.
 const EXPIRES_SOON: i64 = 300_000_000;
 
@@ -39,7 +40,7 @@ pub fn start(state: &mut State, options: &Options) -> Vec<Effect> {
     if let Some(filter) = &options.filter {
         match state.parse(filter) {
             Ok(_) => filter.trim().clone_into(&mut state.filter.text),
-            Err((_, message)) => state.complain(format!("filter {filter}: {message}")),
+            Err(error) => typing::refuse(state, filter, error),
         }
     }
     let mut effects = begin(state);
@@ -98,7 +99,7 @@ fn reload(state: &mut State) -> Vec<Effect> {
     let find = state.list.find().map(str::to_owned);
     state.list = crate::list::List::new();
     state.list.set_find(find);
-    state.refused_list = None;
+    forget_refusal(state);
     // Pages of the other filter that are still under way would mix with this one's.
     let of_list = |it: &Purpose| {
         matches!(it, Purpose::Lookup | Purpose::First | Purpose::More(_) | Purpose::Poll | Purpose::Fill(_))
@@ -111,12 +112,17 @@ fn reload(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Asks at once, on the reader's word, whatever went wrong before.
-pub(super) fn retry(state: &mut State) -> Vec<Effect> {
-    state.refused_list = None;
-    if matches!(state.link, Link::Refused(_)) {
+/// Forgets that the list was refused: another request, or a later one, need not be. An outage of
+/// the server goes on until an answer ends it.
+fn forget_refusal(state: &mut State) {
+    if state.failure().is_some_and(|error| !error.is_transient()) {
         state.link = Link::Connecting;
     }
+}
+
+/// Asks at once, on the reader's word, whatever went wrong before.
+pub(super) fn retry(state: &mut State) -> Vec<Effect> {
+    forget_refusal(state);
     let mut effects = Vec::new();
     if state.me.is_none() {
         effects.push(load_me(state));
@@ -139,7 +145,7 @@ fn ask(state: &mut State) -> Vec<Effect> {
 /// The clock moved on.
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= state.now);
-    let (poll, stream) = (due(state.next_poll), due(state.next_stream));
+    let (poll, stream, look) = (due(state.next_poll), due(state.next_stream), due(state.next_check));
     warn_of_expiry(state);
     let mut effects = Vec::new();
     if poll {
@@ -148,7 +154,47 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     if stream && state.link == Link::Polling && state.stream.is_none() {
         effects.extend(open_stream(state));
     }
+    if look {
+        effects.extend(check(state));
+    }
     effects
+}
+
+/// Looks again at what can change on the server without a word of it on the stream. While the
+/// server is away or refuses, only the list is asked for.
+fn check(state: &mut State) -> Vec<Effect> {
+    state.next_check = after(state, CHECK);
+    if !matches!(state.link, Link::Streaming | Link::Polling) {
+        return Vec::new();
+    }
+    let mut effects = Vec::new();
+    if state.screen == MANAGE && state.manage.failed() {
+        effects.extend(manage::load(state));
+    } else if state.me.is_none() && !state.awaits(|it| *it == Purpose::Me) {
+        effects.push(load_me(state));
+    }
+    if state.refused_session.is_some() {
+        let request = state.request(Purpose::RefusedSession);
+        effects.push(Effect::LoadMe { request, session: true });
+    }
+    if let Some(id) = state.project.as_ref().map(|project| project.id) {
+        effects.push(Effect::LoadProject { request: state.request(Purpose::Project(id)), id });
+    }
+    effects
+}
+
+/// The project shown, as the server has it now.
+fn renewed(state: &mut State, project: Project) {
+    let Some(shown) = state.project.as_mut().filter(|shown| shown.id == project.id) else { return };
+    let notice = match (shown.status, project.status) {
+        (ProjectStatus::Active, ProjectStatus::Archived) => Some("was archived; it takes no new traces"),
+        (ProjectStatus::Archived, ProjectStatus::Active) => Some("was restored; it takes traces again"),
+        _ => None,
+    };
+    *shown = project.clone();
+    if let Some(notice) = notice {
+        state.tell(format!("{} {notice}", project.name));
+    }
 }
 
 /// Says once that the session is about to end.
@@ -183,6 +229,16 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
         }
         (Purpose::Check, result) => outcome::checked(state, result),
         (purpose, Err(error)) => trouble::failed(state, &purpose, error),
+        (Purpose::RefusedSession, Ok(Reply::Me(me))) => {
+            state.refused_session = None;
+            state.me = Some(*me);
+            state.tell("the session token is accepted again");
+            if state.screen == MANAGE { manage::load(state) } else { Vec::new() }
+        }
+        (_, Ok(Reply::Project(project))) => {
+            renewed(state, *project);
+            Vec::new()
+        }
         (_, Ok(Reply::Me(me))) => {
             state.me = Some(*me);
             Vec::new()
@@ -227,24 +283,33 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
     }
 }
 
-/// The server answered: if it was away, it is back.
+/// The server answered a request for the list: if it was away or refused, it is back.
 fn heard(state: &mut State) -> Vec<Effect> {
-    match state.link.clone() {
-        Link::Away { since, .. } => {
-            let gone = (state.now.micros() - since.micros()) / 1_000_000;
-            state.tell(format!(
-                "back after {}; what came meanwhile is filled in",
-                crate::format::elapsed(gone)
-            ));
-        }
-        Link::Connecting => {}
-        _ => return Vec::new(),
+    let known = state.heard.replace(state.now).is_some();
+    if state.next_check.is_none() {
+        state.next_check = after(state, CHECK);
     }
+    let refused = match &state.link {
+        Link::Down(outage) => {
+            let gone = (state.now.micros() - outage.since.micros()) / 1_000_000;
+            let refused = !outage.error.is_transient();
+            let gone = crate::format::elapsed(gone);
+            state.tell(if known {
+                format!("back after {gone}; what came meanwhile is filled in")
+            } else {
+                format!("connected after {gone}")
+            });
+            refused
+        }
+        Link::Connecting => false,
+        Link::Streaming | Link::Polling => return Vec::new(),
+    };
     state.link = Link::Polling;
     // A stream from before the outage may never say that it is dead.
     state.stream = None;
     state.next_stream = None;
-    let missing = state.me.is_none() && !state.awaits(|it| *it == Purpose::Me);
+    // Behind a refusal, the role or the plan may have changed.
+    let missing = (state.me.is_none() || refused) && !state.awaits(|it| *it == Purpose::Me);
     let mut effects = Vec::new();
     if state.screen == MANAGE {
         effects.extend(manage::load(state));
@@ -270,6 +335,8 @@ fn traces(state: &mut State, purpose: &Purpose, asked: Timestamp, page: TraceLis
         Purpose::First => {
             state.list.older = older;
             state.list.extend(page.traces);
+            // A server may accept the stream and never open it.
+            state.next_poll = after(state, POLL);
             open_stream(state)
         }
         Purpose::More(_) => {
@@ -347,12 +414,16 @@ pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) 
     if state.stream != Some(request) {
         return Vec::new();
     }
+    if !matches!(event, StreamEvent::Closed(_)) {
+        state.heard = Some(state.now);
+    }
     match event {
         StreamEvent::Open => {
             state.link = Link::Streaming;
             // One look fills the gap between the first page and the beginning of the stream.
             ask(state)
         }
+        StreamEvent::Alive => Vec::new(),
         StreamEvent::Traces(traces) => {
             let opened = state.detail.as_ref().map(|open| open.id);
             let opened = traces.iter().any(|trace| Some(trace.id) == opened);
@@ -367,7 +438,9 @@ pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) 
             if state.link == Link::Streaming {
                 state.link = Link::Polling;
             }
-            state.next_stream = after(state, STREAM_AGAIN);
+            let asked = i64::try_from(trouble::retry_after(&error)).unwrap_or_default();
+            let wait = trouble::jittered(state, STREAM_AGAIN).max(asked.saturating_mul(1_000_000));
+            state.next_stream = after(state, wait);
             if state.link == Link::Polling { ask(state) } else { Vec::new() }
         }
     }

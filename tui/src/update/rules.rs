@@ -19,7 +19,7 @@ use crate::{
     state::{EVALS, Purpose, State},
 };
 
-use super::{evals, known, travel};
+use super::{evals, known, travel, typing};
 
 /// Microseconds between two looks at the rules: they pause by themselves.
 pub(super) const REFRESH: i64 = 15_000_000;
@@ -115,7 +115,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
                 }
                 _ => {
                     let trace = known::at_hand(state).map(|id| id.to_string()).unwrap_or_default();
-                    state.input = Some(Input::new(LinePurpose::Why, &trace));
+                    typing::begin(state, Input::new(LinePurpose::Why, &trace));
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::{
     state::{Place, Purpose, SEARCH, State},
 };
 
-use super::{go, travel};
+use super::{go, travel, typing};
 
 /// Rows before the end of the loaded ones at which further ones are asked for.
 const AHEAD: usize = 10;
@@ -34,8 +34,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     }
     match action {
         Action::EditSearch => {
-            state.filter.error = None;
-            state.input = Some(Input::new(Line::Search, &state.search.text));
+            typing::begin(state, Input::new(Line::Search, &state.search.text));
             Vec::new()
         }
         Action::Open => open(state),

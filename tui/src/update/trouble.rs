@@ -1,18 +1,24 @@
 //! What refusals, failures and silence of the server do.
+//!
+//! No failure stops the console for good. What may pass is asked again after a growing, randomly
+//! spread wait; what will not pass by itself is probed every [`PROBE`], because a role, a plan or
+//! a proxy can change while the console is open.
 
 use crate::{
-    msg::{Effect, NetError, RateLimit},
-    screens::notice::describe,
-    state::{Link, Purpose, State},
+    msg::{Effect, FailureKind, NetError, RateLimit},
+    screens::notice::{self, describe},
+    state::{Link, Outage, Purpose, State},
 };
 
 use super::network::{after, load_me};
 
-/// Longest wait between two attempts to reach the server, in seconds.
-const LONGEST_WAIT: u64 = 30;
+/// Microseconds between two probes of a server that refuses.
+pub(super) const PROBE: i64 = 30_000_000;
+/// The longest wait that a server's `Retry-After` can ask for, in seconds.
+const MAX_RETRY_AFTER: u64 = 120;
 
-/// A refused session while a key goes on reading: what only people may do ends, and who it is
-/// is asked with the key. Nothing happens on any other error.
+/// Handles a refused session while a key goes on reading: changes that need a person are no longer
+/// offered, and the identity is asked for with the key. Does nothing on any other error.
 pub(super) fn refused_session(state: &mut State, error: Option<&NetError>) -> Vec<Effect> {
     let Some(error) = error.filter(|error| error.unauthorized() && state.target.api_key) else {
         return Vec::new();
@@ -25,46 +31,57 @@ pub(super) fn refused_session(state: &mut State, error: Option<&NetError>) -> Ve
     vec![load_me(state)]
 }
 
+/// Handles a failed request.
 pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
     let by_session = matches!(purpose, Purpose::Me | Purpose::Keys) && state.has_session();
     if by_session && error.unauthorized() && state.target.api_key {
         return refused_session(state, Some(&error));
     }
-    if error.unauthorized() {
-        state.complain(describe(&error));
-        state.link = Link::Refused(error);
-        state.next_poll = None;
-        state.stream = None;
-        return vec![Effect::CloseStream];
+    let of_list = matches!(purpose, Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_));
+    if of_list {
+        return outage(state, error);
     }
+    let mut effects = Vec::new();
+    // The same credential reads the list, so its requests are refused as well.
+    if error.unauthorized() && *purpose != Purpose::RefusedSession && !state.is_unauthorized() {
+        effects.extend(outage(state, error.clone()));
+    }
+    effects.extend(of_record(state, purpose, error));
+    effects
+}
+
+/// Keeps a failure where the screen that asked shows it.
+fn of_record(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
     match purpose {
-        // Who it is only decorates the header; the list's own request tells the trouble.
-        Purpose::Me => {}
+        // They only decorate the header and are asked for again by themselves.
+        Purpose::Me | Purpose::RefusedSession | Purpose::Project(_) => {}
         Purpose::Trace(_) => {
-            state.complain(describe(&error));
+            complain(state, &error);
+            let next = after(state, PROBE);
             if let Some(open) = &mut state.detail {
                 open.error = Some(error);
+                open.next = next;
             }
         }
         Purpose::Keys => {
             // A role that is too low is no trouble; the screen says so where the keys would be.
-            if error.status != Some(403) {
-                state.complain(describe(&error));
+            if error.status != Some(403) && is_news(state.manage.keys.error.as_ref(), &error) {
+                complain(state, &error);
             }
             state.manage.keys.error = Some(error);
         }
         Purpose::Projects => {
-            state.complain(describe(&error));
+            if is_news(state.manage.projects.error.as_ref(), &error) {
+                complain(state, &error);
+            }
             state.manage.projects.error = Some(error);
         }
         Purpose::Metrics => {
-            // It is asked again by itself; the log needs each trouble only once.
-            if state.metrics.error.as_ref().is_none_or(|known| known.message != error.message) {
-                state.complain(describe(&error));
+            if is_news(state.metrics.error.as_ref(), &error) {
+                complain(state, &error);
             }
-            let wait = error.retry_after.and_then(|seconds| i64::try_from(seconds).ok());
-            let wait = wait.map_or(0, |seconds| seconds.saturating_mul(1_000_000));
-            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh()));
+            let wait = i64::try_from(retry_after(&error)).unwrap_or_default().saturating_mul(1_000_000);
+            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh().min(PROBE)));
             state.metrics.error = Some(error);
         }
         // They go with the metrics, whose own request tells the trouble.
@@ -85,7 +102,7 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
         | Purpose::Decisions(_)
         | Purpose::Evaluators => return super::evals::failed(state, purpose, error),
         Purpose::Search | Purpose::SearchMore => {
-            state.complain(describe(&error));
+            complain(state, &error);
             let changed = error.status == Some(402);
             state.search.error = Some(error);
             // The plan is another than the one known; the panel names it.
@@ -94,39 +111,78 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
             }
         }
         Purpose::More(_) | Purpose::Spans(_) | Purpose::Change | Purpose::Check => {
-            state.complain(describe(&error));
+            complain(state, &error);
             if let (Purpose::Spans(_), Some(open)) = (purpose, &mut state.detail) {
                 open.next_cursor = None;
             }
         }
-        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_) if error.passing() => {
-            away(state, &error)
-        }
-        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_) => {
-            state.complain(describe(&error));
-            state.refused_list = Some(error);
-        }
+        Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_) => {}
     }
     Vec::new()
 }
 
-/// The server is away or busy: try again later, and later still.
-fn away(state: &mut State, error: &NetError) {
-    let (since, attempts) = match &state.link {
-        Link::Away { since, attempts, .. } => (*since, attempts + 1),
-        _ => (state.now, 1),
+/// Notes that the list can't be had, and when to ask for it again.
+pub(super) fn outage(state: &mut State, error: NetError) -> Vec<Effect> {
+    let before = match &state.link {
+        Link::Down(outage) => Some(outage.clone()),
+        _ => None,
     };
-    let wait = error.retry_after.unwrap_or_else(|| (1 << attempts.min(5)).min(LONGEST_WAIT)).max(1);
-    let limited = error.status == Some(429);
-    if limited {
+    let since = before.as_ref().map_or(state.now, |before| before.since);
+    let attempts = before.as_ref().map_or(0, |before| before.attempts).saturating_add(1);
+    let wait = delay(state, &error, attempts);
+    let next = after(state, wait);
+    if error.kind() == FailureKind::RateLimited {
         let limit = state.limit.map_or(0, |limit| limit.limit);
-        let reset = after(state, i64::try_from(wait).unwrap_or(60).saturating_mul(1_000_000));
-        state.limit = Some(RateLimit { limit, remaining: 0, reset });
+        state.limit = Some(RateLimit { limit, remaining: 0, reset: next });
     }
-    // One notice for each time it goes away, and not one for each attempt.
-    if attempts == 1 {
-        state.complain(format!("{}; retrying in {wait}s", describe(error)));
+    // One notice for each kind of trouble, and not one for each attempt.
+    if before.is_none_or(|before| before.error.kind() != error.kind()) {
+        let seconds = (wait + 999_999) / 1_000_000;
+        let text = match notice::advice(state, &error).first() {
+            Some(advice) if !error.is_transient() => format!("{}. {advice}", describe(&error)),
+            _ => format!("{}; retrying in {seconds}s", describe(&error)),
+        };
+        state.complain(text);
     }
-    state.link = Link::Away { since, attempts, status: error.status };
-    state.next_poll = after(state, i64::try_from(wait).unwrap_or(60).saturating_mul(1_000_000));
+    let refused = !error.is_transient();
+    state.link = Link::Down(Outage { since, attempts, error });
+    state.next_poll = next;
+    if !refused {
+        return Vec::new();
+    }
+    state.stream = None;
+    state.next_stream = None;
+    vec![Effect::CloseStream]
+}
+
+/// Microseconds until the next attempt.
+fn delay(state: &mut State, error: &NetError, attempts: u32) -> i64 {
+    if !error.is_transient() {
+        return PROBE;
+    }
+    let asked = i64::try_from(retry_after(error)).unwrap_or_default().saturating_mul(1_000_000);
+    let backoff = 1_000_000_i64.saturating_mul(1 << attempts.min(5)).min(PROBE);
+    asked.max(jittered(state, backoff))
+}
+
+/// The wait that the server asked for, in seconds; 0 if it asked for none.
+pub(super) fn retry_after(error: &NetError) -> u64 {
+    error.retry_after.unwrap_or(0).min(MAX_RETRY_AFTER)
+}
+
+/// Between half of a wait and the whole of it, at random: consoles that lost a server at the same
+/// time do not return to it at the same time.
+pub(super) fn jittered(state: &mut State, micros: i64) -> i64 {
+    let half = micros / 2;
+    half + state.rng.i64(0..=half)
+}
+
+/// Whether a failure is not the one that is known already. Requests that repeat themselves are
+/// noted in the log once for each trouble.
+fn is_news(known: Option<&NetError>, error: &NetError) -> bool {
+    known.is_none_or(|known| known.message != error.message)
+}
+
+fn complain(state: &mut State, error: &NetError) {
+    state.complain(describe(error));
 }

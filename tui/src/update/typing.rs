@@ -1,7 +1,7 @@
 //! The filter line, find, and the words that narrow help down.
 
 use api::{
-    filter::{FIELDS, Saved},
+    filter::{FIELDS, Saved, when::Clock},
     project::Project,
 };
 use crossterm::event::KeyEvent;
@@ -17,6 +17,20 @@ use super::{evals, network, rules, search};
 
 /// Filters that are remembered.
 const HISTORY: usize = 100;
+
+/// Opens a line for a text.
+pub(super) fn begin(state: &mut State, input: Input) {
+    state.filter.error = None;
+    state.filter.refused = false;
+    state.input = Some(input);
+}
+
+/// Opens the filter line on a text that can't be used, with the reason below it.
+pub(super) fn refuse(state: &mut State, text: &str, error: (usize, String)) {
+    begin(state, Input::new(Purpose::Filter, text));
+    state.filter.error = Some(error);
+    state.filter.refused = true;
+}
 
 pub(super) fn start_find(state: &mut State) {
     let words = match (&state.overlay, &state.detail) {
@@ -74,8 +88,8 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
 fn changed(state: &mut State) {
     let Some(input) = &state.input else { return };
     match input.purpose {
-        // The complaint comes with Enter; while the text is being mended it would be wrong.
-        Purpose::Filter | Purpose::Search | Purpose::EvalFilter | Purpose::Why => state.filter.error = None,
+        Purpose::Filter | Purpose::EvalFilter | Purpose::Search => check(state),
+        Purpose::Why => state.filter.error = None,
         Purpose::Find => {
             let words = Some(input.text().trim().to_lowercase()).filter(|words| !words.is_empty());
             look_for(state, words);
@@ -94,6 +108,28 @@ fn changed(state: &mut State) {
         }
         Purpose::Export | Purpose::Dialog => {}
     }
+}
+
+/// Checks a filter while it is typed. A term is complained about once the cursor has left it; after
+/// Enter was pressed on a wrong text, at every change until the text is right.
+fn check(state: &mut State) {
+    let Some(input) = &state.input else { return };
+    let (text, (before, _)) = (input.text(), input.around());
+    let clock = Clock::of(&state.zone.of(state.now));
+    let error = match input.purpose {
+        Purpose::Filter => state.parse(text).err(),
+        Purpose::EvalFilter => crate::evals::Line::parse(text, &clock).err(),
+        // A search without words is only not finished.
+        _ if state.filter.refused => crate::search::Line::parse(text, &clock).err(),
+        _ => None,
+    };
+    let left = |at: usize| {
+        let typed = || before.chars().skip(at);
+        typed().any(char::is_whitespace) && typed().filter(|c| *c == '"').count().is_multiple_of(2)
+    };
+    let shown = error.clone().filter(|(at, _)| state.filter.refused || left(*at));
+    state.filter.refused &= error.is_some();
+    state.filter.error = shown;
 }
 
 fn cancel(state: &mut State) {
@@ -115,6 +151,7 @@ fn look_for(state: &mut State, words: Option<String>) {
 
 fn accept(state: &mut State) -> Vec<Effect> {
     let Some(input) = state.input.take() else { return Vec::new() };
+    state.filter.error = None;
     match input.purpose {
         Purpose::Help | Purpose::Palette | Purpose::Dialog => Vec::new(),
         Purpose::Export => export(state, input.text().trim()),
@@ -136,6 +173,7 @@ fn accept(state: &mut State) -> Vec<Effect> {
             match evals::run(state, &text) {
                 Err(error) => {
                     state.filter.error = Some(error);
+                    state.filter.refused = true;
                     state.input = Some(input);
                     Vec::new()
                 }
@@ -158,6 +196,7 @@ fn accept(state: &mut State) -> Vec<Effect> {
             match search::run(state, &text) {
                 Err(error) => {
                     state.filter.error = Some(error);
+                    state.filter.refused = true;
                     state.input = Some(input);
                     Vec::new()
                 }
@@ -172,6 +211,7 @@ fn accept(state: &mut State) -> Vec<Effect> {
             match state.parse(&text) {
                 Err(error) => {
                     state.filter.error = Some(error);
+                    state.filter.refused = true;
                     state.input = Some(input);
                     Vec::new()
                 }

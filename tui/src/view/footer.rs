@@ -52,6 +52,7 @@ fn offer(state: &State, row: &Row) -> Option<Offer> {
         (Action::Pause, true) => "resume",
         // There the line is full without it.
         (Action::Find, _) if state.scope() == Scope::Evals => return None,
+        (Action::Bookmark, _) if state.scope() == Scope::List => return None,
         (Action::Open, _) if state.overlay.is_some() => "choose",
         (Action::Open, _) if zoomed(state) => "list",
         (Action::Open, _) if state.detail.is_some() && state.screen == 1 => "pane",

@@ -102,6 +102,12 @@ impl Pieces {
         Self(kept)
     }
 
+    /// As a bar over the whole width in one tone.
+    pub fn bar(self, theme: &Theme, tone: Tone) -> Line<'static> {
+        let spans = self.0.into_iter().map(|(_, text)| Span::raw(text));
+        Line::from(spans.collect::<Vec<_>>()).style(theme.style(tone))
+    }
+
     /// As a line to draw. With `selected`, the whole line takes that look instead.
     pub fn line(self, theme: &Theme, selected: bool) -> Line<'static> {
         let spans = self.0.into_iter().map(|(tone, text)| {
@@ -123,6 +129,17 @@ pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     }
     buffer.set_style(Rect::new(area.x, area.y + row, area.width, 1), line.style);
     buffer.set_line(area.x, area.y + row, line, area.width);
+}
+
+/// Draws a line like [`put`], over whatever the row held before.
+pub fn put_over(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
+    let within = area.intersection(buffer.area);
+    if let Some(y) = u16::try_from(row).ok().filter(|row| *row < within.height).map(|row| within.y + row) {
+        for x in within.left()..within.right() {
+            buffer[(x, y)].reset();
+        }
+        put(buffer, area, row, line);
+    }
 }
 
 /// Draws sentences in the middle of an area, each on lines of its own.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Arguments of `auth login`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct LoginArgs {
     /// Store an API key; `-` reads it from stdin
     #[arg(long, value_name = "-", num_args = 0..=1, default_missing_value = "", conflicts_with = "session")]

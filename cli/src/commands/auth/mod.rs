@@ -54,6 +54,11 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
+/// Asks for a credential, checks it and stores it, as `loupe auth login` without flags does.
+pub async fn sign_in(ctx: &mut Ctx) -> Result {
+    login::run(ctx, login::LoginArgs::default()).await
+}
+
 fn logout(ctx: &mut Ctx, args: &KindArgs) -> Result {
     let Some(name) = ctx.settings.context_name.as_ref().map(|name| name.value.clone()) else {
         ctx.out.note("nothing is stored: there is no context");

@@ -72,8 +72,10 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
         return Ok(());
     }
     let draft = dir.join("config.edit.toml");
-    let failed =
-        |error: std::io::Error| CliError::new(Exit::Unexpected, format!("{}: {error}", draft.display()));
+    let failed = |error: std::io::Error| {
+        let why = api::plain::io_error(&error);
+        CliError::new(Exit::Unexpected, format!("{}: {why}", draft.display()))
+    };
     if !path.exists() {
         Config::default().save(&dir)?;
     }
@@ -93,7 +95,9 @@ pub async fn edit(ctx: &mut Ctx) -> Result {
     }
     let text = fs::read_to_string(&draft).map_err(failed)?;
     if let Err(error) = toml::from_str::<Config>(&text) {
-        return Err(CliError::usage(format!("{}: {}", draft.display(), error.message()))
+        let line = error.span().map_or(1, |it| text[..it.start.min(text.len())].matches('\n').count() + 1);
+        let why = format!("line {line} is not valid TOML, or holds a value of the wrong type");
+        return Err(CliError::usage(format!("{}: {why}", draft.display()))
             .hint("nothing was stored; `loupe config edit` opens your text again"));
     }
     profile::write_private(&path, text.as_bytes()).and_then(|()| fs::remove_file(&draft)).map_err(failed)?;
@@ -146,12 +150,13 @@ fn path(key: &str) -> Vec<&str> {
 }
 
 fn table(config: &Config) -> Result<Table> {
-    Table::try_from(config).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
+    Table::try_from(config)
+        .map_err(|_| CliError::new(Exit::Unexpected, "the settings can't be written as TOML"))
 }
 
 fn save(ctx: &Ctx, table: Table) -> Result {
     let config: Config =
-        table.try_into().map_err(|error: toml::de::Error| CliError::usage(error.message()))?;
+        table.try_into().map_err(|_: toml::de::Error| CliError::usage("a value of the wrong type"))?;
     Ok(config.save(ctx.settings.profile_dir()?)?)
 }
 

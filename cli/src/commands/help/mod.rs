@@ -72,7 +72,7 @@ fn filters() -> String {
 }
 
 fn of_command(words: &[&str]) -> Result<String> {
-    let mut command = crate::command();
+    let mut command = crate::terminal_command();
     // The full help names the command as it is typed, which clap knows once it is built.
     command.build();
     let mut found = &mut command;
@@ -82,7 +82,7 @@ fn of_command(words: &[&str]) -> Result<String> {
                 .hint("topics: exit-codes, filters, output, environment, auth, own-evaluators; or a command")
         })?;
     }
-    Ok(found.render_long_help().to_string())
+    Ok(crate::shown(&found.render_long_help(), false))
 }
 
 /// Every command that does something, as it is typed.

@@ -10,11 +10,13 @@ use serde_json::{Value, json};
 use tui::share;
 use uuid::Uuid;
 
-use super::{show, view::VIEW};
+use super::{
+    show,
+    view::{self, VIEW},
+};
 use crate::{
     commands::{
         document,
-        evals::view::word,
         evaluators::{hinted, metric},
         report,
     },
@@ -232,8 +234,7 @@ async fn changed(
 
 /// A rule that can't run says so at once, not first when its evaluations are missed.
 fn tell_paused(ctx: &mut Ctx, rule: &Value) {
-    let reason = word(rule, "paused_reason");
-    if !reason.is_empty() {
+    if let Some(reason) = view::paused(rule) {
         ctx.out.note(&format!("it is paused: {reason}"));
     }
 }

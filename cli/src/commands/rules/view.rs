@@ -1,6 +1,6 @@
 //! How people read eval rules and what they did.
 
-use api::eval_rule::RuleFilter;
+use api::eval_rule::{PauseReason, RuleFilter};
 use serde::Deserialize;
 use serde_json::Value;
 use tui::{share, standing::of_decision};
@@ -29,9 +29,11 @@ pub const VIEW: View = View {
             .optional(),
         Column::new("FILTER", "filter", |row, _| Cell::plain(filter(row))).elastic(),
         Column::new("CONFIG", "config", |row, style| cell::text(row, "config", style)).elastic().wide(),
-        Column::new("PAUSED", "paused_reason", |row, style| cell::text(row, "paused_reason", style))
-            .elastic()
-            .wide(),
+        Column::new("PAUSED", "paused_reason", |row, style| {
+            paused(row).map_or_else(|| cell::none(style), Cell::plain)
+        })
+        .elastic()
+        .wide(),
         Column::new("PROJECT", "project_id", |row, style| cell::short_id(row, "project_id", style)).wide(),
         Column::new("CHANGED", "updated_at", |row, style| cell::date(row, "updated_at", style)).wide(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
@@ -48,6 +50,7 @@ pub const VIEW: View = View {
         "filter",
         "sample_rate",
         "paused_reason",
+        "paused_detail",
         "created_at",
         "updated_at",
     ],
@@ -112,6 +115,12 @@ fn state(row: &Value, _: &Style) -> Cell {
     }
 }
 
+/// Why a rule does not run though it is enabled, in a sentence; none when it runs.
+pub fn paused(row: &Value) -> Option<String> {
+    let (reason, detail) = (word(row, "paused_reason"), word(row, "paused_detail"));
+    (!reason.is_empty()).then(|| PauseReason::describe(reason, Some(detail)))
+}
+
 /// The tier of judges; code has none.
 fn tier(row: &Value, style: &Style) -> Cell {
     if word(row, "evaluator_type") == "rule" {
@@ -144,7 +153,7 @@ fn filter(row: &Value) -> String {
 
 /// One rule, whole.
 pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
-    let paused = word(row, "paused_reason");
+    let paused = paused(row).unwrap_or_default();
     let state = state(row, style);
     let config = row.get("config").filter(|it| it.as_object().is_none_or(|it| !it.is_empty()));
     let drop = match row.get("min_score_drop").and_then(Value::as_f64) {

@@ -117,7 +117,8 @@ impl Export {
     async fn to_file(&self, ctx: &mut Ctx, path: &Path, resume: bool) -> Result<usize> {
         let partial = partial(path);
         let failed = |error: std::io::Error| {
-            CliError::new(Exit::Unexpected, format!("can't write {}: {error}", partial.display()))
+            let why = api::plain::io_error(&error);
+            CliError::new(Exit::Unexpected, format!("can't write {}: {why}", partial.display()))
         };
         let half = if resume { Half::read(&partial).map_err(failed)? } else { Half::default() };
         let filter = half.rest_of(&self.filter);
@@ -150,8 +151,10 @@ async fn append(file: &mut File, mut blocks: Blocks, half: &Half, progress: &mut
         let block = half.without_known(block);
         progress.add(count(&block), block.len());
         written += count(&block);
-        file.write_all(&block)
-            .map_err(|error| CliError::new(Exit::Unexpected, format!("can't write the export: {error}")))?;
+        file.write_all(&block).map_err(|error| {
+            let why = api::plain::io_error(&error);
+            CliError::new(Exit::Unexpected, format!("can't write the export: {why}"))
+        })?;
     }
     Ok(written)
 }

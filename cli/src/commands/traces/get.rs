@@ -7,8 +7,9 @@ use api::client::{
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::{VIEW, failed, tree};
+use super::{VIEW, failed, texts, tree};
 use crate::{
+    args::positive,
     commands::{
         evals::view::OF_TRACE,
         listing::{all, next_cursor},
@@ -34,8 +35,11 @@ pub struct GetArgs {
     /// Show its evaluations too
     #[arg(long)]
     evals: bool,
+    /// Show the whole input and output, not only how they begin
+    #[arg(long)]
+    full: bool,
     /// Columns to use, in place of the terminal's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive::<usize>)]
     width: Option<usize>,
 }
 
@@ -95,6 +99,7 @@ pub async fn run(ctx: &mut Ctx, args: GetArgs) -> Result {
     let style = ctx.out.style.clone();
     let width = args.width.or(ctx.out.columns);
     let mut text = head(&trace, &style, width);
+    text.push_str(&texts::render(&trace, &style, width, args.full));
     match args.spans {
         Spans::Tree => text.push_str(&tree::render(&spans, &style, width.unwrap_or(120))),
         Spans::Flat => {
@@ -144,6 +149,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         ("id", trace.get("id").filter(|_| narrow)),
         ("started", None),
         ("error", trace.get("error")),
+        ("usage", trace.get("usage_details")),
         ("session", trace.get("session_id")),
         ("user", trace.get("user_id")),
         ("external", trace.get("external_id")),
@@ -153,6 +159,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         let value = match (name, value) {
             ("started", _) => cell::date(trace, "started_at", style).text,
             (_, None | Some(Value::Null)) => continue,
+            ("usage", Some(details)) => usage(details, style),
             ("tags", Some(Value::Array(tags))) => {
                 tags.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
             }
@@ -168,6 +175,20 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
         }
     }
     text
+}
+
+/// The tokens that are billed apart: `1.2k cached, 64 reasoning`.
+fn usage(details: &Value, style: &Style) -> String {
+    [
+        ("cached_input_tokens", "cached"),
+        ("cache_write_tokens", "written to cache"),
+        ("reasoning_tokens", "reasoning"),
+    ]
+    .into_iter()
+    .filter(|(name, _)| details.get(name).is_some_and(|it| !it.is_null()))
+    .map(|(name, word)| format!("{} {word}", cell::count(details, name, style).text))
+    .collect::<Vec<_>>()
+    .join(", ")
 }
 
 fn events(trace: &Value, style: &Style) -> String {

@@ -11,6 +11,7 @@ mod resume;
 pub mod send;
 mod send_otlp;
 pub mod tail;
+mod texts;
 pub mod tree;
 
 use api::{
@@ -41,7 +42,7 @@ pub enum Command {
     List(list::ListArgs),
     /// Show one trace and its spans
     #[command(
-        before_help = "Examples:\n  loupe traces get c07b44d1\n  loupe traces get c07b44d1 --evals\n  loupe traces get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json\n"
+        before_help = "Examples:\n  loupe traces get c07b44d1\n  loupe traces get c07b44d1 --full\n  loupe traces get c07b44d1 --evals\n  loupe traces get 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b --json\n"
     )]
     Get(get::GetArgs),
     /// Follow traces as they arrive
@@ -51,7 +52,7 @@ pub enum Command {
     Tail(tail::TailArgs),
     /// Send traces from a file
     #[command(
-        before_help = "Examples:\n  loupe traces send traces.ndjson\n  printf %s \"$TRACE_JSON\" | loupe traces send - --json --fields id\n  loupe traces send --otlp export.pb\n"
+        before_help = "Examples:\n  loupe traces send traces.ndjson\n  loupe traces send smoke.json -p checkout-bot\n  printf %s \"$TRACE_JSON\" | loupe traces send - --json --fields id\n  loupe traces send --otlp export.pb\n"
     )]
     Send(send::SendArgs),
     /// Write traces with their spans to a file
@@ -115,6 +116,7 @@ pub const VIEW: View = View {
         "total_token_count",
         "prompt_tokens_total",
         "completion_tokens_total",
+        "usage_details",
         "tags",
         "tag_map",
         "metadata",

@@ -3,8 +3,9 @@
 use std::io::{BufReader, Read};
 
 use api::{
-    client::{Client, Error, calls},
+    client::{Call, Client, Error, calls},
     ingest::MAX_BATCH,
+    plain::{io_error, json_error},
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use crate::{
     ctx::Ctx,
     error::{CliError, Result},
     exit::Exit,
+    find,
     output::{Column, Format, View, cell},
 };
 
@@ -23,7 +25,8 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Arguments of `traces send`.
 #[derive(Debug, Args)]
 pub struct SendArgs {
-    /// NDJSON, one JSON object, an array, or {"traces": [...]}; `-` is stdin
+    /// NDJSON, one JSON object, an array, or {"traces": [...]}; `-` is stdin. `-p` names the project
+    /// that takes the traces, in place of the key's own
     file: String,
     /// The file is an OTLP export request in protobuf, or such requests in JSON
     #[arg(long, conflicts_with = "id_from")]
@@ -81,17 +84,20 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     let input: Box<dyn Read> = match args.file.as_str() {
         "-" => Box::new(std::io::stdin()),
         path => {
-            Box::new(std::fs::File::open(path).map_err(|error| CliError::usage(format!("{path}: {error}")))?)
+            let failed = |error| CliError::usage(format!("{path}: {}", io_error(&error)));
+            Box::new(std::fs::File::open(path).map_err(failed)?)
         }
     };
+    let target = Target::resolve(ctx, &client).await?;
     if args.otlp {
-        return send_otlp::run(ctx, &client, input).await;
+        return send_otlp::run(ctx, &client, &target, input).await;
     }
-    let mut sender = Sender { client, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new() };
+    let mut sender = Sender { client, target, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new() };
     for document in serde_json::Deserializer::from_reader(BufReader::new(input)).into_iter::<Value>() {
         let document = document.map_err(|error| unreadable(&args.file, &error))?;
         for mut item in items(document)? {
             take_tags(&mut item);
+            sender.target.claim(&mut item);
             if let Some(field) = &args.id_from {
                 set_id(&mut item, field)?;
             }
@@ -101,9 +107,53 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     sender.finish(ctx).await
 }
 
+/// The project that the traces are sent to.
+pub struct Target {
+    /// Its name, which the server is told; none is the credential's own.
+    name: Option<String>,
+    /// The command line names it, which wins over what a trace says.
+    by_flag: bool,
+}
+
+impl Target {
+    /// The project of this run, which must exist: a misspelt name would make the server create one.
+    async fn resolve(ctx: &Ctx, client: &Client) -> Result<Self> {
+        let Some(project) = &ctx.settings.project else { return Ok(Self { name: None, by_flag: false }) };
+        let by_flag = project.source == "flag";
+        let found = find::project(client, &project.value).await.map_err(|mut error| {
+            if error.exit == Exit::NotFound {
+                error.detail.push(format!("the project is named by {}", project.source));
+                error.hint = Some(format!(
+                    "make it: loupe projects create NAME{}",
+                    error.hint.map(|it| format!("; {it}")).unwrap_or_default()
+                ));
+            }
+            error
+        })?;
+        Ok(Self { name: Some(found.name), by_flag })
+    }
+
+    /// Takes the project that a trace names off it, where the command line names another.
+    fn claim(&self, item: &mut Value) {
+        if self.by_flag
+            && let Some(members) = item.as_object_mut()
+        {
+            members.remove("project_name");
+        }
+    }
+
+    /// The call with the project's name.
+    pub fn address<T>(&self, call: Call<T>) -> Call<T> {
+        match &self.name {
+            Some(name) => call.header(calls::PROJECT_NAME, name),
+            None => call,
+        }
+    }
+}
+
 fn unreadable(file: &str, error: &serde_json::Error) -> CliError {
-    CliError::usage(format!("{file}: line {}: {error}", error.line()))
-        .hint("one JSON object a line, or one document")
+    let name = if file == "-" { "stdin" } else { file };
+    CliError::usage(format!("{name}: {}", json_error(error))).hint("one JSON object a line, or one document")
 }
 
 /// The traces of one JSON document.
@@ -150,6 +200,7 @@ fn set_id(item: &mut Value, field: &str) -> Result {
 /// Collects traces into batches.
 struct Sender {
     client: Client,
+    target: Target,
     batch: Vec<Value>,
     bytes: usize,
     sent: usize,
@@ -173,12 +224,15 @@ impl Sender {
         let (first, count) = (self.sent, batch.len());
         self.bytes = 0;
         self.sent += count;
-        let answer = ctx.write(&self.client, &calls::ingest_batch(batch)).await.map_err(|mut error| {
-            if first > 0 {
-                error.detail.push(format!("the first {first} traces were sent"));
-            }
-            error
-        })?;
+        let answer = ctx
+            .write(&self.client, &self.target.address(calls::ingest_batch(batch)))
+            .await
+            .map_err(|mut error| {
+                if first > 0 {
+                    error.detail.push(format!("the first {first} traces were sent"));
+                }
+                error
+            })?;
         if let Some(Value::Array(mut results)) = answer.map(|mut answer| answer["results"].take()) {
             for result in &mut results {
                 // Indexes count within the batch; people count within the file.
@@ -193,7 +247,7 @@ impl Sender {
     async fn finish(mut self, ctx: &mut Ctx) -> Result {
         if self.sent == 0 && self.batch.len() <= 1 {
             return match self.batch.pop() {
-                Some(item) => send_one(ctx, &self.client, item).await,
+                Some(item) => send_one(ctx, &self.client, &self.target, item).await,
                 None => Err(CliError::usage("there is no trace in it")),
             };
         }
@@ -234,8 +288,8 @@ fn is(result: &Value, status: &str) -> bool {
     result.get("status").and_then(Value::as_str) == Some(status)
 }
 
-async fn send_one(ctx: &mut Ctx, client: &Client, item: Value) -> Result {
-    let call = calls::ingest(item);
+async fn send_one(ctx: &mut Ctx, client: &Client, target: &Target, item: Value) -> Result {
+    let call = target.address(calls::ingest(item));
     if ctx.global.dry_run {
         return ctx.show_call(&call);
     }

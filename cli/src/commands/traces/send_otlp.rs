@@ -3,9 +3,13 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use api::client::{Answer, Client, calls};
+use api::{
+    client::{Answer, Call, Client, calls},
+    plain::{io_error, json_error},
+};
 use serde_json::{Value, json, value::RawValue};
 
+use super::send::Target;
 use crate::{
     ctx::Ctx,
     error::{CliError, Result},
@@ -13,20 +17,22 @@ use crate::{
 };
 
 /// Sends what the input holds, and reports refused spans.
-pub async fn run(ctx: &mut Ctx, client: &Client, input: Box<dyn Read>) -> Result {
+pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn Read>) -> Result {
     let mut input = BufReader::new(input);
-    let start = input.fill_buf().map_err(|error| unreadable(&error.to_string()))?;
+    let start = input.fill_buf().map_err(|error| unreadable(&io_error(&error)))?;
     let is_json = start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let mut sent = Sent::default();
     if is_json {
         for request in serde_json::Deserializer::from_reader(input).into_iter::<Box<RawValue>>() {
-            let request = request.map_err(|error| unreadable(&error.to_string()))?;
-            sent.send(ctx, client, "application/json", request.get().as_bytes().to_vec()).await?;
+            let request = request.map_err(|error| unreadable(&json_error(&error)))?;
+            let call = calls::ingest_otlp("application/json", request.get().as_bytes().to_vec());
+            sent.send(ctx, client, &target.address(call)).await?;
         }
     } else {
         let mut bytes = Vec::new();
-        input.read_to_end(&mut bytes).map_err(|error| unreadable(&error.to_string()))?;
-        sent.send(ctx, client, "application/x-protobuf", bytes).await?;
+        input.read_to_end(&mut bytes).map_err(|error| unreadable(&io_error(&error)))?;
+        let call = calls::ingest_otlp("application/x-protobuf", bytes);
+        sent.send(ctx, client, &target.address(call)).await?;
     }
     sent.report(ctx)
 }
@@ -45,13 +51,12 @@ struct Sent {
 }
 
 impl Sent {
-    async fn send(&mut self, ctx: &mut Ctx, client: &Client, kind: &'static str, bytes: Vec<u8>) -> Result {
-        let call = calls::ingest_otlp(kind, bytes);
+    async fn send(&mut self, ctx: &mut Ctx, client: &Client, call: &Call<Value>) -> Result {
         if ctx.global.dry_run {
-            return ctx.show_call(&call);
+            return ctx.show_call(call);
         }
         ctx.check_writable()?;
-        let answer = client.send(&call).await.map_err(|error| {
+        let answer = client.send(call).await.map_err(|error| {
             let mut error = CliError::from(error);
             if self.requests > 0 {
                 error.detail.push(format!("the first {} requests were sent", self.requests));

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::{VIEW, filter_args::FilterArgs, follow::Seen};
 use crate::{
+    args::positive,
     commands::listing::next_cursor,
     config::{duration, env::now, expiry::Expiry},
     ctx::Ctx,
@@ -47,7 +48,7 @@ pub struct TailArgs {
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     interval: String,
     /// End after this many traces
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = positive::<u64>)]
     max: Option<u64>,
     /// End after this long
     #[arg(long = "for", value_name = "DURATION")]
@@ -216,6 +217,12 @@ impl Tail {
         while let Some(event) = stream.next().await {
             match event? {
                 StreamEvent::Alive => self.warn(ctx),
+                StreamEvent::Lagged { cursor } => {
+                    self.last_event = cursor.or_else(|| self.last_event.take());
+                    ctx.out.note("fell behind the live stream; going on from the last trace received");
+                    // The next round opens the stream behind that trace.
+                    return Ok(());
+                }
                 StreamEvent::Trace { id, trace } => {
                     self.last_event = id.or_else(|| self.last_event.take());
                     self.print(ctx, &trace)?;

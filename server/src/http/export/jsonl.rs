@@ -3,7 +3,11 @@
 use entities::{event, trace};
 
 use super::{Pieces, Stopped, lines::Block};
-use crate::{http::trace_view as view, store::traces::Texts};
+use crate::{
+    http::{pieces::Pieces as JsonPieces, trace_view as view},
+    memory::Reservation,
+    store::traces::Texts,
+};
 
 /// A line being written.
 pub(super) struct Line<'a> {
@@ -34,29 +38,34 @@ impl<'a> Line<'a> {
         let mut trace = view::trace(row, texts, false);
         // As in the detail: no remediation has been executed on any trace.
         trace.control_loop_depth = Some(0);
-        let mut text = serde_json::to_string(&trace)?;
         // Spans and events come last in the object, which stays open for them.
-        text.pop();
-        text.push_str(",\"spans\":[");
-        pieces.push(&text).await?;
+        pieces.write(JsonPieces::of_open_object(trace)?).await?;
+        pieces.push(",\"spans\":[").await?;
         Ok(Self { pieces, state: State::NoSpan })
     }
 
     /// Adds spans, and answers the events of the block.
     pub(super) async fn spans(&mut self, block: Block) -> Result<Vec<event::Model>, Stopped> {
         let Block { spans, mut texts, events, parents: _ } = block;
+        let db = self.pieces.app.db.clone();
         for row in spans {
-            let texts = texts.take(&row)?;
-            self.item(State::Spans, &serde_json::to_string(&view::span(row, texts))?).await?;
+            let counted = texts.of_span(&db, &row, &mut self.pieces.memory).await?;
+            self.item(State::Spans, JsonPieces::of(view::span(row, counted.texts))?).await?;
+            self.pieces.memory.shrink(counted.reserved);
         }
         Ok(events)
+    }
+
+    /// The reservation of the export.
+    pub(super) fn memory(&mut self) -> &mut Reservation {
+        &mut self.pieces.memory
     }
 
     /// Adds events; no spans may follow.
     pub(super) async fn events(&mut self, events: Vec<event::Model>) -> Result<(), Stopped> {
         self.begin_events().await?;
         for row in events {
-            self.item(State::Events, &serde_json::to_string(&view::event(row))?).await?;
+            self.item(State::Events, JsonPieces::of(view::event(row))?).await?;
         }
         Ok(())
     }
@@ -75,11 +84,11 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    async fn item(&mut self, what: State, text: &str) -> Result<(), Stopped> {
+    async fn item(&mut self, what: State, json: JsonPieces) -> Result<(), Stopped> {
         if self.state == what {
             self.pieces.push(",").await?;
         }
         self.state = what;
-        self.pieces.push(text).await
+        self.pieces.write(json).await
     }
 }

@@ -8,15 +8,21 @@ use entities::{event, span, trace};
 use uuid::Uuid;
 
 use super::{Pieces, SPANS, Stopped, jsonl, otlp};
-use crate::store::{
-    Db,
-    traces::{self as store, PackedSpans, Position, Texts},
+use crate::{
+    error::Error,
+    memory::MEMORY_WAIT,
+    store::{
+        Db,
+        traces::{self as store, Position, TextBlocks, Texts},
+    },
 };
 
-/// Events up to which they are read together with their traces.
-const EVENTS: usize = 5_000;
+/// Events up to which they are read together with their traces, and their bytes.
+const EVENTS: (u64, u64) = (2_000, 1024 * 1024);
 /// Spans, and events, of a long trace that are read at once.
-const BLOCK: u64 = 250;
+const BLOCK: u64 = 64;
+/// Bytes of events of a long trace that are read at once.
+const EVENT_BYTES: usize = 1024 * 1024;
 
 /// What a line holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +48,7 @@ pub(super) struct Block {
     /// By start.
     pub(super) spans: Vec<span::Model>,
     /// Their texts.
-    pub(super) texts: PackedSpans,
+    pub(super) texts: TextBlocks,
     /// Events of these spans by time and, in the first block, those that have none.
     pub(super) events: Vec<event::Model>,
     /// OpenTelemetry ids of the parents of these spans, as far as they are stored.
@@ -59,11 +65,8 @@ pub(super) async fn write(
     let db = pieces.app.db.clone();
     let ids: Vec<Uuid> = traces.iter().map(|it| it.0.id).collect();
     let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= SPANS);
-    let events = match short {
-        true => store::events_of(&db, tenant, &ids, EVENTS as u64 + 1).await?,
-        false => Vec::new(),
-    };
-    if !short || events.len() > EVENTS {
+    let (count, bytes) = store::size_of_events(&db, tenant, &ids).await?;
+    if !short || count > EVENTS.0 || bytes > EVENTS.1 {
         for (row, texts) in traces {
             match format {
                 Format::Jsonl => long_jsonl(pieces, &db, row, texts).await?,
@@ -72,6 +75,11 @@ pub(super) async fn write(
         }
         return Ok(());
     }
+    let events = match count {
+        0 => Vec::new(),
+        // Events may have come meanwhile.
+        _ => store::events_of(&db, tenant, &ids, EVENTS.0).await?,
+    };
     let mut events = by_trace(events, |it| it.trace_id);
     let mut spans = by_trace(store::spans_of(&db, tenant, &ids).await?, |it| it.trace_id);
     for (row, texts) in traces {
@@ -104,15 +112,20 @@ async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Text
     }
     let mut after = None;
     loop {
-        let events = store::events(db, tenant, id, after, BLOCK).await?;
-        let Some(last) = events.last() else { return line.end().await };
+        let read = store::events_within(db, tenant, id, after, BLOCK, EVENT_BYTES, line.memory()).await?;
+        let Some(last) = read.texts.last() else { return line.end().await };
         after = Some((last.created_at, last.id));
-        line.events(events).await?;
+        line.events(read.texts).await?;
+        line.memory().shrink(read.reserved);
     }
 }
 
 async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
     let (tenant, id) = (row.tenant_id, row.id);
+    // At most these are in memory at the same time, twice while they are read.
+    let (_, bytes) = store::size_of_events(db, tenant, &[id]).await?;
+    let events_bytes = 2 * usize::try_from(bytes).unwrap_or(usize::MAX / 2);
+    pieces.memory.grow(events_bytes, MEMORY_WAIT).await.map_err(Error::from)?;
     let mut line = otlp::Line::begin(pieces, row.clone(), texts).await?;
     let mut after = None;
     let mut stray = store::stray_events(db, tenant, id).await?;
@@ -122,7 +135,9 @@ async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts
         events.append(&mut stray);
         line.spans(Block::of(db, &row, spans, events).await?).await?;
     }
-    line.end().await
+    line.end().await?;
+    pieces.memory.shrink(events_bytes);
+    Ok(())
 }
 
 /// The next spans of a long trace; none when there are no more.
@@ -144,7 +159,8 @@ impl Block {
         spans: Vec<span::Model>,
         events: Vec<event::Model>,
     ) -> Result<Self, Stopped> {
-        let texts = PackedSpans::of(db, row.tenant_id, &spans).await?;
+        let ids = spans.iter().filter_map(|it| it.body_id);
+        let texts = TextBlocks::load(db, row.tenant_id, ids).await?;
         let mut parents: HashMap<Uuid, Option<Vec<u8>>> =
             spans.iter().map(|it| (it.id, it.otel_span_id.clone())).collect();
         let mut elsewhere: Vec<Uuid> =

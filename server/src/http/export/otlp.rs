@@ -14,15 +14,24 @@ use uuid::Uuid;
 
 use super::{Pieces, Stopped, lines::Block};
 use crate::{
+    error::Error,
+    http::pieces::{Pieces as JsonPieces, Taker},
     ingest::{
-        part::{Given, Hints, failure_of},
+        part::{Given, Hints, details_of, failure_of},
         spans::span_id,
+        text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
     },
+    memory::MEMORY_WAIT,
     store::traces::{SpanTexts, Texts},
 };
 
 /// Bytes after which a long trace goes on in another line: requests have a limit.
 const LINE: usize = 8 * 1024 * 1024;
+
+/// Bytes of texts that are not counted by themselves.
+const SMALL_BYTES: usize = 64 * 1024;
+/// Times that a text of control characters grows as JSON inside of JSON.
+const ESCAPED_FACTOR: usize = 7;
 
 /// A line being written.
 pub(super) struct Line<'a> {
@@ -61,11 +70,13 @@ impl<'a> Line<'a> {
                 None => stray.push(event),
             }
         }
+        let db = self.pieces.app.db.clone();
         for row in spans {
-            let texts = texts.take(&row)?;
+            let counted = texts.of_span(&db, &row, &mut self.pieces.memory).await?;
             let mut events = events_of.remove(&row.id).unwrap_or_default();
             events.append(&mut stray);
-            self.span(&row, &texts, &events, &parents).await?;
+            self.span(&row, counted.texts, &events, &parents).await?;
+            self.pieces.memory.shrink(counted.reserved);
         }
         if self.spans == 0 {
             self.carrier(&stray).await?;
@@ -85,7 +96,7 @@ impl<'a> Line<'a> {
     async fn span(
         &mut self,
         row: &span::Model,
-        texts: &SpanTexts,
+        mut texts: SpanTexts,
         events: &[event::Model],
         parents: &HashMap<Uuid, Option<Vec<u8>>>,
     ) -> Result<(), Stopped> {
@@ -95,6 +106,10 @@ impl<'a> Line<'a> {
         let parent = row
             .parent_id
             .map(|parent| otel_id(row.trace_id, parent, parents.get(&parent).and_then(|it| it.as_deref())));
+        let mut taker = Taker::default();
+        taker.text(&mut texts.input);
+        taker.text(&mut texts.output);
+        let escaped = self.reserve_escaped(&texts, events).await?;
         // What was given for the trace stands on its first span, for those who know no records.
         let whole = self.record.is_some().then_some(&self.row);
         let record = Record {
@@ -124,6 +139,7 @@ impl<'a> Line<'a> {
             error: row.error.as_deref(),
             prompt_tokens: row.prompt_tokens,
             completion_tokens: row.completion_tokens,
+            usage_details: details_of(row),
             cost_usd: row.cost.filter(|_| row.cost_counted).map(money::to_usd),
             metadata: texts.metadata.as_deref(),
             session_id: said.session_id.as_deref().or(whole.and_then(|it| it.session_id.as_deref())),
@@ -133,7 +149,23 @@ impl<'a> Line<'a> {
         };
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, row.id));
-        self.push(&text).await
+        self.push(JsonPieces::splice(text.into_bytes(), taker)).await?;
+        self.pieces.memory.shrink(escaped);
+        Ok(())
+    }
+
+    /// Reserves memory for texts that are escaped as a whole: those that are JSON inside of JSON, and
+    /// those of events.
+    async fn reserve_escaped(
+        &mut self,
+        texts: &SpanTexts,
+        events: &[event::Model],
+    ) -> Result<usize, Stopped> {
+        let of_event = |it: &event::Model| it.message.len() + it.metadata.as_ref().map_or(0, String::len);
+        let bytes = texts.bytes() + events.iter().map(of_event).sum::<usize>();
+        let escaped = if bytes > SMALL_BYTES { ESCAPED_FACTOR * bytes } else { 0 };
+        self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
+        Ok(escaped)
     }
 
     /// A trace without spans is carried by one that is none.
@@ -160,7 +192,11 @@ impl<'a> Line<'a> {
         };
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, Uuid::nil()));
-        self.push(&text).await
+        let escaped = if text.len() > SMALL_BYTES { 2 * text.len() } else { 0 };
+        self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
+        self.push(JsonPieces::splice(text.into_bytes(), Taker::default())).await?;
+        self.pieces.memory.shrink(escaped);
+        Ok(())
     }
 
     /// The events that are written with the span `span`.
@@ -180,7 +216,7 @@ impl<'a> Line<'a> {
         events.iter().map(event).collect()
     }
 
-    async fn push(&mut self, span: &str) -> Result<(), Stopped> {
+    async fn push(&mut self, span: JsonPieces) -> Result<(), Stopped> {
         if self.written > LINE {
             self.pieces.push(&format!("{TAIL}\n{HEAD}")).await?;
             self.written = 0;
@@ -191,7 +227,7 @@ impl<'a> Line<'a> {
         self.record = None;
         self.spans += 1;
         self.written += span.len();
-        self.pieces.push(span).await
+        self.pieces.write(span).await
     }
 }
 
@@ -206,13 +242,15 @@ fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
         // Otherwise it would begin when it is received.
         given.started_at = given.started_at.or(Some(row.started_at));
     }
-    let own = given.own_texts;
-    let text = |text: &Option<String>| text.clone().filter(|_| own);
+    // What is shown of another entry is no text of the trace's own.
+    let own = |text: &Option<String>, bit| {
+        text.clone().filter(|_| given.own_texts && has_text(given.missing_texts, bit))
+    };
     Some(TraceRecord {
+        input: own(&texts.input, MISSING_INPUT),
+        output: own(&texts.output, MISSING_OUTPUT),
+        metadata: texts.metadata.clone().filter(|_| given.own_texts),
         given: serde_json::to_value(&given).unwrap_or_default(),
-        input: text(&texts.input),
-        output: text(&texts.output),
-        metadata: text(&texts.metadata),
     })
 }
 

@@ -70,12 +70,12 @@ pub async fn fold(db: &Db, tenant: Uuid) -> sqlx::Result<Folded> {
 
 async fn attempt(db: &Db, tenant: Uuid) -> sqlx::Result<Folded> {
     if db.is_shared() {
-        let mut tx = db.postgres().begin().await?;
+        let mut tx = db.begin_postgres().await?;
         let folded = run(&mut Postgres(&mut tx), tenant).await?;
         tx.commit().await?;
         Ok(folded)
     } else {
-        let mut tx = db.sqlite().begin_with("BEGIN IMMEDIATE").await?;
+        let mut tx = db.begin_sqlite().await?;
         let folded = run(&mut Sqlite(&mut tx), tenant).await?;
         tx.commit().await?;
         Ok(folded)

@@ -7,9 +7,16 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::super::{
-    Db,
-    bulk::{self, Bulk},
+use super::{
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
+    text::{Counted, SMALL_BLOCK_BYTES},
+};
+use crate::{
+    error::Result,
+    memory::{MEMORY_WAIT, Reservation},
 };
 
 /// A place in the order of spans: start, id.
@@ -89,6 +96,53 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
     );
     let ids = ids.iter().flat_map(|it| [it.0, it.1]);
     bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await
+}
+
+/// As [`events`], but no more than are about `max_bytes` together: at least one. Memory for large ones
+/// is reserved; how much is answered beside them.
+///
+/// # Errors
+/// `overloaded` when there is no memory; internal when the database fails.
+pub async fn events_within(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    after: Option<Position>,
+    limit: u64,
+    max_bytes: usize,
+    memory: &mut Reservation,
+) -> Result<Counted<Vec<event::Model>>> {
+    let mut sql = "SELECT CAST(octet_length(e.message) + COALESCE(octet_length(e.metadata), 0) \
+                   + octet_length(e.level) AS BIGINT) FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2"
+        .to_owned();
+    let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
+    if let Some((at, id)) = after {
+        sql.push_str(" AND (e.created_at > $3 OR e.created_at = $3 AND e.id > $4)");
+        values.extend([at.into(), id.into()]);
+    }
+    sql.push_str(&format!(" ORDER BY e.created_at, e.id LIMIT {limit}"));
+    let rows =
+        db.read.query_all_raw(Statement::from_sql_and_values(db.dialect.backend(), sql, values)).await?;
+    let (mut count, mut bytes) = (0, 0);
+    for row in rows {
+        let size = usize::try_from(row.try_get_by_index::<i64>(0)?).unwrap_or_default();
+        if count > 0 && bytes + size > max_bytes {
+            break;
+        }
+        (count, bytes) = (count + 1, bytes + size);
+    }
+    if count == 0 {
+        return Ok(Counted::default());
+    }
+    let reserved = if bytes > SMALL_BLOCK_BYTES { 2 * bytes } else { 0 };
+    memory.grow(reserved, MEMORY_WAIT).await?;
+    match events(db, tenant, trace, after, count).await {
+        Ok(texts) => Ok(Counted { texts, reserved }),
+        Err(error) => {
+            memory.shrink(reserved);
+            Err(error.into())
+        }
+    }
 }
 
 /// Up to `limit` events of a trace by time, after `after`.

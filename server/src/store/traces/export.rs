@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use entities::{event, span};
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value};
+use sea_orm::{
+    ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value, sea_query::Expr,
+};
 use uuid::Uuid;
 
 use super::super::{
@@ -45,6 +47,26 @@ pub async fn events_of(
         .limit(limit)
         .all(&db.read)
         .await
+}
+
+/// How many events these traces have, and the bytes of their texts together.
+///
+/// # Errors
+/// When the database fails.
+pub async fn size_of_events(db: &Db, tenant: Uuid, traces: &[Uuid]) -> Result<(u64, u64), DbErr> {
+    let bytes =
+        "CAST(COALESCE(SUM(octet_length(message) + COALESCE(octet_length(metadata), 0)), 0) AS BIGINT)";
+    let found: Option<(i64, i64)> = event::Entity::find()
+        .select_only()
+        .expr(Expr::cust("COUNT(*)"))
+        .expr(Expr::cust(bytes))
+        .filter(event::Column::TenantId.eq(tenant))
+        .filter(event::Column::TraceId.is_in(traces.iter().copied()))
+        .into_tuple()
+        .one(&db.read)
+        .await?;
+    let natural = |number: i64| u64::try_from(number).unwrap_or_default();
+    Ok(found.map(|(count, bytes)| (natural(count), natural(bytes))).unwrap_or_default())
 }
 
 /// The events of some spans of a trace, by time.

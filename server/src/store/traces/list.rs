@@ -10,8 +10,9 @@ use super::{
         bulk::{self, Bulk},
     },
     filter::{Driver, Filter, Range, Sql, Tag},
-    text::{PackedTexts, Texts, trace_texts},
+    text::{Counted, TextBlocks, Texts},
 };
+use crate::{error::Result, memory::Reservation};
 
 /// Rows of a list, with their texts.
 #[derive(Debug, Default)]
@@ -26,19 +27,19 @@ pub struct Page {
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The traces, oldest change first.
-    pub rows: Vec<(trace::Model, Texts)>,
-    /// Trace and time of every new change read, also of traces that lack the words.
-    pub read: Vec<(Uuid, i64)>,
-    /// The last change read, new or not; none if there was none.
+    pub rows: Vec<trace::Model>,
+    /// The last change read; none if there was none.
     pub last: Option<(i64, Uuid)>,
     /// There may be more behind it.
     pub more: bool,
 }
 
-/// Bytes of text after which a page ends early.
-const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// Traces whose packed texts are read at once: a usual page, and no more than a page of large ones needs.
-const TEXTS: usize = 50;
+/// Bytes of text after which a page that is read at once ends early.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Traces whose rows and small texts are read at once.
+const ROWS: usize = 50;
+/// As [`ROWS`] when words are looked for.
+const SEARCHED_ROWS: usize = 100;
 /// Traces whose texts one request looks through for words.
 const SEARCHED: usize = 2_000;
 /// Values of a tag's key up to which its rows are merged; beyond, the list is looked through.
@@ -46,59 +47,128 @@ const TAG_VALUES: i64 = 50;
 /// Classes up to which a range is taken to touch all of them.
 const FEW_CLASSES: usize = 6;
 
+/// Reads the traces of a list one by one, newest first, with their texts.
+pub struct TraceReader<'a> {
+    db: &'a Db,
+    tenant: Uuid,
+    filter: &'a Filter,
+    driver: Driver,
+    /// Rows that are read at once.
+    block: usize,
+    rows: std::vec::IntoIter<trace::Model>,
+    texts: Option<TextBlocks>,
+    /// Start and id of the last trace looked at.
+    position: Option<(i64, Uuid)>,
+    looked_at: usize,
+    /// The database may have more rows.
+    more: bool,
+}
+
+/// A trace with its texts, and the bytes that were reserved for these.
+pub type CountedTrace = (trace::Model, Counted<Texts>);
+
+impl<'a> TraceReader<'a> {
+    /// Begins after the (start, id) of `after`. At most `limit` traces are wanted.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn open(
+        db: &'a Db,
+        tenant: Uuid,
+        filter: &'a Filter,
+        after: Option<(i64, Uuid)>,
+        limit: usize,
+    ) -> Result<Self, DbErr> {
+        let driver = driver(db, tenant, filter).await?;
+        let block = if filter.words.is_empty() { limit.min(ROWS) } else { SEARCHED_ROWS };
+        let rows = Vec::new().into_iter();
+        Ok(Self {
+            db,
+            tenant,
+            filter,
+            driver,
+            block,
+            rows,
+            texts: None,
+            position: after,
+            looked_at: 0,
+            more: true,
+        })
+    }
+
+    /// Start and id of the last trace that was looked at.
+    pub fn position(&self) -> Option<(i64, Uuid)> {
+        self.position
+    }
+
+    /// Whether traces are left that were not looked at.
+    pub fn has_more(&self) -> bool {
+        self.more || self.rows.len() > 0
+    }
+
+    /// The next trace; none at the end, or when enough traces were looked through for words. Memory for
+    /// large texts is reserved.
+    ///
+    /// # Errors
+    /// `overloaded` when there is no memory for large texts; internal when the database fails.
+    pub async fn next(&mut self, memory: &mut Reservation) -> Result<Option<CountedTrace>> {
+        loop {
+            let Some(row) = self.rows.next() else {
+                if !self.more || self.looked_at >= SEARCHED {
+                    return Ok(None);
+                }
+                self.read_block().await?;
+                continue;
+            };
+            let counted = match &self.texts {
+                Some(texts) => texts.of_trace(self.db, &row, memory).await?,
+                None => Counted::default(),
+            };
+            self.position = Some((row.started_at, row.id));
+            if holds(&row, &counted.texts, &self.filter.words) {
+                return Ok(Some((row, counted)));
+            }
+            memory.shrink(counted.reserved);
+        }
+    }
+
+    async fn read_block(&mut self) -> Result<(), DbErr> {
+        let mut rows =
+            rows(self.db, self.tenant, self.filter, &self.driver, self.position, self.block + 1).await?;
+        self.more = rows.len() > self.block;
+        rows.truncate(self.block);
+        if !self.filter.words.is_empty() {
+            self.looked_at += rows.len();
+        }
+        self.texts = Some(TextBlocks::of_traces(self.db, self.tenant, &rows).await?);
+        self.rows = rows.into_iter();
+        Ok(())
+    }
+}
+
 /// A page of at most `limit` traces after the (start, id) of `after`. A page can be shorter,
-/// with `next`, when its texts are large or when words are looked for.
+/// with `next`, when its texts are large or when words are looked for. Memory for large texts is
+/// reserved.
 ///
 /// # Errors
-/// When the database fails.
+/// `overloaded` when there is no memory for large texts; internal when the database fails.
 pub async fn page(
     db: &Db,
     tenant: Uuid,
     filter: &Filter,
     after: Option<(i64, Uuid)>,
     limit: usize,
-) -> Result<Page, DbErr> {
-    let driver = driver(db, tenant, filter).await?;
-    let searching = !filter.words.is_empty();
-    let block = if searching { 200 } else { limit };
-    let mut page = Page::default();
-    let (mut after, mut bytes, mut looked_at) = (after, 0, 0);
-    loop {
-        let mut rows = rows(db, tenant, filter, &driver, after, block + 1).await?;
-        let more = rows.len() > block;
-        rows.truncate(block);
-        looked_at += rows.len();
-        let count = rows.len();
-        let mut read = 0;
-        let mut rows = rows.into_iter();
-        while read < count {
-            let some: Vec<trace::Model> = rows.by_ref().take(TEXTS).collect();
-            let packed = PackedTexts::of(db, tenant, &some).await?;
-            for row in some {
-                read += 1;
-                let position = (row.started_at, row.id);
-                after = Some(position);
-                let texts = packed.of_trace(&row)?;
-                if searching && !holds(&row, &texts, &filter.words) {
-                    continue;
-                }
-                bytes += texts.bytes() + row.error.as_ref().map_or(0, String::len);
-                page.rows.push((row, texts));
-                let last = read == count && !more;
-                if page.rows.len() == limit || bytes > PAGE_BYTES {
-                    page.next = (!last).then_some(position);
-                    return Ok(page);
-                }
-            }
-        }
-        if !more {
-            return Ok(page);
-        }
-        if looked_at >= SEARCHED {
-            page.next = after;
-            return Ok(page);
-        }
+    memory: &mut Reservation,
+) -> Result<Page> {
+    let mut reader = TraceReader::open(db, tenant, filter, after, limit).await?;
+    let (mut page, mut bytes) = (Page::default(), 0);
+    while page.rows.len() < limit && bytes <= PAGE_BYTES {
+        let Some((row, counted)) = reader.next(memory).await? else { break };
+        bytes += counted.texts.bytes() + row.error.as_ref().map_or(0, String::len);
+        page.rows.push((row, counted.texts));
     }
+    page.next = if reader.has_more() { reader.position() } else { None };
+    Ok(page)
 }
 
 /// As [`page`] without texts, for whoever needs none; words can't be looked for.
@@ -131,8 +201,8 @@ pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr>
     row.ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?.try_get_by_index(0)
 }
 
-/// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`
-/// and leaves out those that are not `new`, whose texts are not read.
+/// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`.
+/// Words are not looked for.
 ///
 /// # Errors
 /// When the database fails.
@@ -142,7 +212,6 @@ pub async fn changed_since(
     filter: &Filter,
     after: (i64, Uuid),
     limit: usize,
-    new: impl Fn(Uuid, i64) -> bool,
 ) -> Result<Changes, DbErr> {
     let mut sql = Sql::new(tenant);
     let (at, id) = (sql.arg(after.0), sql.arg(after.1));
@@ -153,13 +222,9 @@ pub async fn changed_since(
     ));
     filter.conditions(&mut sql, "t", db.dialect);
     sql.push(&format!(" ORDER BY t.updated_at, t.id LIMIT {limit}"));
-    let mut rows = fetch(db, sql).await?;
+    let rows = fetch(db, sql).await?;
     let (last, more) = (rows.last().map(|it| (it.updated_at, it.id)), rows.len() == limit);
-    rows.retain(|it| new(it.id, it.updated_at));
-    let read = rows.iter().map(|it| (it.id, it.updated_at)).collect();
-    let texts = trace_texts(db, tenant, &rows).await?;
-    let rows = rows.into_iter().zip(texts).filter(|(row, texts)| holds(row, texts, &filter.words)).collect();
-    Ok(Changes { rows, read, last, more })
+    Ok(Changes { rows, last, more })
 }
 
 /// Chooses what to walk along.
@@ -319,7 +384,7 @@ async fn classes_of(db: &Db, tenant: Uuid, range: Range) -> Result<Vec<i16>, DbE
 }
 
 /// Whether every word stands in the name, the error or one of the texts, whatever the case.
-fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
+pub fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
     if words.is_empty() {
         return true;
     }

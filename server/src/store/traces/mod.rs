@@ -21,13 +21,13 @@ use sea_orm::{
 use uuid::Uuid;
 
 pub use delete::{Removal, remove, started_before};
-pub use detail::{Position, by_external_id, events, exists, get, some_spans, spans};
-pub use export::{events_of, events_of_spans, otel_ids, spans_of, stray_events};
+pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
+pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
 pub use filter::{Filter, Tag};
-pub use list::{Changes, Page, changed_since, count, narrow_page, page};
+pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
 pub use quota::Allowance;
 pub use sessions::{SessionPage, SessionSums, sessions};
-pub use text::{PackedSpans, SpanTexts, Texts, span_texts, trace_texts};
+pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
 pub use write::{LONG, Stored, store, sum_up_long};
 
 use super::{

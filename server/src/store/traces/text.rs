@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::{body, span, trace};
+use entities::{body, dialect::Dialect, span, trace};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
@@ -13,7 +13,15 @@ use super::{
     },
     BLOCK,
 };
-use crate::ingest::text::{Entry, unpack};
+use crate::{
+    error::Result,
+    ingest::text::{Entry, unpack, unpacked_bytes},
+    memory::{MEMORY_WAIT, MemoryBudget, Reservation},
+};
+
+/// Compressed bytes up to which a text block is read together with others, and bytes up to which an
+/// unpacked one is not counted by itself. Larger ones hold a single text.
+pub const SMALL_BLOCK_BYTES: usize = 72 * 1024;
 
 /// Texts of a trace.
 #[derive(Clone, Debug, Default)]
@@ -36,51 +44,202 @@ impl Texts {
     }
 }
 
-/// The texts of these traces, in their order.
+/// The texts of a trace, for work that is not counted to the tenant's share.
 ///
 /// # Errors
 /// When the database fails or a body is damaged.
-pub async fn trace_texts(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Vec<Texts>, DbErr> {
-    let packed = PackedTexts::of(db, tenant, rows).await?;
-    rows.iter().map(|it| packed.of_trace(it)).collect()
+pub async fn trace_texts(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Texts> {
+    let blocks = TextBlocks::of_traces(db, tenant, std::slice::from_ref(row)).await?;
+    let counted = blocks.of_trace(db, row, &mut MemoryBudget::uncounted()).await?;
+    Ok(counted.texts)
 }
 
-/// The packed texts of a block of traces. They are unpacked one by one, because a few packed
-/// bytes can be many megabytes and a page may end before the block does.
-pub struct PackedTexts(HashMap<Uuid, Vec<u8>>);
+/// The compressed text blocks of some rows. Small ones are read at once; a large one, which holds a
+/// single text of up to many megabytes, is read and unpacked alone when its row has its turn.
+pub struct TextBlocks {
+    tenant: Uuid,
+    small: HashMap<Uuid, Vec<u8>>,
+    /// Bytes of the large ones, compressed.
+    large: HashMap<Uuid, usize>,
+    /// Small ones with the texts of several spans, unpacked.
+    open: HashMap<Uuid, Vec<Entry>>,
+}
 
-impl PackedTexts {
-    /// Reads the bodies of these traces.
+/// Texts, and how many bytes were reserved for them.
+#[derive(Debug, Default)]
+pub struct Counted<T> {
+    /// The texts.
+    pub texts: T,
+    /// Bytes that the reservation has grown by. Small texts are not counted one by one.
+    pub reserved: usize,
+}
+
+impl TextBlocks {
+    /// Reads the small ones of the text blocks of these traces.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn of(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Self, DbErr> {
-        Ok(Self(bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?))
+    pub async fn of_traces(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Self, DbErr> {
+        let ids = rows.iter().flat_map(|it| places(it).into_iter().filter_map(|it| it.0));
+        Self::load(db, tenant, ids).await
     }
 
-    /// The texts of one of them.
+    /// Reads the small ones of these text blocks.
     ///
     /// # Errors
-    /// When the body is damaged.
-    pub fn of_trace(&self, row: &trace::Model) -> Result<Texts, DbErr> {
-        let Some(data) = row.body_id.and_then(|it| self.0.get(&it)) else { return Ok(Texts::default()) };
-        let index = usize::try_from(row.body_index).unwrap_or(0);
-        let entry = unpack(data, index + 1).map_err(damaged)?.pop().unwrap_or_default();
-        Ok(Texts {
-            input: entry.trace_input.or(entry.input),
-            output: entry.trace_output.or(entry.output),
-            metadata: entry.metadata,
-        })
+    /// When the database fails.
+    pub async fn load(db: &Db, tenant: Uuid, ids: impl Iterator<Item = Uuid>) -> Result<Self, DbErr> {
+        let mut ids: Vec<Uuid> = ids.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let empty = match db.dialect {
+            Dialect::Sqlite => "x''",
+            Dialect::Postgres => "''::bytea",
+        };
+        let (mut small, mut large) = (HashMap::with_capacity(ids.len()), HashMap::new());
+        for block in ids.chunks(BLOCK) {
+            let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
+            let places = places.join(",");
+            // No text block is empty, so an empty one stands for a large one.
+            let sql = format!(
+                "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= {SMALL_BLOCK_BYTES} THEN b.data ELSE {empty} END \
+                 FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})"
+            );
+            let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
+            let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
+            for row in rows {
+                match row.data.is_empty() {
+                    true => _ = large.insert(row.id, 0),
+                    false => _ = small.insert(row.id, row.data),
+                }
+            }
+        }
+        if !large.is_empty() {
+            large = sizes(db, tenant, large.into_keys()).await?;
+        }
+        Ok(Self { tenant, small, large, open: HashMap::new() })
+    }
+
+    /// The texts of a trace.
+    ///
+    /// # Errors
+    /// `overloaded` when there is no memory for large texts; internal when the database fails or
+    /// the text block is damaged.
+    pub async fn of_trace(
+        &self,
+        db: &Db,
+        row: &trace::Model,
+        memory: &mut Reservation,
+    ) -> Result<Counted<Texts>> {
+        let places = places(row);
+        // Mostly all places are in one text block: it is unpacked once, as far as the last of them.
+        let mut open: HashMap<Uuid, Vec<Entry>> = HashMap::with_capacity(1);
+        let mut reserved = 0;
+        for id in places.iter().filter_map(|it| it.0) {
+            if open.contains_key(&id) {
+                continue;
+            }
+            let last = places.iter().filter(|it| it.0 == Some(id)).map(|it| it.1).max().unwrap_or(0);
+            let (entries, grown) = match self.small.get(&id) {
+                Some(data) => unpack_counted(data, last + 1, memory).await?,
+                None => self.unpack_large(db, id, last + 1, memory).await?,
+            };
+            reserved += grown;
+            open.insert(id, entries);
+        }
+        let mut texts = Texts::default();
+        let [own, input, output] = places;
+        if let Some(entry) = entry_at(&mut open, own) {
+            texts = Texts {
+                input: entry.take_input(),
+                output: entry.take_output(),
+                metadata: entry.metadata.take(),
+            };
+        }
+        if input.0.is_some() {
+            texts.input = entry_at(&mut open, input).and_then(Entry::take_input);
+        }
+        if output.0.is_some() {
+            texts.output = entry_at(&mut open, output).and_then(Entry::take_output);
+        }
+        Ok(Counted { texts, reserved })
+    }
+
+    /// Takes the texts of a span; of a span whose text block is gone there are none.
+    ///
+    /// # Errors
+    /// As [`Self::of_trace`].
+    pub async fn of_span(
+        &mut self,
+        db: &Db,
+        row: &span::Model,
+        memory: &mut Reservation,
+    ) -> Result<Counted<SpanTexts>> {
+        let Some(id) = row.body_id else { return Ok(Counted::default()) };
+        let index = usize::try_from(row.body_index).unwrap_or(usize::MAX);
+        let take = |entries: &mut Vec<Entry>| entries.get_mut(index).map(std::mem::take).unwrap_or_default();
+        if let Some(entries) = self.open.get_mut(&id) {
+            return Ok(Counted { texts: take(entries), reserved: 0 });
+        }
+        let (mut entries, reserved) = match self.small.remove(&id) {
+            Some(data) => unpack_counted(&data, usize::MAX, memory).await?,
+            None => self.unpack_large(db, id, usize::MAX, memory).await?,
+        };
+        let texts = take(&mut entries);
+        if reserved == 0 {
+            self.open.insert(id, entries);
+        }
+        Ok(Counted { texts, reserved })
+    }
+
+    async fn unpack_large(
+        &self,
+        db: &Db,
+        id: Uuid,
+        count: usize,
+        memory: &mut Reservation,
+    ) -> Result<(Vec<Entry>, usize)> {
+        let Some(size) = self.large.get(&id).copied() else { return Ok((Vec::new(), 0)) };
+        // The driver has the bytes once more while the row is read.
+        memory.grow(2 * size, MEMORY_WAIT).await?;
+        let read = bodies(db, self.tenant, std::iter::once(id)).await;
+        let unpacked = match read.map(|mut it| it.remove(&id)) {
+            Ok(Some(data)) => unpack_counted(&data, count, memory).await,
+            Ok(None) => Ok((Vec::new(), 0)),
+            Err(error) => Err(error.into()),
+        };
+        memory.shrink(2 * size);
+        unpacked
     }
 }
 
-/// The texts of these spans, in their order.
-///
-/// # Errors
-/// When the database fails or a body is damaged.
-pub async fn span_texts(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Vec<SpanTexts>, DbErr> {
-    let mut packed = PackedSpans::of(db, tenant, rows).await?;
-    rows.iter().map(|it| packed.take(it)).collect()
+/// Where the texts of a trace are, each a body and the entry in it: its own ones, its input and its
+/// output where they are not among these.
+fn places(row: &trace::Model) -> [(Option<Uuid>, usize); 3] {
+    let place = |id, index: Option<i32>| (id, index.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
+    [
+        place(row.body_id, Some(row.body_index)),
+        place(row.input_body_id, row.input_body_index),
+        place(row.output_body_id, row.output_body_index),
+    ]
+}
+
+fn entry_at(open: &mut HashMap<Uuid, Vec<Entry>>, (id, index): (Option<Uuid>, usize)) -> Option<&mut Entry> {
+    open.get_mut(&id?)?.get_mut(index)
+}
+
+/// Unpacks the first `count` entries of a text block, and reserves memory for them if they are large.
+async fn unpack_counted(data: &[u8], count: usize, memory: &mut Reservation) -> Result<(Vec<Entry>, usize)> {
+    let size = unpacked_bytes(data);
+    let reserved = if size > SMALL_BLOCK_BYTES { size } else { 0 };
+    memory.grow(reserved, MEMORY_WAIT).await?;
+    match unpack(data, count) {
+        Ok(entries) => Ok((entries, reserved)),
+        Err(error) => {
+            memory.shrink(reserved);
+            Err(damaged(error).into())
+        }
+    }
 }
 
 /// The packed texts of a block of spans. A body is unpacked when the first of its spans is asked

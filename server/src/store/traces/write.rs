@@ -57,12 +57,12 @@ pub async fn store(
     let mut group = Group::of(parts, allowance, now);
     match db.dialect {
         Dialect::Sqlite => {
-            let mut tx = db.sqlite().begin_with("BEGIN IMMEDIATE").await?;
+            let mut tx = db.begin_sqlite().await?;
             group.run(&mut SqliteStore(&mut tx)).await?;
             tx.commit().await?;
         }
         Dialect::Postgres => {
-            let mut tx = db.postgres().begin().await?;
+            let mut tx = db.begin_postgres().await?;
             group.run(&mut PostgresStore(&mut tx)).await?;
             tx.commit().await?;
         }
@@ -332,13 +332,13 @@ async fn sum_up(
 pub async fn sum_up_long(db: &Db, tenant: Uuid, id: Uuid, now: i64) -> sqlx::Result<bool> {
     match db.dialect {
         Dialect::Sqlite => {
-            let mut tx = db.sqlite().begin_with("BEGIN IMMEDIATE").await?;
+            let mut tx = db.begin_sqlite().await?;
             let changed = sum_up_one(&mut SqliteStore(&mut tx), tenant, id, now).await?;
             tx.commit().await?;
             Ok(changed)
         }
         Dialect::Postgres => {
-            let mut tx = db.postgres().begin().await?;
+            let mut tx = db.begin_postgres().await?;
             let changed = sum_up_one(&mut PostgresStore(&mut tx), tenant, id, now).await?;
             tx.commit().await?;
             Ok(changed)

@@ -114,7 +114,7 @@ pub async fn insert(
     };
     match db.dialect {
         Dialect::Sqlite => {
-            let mut tx = db.sqlite().begin_with("BEGIN IMMEDIATE").await?;
+            let mut tx = db.begin_sqlite().await?;
             let projects = projects_sqlite(&mut tx, tenant, &traces).await?;
             let rows = rows_in(projects, there_sqlite(&mut tx, tenant, vectors).await?);
             let new = bulk::insert_new_sqlite(&mut tx, &rows.iter().collect::<Vec<_>>()).await?.len();
@@ -122,7 +122,7 @@ pub async fn insert(
             Ok(new)
         }
         Dialect::Postgres => {
-            let mut tx = db.postgres().begin().await?;
+            let mut tx = db.begin_postgres().await?;
             let projects = projects_postgres(&mut tx, tenant, &traces).await?;
             let rows = rows_in(projects, there_postgres(&mut tx, tenant, vectors).await?);
             let new = bulk::insert_new_postgres(&mut tx, &rows.iter().collect::<Vec<_>>()).await?.len();

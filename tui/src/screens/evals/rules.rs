@@ -9,10 +9,10 @@ use crate::{
     evals::{HOURS, Part, Sample, Side},
     format::{clock, moment, money, short_id},
     keymap::{Action, Scope},
-    screens::notice::describe,
+    screens::notice::{describe, failure},
     share,
     standing::{Standing, of_decision},
-    state::{Link, State},
+    state::State,
     text::{clean, fit, fit_right, wrap},
     theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
@@ -60,7 +60,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect, below: bool) {
     put(buffer, body, 0, &Pieces::new().plain("  ").join(head).line(theme, false));
     let rows = usize::from(body.height.saturating_sub(1));
     let top = first_visible(rules.list.selected, rules.list.items.len(), rows);
-    let faded = rules.list.error.is_some() || matches!(state.link, Link::Away { .. });
+    let faded = rules.list.error.is_some() || state.failure().is_some();
     for (at, it) in rules.list.items.iter().enumerate().skip(top).take(rows) {
         let selected = at == rules.list.selected && here;
         let cursor = if selected { theme.glyphs.cursor } else { " " };
@@ -80,9 +80,7 @@ pub fn draw(state: &State, buffer: &mut Buffer, area: Rect, below: bool) {
 fn instead(state: &State) -> Option<Vec<(Tone, String)>> {
     let list = &state.evals.rules.list;
     if let (Some(error), true) = (&list.error, list.items.is_empty()) {
-        let key = |action| state.key(Scope::Rules, action);
-        let again = format!("{} tries again, {} shows the log.", key(Action::Refresh), key(Action::Problems));
-        return Some(vec![(Tone::Bad, describe(error)), (Tone::Plain, again)]);
+        return Some(failure(state, error, state.evals.rules.next));
     }
     if !list.loaded {
         return Some(vec![(Tone::Dim, format!("loading{}", state.theme.glyphs.ellipsis))]);
@@ -156,7 +154,7 @@ fn cells(state: &State, it: &EvalRule) -> [String; 8] {
     let none = || glyphs.none.to_owned();
     let sample = state.evals.rules.samples.get(&it.id);
     let judged = it.evaluator_type == api::eval::EvaluatorType::Llm;
-    let standing = match (it.enabled, &it.paused_reason) {
+    let standing = match (it.enabled, it.paused()) {
         (false, _) => "disabled".to_owned(),
         (true, Some(why)) => format!("paused: {why}"),
         (true, None) => format!("changed {}", clock(state.zone, it.updated_at, state.now)),
@@ -304,7 +302,7 @@ fn text(tone: Tone, text: &str, cols: usize) -> Vec<Pieces> {
 
 fn facts(state: &State, it: &EvalRule, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
-    if let Some(why) = it.paused_reason.as_deref().filter(|_| it.enabled) {
+    if let Some(why) = it.paused().filter(|_| it.enabled) {
         lines.extend(text(Tone::Warn, &format!("Paused: {why}"), cols));
         let again = state.key(Scope::Rules, Action::Enable);
         lines.extend(text(Tone::Dim, &format!("{again} lets it try again, once the cause is gone."), cols));

@@ -11,7 +11,7 @@ use crate::{
 };
 
 use super::{
-    super::{go, rules, travel},
+    super::{go, rules, travel, typing},
     ask, baseline, look, more, refresh, set_filter,
 };
 
@@ -36,10 +36,7 @@ pub(in crate::update) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     }
     match action {
         Action::Open if state.evals.current().is_some() => state.evals.zoom = Some(0),
-        Action::EditFilter => {
-            state.filter.error = None;
-            state.input = Some(Input::new(LinePurpose::EvalFilter, &state.evals.text));
-        }
+        Action::EditFilter => typing::begin(state, Input::new(LinePurpose::EvalFilter, &state.evals.text)),
         Action::WidenTime => return widen(state),
         Action::Rules => {
             state.evals.part = Part::Rules;
@@ -51,9 +48,7 @@ pub(in crate::update) fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Evaluate => return ask(state),
         Action::Refresh => return refresh(state),
         Action::Back if state.evals.find().is_some() => state.evals.set_find(None),
-        Action::Back if state.evals.rows.is_empty() && !state.evals.text.is_empty() => {
-            return set_filter(state, String::new());
-        }
+        Action::Back if !state.evals.text.is_empty() => return set_filter(state, String::new()),
         Action::Back => return go(state, Place { screen: 1, trace: None }),
         _ => {}
     }

@@ -1,0 +1,198 @@
+//! The demo server as a child process: found, started, and stopped with the console.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{
+    config::env::Env,
+    error::{CliError, Result},
+    exit::Exit,
+};
+
+/// The program that serves the demo.
+const PROGRAM: &str = "loupe-server";
+/// Name of the context that the demo writes to the profile.
+pub const CONTEXT: &str = "demo";
+/// The line of its output that holds its address.
+const READY: &str = " is ready at ";
+/// The longest wait for that line. A demo makes its traces first.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// The longest wait for its end after it was asked to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(12);
+/// Between two looks at whether it ended.
+const POLL: Duration = Duration::from_millis(50);
+/// Lines of its log that an error shows.
+const SHOWN_LINES: usize = 5;
+
+/// A running demo.
+pub struct Demo {
+    child: Child,
+    /// Address of its API.
+    pub url: String,
+}
+
+/// A line of the child's output.
+enum Output {
+    Stdout(String),
+    Stderr(String),
+}
+
+impl Demo {
+    /// Starts the demo on a free port and waits until it is ready.
+    pub async fn start(env: &Env) -> Result<Self> {
+        let program = find(env, std::env::current_exe().ok().as_deref()).ok_or_else(missing)?;
+        let mut command = Command::new(&program);
+        command.args(["demo", "--port", "0"]);
+        // A ctrl-c at the terminal is for this program, which then stops the demo.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = piped.spawn().map_err(|error| {
+            CliError::new(Exit::Unexpected, format!("can't start {}: {error}", program.display()))
+        })?;
+        // From here on it is stopped with the value, whatever happens.
+        let mut demo = Self { child, url: String::new() };
+        let mut output = demo.output();
+        demo.url = demo.ready(&mut output).await?;
+        Ok(demo)
+    }
+
+    /// Reads both pipes to their ends: a full one would stop the demo.
+    fn output(&mut self) -> UnboundedReceiver<Output> {
+        let (sender, receiver) = unbounded_channel();
+        if let Some(pipe) = self.child.stdout.take() {
+            forward(pipe, sender.clone(), Output::Stdout);
+        }
+        if let Some(pipe) = self.child.stderr.take() {
+            forward(pipe, sender, Output::Stderr);
+        }
+        receiver
+    }
+
+    async fn ready(&mut self, output: &mut UnboundedReceiver<Output>) -> Result<String> {
+        let deadline = Instant::now() + START_LIMIT;
+        let mut log = Vec::new();
+        loop {
+            match timeout_at(deadline, output.recv()).await {
+                Ok(Some(Output::Stdout(line))) => {
+                    if let Some((_, url)) = line.split_once(READY) {
+                        return Ok(url.trim().to_owned());
+                    }
+                }
+                Ok(Some(Output::Stderr(line))) => log.push(line),
+                Ok(None) => return Err(failed("the demo ended before it was ready", log)),
+                Err(_) => return Err(failed("the demo was not ready in time", log)),
+            }
+        }
+    }
+
+    /// Stops the demo and waits until it has removed what it made.
+    pub async fn stop(mut self) {
+        self.terminate();
+        let deadline = Instant::now() + STOP_LIMIT;
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            sleep(POLL).await;
+        }
+        // It did not end when asked; there is nothing left to try after this.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+
+    /// Asks the demo to stop, unless it has ended already.
+    fn terminate(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        // `kill` of the system's tools, because sending a signal by hand needs unsafe code.
+        #[cfg(unix)]
+        let asked = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status()
+            .is_ok_and(|status| status.success());
+        #[cfg(not(unix))]
+        let asked = false;
+        if !asked {
+            _ = self.child.kill();
+        }
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.terminate();
+    }
+}
+
+/// The server's program: beside this one, else in the folders of `PATH`.
+fn find(env: &Env, this: Option<&Path>) -> Option<PathBuf> {
+    let name = format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX);
+    let beside = this.and_then(Path::parent).map(Path::to_owned);
+    let path = env.var("PATH").map(std::env::split_paths);
+    let folders = beside.into_iter().chain(path.into_iter().flatten());
+    folders.map(|folder| folder.join(&name)).find(|program| program.is_file())
+}
+
+fn missing() -> CliError {
+    let message = format!("{PROGRAM} is neither beside this program nor in PATH");
+    let hint = format!(
+        "install {PROGRAM}, run `{PROGRAM} demo`, and in another terminal: loupe console --context {CONTEXT}"
+    );
+    CliError::new(Exit::Unexpected, message).hint(hint)
+}
+
+fn failed(message: &str, log: Vec<String>) -> CliError {
+    let mut error = CliError::new(Exit::Unexpected, message).hint(format!("run it by hand: {PROGRAM} demo"));
+    let hidden = log.len().saturating_sub(SHOWN_LINES);
+    error.detail = log.into_iter().skip(hidden).collect();
+    error
+}
+
+/// Sends the lines of a pipe from a thread of its own; once nobody receives them, it goes on
+/// reading them.
+fn forward(
+    pipe: impl Read + Send + 'static,
+    sender: UnboundedSender<Output>,
+    wrap: impl Fn(String) -> Output + Send + 'static,
+) {
+    std::thread::spawn(move || {
+        let lines = BufReader::new(pipe).lines().map_while(std::result::Result::ok);
+        lines.for_each(|line| _ = sender.send(wrap(line)));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_is_found_beside_this_program_before_path() {
+        let (beside, path) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let name = format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX);
+        let this = beside.path().join("loupe");
+        let mut env = Env::default();
+        assert_eq!(find(&env, Some(&this)), None);
+        std::fs::write(path.path().join(&name), "").unwrap();
+        env.vars.insert("PATH".into(), format!("/nowhere:{}", path.path().display()));
+        assert_eq!(find(&env, Some(&this)), Some(path.path().join(&name)));
+        std::fs::write(beside.path().join(&name), "").unwrap();
+        assert_eq!(find(&env, Some(&this)), Some(beside.path().join(&name)));
+    }
+
+    #[test]
+    fn failed_start_shows_the_end_of_the_log() {
+        let log = (1..=9).map(|n| format!("line {n}")).collect();
+        assert_eq!(failed("it ended", log).detail, ["line 5", "line 6", "line 7", "line 8", "line 9"]);
+    }
+}

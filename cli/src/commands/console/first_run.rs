@@ -1,0 +1,88 @@
+//! `loupe console` without a credential: offers the demo, a login, or help.
+
+use super::demo::{CONTEXT, Demo};
+use crate::{
+    commands::{auth, help},
+    config::{DEFAULT_URL, Settings},
+    ctx::Ctx,
+    error::{Result, no_credential},
+    prompt::{self, MenuItem},
+};
+
+/// How the console goes on.
+pub enum Start {
+    /// With the credential that is there, or that was just stored.
+    Configured,
+    /// With a demo, which ends with the console.
+    Demo(Demo),
+    /// Not at all: help was shown, or nothing was chosen.
+    Not,
+}
+
+const MENU: [MenuItem; 4] = [
+    MenuItem { key: '1', label: "Try the demo", note: "made-up traces on this machine, gone when you quit" },
+    MenuItem { key: '2', label: "Log in", note: "to a server, with an API key or a session token" },
+    MenuItem { key: '3', label: "Help", note: "the commands, and how to send a first trace" },
+    MenuItem { key: 'q', label: "Quit", note: "" },
+];
+
+/// Makes sure that there is a credential, by asking what to do where there is none.
+pub async fn run(ctx: &mut Ctx) -> Result<Start> {
+    if ctx.settings.api_key.is_some() || ctx.settings.session.is_some() {
+        return Ok(Start::Configured);
+    }
+    if ctx.global.no_input || ctx.env.flag("LOUPE_NO_INPUT") {
+        return Err(no_credential());
+    }
+    let place = match &ctx.settings.context_name {
+        Some(name) => format!("There is no credential for the context {} yet.", name.value),
+        None => "Loupe is not set up on this machine yet.".to_owned(),
+    };
+    match prompt::choose(ctx, &format!("{place} What would you like to do?"), &MENU).await? {
+        Some(0) => Ok(Start::Demo(demo(ctx).await?)),
+        Some(1) => {
+            log_in(ctx).await?;
+            Ok(Start::Configured)
+        }
+        Some(2) => {
+            ctx.out.show(help::SHORT)?;
+            ctx.out.show(FIRST_TRACE)?;
+            Ok(Start::Not)
+        }
+        _ => Ok(Start::Not),
+    }
+}
+
+const FIRST_TRACE: &str = "
+A server on this machine, and a first trace:
+  loupe-server                                   starts it and prints an API key
+  loupe auth login                               stores the key
+  echo '{\"name\":\"hello\"}' | loupe traces send -  sends a trace
+  loupe console                                  shows it
+";
+
+/// Starts a demo and turns the settings to its context.
+async fn demo(ctx: &mut Ctx) -> Result<Demo> {
+    // The demo writes its credentials there.
+    ctx.settings.profile_dir()?;
+    ctx.out.note("Starting the demo; this takes a few seconds. It stops when you quit the console.");
+    let demo = Demo::start(&ctx.env).await?;
+    ctx.global.context = Some(CONTEXT.to_owned());
+    ctx.global.url = Some(demo.url.clone());
+    ctx.settings = Settings::resolve(&ctx.global, &ctx.env)?;
+    Ok(demo)
+}
+
+/// Asks for a server and a credential, and stores both.
+async fn log_in(ctx: &mut Ctx) -> Result {
+    if ctx.settings.url.source == "default" {
+        ctx.out.ask(&format!("Address of the server [{DEFAULT_URL}]: "));
+        let typed = prompt::line().await?;
+        let url = if typed.is_empty() { DEFAULT_URL.to_owned() } else { typed };
+        ctx.global.url = Some(url);
+        ctx.settings = Settings::resolve(&ctx.global, &ctx.env)?;
+    }
+    auth::sign_in(ctx).await?;
+    ctx.settings = Settings::resolve(&ctx.global, &ctx.env)?;
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Input and output of a trace, as a person reads them.
+
+use serde_json::Value;
+
+use crate::output::cell::{self, Style, Tone};
+
+/// Lines of a text that are shown unless the whole is asked for.
+const SHOWN_LINES: usize = 12;
+/// Columns before a text.
+const INDENT: usize = 12;
+
+/// The input and the output, each below its name; nothing where there is none.
+pub fn render(trace: &Value, style: &Style, width: Option<usize>, full: bool) -> String {
+    let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(INDENT)).max(20);
+    let mut text = String::new();
+    for name in ["input", "output"] {
+        let Some(value) = trace.get(name).filter(|it| !it.is_null()) else { continue };
+        let lines: Vec<String> = readable(value)
+            .lines()
+            .flat_map(|line| tui::text::wrap(&cell::Cell::plain(line.to_owned()).text, room))
+            .collect();
+        let shown = if full { lines.len() } else { SHOWN_LINES };
+        for (index, line) in lines.iter().take(shown).enumerate() {
+            let label = if index == 0 { name } else { "" };
+            text.push_str(&format!("  {label:<9} {line}\n"));
+        }
+        if let more @ 1.. = lines.len().saturating_sub(shown) {
+            let note = format!("{} {more} more lines; --full shows them", style.glyphs.ellipsis);
+            text.push_str(&format!("  {:<9} {}\n", "", style.paint(&note, Tone::Dim)));
+        }
+    }
+    text
+}
+
+/// The text itself; a conversation as its messages, any other JSON with a member a line.
+fn readable(value: &Value) -> String {
+    let text = cell::raw(Some(value));
+    let parsed: Option<Value> = serde_json::from_str(&text).ok();
+    match parsed {
+        Some(Value::Array(messages)) => match messages.iter().map(message).collect::<Option<Vec<_>>>() {
+            Some(said) if !said.is_empty() => said.join("\n"),
+            _ => serde_json::to_string_pretty(&messages).unwrap_or(text),
+        },
+        Some(object @ Value::Object(_)) => serde_json::to_string_pretty(&object).unwrap_or(text),
+        _ => text,
+    }
+}
+
+/// A message that holds a text and nothing else, such as `user: Where is my order?`.
+fn message(message: &Value) -> Option<String> {
+    let members = message.as_object().filter(|it| it.len() == 2)?;
+    Some(format!("{}: {}", members.get("role")?.as_str()?, members.get("content")?.as_str()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conversations_and_documents_are_readable() {
+        let conversation =
+            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "a\nb"}]);
+        assert_eq!(readable(&json!(conversation.to_string())), "user: Hi\nassistant: a\nb");
+        assert_eq!(readable(&json!("{\"a\":1}")), "{\n  \"a\": 1\n}");
+        assert_eq!(readable(&json!("plain [text")), "plain [text");
+        assert_eq!(readable(&json!("12")), "12");
+    }
+}

@@ -1,0 +1,66 @@
+//! How the program ends when a signal ends it.
+#![cfg(unix)]
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::stub::{Reply, Stub, traces};
+
+/// Starts `loupe` with a stdin that stays open.
+fn start(stub: &Stub, arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_loupe"))
+        .env_clear()
+        .env("LOUPE_CONFIG_DIR", stub.dir.path())
+        .env("LOUPE_URL", &stub.url)
+        .env("LOUPE_API_KEY", "lp_test")
+        .current_dir(stub.dir.path())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn ended(child: &mut Child) -> Option<i32> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    None
+}
+
+#[test]
+fn a_signal_ends_every_command_with_the_documented_code() {
+    let stub = Stub::new(|request, _| {
+        // The live stream stays open.
+        if request.path.ends_with("/stream") {
+            std::thread::sleep(Duration::from_secs(30));
+        }
+        Reply::json(traces(0..2, None))
+    });
+    for arguments in [
+        &["traces", "tail", "--poll"][..],
+        &["traces", "tail"],
+        &["traces", "send", "-"],
+        &["traces", "send", "-", "--otlp"],
+        &["search", "--vector", "-"],
+        &["api", "POST", "/v1/ingest", "--input", "-"],
+        &["auth", "login", "--key", "-", "--no-check"],
+        &["evaluators", "create", "x", "--rubric", "-"],
+    ] {
+        for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
+            let mut child = start(&stub, arguments);
+            std::thread::sleep(Duration::from_millis(700));
+            let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+            assert!(sent.success());
+            assert_eq!(ended(&mut child), Some(code), "{arguments:?} {signal}");
+        }
+    }
+}

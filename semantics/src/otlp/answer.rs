@@ -1,0 +1,252 @@
+//! The answer of a model: its plain text, and whether it says anything.
+//!
+//! An answer is shown as plain text only if nothing is lost by it: a message that holds anything
+//! beside its text and its envelope (a tool call, audio, a citation) stays JSON.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::text::clean;
+
+/// Members of a message that describe it and are not part of what it says.
+const ENVELOPE: &[&str] = &[
+    "role",
+    "finish_reason",
+    "index",
+    "id",
+    "type",
+    "status",
+    "model",
+    "object",
+    "name",
+    "usage",
+    "stop_reason",
+    "stop_sequence",
+];
+/// The members under which the conventions put what a message says.
+const CONTENTS: &[&str] = &["parts", "contents", "content"];
+/// No message without content is as long.
+const MAX_EMPTY_BYTES: usize = 1_024;
+
+/// The model's answer as plain text, when the JSON is one message of text and nothing else.
+///
+/// Understands the shapes of OpenAI, Anthropic and the GenAI conventions, as a list of one
+/// message or the message itself. A message that gives its text twice, in `content` and in
+/// `contents`, has it once.
+pub(super) fn plain_answer(json: &str) -> Option<String> {
+    let message = match json.as_bytes().first()? {
+        b'[' => {
+            let [message] = serde_json::from_str::<[Members<'_>; 1]>(json).ok()?;
+            message
+        }
+        b'{' => serde_json::from_str::<Members<'_>>(json).ok()?,
+        _ => return None,
+    };
+    // Without a role it is some other object that happens to have content.
+    message.get("role")?;
+    let mut text: Option<String> = None;
+    for (name, value) in message.said() {
+        if !CONTENTS.contains(&name) {
+            return None;
+        }
+        let said = plain_content(value)?;
+        match &text {
+            None => text = Some(said),
+            Some(before) if *before == said => {}
+            Some(_) => return None,
+        }
+    }
+    text.filter(|it| !it.is_empty()).map(clean)
+}
+
+/// True for messages that neither say nor call anything: a role and an envelope are all they have.
+pub(super) fn is_empty_answer(json: &str) -> bool {
+    json.len() < MAX_EMPTY_BYTES
+        && serde_json::from_str::<Vec<Members<'_>>>(json).is_ok_and(|messages| {
+            !messages.is_empty()
+                && messages.iter().all(|message| {
+                    message.get("role").is_some()
+                        && message.get("type").is_none_or(|it| it.get() == "\"message\"")
+                        && message
+                            .said()
+                            .all(|(name, value)| CONTENTS.contains(&name) && is_empty_content(value))
+                })
+        })
+}
+
+/// The text of a JSON list of parts that are nothing but text.
+pub(super) fn plain_parts(json: &str) -> Option<String> {
+    joined(&serde_json::from_str::<Vec<Members<'_>>>(json).ok()?).map(clean)
+}
+
+/// The text of a message's content: a string, or a list of parts that are nothing but text.
+fn plain_content(value: &RawValue) -> Option<String> {
+    match value.get().as_bytes().first()? {
+        b'"' => serde_json::from_str(value.get()).ok(),
+        b'[' => joined(&serde_json::from_str::<Vec<Members<'_>>>(value.get()).ok()?),
+        _ => None,
+    }
+}
+
+fn is_empty_content(value: &RawValue) -> bool {
+    plain_content(value).is_some_and(|it| it.is_empty())
+}
+
+fn joined(parts: &[Members<'_>]) -> Option<String> {
+    let mut text = String::new();
+    for part in parts {
+        let kind: Option<Cow<'_, str>> =
+            part.get("type").map(|it| serde_json::from_str(it.get())).transpose().ok()?;
+        if !matches!(kind.as_deref(), Some("text" | "output_text") | None) {
+            return None;
+        }
+        let others = |name: &str| !matches!(name, "type" | "text" | "content" | "id");
+        if part.said().any(|(name, _)| others(name)) {
+            return None;
+        }
+        let said: String = serde_json::from_str(part.get("content").or(part.get("text"))?.get()).ok()?;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&said);
+    }
+    Some(text)
+}
+
+/// The members of a JSON object in their order, values unread.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|it| it.0 == name).map(|it| it.1)
+    }
+
+    /// The members that hold something and are not the envelope.
+    fn said(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0
+            .iter()
+            .filter(|(name, value)| !ENVELOPE.contains(&name.as_ref()) && !is_blank(value))
+            .map(|(name, value)| (name.as_ref(), *value))
+    }
+}
+
+fn is_blank(value: &RawValue) -> bool {
+    matches!(value.get(), "null" | "[]" | "{}" | "\"\"")
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    members.push((name, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_answer_of_one_text_message_is_the_text() {
+        let cases = [
+            (
+                r#"[{"role":"assistant","parts":[{"type":"text","content":"Hi"}],"finish_reason":"stop"}]"#,
+                Some("Hi"),
+            ),
+            (r#"[{"role":"assistant","content":"Hi"}]"#, Some("Hi")),
+            (r#"{"role":"assistant","content":"Hi","tool_calls":null}"#, Some("Hi")),
+            (
+                r#"{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
+                Some("a\nb"),
+            ),
+            (r#"[{"role":"assistant","contents":[{"type":"text","text":"Hi"}]}]"#, Some("Hi")),
+            (
+                r#"{"role":"assistant","content":"Hi","refusal":null,"annotations":[],"audio":null}"#,
+                Some("Hi"),
+            ),
+            (r#"[{"role":"assistant","parts":[{"type":"tool_call","name":"f"}]}]"#, None),
+            (r#"{"role":"assistant","content":"Hi","tool_calls":[{"id":"1"}]}"#, None),
+            (r#"[{"role":"a","content":"1"},{"role":"b","content":"2"}]"#, None),
+            (r#"{"content":"no role"}"#, None),
+            (r#"[{"role":"assistant","parts":[]}]"#, None),
+            ("plain", None),
+            ("[", None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(plain_answer(given).as_deref(), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn plain_answer_of_text_sent_twice_has_it_once() {
+        let message = |content: &str| {
+            format!(
+                r#"[{{"role":"assistant","contents":[{{"type":"text","text":"It is sunny."}}],"content":"{content}"}}]"#
+            )
+        };
+        assert_eq!(plain_answer(&message("It is sunny.")).as_deref(), Some("It is sunny."));
+        assert_eq!(plain_answer(&message("")).as_deref(), Some("It is sunny."));
+        assert_eq!(plain_answer(&message("It rains.")), None, "neither of two texts is dropped");
+    }
+
+    #[test]
+    fn plain_answer_that_would_lose_something_stays_json() {
+        for given in [
+            r#"{"role":"assistant","content":"Hi","audio":{"id":"audio_1"}}"#,
+            r#"{"role":"assistant","content":"Hi","refusal":"no"}"#,
+            r#"{"role":"assistant","content":"Hi","reasoning_content":"hm"}"#,
+            r#"[{"role":"assistant","parts":[{"type":"text","content":"Hi","annotations":[{"url":"u"}]}]}]"#,
+        ] {
+            assert_eq!(plain_answer(given), None, "{given}");
+        }
+    }
+
+    #[test]
+    fn empty_answer_has_nothing_but_an_envelope() {
+        for given in [
+            r#"[{"role": "assistant", "parts": [], "finish_reason": "tool_calls"}]"#,
+            r#"[{"role":"assistant"}]"#,
+            r#"[{"role":"assistant","type":"message","content":null,"tool_calls":[]}]"#,
+            r#"[{"role":"assistant","parts":[{"type":"text","content":""}]},{"role":"assistant","content":""}]"#,
+        ] {
+            assert!(is_empty_answer(given), "{given}");
+        }
+    }
+
+    #[test]
+    fn empty_answer_is_never_one_that_holds_a_value() {
+        for given in [
+            r#"[{"role":"assistant","content":"Hi"}]"#,
+            r#"[{"type":"function_call","name":"f","arguments":"{}"}]"#,
+            r#"[{"role":"assistant","audio":{"id":"audio_1"}}]"#,
+            r#"[{"role":"assistant","refusal":"no"}]"#,
+            r#"[{"role":"assistant","parts":[{"type":"tool_call","name":"f"}]}]"#,
+            r#"[{"city":"Zürich","temp_c":21}]"#,
+            r#"[{"id":"A-1042"}]"#,
+            r#"[{}]"#,
+            "[]",
+            "plain",
+        ] {
+            assert!(!is_empty_answer(given), "{given}");
+        }
+    }
+}

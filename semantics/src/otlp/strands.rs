@@ -1,0 +1,34 @@
+//! Strands Agents: GenAI keys, with contents as events of Amazon Bedrock's content blocks, which
+//! [`super::events`] and [`super::messages`] read.
+
+use super::{attributes::Attributes, keys::Key};
+
+/// Parts of the names of models whose providers count cached tokens apart from the prompt.
+const COUNTED_APART: &[&str] = &["anthropic.", "amazon.", "claude"];
+
+/// True if the prompt's count leaves out cached tokens: the provider's own counts are passed on.
+pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
+    scope.starts_with("strands.")
+        && attributes
+            .str(Key::RequestModel)
+            .is_some_and(|model| COUNTED_APART.iter().any(|it| model.contains(it)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::attributes::tests::attributes, *};
+
+    #[test]
+    fn cached_tokens_are_apart_where_the_provider_counts_them_so() {
+        for (model, expected) in [
+            ("us.anthropic.claude-sonnet-4-20250514-v1:0", true),
+            ("amazon.nova-pro-v1:0", true),
+            ("claude-sonnet-4-5", true),
+            ("gpt-4o-mini", false),
+        ] {
+            let given = attributes(&[("gen_ai.request.model", model)]);
+            assert_eq!(leaves_out_cached(&given, "strands.telemetry.tracer"), expected, "{model}");
+            assert!(!leaves_out_cached(&given, "other"));
+        }
+    }
+}

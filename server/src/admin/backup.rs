@@ -1,0 +1,164 @@
+//! `admin backup`: a consistent copy of a SQLite database, made beside a running server.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::json;
+
+use super::{Report, open_existing, operator, show};
+use crate::{
+    audit::{self, Action, Event},
+    clock::{Clock, new_id},
+    config::Config,
+    store::{self, Db, backup},
+};
+
+/// Bytes that stay free on the disk beside the copy.
+const SPARE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Copies the database to `path`.
+///
+/// # Errors
+/// When the database is PostgreSQL, the path is taken, there is no room, or the copy fails; nothing is left
+/// behind then.
+pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
+    refuse_postgres(config)?;
+    ensure!(
+        fs::symlink_metadata(path).is_err(),
+        "{} exists already, and a backup overwrites nothing: choose another path",
+        path.display()
+    );
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "the folder {} does not exist: create it first", folder.display());
+    let db = open_existing(config).await?;
+    let needed = backup::copy_bytes(&db).await?;
+    ensure_room(folder, needed)?;
+
+    let copy = Partial::create(path, folder)?;
+    let target = copy.0.to_str().with_context(|| format!("{} is not UTF-8", copy.0.display()))?;
+    let started_at = clock.now();
+    backup::copy_into(&db, target).await.context("the copy could not be made")?;
+    let bytes = copy.publish(path, folder)?;
+    let recorded = record(&db, bytes, clock.now()).await;
+    recorded.with_context(|| {
+        format!("{} is complete, but the audit record of it could not be written", path.display())
+    })?;
+
+    let key_file = config.data_dir.join("master.key");
+    let key_place = match &config.master_key {
+        Some(_) => "the setting LOUPE_MASTER_KEY".to_owned(),
+        None => key_file.display().to_string(),
+    };
+    let value = json!({
+        "path": path, "bytes": bytes, "as_of": api::Timestamp::from_micros(started_at),
+        "master_key_included": false, "master_key": key_place,
+    });
+    Ok(Report::done(show(json, &value, || {
+        format!(
+            "{}: {}, complete and flushed to the disk\n\
+             The master key is not included. Keep a copy of {key_place} in another place: without the key \
+             the stored provider credentials can't be read",
+            path.display(),
+            super::stats::size(i64::try_from(bytes).unwrap_or(i64::MAX)),
+        )
+    })))
+}
+
+/// Explains what to do on PostgreSQL, which has its own program for backups.
+fn refuse_postgres(config: &Config) -> anyhow::Result<()> {
+    let url = config.database_url();
+    if !url.starts_with("postgres") {
+        return Ok(());
+    }
+    bail!(
+        "admin backup copies a SQLite file, and this database is PostgreSQL: back it up with \
+         `pg_dump --format=custom --file=loupe.dump \"$LOUPE_DATABASE_URL\"`, or archive its write-ahead log; \
+         keep LOUPE_MASTER_KEY in another place"
+    )
+}
+
+/// Makes sure that the disk has room for the copy.
+fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
+    #[cfg(unix)]
+    {
+        let disk = rustix::fs::statvfs(folder)
+            .with_context(|| format!("can't tell how much room there is in {}", folder.display()))?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let shown = |bytes: u64| super::stats::size(i64::try_from(bytes).unwrap_or(i64::MAX));
+        ensure!(
+            free >= needed.saturating_add(SPARE_BYTES),
+            "the backup takes {}, and {} has {} left: make room, or choose another disk",
+            shown(needed),
+            folder.display(),
+            shown(free)
+        );
+    }
+    #[cfg(not(unix))]
+    let _ = (folder, needed, SPARE_BYTES);
+    Ok(())
+}
+
+/// Writes the backup down for every tenant: a copy of its data has left the server's directory.
+async fn record(db: &Db, bytes: u64, now: i64) -> anyhow::Result<()> {
+    let txn = db.begin().await?;
+    for tenant in store::tenants::all(&txn).await? {
+        let event = Event::of(Action::DatabaseBackup).with(json!({"bytes": bytes}));
+        audit::record(&txn, operator(tenant.tenant_id), event, now).await?;
+    }
+    Ok(txn.commit().await?)
+}
+
+/// A copy that is not complete, beside its place. It is removed with this value.
+struct Partial(PathBuf);
+
+impl Partial {
+    /// Makes an empty file that only its owner may read.
+    fn create(path: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let name = path.file_name().with_context(|| format!("{} names no file", path.display()))?;
+        let partial = folder.join(format!(".{}.{}.partial", name.to_string_lossy(), new_id().simple()));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&partial).with_context(|| format!("can't write to {}", folder.display()))?;
+        Ok(Self(partial))
+    }
+
+    /// Flushes the copy and gives it its name, unless that was taken meanwhile. Returns its size.
+    fn publish(self, path: &Path, folder: &Path) -> anyhow::Result<u64> {
+        let file = OpenOptions::new().write(true).open(&self.0)?;
+        file.sync_all().context("the copy could not be flushed to the disk")?;
+        let bytes = file.metadata()?.len();
+        // A link, because it fails where something has the name; a file system without links gets a rename.
+        match fs::hard_link(&self.0, path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                bail!("{} came into being meanwhile, and is not overwritten", path.display())
+            }
+            Err(_) => {
+                ensure!(fs::symlink_metadata(path).is_err(), "{} came into being meanwhile", path.display());
+                fs::rename(&self.0, path).with_context(|| format!("can't write {}", path.display()))?;
+            }
+        }
+        drop(self);
+        // The name is on the disk when its folder is.
+        #[cfg(unix)]
+        File::open(folder)?.sync_all().context("the folder could not be flushed to the disk")?;
+        #[cfg(not(unix))]
+        let _ = (folder, File::open(path));
+        Ok(bytes)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // It has its final name, or was renamed, or the first error is the one to report.
+        _ = fs::remove_file(&self.0);
+        let mut journal = self.0.clone().into_os_string();
+        journal.push("-journal");
+        _ = fs::remove_file(journal);
+    }
+}

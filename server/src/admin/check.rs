@@ -1,0 +1,49 @@
+//! `admin check`: whether the database is whole, and counters and roll-ups fit the rows.
+
+use serde_json::json;
+
+use super::{Report, open_existing, show};
+use crate::{
+    clock::{Clock, month},
+    config::Config,
+    store::check::{self, Findings},
+};
+
+/// Checks everything. The report says that something is wrong if there is a finding.
+///
+/// # Errors
+/// When the database fails.
+pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
+    let db = open_existing(config).await?;
+    let findings = check::run(&db, month(clock.now())).await?;
+    let problems = findings.problems();
+    let value = json!({
+        "ok": problems == 0, "problems": problems, "checks": findings.checks, "findings": findings.described,
+    });
+    Ok(Report { text: show(json, &value, || text(&findings)), is_good: problems == 0 })
+}
+
+fn text(findings: &Findings) -> String {
+    let mut lines = Vec::new();
+    for (name, count) in &findings.checks {
+        let outcome = match count.problems {
+            0 => "ok".to_owned(),
+            1 => "1 problem".to_owned(),
+            many => format!("{many} problems"),
+        };
+        lines.push(format!("{name:<14} {:>10} compared  {outcome}", count.compared));
+        for finding in findings.described.iter().filter(|it| it.check == *name) {
+            let tenant = finding.tenant_id.map(|it| format!("tenant {it}, ")).unwrap_or_default();
+            lines.push(format!("  {tenant}{}: {}", finding.subject, finding.problem));
+        }
+        let described = findings.described.iter().filter(|it| it.check == *name).count() as u64;
+        if let more @ 1.. = count.problems.saturating_sub(described) {
+            lines.push(format!("  and {more} more"));
+        }
+    }
+    lines.push(match findings.problems() {
+        0 => "the database is whole".to_owned(),
+        _ => "something is wrong: docs/operations.md says what to do".to_owned(),
+    });
+    lines.join("\n")
+}

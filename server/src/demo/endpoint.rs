@@ -1,0 +1,149 @@
+//! The demo's model provider: an endpoint of OpenAI's protocol in this process, on a port of the loopback
+//! address. Its embedder and its judge follow fixed rules, so that the demo needs no network and no key.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+
+use anyhow::Context;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    Request, Response, StatusCode, body::Bytes, body::Incoming, header::CONTENT_TYPE, server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{embedder, judge};
+use crate::{
+    app::App,
+    config::{EmbeddingSettings, JudgeSettings},
+};
+
+/// The model of vectors; its name says whose it is.
+const EMBEDDER: &str = "demo-embedder";
+/// The model of verdicts.
+const JUDGE: &str = "demo-judge";
+/// Bytes of a request that are read: what the server sends at most.
+const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
+
+/// The socket of the provider, open before anything is sent to it.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+impl Endpoint {
+    /// Opens a socket on a free port of the loopback address.
+    pub(super) fn open() -> anyhow::Result<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").context("can't listen on 127.0.0.1")?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// The settings that make this provider the installation's.
+    pub(super) fn settings(&self) -> (EmbeddingSettings, JudgeSettings) {
+        let url = Some(format!("http://{}/v1", self.address));
+        let embedding = EmbeddingSettings {
+            embedding_base_url: url.clone(),
+            embedding_model: Some(EMBEDDER.to_owned()),
+            ..EmbeddingSettings::default()
+        };
+        let judge = JudgeSettings {
+            judge_openai_base_url: url,
+            judge_openai_cheap_model: Some(JUDGE.to_owned()),
+            judge_openai_premium_model: Some(JUDGE.to_owned()),
+            ..JudgeSettings::default()
+        };
+        (embedding, judge)
+    }
+
+    /// Answers requests until the app stops.
+    pub(super) fn serve(&self, app: &Arc<App>) -> anyhow::Result<()> {
+        let listener = TcpListener::from_std(self.listener.try_clone()?)?;
+        let (server, stopping) = (Arc::clone(app), app.stopping());
+        app.spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = stopping.cancelled() => return,
+                };
+                let Ok((stream, _)) = accepted else { continue };
+                let stopping = stopping.clone();
+                server.spawn(async move {
+                    let connection =
+                        http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(respond));
+                    tokio::select! {
+                        // A connection that breaks is the server's own, and opened again.
+                        _ = connection => {}
+                        () = stopping.cancelled() => {}
+                    }
+                });
+            }
+        });
+        Ok(())
+    }
+}
+
+async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = Limited::new(request.into_body(), MAX_REQUEST_BYTES).collect().await;
+    let body: Option<Value> = body.ok().and_then(|it| serde_json::from_slice(&it.to_bytes()).ok());
+    let answer = body.and_then(|body| match path.as_str() {
+        "/v1/embeddings" => embeddings(&body),
+        "/v1/chat/completions" => completion(&body),
+        _ => None,
+    });
+    let (status, answer) = match answer {
+        Some(answer) => (StatusCode::OK, answer),
+        None => (StatusCode::BAD_REQUEST, json!({"error": {"message": "the demo does not answer this"}})),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+fn embeddings(body: &Value) -> Option<Value> {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let texts: Vec<&str> = match body.get("input")? {
+        Value::String(text) => vec![text],
+        Value::Array(texts) => texts.iter().map(Value::as_str).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    let in_base64 = body.get("encoding_format").and_then(Value::as_str) == Some("base64");
+    let data = texts.iter().enumerate().map(|(index, text)| {
+        let vector = embedder::embed(text);
+        let embedding = if in_base64 {
+            let bytes: Vec<u8> = vector.iter().flat_map(|it| it.to_le_bytes()).collect();
+            json!(STANDARD.encode(bytes))
+        } else {
+            json!(vector)
+        };
+        json!({"object": "embedding", "index": index, "embedding": embedding})
+    });
+    Some(json!({"object": "list", "model": EMBEDDER, "data": data.collect::<Vec<_>>()}))
+}
+
+fn completion(body: &Value) -> Option<Value> {
+    let messages = body.get("messages")?.as_array()?;
+    let said = |role: &str| {
+        let mut of_role = messages.iter().filter(|it| it.get("role").and_then(Value::as_str) == Some(role));
+        of_role.next()?.get("content")?.as_str()
+    };
+    let schema = body.pointer("/response_format/json_schema/schema").unwrap_or(&Value::Null);
+    let (system, user) = (said("system")?, said("user")?);
+    let verdict = judge::verdict(system, user, schema).to_string();
+    // Four characters are about a token.
+    let tokens = |text: &str| text.len() / 4 + 1;
+    let (prompt, completion) = (tokens(system) + tokens(user), tokens(&verdict));
+    Some(json!({
+        "object": "chat.completion",
+        "model": JUDGE,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": verdict}, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
+        },
+    }))
+}

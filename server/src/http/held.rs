@@ -1,0 +1,110 @@
+//! Responses whose bytes stay counted until they are written to the client's connection.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use hyper::body::{Frame, SizeHint};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+    memory::{Holder, MEMORY_WAIT, Reservation},
+};
+
+/// Bytes up to which a response is not counted: the connection's buffer takes it at once.
+const UNCOUNTED_BYTES: usize = 64 * 1024;
+/// Bytes of a compressor, at the fastest level of zstd.
+const COMPRESSOR_BYTES: usize = 1024 * 1024;
+
+/// The memory that a response's body takes: an extension of the response.
+#[derive(Clone, Debug)]
+pub struct BodyMemory(Arc<Reservation>);
+
+impl BodyMemory {
+    /// Counts `reservation` until the body is sent or dropped.
+    pub fn new(reservation: Reservation) -> Self {
+        Self(Arc::new(reservation))
+    }
+}
+
+/// Counts a response that was put together as a whole, unless it is small or counted already.
+///
+/// # Errors
+/// When the tenant's share is used up, and stays so for a while.
+pub async fn count(app: &App, tenant: Uuid, mut response: Response) -> Result<Response> {
+    let bytes =
+        response.body().size_hint().exact().and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
+    if bytes > UNCOUNTED_BYTES && response.extensions().get::<BodyMemory>().is_none() {
+        let mut memory = app.memory.reservation(Holder::Tenant(tenant));
+        memory.grow(bytes, MEMORY_WAIT).await?;
+        response.extensions_mut().insert(BodyMemory::new(memory));
+    }
+    Ok(response)
+}
+
+/// Attaches the memory of a response to its body. The outermost layer does this, so that what
+/// compression made of the body is counted too.
+pub fn attach(mut response: Response) -> Response {
+    let Some(mut memory) = response.extensions_mut().remove::<BodyMemory>() else { return response };
+    // The state of the compressor is there until the client has read the body.
+    if response.headers().contains_key(header::CONTENT_ENCODING)
+        && let Some(reservation) = Arc::get_mut(&mut memory.0)
+        && let Err(exhausted) = reservation.try_grow(COMPRESSOR_BYTES)
+    {
+        return Error::from(exhausted).into_response();
+    }
+    response.map(|body| Body::new(HeldBody { body, memory }))
+}
+
+/// Bytes that are counted until the connection has written them.
+pub fn counted(bytes: Bytes, memory: Reservation) -> Bytes {
+    Bytes::from_owner(HeldBytes { bytes, _memory: BodyMemory::new(memory) })
+}
+
+struct HeldBody {
+    body: Body,
+    memory: BodyMemory,
+}
+
+/// Bytes of a body. The connection keeps them after the body has ended.
+struct HeldBytes {
+    bytes: Bytes,
+    _memory: BodyMemory,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
+        let hold = |bytes| Bytes::from_owner(HeldBytes { bytes, _memory: self.memory.clone() });
+        Poll::Ready(frame.map(|it| it.map(|frame| frame.map_data(hold))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

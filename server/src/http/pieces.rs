@@ -1,0 +1,454 @@
+//! JSON responses that are put together item by item and bounded by the bytes that are sent.
+//!
+//! Large texts are not copied into the serialised JSON, where control characters take six times
+//! the memory: they are kept as they are and escaped when the client reads.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use api::trace::{Event, RawObject, Span, Trace};
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use hyper::body::{Frame, SizeHint};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::held::BodyMemory;
+use crate::{
+    error::Result,
+    memory::{Exhausted, MEMORY_WAIT, Reservation},
+};
+
+/// Bytes of a page after which it ends early, as they are sent.
+pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Texts of so many bytes are escaped when they are sent.
+const LARGE_TEXT_BYTES: usize = 128 * 1024;
+/// Bytes of one piece of a large text, before they are escaped.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Bytes counted for the pieces of a large text that are on their way.
+const IN_FLIGHT_BYTES: usize = 256 * 1024;
+
+/// A part of a response.
+enum Segment {
+    /// Serialised JSON.
+    Json(Vec<u8>),
+    /// A text that is sent as a JSON string.
+    Text(LargeText),
+    /// JSON as it was stored.
+    Raw { json: Box<str>, sent: usize },
+}
+
+struct LargeText {
+    text: String,
+    sent: usize,
+    /// Whether the opening and the closing quote are sent.
+    opened: bool,
+    closed: bool,
+}
+
+/// JSON in pieces, of which each is made when it is sent.
+#[derive(Default)]
+pub struct Pieces {
+    segments: VecDeque<Segment>,
+    /// Bytes that are yet to be sent.
+    left: usize,
+}
+
+/// A value whose large texts can be taken out of it.
+pub trait LargeTexts: Serialize {
+    /// Hands over the texts in the order in which they are serialised.
+    fn texts(&mut self, taker: &mut Taker);
+}
+
+impl LargeTexts for Trace {
+    fn texts(&mut self, taker: &mut Taker) {
+        taker.text(&mut self.input);
+        taker.text(&mut self.output);
+        taker.json(&mut self.metadata);
+    }
+}
+
+impl LargeTexts for Span {
+    fn texts(&mut self, taker: &mut Taker) {
+        taker.text(&mut self.input);
+        taker.text(&mut self.output);
+        taker.json(&mut self.metadata);
+    }
+}
+
+impl LargeTexts for Event {
+    fn texts(&mut self, taker: &mut Taker) {
+        if self.message.len() >= LARGE_TEXT_BYTES {
+            let mut message = Some(std::mem::take(&mut self.message));
+            taker.text(&mut message);
+            self.message = message.unwrap_or_default();
+        }
+        taker.json(&mut self.metadata);
+    }
+}
+
+impl LargeTexts for api::search::SearchResult {
+    fn texts(&mut self, taker: &mut Taker) {
+        self.span.texts(taker);
+    }
+}
+
+/// Takes large texts out of a value and leaves placeholders in their places.
+#[derive(Default)]
+pub struct Taker {
+    /// Unpredictable, so that no stored text contains a placeholder.
+    mark: Option<Uuid>,
+    taken: Vec<(String, Segment)>,
+}
+
+impl Taker {
+    fn placeholder(&mut self) -> String {
+        let mark = self.mark.get_or_insert_with(Uuid::new_v4);
+        format!("{}-{}", mark.simple(), self.taken.len())
+    }
+
+    /// Takes a text that is serialised as a JSON string.
+    pub fn text(&mut self, text: &mut Option<String>) {
+        let Some(large) = text.as_mut().filter(|it| it.len() >= LARGE_TEXT_BYTES) else { return };
+        let placeholder = self.placeholder();
+        let text = std::mem::replace(large, placeholder.clone());
+        self.taken
+            .push((placeholder, Segment::Text(LargeText { text, sent: 0, opened: false, closed: false })));
+    }
+
+    /// Takes JSON that is serialised as it is.
+    pub fn json(&mut self, json: &mut Option<RawObject>) {
+        let Some(large) = json.as_mut().filter(|it| it.get().len() >= LARGE_TEXT_BYTES) else { return };
+        let placeholder = self.placeholder();
+        let Ok(stand_in) = RawValue::from_string(format!("\"{placeholder}\"")) else { return };
+        let raw = std::mem::replace(large, stand_in);
+        self.taken.push((placeholder, Segment::Raw { json: raw.into(), sent: 0 }));
+    }
+}
+
+impl Pieces {
+    /// The JSON of a value.
+    ///
+    /// # Errors
+    /// When it can't be serialised.
+    pub fn of(mut value: impl LargeTexts) -> serde_json::Result<Self> {
+        let mut taker = Taker::default();
+        value.texts(&mut taker);
+        Ok(Self::splice(serde_json::to_vec(&value)?, taker))
+    }
+
+    /// Appends serialised JSON.
+    pub fn json(&mut self, json: &[u8]) {
+        self.left += json.len();
+        match self.segments.back_mut() {
+            Some(Segment::Json(last)) => last.extend_from_slice(json),
+            _ => self.segments.push_back(Segment::Json(json.to_vec())),
+        }
+    }
+
+    /// As [`Self::of`] of an object that stays open for more members.
+    ///
+    /// # Errors
+    /// When it can't be serialised.
+    pub fn of_open_object(value: impl LargeTexts) -> serde_json::Result<Self> {
+        let mut pieces = Self::of(value)?;
+        pieces.reopen();
+        Ok(pieces)
+    }
+
+    /// JSON that was serialised with the placeholders of `taker` in it.
+    pub fn splice(mut json: Vec<u8>, taker: Taker) -> Self {
+        let mut pieces = Self::default();
+        for (placeholder, segment) in taker.taken {
+            let quoted = format!("\"{placeholder}\"");
+            let Some(at) = find(&json, quoted.as_bytes()) else { continue };
+            let rest = json.split_off(at + quoted.len());
+            json.truncate(at);
+            pieces.push(Segment::Json(std::mem::replace(&mut json, rest)));
+            pieces.push(segment);
+        }
+        pieces.push(Segment::Json(json));
+        pieces
+    }
+
+    /// Appends other pieces.
+    pub fn append(&mut self, other: Self) {
+        for segment in other.segments {
+            match segment {
+                Segment::Json(json) if matches!(self.segments.back(), Some(Segment::Json(_))) => {
+                    self.json(&json)
+                }
+                segment => self.push(segment),
+            }
+        }
+    }
+
+    /// Removes the brace at the end.
+    fn reopen(&mut self) {
+        if let Some(Segment::Json(last)) = self.segments.back_mut()
+            && last.pop().is_some()
+        {
+            self.left -= 1;
+        }
+    }
+
+    /// Bytes that are yet to be sent.
+    pub fn len(&self) -> usize {
+        self.left
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn memory(&self) -> usize {
+        let large = self.segments.iter().any(|it| !matches!(it, Segment::Json(_)));
+        let segments = self.segments.iter().map(|it| match it {
+            Segment::Json(json) => json.capacity(),
+            Segment::Text(text) => text.text.capacity(),
+            Segment::Raw { json, .. } => json.len(),
+        });
+        segments.sum::<usize>() + if large { IN_FLIGHT_BYTES } else { 0 }
+    }
+
+    /// The next piece; none at the end.
+    pub fn next_piece(&mut self) -> Option<Bytes> {
+        loop {
+            let piece = match self.segments.front_mut()? {
+                Segment::Json(json) => Bytes::from(std::mem::take(json)),
+                Segment::Text(text) => text.next_piece(),
+                Segment::Raw { json, sent } => {
+                    let end = json.floor_char_boundary((*sent + PIECE_BYTES).min(json.len()));
+                    let piece = Bytes::copy_from_slice(&json.as_bytes()[*sent..end]);
+                    *sent = end;
+                    piece
+                }
+            };
+            if piece.is_empty() {
+                self.segments.pop_front();
+                continue;
+            }
+            self.left = self.left.saturating_sub(piece.len());
+            return Some(piece);
+        }
+    }
+
+    fn push(&mut self, segment: Segment) {
+        self.left += match &segment {
+            Segment::Json(json) => json.len(),
+            Segment::Text(text) => escaped_length(&text.text) + 2,
+            Segment::Raw { json, .. } => json.len(),
+        };
+        self.segments.push_back(segment);
+    }
+}
+
+impl LargeText {
+    fn next_piece(&mut self) -> Bytes {
+        let mut piece = Vec::with_capacity(PIECE_BYTES + 2);
+        if !std::mem::replace(&mut self.opened, true) {
+            piece.push(b'"');
+        }
+        let end = self.text.floor_char_boundary((self.sent + PIECE_BYTES).min(self.text.len()));
+        // Text always serialises; the quotes around it are left out.
+        let escaped = serde_json::to_vec(&self.text[self.sent..end]).unwrap_or_default();
+        piece.extend_from_slice(escaped.get(1..escaped.len().saturating_sub(1)).unwrap_or_default());
+        self.sent = end;
+        if end == self.text.len() && !std::mem::replace(&mut self.closed, true) {
+            piece.push(b'"');
+        }
+        piece.into()
+    }
+}
+
+/// Bytes of a text inside of a JSON string, as `serde_json` writes it.
+fn escaped_length(text: &str) -> usize {
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | 0x08 | 0x09 | 0x0a | 0x0c | 0x0d => 2,
+            0..0x20 => 6,
+            _ => 1,
+        })
+        .sum()
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|it| it == wanted)
+}
+
+/// A JSON array under construction, inside of an object.
+pub struct PageWriter {
+    pieces: Pieces,
+    memory: Reservation,
+    /// Items of the current array.
+    items: usize,
+    /// The first item of the array is written however large it is.
+    needs_item: bool,
+    /// Bytes reserved for what is written, apart from what the reservation held before.
+    counted: usize,
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// It is on the page.
+    Written,
+    /// The page is full without it.
+    Full,
+}
+
+impl PageWriter {
+    /// Begins with `start`; `memory` stays reserved until the client has read the response.
+    pub fn begin(memory: Reservation, start: &[u8]) -> Self {
+        let mut pieces = Pieces::default();
+        pieces.json(start);
+        Self { pieces, memory, items: 0, needs_item: true, counted: 0 }
+    }
+
+    /// Begins with an object that stays open for more members. `texts` bytes were reserved for its texts.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub async fn begin_object(memory: Reservation, object: impl LargeTexts, texts: usize) -> Result<Self> {
+        let mut page = Self::begin(memory, b"");
+        page.push(object, texts).await?;
+        page.pieces.reopen();
+        Ok(page)
+    }
+
+    /// The reservation, for reading the next items.
+    pub fn memory(&mut self) -> &mut Reservation {
+        &mut self.memory
+    }
+
+    /// Items written to the current array.
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Appends JSON that is no item.
+    pub fn json(&mut self, json: &[u8]) {
+        self.pieces.json(json);
+    }
+
+    /// Begins another array. With `needs_item` its first item is written however large it is.
+    pub fn next_array(&mut self, json: &[u8], needs_item: bool) {
+        self.pieces.json(json);
+        (self.items, self.needs_item) = (0, needs_item);
+    }
+
+    /// Appends an item, unless it makes a page with other items too large. `texts` bytes were
+    /// reserved for the item's texts; of these only what the page keeps stays reserved.
+    ///
+    /// # Errors
+    /// When there is no memory for the first item.
+    pub async fn push(&mut self, item: impl LargeTexts, texts: usize) -> Result<Pushed> {
+        let item = Pieces::of(item).map_err(anyhow::Error::from)?;
+        let optional = self.items > 0 || !self.needs_item;
+        if optional && self.pieces.len() + item.len() > PAGE_BYTES {
+            self.memory.shrink(texts);
+            return Ok(Pushed::Full);
+        }
+        // The buffer grows by doubling, and the item is there beside it for a moment.
+        let needed = (self.pieces.memory() + 2 * item.memory()).saturating_sub(self.counted + texts);
+        match self.memory.try_grow(needed) {
+            Ok(()) => {}
+            Err(Exhausted) if optional => {
+                self.memory.shrink(texts);
+                return Ok(Pushed::Full);
+            }
+            Err(Exhausted) => self.memory.grow(needed, MEMORY_WAIT).await?,
+        }
+        if self.items > 0 {
+            self.pieces.json(b",");
+        }
+        self.pieces.append(item);
+        self.items += 1;
+        let (reserved, used) = (self.counted + texts + needed, self.pieces.memory());
+        self.memory.shrink(reserved.saturating_sub(used));
+        self.counted = reserved.min(used);
+        Ok(Pushed::Written)
+    }
+
+    /// Ends the JSON with `end`. Memory beyond what the response takes is released.
+    pub fn finish(mut self, end: &[u8]) -> Response {
+        self.pieces.json(end);
+        self.memory.shrink_to(self.pieces.memory());
+        let mut response = Body::new(PiecesBody(self.pieces)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.extensions_mut().insert(BodyMemory::new(self.memory));
+        response
+    }
+}
+
+struct PiecesBody(Pieces);
+
+impl HttpBody for PiecesBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.next_piece().map(|it| Ok(Frame::data(it))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(u64::try_from(self.0.len()).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Item {
+        before: u8,
+        input: Option<String>,
+        metadata: Option<RawObject>,
+        after: &'static str,
+    }
+
+    impl LargeTexts for Item {
+        fn texts(&mut self, taker: &mut Taker) {
+            taker.text(&mut self.input);
+            taker.json(&mut self.metadata);
+        }
+    }
+
+    #[test]
+    fn large_texts_are_sent_as_serde_would_write_them() {
+        let large: String = "a\"\\\n\u{1}\u{8}\u{c}\u{7f}ä🙏\r\t/".repeat(20_000);
+        let object = format!("{{\"k\":\"{}\"}}", "v".repeat(200_000));
+        for (input, metadata) in [(None, None), (Some("small"), Some("{}")), (Some(&*large), Some(&*object))]
+        {
+            let raw = |it: &str| RawValue::from_string(it.to_owned()).unwrap();
+            let item = || Item {
+                before: 1,
+                input: input.map(str::to_owned),
+                metadata: metadata.map(raw),
+                after: "end",
+            };
+            let mut pieces = Pieces::of(item()).unwrap();
+            let length = pieces.len();
+            let mut sent = Vec::new();
+            while let Some(piece) = pieces.next_piece() {
+                assert!(piece.len() <= 6 * PIECE_BYTES + 2);
+                sent.extend_from_slice(&piece);
+            }
+            assert_eq!((pieces.len(), sent.len()), (0, length));
+            assert_eq!(sent, serde_json::to_vec(&item()).unwrap());
+        }
+    }
+}

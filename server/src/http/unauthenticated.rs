@@ -1,0 +1,221 @@
+//! The budget of connections that have not presented a valid token yet.
+//!
+//! Their number is fixed, and with it their memory: a head has at most
+//! [`MAX_HEAD_BYTES`](super::head::MAX_HEAD_BYTES). When the budget is used up, a new connection
+//! displaces the oldest one of the address that has most of them, so an address that opens many
+//! displaces its own, and a client with a token never waits for those without one.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio_util::sync::CancellationToken;
+
+/// Connections without a valid token that a listener keeps open.
+pub const MAX_UNAUTHENTICATED_CONNECTIONS: usize = 512;
+/// Time that a connection has to send its first head before another one may displace it.
+const MIN_AGE: Duration = Duration::from_millis(100);
+
+/// The connections of a listener that have not presented a valid token.
+#[derive(Debug)]
+pub struct Unauthenticated {
+    connections: Mutex<Connections>,
+    max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    next_id: u64,
+    count: usize,
+    /// By address, then by age: ids grow.
+    by_address: HashMap<IpAddr, BTreeMap<u64, Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    since: Instant,
+    displaced: CancellationToken,
+    /// Its token is being checked.
+    is_checking: bool,
+}
+
+/// A connection's share of the budget, returned when it is dropped or the connection presents a
+/// valid token. An extension of every request.
+#[derive(Clone, Debug)]
+pub struct Slot(Arc<SlotInner>);
+
+#[derive(Debug)]
+struct SlotInner {
+    budget: Arc<Unauthenticated>,
+    address: IpAddr,
+    id: u64,
+    displaced: CancellationToken,
+}
+
+/// Protects a connection from being displaced while its token is checked.
+#[derive(Debug)]
+pub struct Checking(Slot);
+
+impl Unauthenticated {
+    /// A budget of `max` connections.
+    pub fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { connections: Mutex::default(), max })
+    }
+
+    /// Adds a connection from `address`. Waits while the budget is used up by connections that
+    /// were opened a moment ago.
+    pub async fn admit(self: &Arc<Self>, address: IpAddr) -> Slot {
+        loop {
+            match self.try_admit(address, Instant::now()) {
+                Ok(slot) => return slot,
+                Err(wait) => tokio::time::sleep(wait).await,
+            }
+        }
+    }
+
+    fn try_admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Slot, Duration> {
+        let mut connections = self.lock();
+        if connections.count >= self.max {
+            connections.displace(now)?;
+        }
+        let id = connections.next_id;
+        connections.next_id += 1;
+        connections.count += 1;
+        let displaced = CancellationToken::new();
+        let connection = Connection { since: now, displaced: displaced.clone(), is_checking: false };
+        connections.by_address.entry(address).or_default().insert(id, connection);
+        Ok(Slot(Arc::new(SlotInner { budget: Arc::clone(self), address, id, displaced })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connections {
+    /// Ends the oldest connection of the address that has most; or answers how long to wait.
+    fn displace(&mut self, now: Instant) -> Result<(), Duration> {
+        let Some((address, oldest)) = self
+            .by_address
+            .iter()
+            .max_by_key(|(_, its)| its.len())
+            .and_then(|(address, its)| Some((*address, its.iter().find(|it| !it.1.is_checking)?)))
+        else {
+            return Err(MIN_AGE);
+        };
+        let age = now.saturating_duration_since(oldest.1.since);
+        if age < MIN_AGE {
+            return Err(MIN_AGE - age);
+        }
+        oldest.1.displaced.cancel();
+        let id = *oldest.0;
+        self.remove(address, id);
+        Ok(())
+    }
+
+    fn remove(&mut self, address: IpAddr, id: u64) {
+        let Some(its) = self.by_address.get_mut(&address) else { return };
+        if its.remove(&id).is_some() {
+            self.count -= 1;
+        }
+        if its.is_empty() {
+            self.by_address.remove(&address);
+        }
+    }
+}
+
+impl Slot {
+    /// Returns the share: the connection has presented a valid token.
+    pub fn authenticated(&self) {
+        self.0.release();
+    }
+
+    /// Protects the connection until the value is dropped.
+    pub fn checking(&self) -> Checking {
+        self.set_checking(true);
+        Checking(self.clone())
+    }
+
+    /// Resolves when another connection takes the place of this one.
+    pub async fn displaced(&self) {
+        self.0.displaced.cancelled().await;
+    }
+
+    fn set_checking(&self, is_checking: bool) {
+        let mut connections = self.0.budget.lock();
+        let its = connections.by_address.get_mut(&self.0.address);
+        if let Some(connection) = its.and_then(|it| it.get_mut(&self.0.id)) {
+            connection.is_checking = is_checking;
+        }
+    }
+}
+
+impl Drop for Checking {
+    fn drop(&mut self) {
+        self.0.set_checking(false);
+    }
+}
+
+impl SlotInner {
+    fn release(&self) {
+        self.budget.lock().remove(self.address, self.id);
+    }
+}
+
+impl Drop for SlotInner {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([127, 0, 0, last])
+    }
+
+    #[test]
+    fn the_oldest_connection_of_the_busiest_address_is_displaced() {
+        let (budget, start) = (Unauthenticated::new(4), Instant::now());
+        let other = budget.try_admit(address(2), start).unwrap();
+        let own: Vec<Slot> = (0..3).map(|_| budget.try_admit(address(1), start).unwrap()).collect();
+        let later = start + MIN_AGE;
+        let new = budget.try_admit(address(3), later).unwrap();
+        let displaced = |it: &Slot| it.0.displaced.is_cancelled();
+        assert!(displaced(&own[0]) && !displaced(&own[1]) && !displaced(&other) && !displaced(&new));
+        assert_eq!(budget.lock().count, 4);
+    }
+
+    #[test]
+    fn young_connections_and_those_whose_token_is_checked_are_kept() {
+        let (budget, start) = (Unauthenticated::new(2), Instant::now());
+        let first = budget.try_admit(address(1), start).unwrap();
+        let second = budget.try_admit(address(1), start).unwrap();
+        assert_eq!(budget.try_admit(address(2), start).unwrap_err(), MIN_AGE);
+        let checking = first.checking();
+        let _third = budget.try_admit(address(2), start + MIN_AGE).unwrap();
+        assert!(!first.0.displaced.is_cancelled() && second.0.displaced.is_cancelled());
+        drop(checking);
+        let _fourth = budget.try_admit(address(3), start + 2 * MIN_AGE).unwrap();
+        assert_eq!(budget.lock().count, 2);
+    }
+
+    #[test]
+    fn valid_tokens_and_closed_connections_make_room() {
+        let (budget, start) = (Unauthenticated::new(1), Instant::now());
+        let first = budget.try_admit(address(1), start).unwrap();
+        first.authenticated();
+        let second = budget.try_admit(address(1), start).unwrap();
+        drop(second);
+        let third = budget.try_admit(address(1), start).unwrap();
+        drop(first);
+        assert_eq!(budget.lock().count, 1);
+        drop(third);
+        assert!(budget.lock().by_address.is_empty());
+    }
+}

@@ -1,0 +1,25 @@
+//! Frees caches of the database once the server is idle.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::app::App;
+
+/// Time without a request to the API after which caches are freed.
+const IDLE_TIME: Duration = Duration::from_secs(20);
+
+/// Watches for idleness until the app stops.
+pub fn start(app: &Arc<App>) {
+    let watcher = Arc::clone(app);
+    app.spawn(async move {
+        // Each idle time frees the caches once: what background work reads afterwards is little.
+        let (mut seen, mut freed) = (0, 0);
+        while !watcher.pause(IDLE_TIME).await {
+            let requests = watcher.telemetry.http.api_requests();
+            if requests == seen && requests != freed {
+                watcher.db.free_caches().await;
+                freed = requests;
+            }
+            seen = requests;
+        }
+    });
+}

@@ -1,0 +1,84 @@
+//! Later starts: settings that only the first start reads, and that would be ignored in silence.
+
+use api::{Plan, credential::Provider};
+use entities::{provider_credential, tenant};
+
+use crate::{
+    access::{api_key::ApiKey, seal::Sealer},
+    config::{EmbeddingSettings, JudgeSettings},
+    first_start,
+    providers::remedy,
+    store::{self, Db},
+};
+
+/// Returns a warning for each setting that the first start would have stored and that its tenant does
+/// not use now.
+///
+/// # Errors
+/// When the database fails.
+pub async fn ignored_settings(
+    db: &Db,
+    bootstrap: Option<&ApiKey>,
+    embedding: &EmbeddingSettings,
+    judge: &JudgeSettings,
+    sealer: &Sealer,
+) -> anyhow::Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    if let Some(key) = bootstrap
+        && store::keys::by_hash(db.current(), &key.hash()).await?.is_none()
+    {
+        warnings.push(
+            "LOUPE_BOOTSTRAP_API_KEY is ignored: it becomes the key of the first tenant at the first start, which is \
+             over; create a key with POST /v1/apikeys"
+                .to_owned(),
+        );
+    }
+    if !embedding.is_set() && ![Provider::OpenAi, Provider::Anthropic].into_iter().any(|it| judge.is_set(it))
+    {
+        return Ok(warnings);
+    }
+    let Some(tenant) = store::tenants::oldest(db.current()).await? else { return Ok(warnings) };
+    // Only tenants of the first start got the operator's providers; below Team nobody's own judge.
+    if !first_start::made(db.current(), &tenant).await? || tenant.plan.parse::<Plan>()? < Plan::Team {
+        return Ok(warnings);
+    }
+    let stored = store::credentials::all(db.current(), tenant.tenant_id).await?;
+    for row in first_start::credentials(tenant.tenant_id, embedding, judge, sealer, 0)? {
+        if !stored.iter().any(|it| is_same(it, &row)) {
+            warnings.push(warning(&tenant, &row));
+        }
+    }
+    Ok(warnings)
+}
+
+/// Whether a stored credential does what the configured one would do.
+fn is_same(stored: &provider_credential::Model, configured: &provider_credential::Model) -> bool {
+    let names = |stored: &Option<String>, configured: &Option<String>| {
+        configured.is_none() || stored.as_deref() == configured.as_deref()
+    };
+    stored.provider == configured.provider
+        && stored.base_url == configured.base_url
+        && stored.hint == configured.hint
+        && names(&stored.embedding_model, &configured.embedding_model)
+        && names(&stored.judge_model_cheap, &configured.judge_model_cheap)
+        && names(&stored.judge_model_premium, &configured.judge_model_premium)
+}
+
+fn warning(tenant: &tenant::Model, configured: &provider_credential::Model) -> String {
+    let settings = match (&configured.embedding_model, configured.provider.as_str()) {
+        (Some(_), _) => "LOUPE_EMBEDDING_API_KEY, LOUPE_EMBEDDING_BASE_URL and LOUPE_EMBEDDING_MODEL are",
+        (None, "anthropic") => "LOUPE_JUDGE_ANTHROPIC_… is",
+        (None, _) => "LOUPE_JUDGE_OPENAI_… is",
+    };
+    let opening = configured.base_url.as_deref().and_then(remedy::opening);
+    let opening = opening.map_or_else(String::new, |it| format!(", with {it} in LOUPE_EGRESS_ALLOW_CIDRS"));
+    let provider = match (&configured.base_url, configured.provider.as_str()) {
+        (Some(_), "openai") => "openai_compatible",
+        (_, provider) => provider,
+    };
+    format!(
+        "{settings} not used by the tenant `{}` ({}): its credentials were stored at the first start; an owner changes \
+         them with PUT /v1/provider-credentials/{provider}{opening}",
+        tenant.name, tenant.tenant_id
+    )
+}

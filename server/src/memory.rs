@@ -1,0 +1,308 @@
+//! The memory that the requests and responses of tenants hold.
+//!
+//! The process has one budget, and each tenant a share of it. Request bodies, the texts that a
+//! response is made of, and responses that their clients have not read yet are counted until they
+//! are dropped. A tenant that uses up its share waits, and is refused after a while; the other
+//! tenants don't notice.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::ErrorCode;
+use tokio::{sync::Notify, time::Instant};
+use uuid::Uuid;
+
+use crate::error::{Error, problem};
+
+/// Longest that a request waits for memory of its tenant.
+pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
+
+/// Reservations of one holder that may wait for memory at the same time.
+const MAX_WAITING: usize = 256;
+/// The budget divided by this is a tenant's share.
+const SHARE_DIVISOR: usize = 4;
+/// The budget divided by this is for all callers without a token together.
+const ANONYMOUS_DIVISOR: usize = 32;
+/// The budget divided by this is kept free for holders that use little.
+const HEADROOM_DIVISOR: usize = 8;
+/// The budget divided by this is little.
+const SMALL_DIVISOR: usize = 48;
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A tenant.
+    Tenant(Uuid),
+    /// All callers without a valid token.
+    Anonymous,
+}
+
+/// The budget of a process.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    total: usize,
+    state: Mutex<State>,
+    /// Memory was released while a reservation waited for some.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: usize,
+    waiting: usize,
+    accounts: HashMap<Holder, Account>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    used: usize,
+    waiting: usize,
+    /// One of the holder's reservations may run past the share.
+    has_oversized: bool,
+}
+
+/// Bytes that are counted until the reservation is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<MemoryBudget>,
+    holder: Holder,
+    bytes: usize,
+    is_oversized: bool,
+}
+
+/// The holder's share, or the whole budget, is used up.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "too much is held in memory for this tenant: its request bodies and the responses that it has not read; try again shortly"
+)]
+pub struct Exhausted;
+
+impl From<Exhausted> for Error {
+    fn from(exhausted: Exhausted) -> Self {
+        problem(ErrorCode::Overloaded, exhausted.to_string())
+    }
+}
+
+impl MemoryBudget {
+    /// A budget of so many bytes.
+    pub fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self { total, state: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// A reservation that counts to no budget, for work that is bounded in other ways.
+    pub fn uncounted() -> Reservation {
+        Self::new(usize::MAX / 2).reservation(Holder::Anonymous)
+    }
+
+    /// A reservation of nothing, to be grown.
+    pub fn reservation(self: &Arc<Self>, holder: Holder) -> Reservation {
+        Reservation { budget: Arc::clone(self), holder, bytes: 0, is_oversized: false }
+    }
+
+    /// Bytes that are reserved now.
+    pub fn used(&self) -> usize {
+        self.state().used
+    }
+
+    /// Bytes of the whole budget.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn share(&self, holder: Holder) -> usize {
+        match holder {
+            Holder::Tenant(_) => self.total / SHARE_DIVISOR,
+            Holder::Anonymous => self.total / ANONYMOUS_DIVISOR,
+        }
+    }
+}
+
+impl Reservation {
+    /// Bytes reserved.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reserves more if there is room now.
+    ///
+    /// # Errors
+    /// When the share or the budget is used up; nothing has changed then.
+    pub fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let budget = &self.budget;
+        let mut state = budget.state();
+        let account = state.accounts.get(&self.holder);
+        let (used, has_oversized) = account.map_or((0, false), |it| (it.used, it.has_oversized));
+        let within_share = used + bytes <= budget.share(self.holder);
+        // What is larger than a share is served too, one at a time, as long as it leaves the
+        // others a share of the budget.
+        let oversized = self.is_oversized || !has_oversized && matches!(self.holder, Holder::Tenant(_));
+        let kept_free = match within_share {
+            true if used + bytes <= budget.total / SMALL_DIVISOR => 0,
+            true => budget.total / HEADROOM_DIVISOR,
+            false if oversized => budget.total / SHARE_DIVISOR,
+            false => return Err(Exhausted),
+        };
+        if state.used + bytes + kept_free > budget.total {
+            return Err(Exhausted);
+        }
+        state.used += bytes;
+        let account = state.accounts.entry(self.holder).or_default();
+        account.used += bytes;
+        if !within_share {
+            account.has_oversized = true;
+            self.is_oversized = true;
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Reserves more, and waits for it as long as `at_most`.
+    ///
+    /// # Errors
+    /// When there is no room in time, or too many others of the same holder wait already.
+    pub async fn grow(&mut self, bytes: usize, at_most: Duration) -> Result<(), Exhausted> {
+        if self.try_grow(bytes).is_ok() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + at_most;
+        let budget = Arc::clone(&self.budget);
+        let _waiting = Waiting::begin(&budget, self.holder)?;
+        loop {
+            let mut freed = std::pin::pin!(budget.freed.notified());
+            // From here on a release is not missed.
+            freed.as_mut().enable();
+            if self.try_grow(bytes).is_ok() {
+                return Ok(());
+            }
+            tokio::time::timeout_at(deadline, freed).await.map_err(|_| Exhausted)?;
+        }
+    }
+
+    /// Releases some of the bytes.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        if bytes == 0 {
+            return;
+        }
+        self.bytes -= bytes;
+        let mut state = self.budget.state();
+        state.used -= bytes;
+        let share = self.budget.share(self.holder);
+        if let Some(account) = state.accounts.get_mut(&self.holder) {
+            account.used -= bytes;
+            if self.is_oversized && (self.bytes == 0 || account.used <= share) {
+                account.has_oversized = false;
+                self.is_oversized = false;
+            }
+            if account.used == 0 && account.waiting == 0 {
+                state.accounts.remove(&self.holder);
+            }
+        }
+        if state.waiting > 0 {
+            self.budget.freed.notify_waiters();
+        }
+    }
+
+    /// Releases all bytes but so many.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.shrink(self.bytes.saturating_sub(bytes));
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}
+
+/// One reservation that waits, counted until it is dropped.
+struct Waiting<'a> {
+    budget: &'a MemoryBudget,
+    holder: Holder,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(budget: &'a MemoryBudget, holder: Holder) -> Result<Self, Exhausted> {
+        let mut state = budget.state();
+        let account = state.accounts.entry(holder).or_default();
+        if account.waiting >= MAX_WAITING {
+            return Err(Exhausted);
+        }
+        account.waiting += 1;
+        state.waiting += 1;
+        Ok(Self { budget, holder })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.budget.state();
+        state.waiting -= 1;
+        if let Some(account) = state.accounts.get_mut(&self.holder) {
+            account.waiting -= 1;
+            if account.used == 0 && account.waiting == 0 {
+                state.accounts.remove(&self.holder);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Holder = Holder::Tenant(Uuid::from_u128(1));
+    const OTHER: Holder = Holder::Tenant(Uuid::from_u128(2));
+
+    fn reserved(budget: &Arc<MemoryBudget>, holder: Holder, bytes: usize) -> Option<Reservation> {
+        let mut reservation = budget.reservation(holder);
+        reservation.try_grow(bytes).ok().map(|()| reservation)
+    }
+
+    #[test]
+    fn a_tenant_beyond_its_share_leaves_the_rest_to_others() {
+        let budget = MemoryBudget::new(4_800);
+        let held: Vec<_> = (0..12).map(|_| reserved(&budget, ONE, 100).unwrap()).collect();
+        // One reservation may run past the share, up to what leaves a share to the others.
+        let oversized = reserved(&budget, ONE, 2_400).unwrap();
+        assert!(reserved(&budget, ONE, 1).is_none());
+        let other = reserved(&budget, OTHER, 100).unwrap();
+        drop((held, oversized));
+        assert_eq!(budget.used(), 100);
+        drop(other);
+        assert!(budget.used() == 0 && budget.state().accounts.is_empty());
+    }
+
+    #[test]
+    fn callers_without_a_token_have_a_small_share() {
+        let budget = MemoryBudget::new(3_200);
+        let held = reserved(&budget, Holder::Anonymous, 100).unwrap();
+        assert!(reserved(&budget, Holder::Anonymous, 1).is_none());
+        drop(held);
+        assert!(reserved(&budget, Holder::Anonymous, 1).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_reservation_waits_for_released_memory_up_to_its_deadline() {
+        let budget = MemoryBudget::new(400);
+        let mut first = reserved(&budget, ONE, 300).unwrap();
+        let mut second = budget.reservation(ONE);
+        assert!(second.grow(50, Duration::from_millis(20)).await.is_err());
+        let (waited, ()) = tokio::join!(second.grow(50, Duration::from_secs(20)), async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            first.shrink_to(10);
+        });
+        waited.unwrap();
+        assert_eq!((budget.used(), second.bytes()), (60, 50));
+    }
+}

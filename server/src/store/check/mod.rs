@@ -1,0 +1,146 @@
+//! Comparing what is stored twice: counters, totals and roll-ups with the rows that they follow from, and
+//! rows with those that they refer to.
+//!
+//! Every comparison reads one snapshot, so that a server may go on writing. What is read is paged or summed
+//! up by the database: no tenant's size makes a check hold more memory.
+
+mod metrics;
+mod quotas;
+mod rows;
+mod totals;
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ConnectionTrait, DbErr, Statement};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::Db;
+use entities::dialect::Dialect;
+
+/// Findings of one check that are described; the others are only counted.
+const DESCRIBED: u64 = 20;
+
+/// Tenants that are read at once.
+const TENANTS: usize = 200;
+
+/// Something that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The check that found it.
+    pub check: &'static str,
+    /// Whose it is; none for the database itself.
+    pub tenant_id: Option<Uuid>,
+    /// The row, or the rows, that it is about.
+    pub subject: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// What one check did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CheckCount {
+    /// Comparisons that were made.
+    pub compared: u64,
+    /// Comparisons that failed.
+    pub problems: u64,
+}
+
+/// The result of all checks.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The first findings of each check.
+    pub described: Vec<Finding>,
+    /// What each check did.
+    pub checks: BTreeMap<&'static str, CheckCount>,
+}
+
+impl Findings {
+    /// The number of findings.
+    pub fn problems(&self) -> u64 {
+        self.checks.values().map(|it| it.problems).sum()
+    }
+
+    fn compared(&mut self, check: &'static str, count: u64) {
+        self.checks.entry(check).or_default().compared += count;
+    }
+
+    fn add(&mut self, check: &'static str, tenant: Option<Uuid>, subject: String, problem: String) {
+        let count = self.checks.entry(check).or_default();
+        count.problems += 1;
+        if count.problems <= DESCRIBED {
+            self.described.push(Finding { check, tenant_id: tenant, subject, problem });
+        }
+    }
+
+    /// Adds `count` findings that are not described.
+    fn add_more(&mut self, check: &'static str, count: u64) {
+        self.checks.entry(check).or_default().problems += count;
+    }
+}
+
+/// Checks the whole database. `month` (year * 100 + month) is the month of now.
+///
+/// # Errors
+/// When the database fails.
+pub async fn run(db: &Db, month: i32) -> Result<Findings, DbErr> {
+    let mut findings = Findings::default();
+    if db.dialect == Dialect::Sqlite {
+        // Statements that need room to sort use files: a database may be larger than the memory.
+        db.read.execute_unprepared("PRAGMA temp_store = FILE").await?;
+        integrity(db, &mut findings).await?;
+    }
+    rows::without_tenant(db, &mut findings).await?;
+    let mut last = Uuid::nil();
+    loop {
+        let tenants = tenants_after(db, last).await?;
+        for tenant in &tenants {
+            rows::of_tenant(db, *tenant, &mut findings).await?;
+            let months = totals::of_tenant(db, *tenant, &mut findings).await?;
+            quotas::of_tenant(db, *tenant, months, month, &mut findings).await?;
+            metrics::of_tenant(db, *tenant, &mut findings).await?;
+        }
+        match tenants.last() {
+            Some(tenant) if tenants.len() == TENANTS => last = *tenant,
+            _ => return Ok(findings),
+        }
+    }
+}
+
+/// SQLite's own check of its file.
+async fn integrity(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
+    for (check, sql) in
+        [("integrity", "PRAGMA integrity_check(20)"), ("foreign_keys", "PRAGMA foreign_key_check")]
+    {
+        findings.compared(check, 1);
+        let rows = db.read.query_all_raw(Statement::from_string(db.dialect.backend(), sql)).await?;
+        for row in rows {
+            let text: String = row.try_get_by_index(0)?;
+            match check {
+                "integrity" if text == "ok" => {}
+                "integrity" => findings.add(check, None, "the database file".to_owned(), text),
+                _ => findings.add(
+                    check,
+                    None,
+                    format!("table {text}"),
+                    "a row refers to one that does not exist".to_owned(),
+                ),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn tenants_after(db: &Db, last: Uuid) -> Result<Vec<Uuid>, DbErr> {
+    let sql = format!("SELECT tenant_id FROM tenant WHERE tenant_id > $1 ORDER BY tenant_id LIMIT {TENANTS}");
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [last.into()]);
+    db.read.query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
+}
+
+/// Whether two sums of whole numbers are the same, of which the second was added up as a fraction.
+fn is_same(whole: i128, sum: f64) -> bool {
+    // Up to 2^53 every whole number is a fraction too.
+    #[expect(clippy::cast_precision_loss, reason = "compared with a sum that has the same precision")]
+    let whole = whole as f64;
+    (whole - sum).abs() <= whole.abs().max(sum.abs()) * 1e-9
+}

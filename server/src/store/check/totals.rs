@@ -1,0 +1,167 @@
+//! Totals of traces against their spans.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, Statement};
+use uuid::Uuid;
+
+use super::{Findings, is_same};
+use crate::{clock::month, ingest::part::Given, long_trace, queue::Job, store::Db, trace_removal};
+
+/// Traces that are compared at once.
+const PAGE: usize = 500;
+
+/// What a trace's row says.
+struct Totals {
+    id: Uuid,
+    spans: i64,
+    prompt: Option<i64>,
+    completion: Option<i64>,
+    total: i64,
+    cost: Option<i64>,
+    /// The cost that the caller gave for the whole trace.
+    given_cost: Option<i64>,
+    created_at: i64,
+}
+
+/// What its spans come to.
+#[derive(Default)]
+struct Sums {
+    spans: i64,
+    prompt: Option<f64>,
+    completion: Option<f64>,
+    cost: Option<f64>,
+}
+
+/// Compares all traces of a tenant. Returns how many traces were stored in each month (year * 100 + month).
+pub(super) async fn of_tenant(
+    db: &Db,
+    tenant: Uuid,
+    findings: &mut Findings,
+) -> Result<BTreeMap<i32, i64>, DbErr> {
+    let mut months = BTreeMap::new();
+    let mut last = Uuid::nil();
+    loop {
+        let snapshot = db.snapshot().await?;
+        let page = traces(&snapshot, tenant, last).await?;
+        let Some(end) = page.last().map(|it| it.id) else { return Ok(months) };
+        let sums = sums(&snapshot, tenant, (last, end)).await?;
+        findings.compared("totals", page.len() as u64);
+        for trace in &page {
+            *months.entry(month(trace.created_at)).or_default() += 1;
+            let sums = sums.get(&trace.id);
+            let Some(problem) = compare(trace, sums.unwrap_or(&Sums::default())) else { continue };
+            if !is_at_work(&snapshot, tenant, trace.id).await? {
+                findings.add("totals", Some(tenant), format!("trace {}", trace.id), problem);
+            }
+        }
+        snapshot.commit().await?;
+        if page.len() < PAGE {
+            return Ok(months);
+        }
+        last = end;
+    }
+}
+
+/// What does not fit, if anything.
+fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
+    let told = |what: &str, row: String, spans: String| {
+        Some(format!("{what}: {row} in the trace, {spans} in its spans"))
+    };
+    let shown = |it: Option<i64>| it.map_or("none".to_owned(), |it| it.to_string());
+    let summed = |it: Option<f64>| it.map_or("none".to_owned(), |it| format!("{it:.0}"));
+    let fits = |row: Option<i64>, sum: Option<f64>| match (row, sum) {
+        (Some(row), Some(sum)) => is_same(row.into(), sum) || row == i64::MAX,
+        (row, sum) => row.is_none() && sum.is_none(),
+    };
+    if trace.spans != sums.spans {
+        return told("spans", trace.spans.to_string(), sums.spans.to_string());
+    }
+    for (what, row, sum) in [
+        ("prompt tokens", trace.prompt, sums.prompt),
+        ("completion tokens", trace.completion, sums.completion),
+    ] {
+        if !fits(row, sum) {
+            return told(what, shown(row), summed(sum));
+        }
+    }
+    let total = trace.prompt.unwrap_or(0).saturating_add(trace.completion.unwrap_or(0));
+    if trace.total != total {
+        return told("tokens", trace.total.to_string(), total.to_string());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "compared with a sum that has the same precision")]
+    let cost = sums.cost.or(trace.given_cost.map(|it| it as f64));
+    if !fits(trace.cost, cost) {
+        return told("cost in pico-dollars", shown(trace.cost), summed(cost));
+    }
+    None
+}
+
+async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Vec<Totals>, DbErr> {
+    let sql = format!(
+        "SELECT id, CAST(span_count AS BIGINT), prompt_tokens, completion_tokens, total_tokens, cost, given, created_at \
+         FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {PAGE}"
+    );
+    let values = [tenant.into(), last.into()];
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    let read = |row: &QueryResult| {
+        let given: Option<String> = row.try_get_by_index(6)?;
+        let given: Option<Given> = given.and_then(|it| serde_json::from_str(&it).ok());
+        Ok(Totals {
+            id: row.try_get_by_index(0)?,
+            spans: row.try_get_by_index(1)?,
+            prompt: row.try_get_by_index(2)?,
+            completion: row.try_get_by_index(3)?,
+            total: row.try_get_by_index(4)?,
+            cost: row.try_get_by_index(5)?,
+            given_cost: given.and_then(|it| it.cost),
+            created_at: row.try_get_by_index(7)?,
+        })
+    };
+    db.query_all_raw(statement).await?.iter().map(read).collect()
+}
+
+/// The sums of the traces after the first id, up to the second one.
+async fn sums(
+    db: &DatabaseTransaction,
+    tenant: Uuid,
+    (after, end): (Uuid, Uuid),
+) -> Result<HashMap<Uuid, Sums>, DbErr> {
+    // As fractions: whole numbers of 64 bits may not hold the sum.
+    let sum = |column: &str, counts: &str| {
+        format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
+    };
+    let sql = format!(
+        "SELECT trace_id, COUNT(*), {}, {}, {} FROM span \
+         WHERE tenant_id = $1 AND trace_id > $2 AND trace_id <= $3 GROUP BY trace_id",
+        sum("prompt_tokens", "counted"),
+        sum("completion_tokens", "counted"),
+        sum("cost", "cost_counted"),
+    );
+    let values = [tenant.into(), after.into(), end.into()];
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    let mut sums = HashMap::new();
+    for row in db.query_all_raw(statement).await? {
+        let of_trace = Sums {
+            spans: row.try_get_by_index(1)?,
+            prompt: row.try_get_by_index(2)?,
+            completion: row.try_get_by_index(3)?,
+            cost: row.try_get_by_index(4)?,
+        };
+        sums.insert(row.try_get_by_index(0)?, of_trace);
+    }
+    Ok(sums)
+}
+
+/// Whether a job is about to bring the trace's row up to date, or to remove the trace.
+async fn is_at_work(db: &DatabaseTransaction, tenant: Uuid, trace: Uuid) -> Result<bool, DbErr> {
+    let dialect = entities::dialect::Dialect::of(db.get_database_backend());
+    let sql = format!(
+        "SELECT 1 FROM job WHERE tenant_id = $1 AND kind IN ($2, $3) AND status <> 'dead' AND {} > 0 LIMIT 1",
+        dialect.position("payload", "$4")
+    );
+    let kinds = [long_trace::LongTrace::KIND, trace_removal::TraceRemoval::KIND];
+    let values = [tenant.into(), kinds[0].into(), kinds[1].into(), trace.to_string().into()];
+    let statement = Statement::from_sql_and_values(dialect.backend(), sql, values);
+    Ok(db.query_one_raw(statement).await?.is_some())
+}

@@ -1,0 +1,389 @@
+//! Whether the database can be written to, as far as this process can tell.
+//!
+//! Three faults are looked for, because no statement reports them in time or at all: a disk
+//! without space, a database file that was deleted or replaced, and a PostgreSQL that does not
+//! answer. While one of them lasts, writes are refused with 503 and `/readyz` fails. The first and
+//! the last heal by themselves; a replaced file needs a restart.
+
+use std::{
+    future::Future,
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use sea_orm::{DbErr, RuntimeErr};
+use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Free space below which SQLite takes no writes. Larger than what one group of requests writes,
+/// so that a transaction rarely meets a full disk, and deleting still works.
+const MIN_FREE_BYTES: u64 = 16 * 1024 * 1024;
+/// Size of the file that is written to find out whether there is space again.
+const PROBE_BYTES: usize = 1024 * 1024;
+/// Pause between two checks of the file and its disk.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause between two checks of PostgreSQL.
+const PING_INTERVAL: Duration = Duration::from_millis(500);
+/// PostgreSQL is unreachable when it does not answer for this long. With the interval it is
+/// well below the 5 s within which a request has to be refused.
+const PING_TIMEOUT: Duration = Duration::from_millis(2_500);
+/// Longest attempt to reach PostgreSQL again.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
+/// A connection released later than this after the last answer is tested before it is reused.
+const FRESH: Duration = Duration::from_millis(700);
+/// Longest test of such a connection.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why the database can't be used at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// PostgreSQL does not answer.
+    #[error("the database can't be reached at the moment; try again shortly")]
+    Unreachable,
+    /// The disk under the SQLite file has no space.
+    #[error("the disk of the database is full; nothing is stored until there is space again")]
+    DiskFull,
+    /// The SQLite file was deleted or replaced.
+    #[error(
+        "the database file was deleted or replaced while the server ran; writes are refused until the operator restores it and restarts the server"
+    )]
+    FileReplaced,
+}
+
+impl Unavailable {
+    /// The reason in an error that a statement or [`Health`] answered.
+    pub fn of(error: &DbErr) -> Option<Self> {
+        let (DbErr::Conn(RuntimeErr::SqlxError(source))
+        | DbErr::Exec(RuntimeErr::SqlxError(source))
+        | DbErr::Query(RuntimeErr::SqlxError(source))) = error
+        else {
+            return None;
+        };
+        let sqlx::Error::Io(error) = source.as_ref() else { return None };
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<Unavailable> for sqlx::Error {
+    fn from(reason: Unavailable) -> Self {
+        Self::Io(io::Error::other(reason))
+    }
+}
+
+impl From<Unavailable> for DbErr {
+    fn from(reason: Unavailable) -> Self {
+        Self::Conn(RuntimeErr::SqlxError(sqlx::Error::from(reason).into()))
+    }
+}
+
+/// The state of the database, shared by its pools, the requests and the jobs.
+#[derive(Clone, Debug)]
+pub struct Health(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: watch::Sender<Option<Unavailable>>,
+    file: OnceLock<DatabaseFile>,
+    /// A transaction failed in a way that a full disk explains.
+    write_failed: AtomicBool,
+    check_now: Notify,
+    /// When PostgreSQL last answered.
+    answered: Mutex<Instant>,
+    is_monitored: AtomicBool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            state: watch::Sender::new(None),
+            file: OnceLock::new(),
+            write_failed: AtomicBool::new(false),
+            check_now: Notify::new(),
+            answered: Mutex::new(Instant::now()),
+            is_monitored: AtomicBool::new(false),
+        }))
+    }
+}
+
+impl Health {
+    /// What is wrong at the moment.
+    pub fn unavailable(&self) -> Option<Unavailable> {
+        *self.0.state.borrow()
+    }
+
+    /// Refuses while writes can't be stored. Looks at the database file itself, so that nothing
+    /// is acknowledged that went into a deleted one.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check_writable(&self) -> Result<(), Unavailable> {
+        self.check_file()?;
+        self.unavailable().map_or(Ok(()), Err)
+    }
+
+    /// Refuses when the database file is no longer the one that was opened.
+    ///
+    /// # Errors
+    /// [`Unavailable::FileReplaced`], from the first time on.
+    pub fn check_file(&self) -> Result<(), Unavailable> {
+        let Some(file) = self.0.file.get() else { return Ok(()) };
+        if self.unavailable() == Some(Unavailable::FileReplaced) {
+            return Err(Unavailable::FileReplaced);
+        }
+        match file.changed() {
+            None => Ok(()),
+            Some(path) => {
+                self.set(
+                    Some(Unavailable::FileReplaced),
+                    &format!("{} is gone or another file", path.display()),
+                );
+                Err(Unavailable::FileReplaced)
+            }
+        }
+    }
+
+    /// Runs `work` unless PostgreSQL is unreachable or becomes so meanwhile: a statement on a
+    /// connection whose other end is gone would wait for a quarter of an hour.
+    ///
+    /// # Errors
+    /// [`Unavailable::Unreachable`]; `work` was dropped then.
+    pub async fn while_reachable<T>(&self, work: impl Future<Output = T>) -> Result<T, Unavailable> {
+        if !self.0.is_monitored.load(SeqCst) {
+            return Ok(work.await);
+        }
+        let mut state = self.0.state.subscribe();
+        tokio::select! {
+            biased;
+            _ = state.wait_for(|it| *it == Some(Unavailable::Unreachable)) => Err(Unavailable::Unreachable),
+            done = work => Ok(done),
+        }
+    }
+
+    /// Notes that a transaction failed and could not be rolled back, as on a full disk.
+    pub fn note_failed_write(&self) {
+        self.0.write_failed.store(true, SeqCst);
+        self.0.check_now.notify_one();
+    }
+
+    /// Remembers which file was opened. Called with the first connection, and with every new
+    /// connection that writes: the write-ahead log may be another file then.
+    ///
+    /// # Errors
+    /// When the file can't be found or is not the one that was opened first.
+    pub fn opened(&self, path: &Path, writes: bool) -> Result<(), sqlx::Error> {
+        let file = self.0.file.get_or_init(|| DatabaseFile::new(path));
+        if writes { Ok(file.remember()?) } else { self.check_file().map_err(sqlx::Error::from) }
+    }
+
+    /// Whether a connection to PostgreSQL may be reused. One that was released while the server
+    /// did not answer is tested: its last statement may still be waiting.
+    pub async fn is_reusable(&self, connection: &mut PgConnection) -> bool {
+        if self.unavailable().is_some() {
+            return false;
+        }
+        let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.0.is_monitored.load(SeqCst) || answered.elapsed() < FRESH {
+            return true;
+        }
+        matches!(tokio::time::timeout(RELEASE_TIMEOUT, connection.ping()).await, Ok(Ok(())))
+    }
+
+    /// Watches the SQLite file and its disk until `stopping`.
+    pub async fn watch_file(self, stopping: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(FILE_CHECK_INTERVAL) => {}
+                () = self.0.check_now.notified() => {}
+                () = stopping.cancelled() => return,
+            }
+            if self.check_file().is_err() {
+                continue;
+            }
+            let Some(folder) = self.0.file.get().map(DatabaseFile::folder) else { continue };
+            // Asking a disk may take long, when it is one of the network.
+            let is_full = self.unavailable().is_some();
+            let suspected = is_full || self.0.write_failed.swap(false, SeqCst);
+            let found = tokio::task::spawn_blocking(move || find_space(&folder, suspected)).await;
+            match found {
+                Ok(Ok(())) => self.set(None, "there is space"),
+                Ok(Err(why)) => self.set(Some(Unavailable::DiskFull), &why.to_string()),
+                Err(error) => tracing::warn!(%error, "the space on the disk could not be checked"),
+            }
+        }
+    }
+
+    /// Pings PostgreSQL on a connection of its own until `stopping`.
+    pub async fn watch_postgres(self, options: PgConnectOptions, stopping: CancellationToken) {
+        let mut connection = None;
+        self.0.is_monitored.store(true, SeqCst);
+        loop {
+            // While it is away an attempt must not go on for long: it may be back meanwhile.
+            let patience = if self.unavailable().is_some() { RETRY_TIMEOUT } else { PING_TIMEOUT };
+            let pinged = tokio::select! {
+                pinged = tokio::time::timeout(patience, ping(&options, &mut connection)) => pinged,
+                () = stopping.cancelled() => break,
+            };
+            match pinged {
+                Ok(()) => {
+                    *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                    self.set(None, "it answers");
+                }
+                Err(_) => {
+                    // What it would answer later belongs to a statement that was given up.
+                    connection = None;
+                    self.set(Some(Unavailable::Unreachable), "it does not answer");
+                }
+            }
+            if tokio::time::timeout(PING_INTERVAL, stopping.cancelled()).await.is_ok() {
+                break;
+            }
+        }
+        // Requests end by themselves now: nobody would tell them that it is back.
+        self.0.is_monitored.store(false, SeqCst);
+        if let Some(connection) = connection {
+            _ = tokio::time::timeout(PING_INTERVAL, connection.close()).await;
+        }
+    }
+
+    /// Changes the state, and logs it if it is new. A replaced file stays one.
+    fn set(&self, state: Option<Unavailable>, why: &str) {
+        let changed = self.0.state.send_if_modified(|now| {
+            let changes = *now != state && *now != Some(Unavailable::FileReplaced);
+            if changes {
+                *now = state;
+            }
+            changes
+        });
+        match state {
+            _ if !changed => {}
+            None => tracing::info!(why, "the database can be used again"),
+            Some(Unavailable::Unreachable) => {
+                tracing::error!(why, "the database can't be reached; requests are refused")
+            }
+            Some(Unavailable::DiskFull) => {
+                tracing::error!(why, "the disk of the database is full; writes are refused")
+            }
+            Some(Unavailable::FileReplaced) => tracing::error!(
+                why,
+                "the database file was deleted or replaced while the server runs; writes are refused until it is restarted"
+            ),
+        }
+    }
+}
+
+/// Asks PostgreSQL for an answer, on a new connection if need be, until there is one.
+async fn ping(options: &PgConnectOptions, connection: &mut Option<PgConnection>) {
+    loop {
+        let open = match connection.take() {
+            Some(open) => Ok(open),
+            None => options.connect().await,
+        };
+        if let Ok(mut open) = open
+            && open.ping().await.is_ok()
+        {
+            *connection = Some(open);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A SQLite database: its file, its write-ahead log and the log's index.
+#[derive(Debug)]
+struct DatabaseFile {
+    paths: [PathBuf; 3],
+    /// Which files they were when they were opened.
+    opened: Mutex<[Option<FileId>; 3]>,
+}
+
+/// What tells two files apart that had the same path: device and inode.
+type FileId = (u64, u64);
+
+impl DatabaseFile {
+    fn new(path: &Path) -> Self {
+        let with = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self { paths: [path.to_owned(), with("-wal"), with("-shm")], opened: Mutex::default() }
+    }
+
+    fn folder(&self) -> PathBuf {
+        let folder = self.paths[0].parent().filter(|it| !it.as_os_str().is_empty());
+        folder.unwrap_or(Path::new(".")).to_owned()
+    }
+
+    /// Remembers which files are open now. The database itself has to be the one of the first time.
+    fn remember(&self) -> Result<(), Unavailable> {
+        let now = [0, 1, 2].map(|it| file_id(&self.paths[it]));
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened[0].is_some() && opened[0] != now[0] {
+            return Err(Unavailable::FileReplaced);
+        }
+        *opened = now;
+        Ok(())
+    }
+
+    /// The path of a file that is no longer the one that was opened.
+    fn changed(&self) -> Option<&Path> {
+        let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed =
+            |(path, opened): &(&PathBuf, Option<FileId>)| opened.is_some() && file_id(path) != *opened;
+        self.paths.iter().zip(opened).find(changed).map(|it| it.0.as_path())
+    }
+}
+
+// The file is not opened for this: closing it would drop the locks of SQLite in this process.
+#[cfg(unix)]
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn file_id(_: &Path) -> Option<FileId> {
+    None
+}
+
+/// Fails when the disk has too little space, or, if that is suspected, when a file can't be written.
+fn find_space(folder: &Path, suspected: bool) -> io::Result<()> {
+    if let Some(free) = free_bytes(folder)
+        && free < MIN_FREE_BYTES
+    {
+        let (free, needed) = (free / 1024, MIN_FREE_BYTES / 1024);
+        return Err(io::Error::other(format!("{free} KiB are free, {needed} KiB are needed")));
+    }
+    if !suspected {
+        return Ok(());
+    }
+    // A quota has no space although the disk has some.
+    let probe = folder.join("loupe-space-probe");
+    let written = write_probe(&probe);
+    // It may not be there.
+    _ = std::fs::remove_file(&probe);
+    written
+}
+
+fn write_probe(path: &Path) -> io::Result<()> {
+    std::fs::write(path, vec![1; PROBE_BYTES])?;
+    std::fs::File::open(path)?.sync_all()
+}
+
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}

@@ -1,0 +1,292 @@
+//! Refusals, failures and silence of a server, over real sockets. The clock is the test's own, so
+//! half a minute passes at once.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{screens::screen, *};
+use crate::{
+    driver::requests::{Requests, connect},
+    freshness,
+    options::Connection,
+    state::{Link, Purpose},
+};
+
+/// What the server does with a request for the list.
+#[derive(Clone, Debug)]
+enum Behaviour {
+    /// It answers with this status, content type and body.
+    Answer(u16, &'static str, String),
+    /// It reads the request and answers nothing.
+    Silence,
+}
+
+impl Behaviour {
+    fn error(status: u16, code: &str) -> Self {
+        let body = serde_json::json!({ "error": format!("it is {code}"), "code": code, "request_id": "req-1",
+            "required_plan": (status == 402).then_some("pro") });
+        Self::Answer(status, "application/json", body.to_string())
+    }
+
+    fn traces(count: i64) -> Self {
+        let page = last_page((0..count).map(trace).collect());
+        Self::Answer(200, "application/json", serde_json::to_string(&page).unwrap())
+    }
+
+    fn html(status: u16) -> Self {
+        Self::Answer(status, "text/html", "<html><body>Sign in to the proxy</body></html>".into())
+    }
+}
+
+/// A server whose behaviour the test changes as it goes.
+struct Server {
+    url: String,
+    behaviour: Arc<Mutex<Behaviour>>,
+}
+
+impl Server {
+    fn new(behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let behaviour = Arc::new(Mutex::new(behaviour));
+        let shared = Arc::clone(&behaviour);
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || serve(connection, &shared));
+            }
+        });
+        Self { url, behaviour }
+    }
+
+    fn turn(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
+    }
+}
+
+fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
+    let mut reader = BufReader::new(connection.try_clone().unwrap());
+    let mut path = String::new();
+    let mut line = String::new();
+    while reader.read_line(&mut line).unwrap_or_default() > 2 {
+        if path.is_empty() {
+            path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        }
+        line.clear();
+    }
+    let behaviour = match path.split('?').next() {
+        Some("/v1/traces") => behaviour.lock().unwrap().clone(),
+        _ => Behaviour::error(404, "not_found"),
+    };
+    match behaviour {
+        Behaviour::Answer(status, kind, body) => {
+            let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
+            // A console that left is no failure of the test.
+            _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+        // Until the console gives the connection up.
+        Behaviour::Silence => _ = reader.read_line(&mut line),
+    }
+}
+
+/// The console without a terminal: its state, its requests, and the test's clock.
+struct Console {
+    state: State,
+    requests: Requests,
+    inbox: mpsc::UnboundedReceiver<Msg>,
+}
+
+impl Console {
+    fn new(url: &str) -> Self {
+        let connection =
+            Connection { url: url.to_owned(), api_key: Some("lp_test".into()), ..Connection::default() };
+        let (sender, inbox) = mpsc::unbounded_channel();
+        let requests = Requests::new(connect(&connection), sender);
+        let now = Timestamp::from_micros(BASE + 60_000_000);
+        let mut state = State::new(Target::of(&connection), UNICODE, Zone::Utc, now, (80, 24));
+        let effects = start(&mut state, &Options::default());
+        let mut console = Self { state, requests, inbox };
+        console.perform(effects);
+        console
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        effects.into_iter().for_each(|effect| self.requests.perform(effect));
+    }
+
+    fn pass(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            let effects = tick(&mut self.state, 1);
+            self.perform(effects);
+        }
+    }
+
+    fn asks_for_the_list(&self) -> bool {
+        let of_list = |it: &Purpose| matches!(it, Purpose::First | Purpose::Poll | Purpose::Fill(_));
+        self.state.awaits(of_list)
+    }
+
+    /// Takes in answers until none for the list is under way, and those that come with the last.
+    async fn settle(&mut self) {
+        loop {
+            let patience = Duration::from_millis(if self.asks_for_the_list() { 10_000 } else { 150 });
+            match timeout(patience, self.inbox.recv()).await {
+                Ok(Some(msg)) => {
+                    let effects = update(&mut self.state, msg);
+                    self.perform(effects);
+                }
+                Ok(None) => panic!("the requests are gone"),
+                Err(_) => {
+                    assert!(!self.asks_for_the_list(), "no answer:\n{}", screen(&self.state));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn header(&self) -> String {
+        screen(&self.state).lines().next().unwrap().to_owned()
+    }
+}
+
+/// What an answer is, and the words that the console has for it.
+fn refusals() -> Vec<(Behaviour, &'static str, &'static str)> {
+    vec![
+        (Behaviour::error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),
+        (Behaviour::error(402, "plan_upgrade_required"), "402 plan", "takes the plan Pro"),
+        (Behaviour::error(403, "member_removed"), "403 forbidden", "loupe members restore"),
+        (Behaviour::error(403, "forbidden_role"), "403 forbidden", "another role or API key"),
+        (Behaviour::error(404, "not_found"), "404 not found", "server is older"),
+        (Behaviour::error(400, "invalid_filter"), "error 400", "changes the filter"),
+        (Behaviour::html(200), "not the Loupe API", "an HTML page"),
+        (Behaviour::html(200), "not the Loupe API", "Check the address: curl"),
+        (Behaviour::html(404), "not the Loupe API", "a proxy, a login page"),
+        (Behaviour::html(403), "not the Loupe API", "a proxy, a login page"),
+        (Behaviour::Answer(200, "application/json", "[1]".into()), "not the Loupe API", "not understand"),
+    ]
+}
+
+#[tokio::test]
+async fn refusal_of_the_first_request_is_explained_and_probed_every_30_seconds() {
+    for (behaviour, label, hint) in refusals() {
+        let server = Server::new(behaviour.clone());
+        let mut console = Console::new(&server.url);
+        console.settle().await;
+        let (header, text) = (console.header(), screen(&console.state));
+        assert!(header.contains(&format!("NO DATA · {label}")), "{behaviour:?}: {header}");
+        assert!(text.contains(hint), "{behaviour:?}: {hint}\n{text}");
+        assert!(!text.contains("live") && !text.contains("following"), "{text}");
+
+        console.pass(29);
+        assert!(!console.asks_for_the_list(), "{behaviour:?} is asked again too early");
+        server.turn(Behaviour::traces(3));
+        console.pass(1);
+        console.settle().await;
+        console.state.toast = None;
+        let text = screen(&console.state);
+        assert!(
+            text.contains("answer_question") && text.contains("following newest"),
+            "{behaviour:?}:\n{text}"
+        );
+        assert!(console.header().contains("live 2s"), "{}", console.header());
+    }
+}
+
+#[tokio::test]
+async fn refusal_while_live_shows_a_stale_bar_and_the_console_recovers() {
+    for (behaviour, label, _) in refusals() {
+        let server = Server::new(Behaviour::traces(3));
+        let mut console = Console::new(&server.url);
+        console.settle().await;
+        assert!(freshness::is_live(&console.state));
+
+        server.turn(behaviour.clone());
+        console.pass(2);
+        console.settle().await;
+        let (header, text) = (console.header(), screen(&console.state));
+        assert!(header.contains(&format!("STALE since 14:03 · {label} · retry 30s")), "{header}");
+        assert!(text.contains("answer_question"), "the rows stay:\n{text}");
+        assert!(!text.contains("live") && !text.contains("following"), "{behaviour:?}:\n{text}");
+
+        // The first probe is refused as well.
+        console.pass(30);
+        console.settle().await;
+        assert!(console.header().contains("STALE since 14:03"), "{}", console.header());
+        server.turn(Behaviour::traces(5));
+        console.pass(30);
+        console.settle().await;
+        assert!(freshness::is_live(&console.state), "{}", console.header());
+        assert_eq!(console.state.list.len(), 5);
+        assert!(console.state.toast.as_ref().unwrap().text.starts_with("back after 01:00"));
+    }
+}
+
+#[tokio::test]
+async fn server_that_accepts_and_never_answers_is_reported_after_three_seconds() {
+    let server = Server::new(Behaviour::Silence);
+    let mut console = Console::new(&server.url);
+    console.pass(2);
+    assert!(console.header().contains("connecting"), "{}", console.header());
+    console.pass(1);
+    let text = screen(&console.state);
+    assert!(console.header().contains("NO DATA · no answer for 3s"), "{text}");
+    assert!(text.contains(&format!("No answer from {} for 00:03.", server.url)), "{text}");
+
+    server.turn(Behaviour::traces(2));
+    let effects = press(&mut console.state, "R");
+    console.perform(effects);
+    console.settle().await;
+    assert!(freshness::is_live(&console.state), "{}", console.header());
+    assert_eq!(console.state.list.len(), 2);
+}
+
+#[tokio::test]
+async fn server_that_falls_silent_later_makes_the_list_stale() {
+    let server = Server::new(Behaviour::traces(2));
+    let mut console = Console::new(&server.url);
+    console.settle().await;
+    server.turn(Behaviour::Silence);
+    console.pass(2);
+    assert!(console.asks_for_the_list() && freshness::is_live(&console.state));
+    console.pass(5);
+    let text = screen(&console.state);
+    assert!(console.header().contains("STALE since 14:03 · no answer for 5s"), "{text}");
+    assert!(text.contains("not live") && !text.contains("following"), "{text}");
+}
+
+#[tokio::test]
+async fn server_that_is_away_is_tried_again_after_growing_and_spread_waits() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut console = Console::new(&format!("http://{closed}"));
+    let mut waits = Vec::new();
+    for bound in [2, 4, 8, 16, 30, 30, 30, 30] {
+        console.settle().await;
+        assert!(console.header().contains("NO DATA · offline"), "{}", console.header());
+        let wait = console.state.next_poll.unwrap().micros() - console.state.now.micros();
+        assert!((bound * 500_000..=bound * 1_000_000).contains(&wait), "{wait} of {bound} s");
+        waits.push(wait);
+        console.pass(30);
+    }
+    waits.sort_unstable();
+    waits.dedup();
+    assert!(waits.len() >= 7, "the waits are not spread: {waits:?}");
+}
+
+#[tokio::test]
+async fn pages_of_a_gateway_pass_and_its_retry_after_is_bounded() {
+    let server = Server::new(Behaviour::html(502));
+    let mut console = Console::new(&server.url);
+    console.settle().await;
+    assert!(console.header().contains("error 502 · retry"), "{}", console.header());
+    let limited = NetError { retry_after: Some(86_400), ..answered(429, "rate_limited", "slow down") };
+    let request = console.state.request(Purpose::Poll);
+    update(&mut console.state, Msg::Reply(request, Err(limited)));
+    assert_eq!(console.state.seconds_until(console.state.next_poll.unwrap()), 120);
+    assert!(matches!(console.state.link, Link::Down(_)));
+}
