@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     definition::{ConfigProblem, Definition, Method, Rule},
     judge::{Level, Need, Prefers, Rubric, options},
-    language::{Answer, Language, ask, find},
+    language::{Answer, Language, find, guess},
     sentiment::{Sentiment, read},
     subject::Subject,
     target::Target,
@@ -104,7 +104,7 @@ impl Rule for Matches {
         let text = self.target.text(subject)?;
         let read_part = head(text, READ);
         let reading = read(read_part);
-        match ask(head(text, LANGUAGE), &self.english) {
+        match guess(head(text, LANGUAGE), &self.english) {
             Answer::Share { share, .. } if share < 0.5 && !(reading.felt > 0 && text.len() < 40) => {
                 return Err(Unjudged::new(
                     "the rule reads English only, and most of the text is in another language: leave out \

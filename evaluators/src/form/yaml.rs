@@ -5,6 +5,11 @@
 
 use saphyr_parser::{Event, Parser};
 
+use super::place;
+use crate::budget;
+
+/// Units of work that reading an event is, about (see [`budget`]).
+const EVENT_UNITS: u64 = 500;
 /// Collections that may be open within one another.
 const NESTED: usize = 1_000;
 
@@ -24,9 +29,15 @@ pub(crate) enum Outermost {
 /// # Errors
 /// With the reason and its place, when the text is no YAML.
 pub(crate) fn documents(text: &str) -> Result<Vec<Outermost>, String> {
+    // The parser takes control characters, which YAML has only as escapes.
+    let is_control = |it: char| it < ' ' && !matches!(it, '\t' | '\n' | '\r');
+    if let Some(at) = text.find(is_control) {
+        return Err(format!("{}: a control character, which YAML does not allow", place(text, at)));
+    }
     let mut found = Vec::new();
     let mut open = 0_usize;
     for event in Parser::new_from_str(text) {
+        budget::spend(EVENT_UNITS);
         let (event, span) = event.map_err(|it| {
             let at = it.marker();
             format!("line {} column {}: {}", at.line(), at.col() + 1, it.info())

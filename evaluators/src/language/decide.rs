@@ -43,13 +43,22 @@ const SHORT: u32 = 120;
 const ALIKE: [&[&str]; 6] =
     [&["nb", "nn", "da"], &["hr", "bs", "sr"], &["id", "ms"], &["xh", "zu"], &["st", "tn"], &["cs", "sk"]];
 
-/// How much of a text is in these languages.
+/// How much of a text is in these languages; undetermined when it is too short to tell.
 pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
+    answer(text, wanted, true)
+}
+
+/// The same as a guess for texts of a few words: for asking whether other words can be relied on.
+pub(crate) fn guess(text: &str, wanted: &[&'static Language]) -> Answer {
+    answer(text, wanted, false)
+}
+
+fn answer(text: &str, wanted: &[&'static Language], certain: bool) -> Answer {
     let prose = Prose::of(text);
     let letters = prose.pieces.iter().map(Piece::weight).sum::<u32>();
     let long = letters > SHORT;
     let words: usize = prose.pieces.iter().map(|it| prose.words(it).count()).sum();
-    let brief = letters < MIN_LETTERS || words < MIN_WORDS;
+    let brief = certain && (letters < MIN_LETTERS || words < MIN_WORDS);
     let mut total = [0; COLUMNS.len()];
     let pieces: Vec<(&Piece, Option<Scores>)> = prose
         .pieces

@@ -13,7 +13,7 @@ pub(super) enum Range {
 
 /// Whether these digits are a card's, by range, length and check digit.
 pub(super) fn range(digits: &[u8]) -> Option<Range> {
-    if !(13..=19).contains(&digits.len()) || same(digits) || !luhn(digits) {
+    if !(12..=19).contains(&digits.len()) || same(digits) || !luhn(digits) {
         return None;
     }
     let length = digits.len();
@@ -33,10 +33,13 @@ pub(super) fn range(digits: &[u8]) -> Option<Range> {
         return Some(if length == 14 { Range::Rare } else { Range::Usual });
     }
     let rare = match (first(1), first(2), first(4)) {
+        // Older cards of JCB.
+        (_, _, 2131 | 1800) => length == 15,
+        (_, 35, _) => length == 16,
         (4, ..) => length == 13 || length == 19,
         (_, 62, _) => length >= 17,
         (_, 50 | 56..=58 | 67..=69, _) => true,
-        (_, _, 6304) => true,
+        (_, 63, _) => true,
         (_, 65, _) | (_, _, 6011) | (_, _, 3528..=3589) => length >= 17,
         _ => false,
     };

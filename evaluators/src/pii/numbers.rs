@@ -198,7 +198,7 @@ fn exact(cluster: &Cluster, from: usize, to: usize, words: &Words) -> Option<Hit
     }
     let digits = digits(cluster.bytes, groups)?;
     let lengths: Vec<usize> = groups.iter().map(|it| it.len()).collect();
-    if (13..=19).contains(&count) && card::grouped(&lengths) && between.windows(2).all(|it| it[0] == it[1]) {
+    if (12..=19).contains(&count) && card::grouped(&lengths) && between.windows(2).all(|it| it[0] == it[1]) {
         // An expiry date or a counter may stand beside a card; more of the same groups may not.
         let beside = |group: Option<&Group>, most: usize| group.is_none_or(|it| it.len() <= most);
         let clear = alone(cluster, from, to)

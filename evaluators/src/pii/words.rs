@@ -62,7 +62,8 @@ const LABELS: &[(Label, &str)] = &[
          mobilnummer, rufnummer, móvil, movil, cel, celular, cellulare, appelez, appeler, llame, llámame, \
          llamar, ligue, chiama, ruf, anrufen, тел, телефон, звоните, 电话, 電話, 手机, 手機, 携帯, 전화, 휴대폰, \
          연락처, هاتف, جوال, फ़ोन, फोन, मोबाइल, điện thoại, puhelin, puh, tlf, telp, hp, msisdn, \
-         callback, contact number, numer telefonu, telefoonnummer, mobiel, cep telefonu, signal, \
+         callback, contact number, answering at, not answering, messages to, messages from, \
+         texts to, voicemail, numer telefonu, telefoonnummer, mobiel, cep telefonu, signal, \
          viber, extension",
     ),
     (

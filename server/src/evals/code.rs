@@ -102,8 +102,9 @@ impl CodeRunner {
             Some((turn, Arc::clone(&self.0.threads).acquire_owned().await.ok()?))
         };
         let permits = tokio::select! {
-            permits = permits => permits?,
+            biased;
             () = self.0.stopping.cancelled() => return None,
+            permits = permits => permits?,
         };
         Some(Turn { tenant, runner: self.clone(), _permits: permits })
     }

@@ -9,6 +9,7 @@ mod bulk_choice;
 mod bulk_kept;
 mod bulk_rules;
 mod bulk_runs;
+mod by_code;
 mod by_hand;
 mod changed_rules;
 mod decisions;
