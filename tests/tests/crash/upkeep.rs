@@ -167,6 +167,19 @@ async fn check_finds_damage(on: On) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn check_knows_every_table_of_tenants() {
+    let home = Home::on(On::Sqlite).await;
+    drop(home.setup.start());
+    let found = report(&home.setup.run(&["admin", "check", "--json"]));
+    let url = server::store::sqlite_url(&home.folder.path().join("loupe-data"));
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    let sql = "SELECT COUNT(*) FROM sqlite_schema s WHERE s.type = 'table' AND s.name <> 'tenant' \
+        AND EXISTS (SELECT 1 FROM pragma_table_info(s.name) c WHERE c.name = 'tenant_id')";
+    let tables: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+    assert_eq!(found["checks"]["tenants"]["compared"], tables, "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn check_finds_damage_on_sqlite() {
     check_finds_damage(On::Sqlite).await;
 }
