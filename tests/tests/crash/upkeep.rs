@@ -44,9 +44,9 @@ async fn store_traces(caller: &Caller) {
 
 /// Stores more traces of one day than a roll-up lists one by one.
 async fn store_a_busy_day(caller: &Caller) {
-    let items: Vec<Value> = (0..300)
-        .map(|n| json!({"id": format!("busy-{n}"), "started_at": format!("2026-10-20T{:02}:00:{:02}Z", n % 24, n % 60)}))
-        .collect();
+    let started = |n: usize| format!("2026-10-20T{:02}:{:02}:{:02}Z", n % 24, n / 24, n % 60);
+    let items: Vec<Value> =
+        (0..300).map(|n| json!({"id": format!("busy-{n}"), "started_at": started(n)})).collect();
     assert_eq!(caller.post("/v1/ingest/batch", &json!({"traces": items})).await.status, 200);
 }
 
