@@ -26,6 +26,9 @@ fn start(folder: &Path) -> ServerProcess {
         .with("LOUPE_DATABASE_URL", &format!("sqlite://{}", folder.join("own.db").display()))
         .with("LOUPE_DATA_DIR", folder.join("own").to_str().unwrap())
         .with("LOUPE_BOOTSTRAP_API_KEY", "no key at all")
+        // Nothing leaves the machine, not even through a proxy.
+        .with("HTTP_PROXY", "http://127.0.0.1:9")
+        .with("HTTPS_PROXY", "http://127.0.0.1:9")
         .start_with(&["demo", "--seed", "7"])
 }
 

@@ -1,5 +1,6 @@
 //! `admin check`: whether the database is whole, and counters and roll-ups fit the rows.
 
+use anyhow::Context;
 use serde_json::json;
 
 use super::{Report, open_existing, show};
@@ -15,6 +16,11 @@ use crate::{
 /// When the database fails.
 pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
     let db = open_existing(config).await?;
+    let pending = db.pending_migrations().await.context("can't read the schema's version")?;
+    anyhow::ensure!(
+        pending == 0,
+        "the database lacks {pending} migrations of this version: start the server once, or check with the older version"
+    );
     let findings = check::run(&db, month(clock.now())).await?;
     let problems = findings.problems();
     let value = json!({

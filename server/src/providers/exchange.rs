@@ -23,6 +23,8 @@ const AGENT: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
 pub struct Exchange {
     egress: Egress,
     http: reqwest::Client,
+    /// For services on this machine, which a proxy of the network can't reach.
+    local: reqwest::Client,
 }
 
 /// A `POST` of JSON. It does not print: its headers hold a key.
@@ -60,13 +62,16 @@ impl Exchange {
     /// # Errors
     /// When there are no authorities for TLS.
     pub fn new(egress: Egress) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder()
-            // A key goes where it was meant to go, and nowhere else.
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(5))
-            .build()
-            .context("can't make a client for providers of models")?;
-        Ok(Self { egress, http })
+        let builder = || {
+            reqwest::Client::builder()
+                // A key goes where it was meant to go, and nowhere else.
+                .redirect(reqwest::redirect::Policy::none())
+                .connect_timeout(Duration::from_secs(5))
+        };
+        let failed = "can't make a client for providers of models";
+        let http = builder().build().context(failed)?;
+        let local = builder().no_proxy().build().context(failed)?;
+        Ok(Self { egress, http, local })
     }
 
     /// Sends a request and reads the answer.
@@ -85,8 +90,19 @@ impl Exchange {
             let Answer { status, headers, body, truncated, took: _ } = self.egress.send(sent).await?;
             return Ok(Reply { status, headers, body, truncated });
         }
-        let sent = self.http.post(url).headers(headers).body(body).timeout(timeout).send().await;
+        let client = if is_loopback(&url) { &self.local } else { &self.http };
+        let sent = client.post(url).headers(headers).body(body).timeout(timeout).send().await;
         read(sent.map_err(failed)?, max_body).await
+    }
+}
+
+/// Whether an address names this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
     }
 }
 

@@ -108,6 +108,14 @@ impl Db {
         self.apply_migrations().await
     }
 
+    /// The number of migrations that this version has and the database lacks. Changes nothing.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn pending_migrations(&self) -> Result<usize, DbErr> {
+        Ok(migrations::Migrator::get_pending_migrations_read_only(&self.read).await?.len())
+    }
+
     async fn apply_migrations(&self) -> Result<usize, DbErr> {
         let pending = migrations::Migrator::get_pending_migrations(&self.write).await?.len();
         migrations::Migrator::up(&self.write, None).await?;

@@ -44,9 +44,9 @@ async fn store_traces(caller: &Caller) {
 
 /// Stores more traces of one day than a roll-up lists one by one.
 async fn store_a_busy_day(caller: &Caller) {
-    let items: Vec<Value> = (0..300)
-        .map(|n| json!({"id": format!("busy-{n}"), "started_at": format!("2026-10-20T{:02}:00:{:02}Z", n % 24, n % 60)}))
-        .collect();
+    let started = |n: usize| format!("2026-10-20T{:02}:{:02}:{:02}Z", n % 24, n / 24, n % 60);
+    let items: Vec<Value> =
+        (0..300).map(|n| json!({"id": format!("busy-{n}"), "started_at": started(n)})).collect();
     assert_eq!(caller.post("/v1/ingest/batch", &json!({"traces": items})).await.status, 200);
 }
 
@@ -164,6 +164,19 @@ async fn check_finds_damage(on: On) {
     }
     let output = check();
     assert_eq!(output.status.code(), Some(0), "{}", report(&output));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn check_knows_every_table_of_tenants() {
+    let home = Home::on(On::Sqlite).await;
+    drop(home.setup.start());
+    let found = report(&home.setup.run(&["admin", "check", "--json"]));
+    let url = server::store::sqlite_url(&home.folder.path().join("loupe-data"));
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    let sql = "SELECT COUNT(*) FROM sqlite_schema s WHERE s.type = 'table' AND s.name <> 'tenant' \
+        AND EXISTS (SELECT 1 FROM pragma_table_info(s.name) c WHERE c.name = 'tenant_id')";
+    let tables: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+    assert_eq!(found["checks"]["tenants"]["compared"], tables, "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -49,8 +49,9 @@ const OF_PROJECTS: [(&str, &str); 5] = [
     ("metric_node", "project_id"),
 ];
 
-/// Tables whose rows name a text block.
-const WITH_TEXTS: [(&str, &str); 2] = [("span", "id"), ("trace", "id")];
+/// Tables whose rows name text blocks, with the columns that do.
+const WITH_TEXTS: [(&str, &str); 4] =
+    [("span", "body_id"), ("trace", "body_id"), ("trace", "input_body_id"), ("trace", "output_body_id")];
 
 /// Looks for rows of tenants that do not exist.
 pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
@@ -81,11 +82,13 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
         let problem = format!("the row of {table} belongs to a project that does not exist");
         look(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
     }
-    for (table, id) in WITH_TEXTS {
-        let broken = "x.body_id IS NOT NULL AND NOT EXISTS \
-            (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.body_id)";
+    for (table, column) in WITH_TEXTS {
+        let broken = format!(
+            "x.{column} IS NOT NULL AND NOT EXISTS \
+             (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.{column})"
+        );
         let problem = format!("the row of {table} names a text block that does not exist");
-        look(db, tenant, findings, ("texts", table, id), broken, &problem).await?;
+        look(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
     }
     unused_texts(db, tenant, findings).await?;
     tags(db, tenant, findings).await?;

@@ -11,12 +11,16 @@ use crate::{clock::month, ingest::part::Given, long_trace, queue::Job, store::Db
 /// Traces that are compared at once.
 const PAGE: usize = 500;
 
+/// Columns of spans and of traces that count tokens. The first two make up the total.
+const TOKENS: [&str; 5] =
+    ["prompt_tokens", "completion_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens"];
+
 /// What a trace's row says.
 struct Totals {
     id: Uuid,
     spans: i64,
-    prompt: Option<i64>,
-    completion: Option<i64>,
+    /// As many as [`TOKENS`].
+    tokens: Vec<Option<i64>>,
     total: i64,
     cost: Option<i64>,
     /// The cost that the caller gave for the whole trace.
@@ -28,8 +32,7 @@ struct Totals {
 #[derive(Default)]
 struct Sums {
     spans: i64,
-    prompt: Option<f64>,
-    completion: Option<f64>,
+    tokens: Vec<Option<f64>>,
     cost: Option<f64>,
 }
 
@@ -77,15 +80,13 @@ fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
     if trace.spans != sums.spans {
         return told("spans", trace.spans.to_string(), sums.spans.to_string());
     }
-    for (what, row, sum) in [
-        ("prompt tokens", trace.prompt, sums.prompt),
-        ("completion tokens", trace.completion, sums.completion),
-    ] {
+    for (at, what) in TOKENS.iter().enumerate() {
+        let (row, sum) = (trace.tokens.get(at).copied().flatten(), sums.tokens.get(at).copied().flatten());
         if !fits(row, sum) {
             return told(what, shown(row), summed(sum));
         }
     }
-    let total = trace.prompt.unwrap_or(0).saturating_add(trace.completion.unwrap_or(0));
+    let total = trace.tokens.iter().take(2).flatten().fold(0_i64, |sum, it| sum.saturating_add(*it));
     if trace.total != total {
         return told("tokens", trace.total.to_string(), total.to_string());
     }
@@ -99,23 +100,23 @@ fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
 
 async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Vec<Totals>, DbErr> {
     let sql = format!(
-        "SELECT id, CAST(span_count AS BIGINT), prompt_tokens, completion_tokens, total_tokens, cost, given, created_at \
-         FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {PAGE}"
+        "SELECT id, CAST(span_count AS BIGINT), total_tokens, cost, given, created_at, {} \
+         FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {PAGE}",
+        TOKENS.join(", ")
     );
     let values = [tenant.into(), last.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
     let read = |row: &QueryResult| {
-        let given: Option<String> = row.try_get_by_index(6)?;
+        let given: Option<String> = row.try_get_by_index(4)?;
         let given: Option<Given> = given.and_then(|it| serde_json::from_str(&it).ok());
         Ok(Totals {
             id: row.try_get_by_index(0)?,
             spans: row.try_get_by_index(1)?,
-            prompt: row.try_get_by_index(2)?,
-            completion: row.try_get_by_index(3)?,
-            total: row.try_get_by_index(4)?,
-            cost: row.try_get_by_index(5)?,
+            total: row.try_get_by_index(2)?,
+            cost: row.try_get_by_index(3)?,
             given_cost: given.and_then(|it| it.cost),
-            created_at: row.try_get_by_index(7)?,
+            created_at: row.try_get_by_index(5)?,
+            tokens: tokens(row, 6)?,
         })
     };
     db.query_all_raw(statement).await?.iter().map(read).collect()
@@ -132,11 +133,10 @@ async fn sums(
         format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
     };
     let sql = format!(
-        "SELECT trace_id, COUNT(*), {}, {}, {} FROM span \
+        "SELECT trace_id, COUNT(*), {}, {} FROM span \
          WHERE tenant_id = $1 AND trace_id > $2 AND trace_id <= $3 GROUP BY trace_id",
-        sum("prompt_tokens", "counted"),
-        sum("completion_tokens", "counted"),
         sum("cost", "cost_counted"),
+        TOKENS.map(|it| sum(it, "counted")).join(", "),
     );
     let values = [tenant.into(), after.into(), end.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
@@ -144,13 +144,17 @@ async fn sums(
     for row in db.query_all_raw(statement).await? {
         let of_trace = Sums {
             spans: row.try_get_by_index(1)?,
-            prompt: row.try_get_by_index(2)?,
-            completion: row.try_get_by_index(3)?,
-            cost: row.try_get_by_index(4)?,
+            cost: row.try_get_by_index(2)?,
+            tokens: tokens(&row, 3)?,
         };
         sums.insert(row.try_get_by_index(0)?, of_trace);
     }
     Ok(sums)
+}
+
+/// The counts of tokens in a row, from a column on.
+fn tokens<T: sea_orm::TryGetable>(row: &QueryResult, from: usize) -> Result<Vec<Option<T>>, DbErr> {
+    (from..from + TOKENS.len()).map(|it| row.try_get_by_index(it)).collect()
 }
 
 /// Whether a job is about to bring the trace's row up to date, or to remove the trace.
