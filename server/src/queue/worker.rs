@@ -80,7 +80,7 @@ async fn work(app: &Arc<App>, lane: Lane, look: &Look) {
                 }
                 continue;
             }
-            if app.db.health.while_reachable(run(app, job)).await.is_err() {
+            if app.db.health.while_reachable(Box::pin(run(app, job))).await.is_err() {
                 tracing::warn!("a job was given up because the database can't be reached; it will run again");
             }
         }
