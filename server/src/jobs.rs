@@ -45,7 +45,8 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
             Err(error) => unreadable(error),
         },
         EvaluateByRule::KIND => match serde_json::from_str(&job.payload) {
-            Ok(payload) => by_rule::run(app, job.tenant_id, payload).await,
+            // Its state would make that of every job as large.
+            Ok(payload) => Box::pin(by_rule::run(app, job.tenant_id, payload)).await,
             Err(error) => unreadable(error),
         },
         EvaluateByJudge::KIND => match serde_json::from_str(&job.payload) {
