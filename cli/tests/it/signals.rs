@@ -1,5 +1,6 @@
 //! How the program ends when a signal ends it.
 #![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "waits for a process from the thread of its test")]
 
 use std::{
     process::{Child, Command, Stdio},
