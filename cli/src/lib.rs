@@ -97,13 +97,12 @@ async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
 pub fn terminal_command() -> clap::Command {
     fn unbroken(command: clap::Command) -> clap::Command {
         let examples = command.get_before_help().map(|it| {
-            it.to_string()
-                .lines()
-                .map(|line| match line.starts_with(' ') {
-                    true => line.replace(' ', UNBREAKABLE_BLANK) + "\n",
-                    false => line.to_owned() + "\n",
-                })
-                .collect::<String>()
+            let text = it.to_string();
+            let lines = text.lines().map(|line| match line.starts_with(' ') {
+                true => line.replace(' ', UNBREAKABLE_BLANK) + "\n",
+                false => line.to_owned() + "\n",
+            });
+            lines.collect::<String>()
         });
         let command = match examples {
             Some(examples) => command.before_help(examples),

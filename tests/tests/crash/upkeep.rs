@@ -127,7 +127,15 @@ fn damages() -> Vec<(&'static str, [String; 2])> {
         ("metrics", changed("trace", "latency_ms = 5", "latency_ms = NULL", &trace(1))),
         ("quotas", changed("quota_use", "used = used - 100", "used = used + 100", "quota = 'traces'")),
         ("projects", lost("project", "name = 'default'")),
-        ("tenants", lost("tenant", "1 = 1")),
+        (
+            "tenants",
+            changed(
+                "quota_use",
+                "tenant_id = (SELECT id FROM project)",
+                "tenant_id = (SELECT tenant_id FROM tenant)",
+                "quota = 'traces'",
+            ),
+        ),
     ]
 }
 
