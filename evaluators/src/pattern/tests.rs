@@ -1,3 +1,5 @@
+//! Searches of compiled expressions: results, bounds, interruption.
+
 use std::{cell::Cell, rc::Rc};
 
 use super::*;

@@ -52,6 +52,8 @@ const PIECE: usize = 64 * 1024;
 const SPANS: i32 = 64;
 /// Exports of a tenant that may run at the same time in a process.
 pub const MAX_EXPORTS: usize = 3;
+/// Exports of one tenant that wait for another to end.
+const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the pieces between the task and the connection.
 const IN_FLIGHT_BYTES: usize = 512 * 1024;
 
@@ -78,7 +80,8 @@ pub async fn export(
     };
     let tenant = caller.tenant_id;
     // Before the answer begins, so that a database that is away is told as everywhere.
-    let Some(permit) = app.exports.try_acquire(&tenant) else {
+    // An export whose client has just left ends a moment later, so a new one waits for a while.
+    let Some(permit) = app.exports.acquire(&tenant, MAX_WAITING_EXPORTS, MEMORY_WAIT).await else {
         return Err(problem(
             ErrorCode::Overloaded,
             format!("{MAX_EXPORTS} exports of this tenant are running already; try again when one has ended"),

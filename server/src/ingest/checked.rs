@@ -35,7 +35,7 @@ pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<St
 ///
 /// # Errors
 /// `validation_failed` with the field.
-pub fn row_text(field: &str, text: String) -> Result<String, Problem> {
+pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
     if text.len() > MAX_ROW_TEXT_BYTES {
         return Err(Problem::field(field, format!("is longer than {MAX_ROW_TEXT_BYTES} bytes")));
     }

@@ -19,8 +19,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    checked::{label, object, row_text, without_nul},
-    part::{Given, MAX_TAG_BYTES, Part, bit_of, derived_id, summarise},
+    checked::{bounded_text, label, object, without_nul},
+    part::{Given, MAX_TAG_BYTES, Part, bit_of, derived_id, row_text, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
     text::{Entry, pack},
@@ -39,7 +39,7 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
     let given = Given {
         name: label("name", item.name)?,
         model: label("model", item.model)?,
-        error: item.error.map(|it| row_text("error", it)).transpose()?,
+        error: item.error.map(|it| row_text(without_nul(it))),
         session_id: label("session_id", item.session_id)?,
         user_id: label("user_id", item.user_id)?,
         external_id: label("external_id", item.external_id)?.or(made_external),
@@ -180,15 +180,15 @@ impl Source<'_> {
         if let Some(cost) = &priced {
             splice(metadata.get_or_insert_with(|| "{}".to_owned()), "cost_details", &cost.details);
         }
-        let error = item.error.map(|it| row_text(&at("error"), it)).transpose()?;
-        let name = row_text(&at("name"), item.name)?;
+        let error = item.error.map(|it| row_text(without_nul(it)));
+        let name = row_text(without_nul(item.name));
         let row = span::Model {
             tenant_id: self.receipt.tenant_id,
             trace_id: self.trace_id,
             id: item.id.map_or_else(new_id, |it| self.child_id(&it)),
             parent_id: item.parent_span_id.filter(|it| !it.is_empty()).map(|it| self.child_id(&it)),
             name,
-            kind: row_text(&at("type"), kind.into())?,
+            kind: bounded_text(&at("type"), kind.into())?,
             model,
             started_at,
             ended_at,
@@ -237,7 +237,7 @@ impl Source<'_> {
                 id,
                 span_id: item.span_id.map(|it| self.child_id(&it)),
                 message: without_nul(item.message),
-                level: row_text(
+                level: bounded_text(
                     &format!("events[{i}].level"),
                     item.level.unwrap_or_else(|| "info".to_owned()),
                 )?,

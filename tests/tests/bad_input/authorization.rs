@@ -63,7 +63,7 @@ on_both_databases! {
             format!("Bearer%20{key}"), format!("Bearer {}", &key[..51]), format!("Bearer {key}a"), format!("Bearer {}", &key[1..]),
             format!("Bearer {}", key.to_uppercase()), format!("Bearer {}", key.to_lowercase()), format!("Bearer {}", key.replace("lp_", "LP_")),
             format!("Bearer {}", key.replace("lp_", "lp-")), format!("Bearer {}", key.replace("lp_", "sk_")),
-            format!("Bearer {}", "x".repeat(8_193)), format!("Bearer {}", "A".repeat(60_000)), format!("Bearer {}.{}", "a".repeat(9_000), "b"),
+            format!("Bearer {}", "x".repeat(8_193)), format!("Bearer {}", "A".repeat(12_000)), format!("Bearer {}.{}", "a".repeat(9_000), "b"),
             // A token with a part missing, doubled, exchanged or changed.
             format!("Bearer {head}.{body}"), format!("Bearer {head}.{body}."), format!("Bearer .{body}.{sum}"), format!("Bearer {head}..{sum}"),
             format!("Bearer {head}.{body}.{sum}.{sum}"), format!("Bearer {body}.{head}.{sum}"), format!("Bearer {token}="), format!("Bearer {token}A"),

@@ -272,10 +272,10 @@ on_both_databases! {
             key.get(&format!("/v1/traces?{query}")).await.is(400, "invalid_query");
         }
         // Much of everything.
-        for query in ["x=y&".repeat(10_000), "q=a&".repeat(10_000), format!("q={}", "ab+".repeat(15_000)), format!("name={}", "%F0%9F%98%80".repeat(4_000))] {
+        for query in ["x=y&".repeat(3_000), "q=a&".repeat(3_000), format!("q={}", "ab+".repeat(4_000)), format!("name={}", "%F0%9F%98%80".repeat(1_000))] {
             key.get(&format!("/v1/traces?{query}")).await.ok();
         }
-        for query in ["tag=a&".repeat(10_000), "tag=a:b&".repeat(7_000), "tag=k%22:%27&".repeat(101)] {
+        for query in ["tag=a&".repeat(2_000), "tag=a:b&".repeat(1_500), "tag=k%22:%27&".repeat(101)] {
             key.get(&format!("/v1/traces?{query}")).await.is(400, "invalid_query");
         }
         let all = "project_id=00000000-0000-0000-0000-000000000000&model=a&error=true&failure_type=timeout&from=2026-06-15T12:00:00Z&to=2026-06-15T12:00:00Z\
