@@ -210,8 +210,8 @@ impl Facts {
             cached: usage.cached.or(told.cached),
             cache_write: usage.cache_write.or(told.cache_write),
             reasoning: usage.reasoning.or(told.reasoning),
-            // A count from one source may include cached tokens that the other one excludes, so sources are
-            // not mixed.
+            // The flag comes from the source of the prompt count, because one source may include cached
+            // tokens that the other excludes.
             cached_in_prompt: if usage.prompt.is_some() && usage.prompt != told.prompt {
                 usage.cached_in_prompt
             } else {
