@@ -24,7 +24,8 @@ pub struct Model {
     pub created_at: i64,
     /// Microseconds.
     pub updated_at: i64,
-    /// An ingest created it by naming it. False for those made by request, and from before this was noted.
+    /// Whether ingest created the project. False for projects created by request or before this column
+    /// existed.
     pub created_by_ingest: bool,
 }
 

@@ -61,7 +61,7 @@ pub struct Model {
     pub cache_write_tokens: Option<i64>,
     /// Output tokens spent on reasoning, as reported.
     pub reasoning_tokens: Option<i64>,
-    /// Bit set of the texts it lacks: 1 input, 2 output; null when it has both.
+    /// Bit set of the missing texts: 1 input, 2 output; null when the span has both.
     pub missing_texts: Option<i16>,
 }
 

@@ -78,13 +78,13 @@ pub struct Model {
     pub cache_write_tokens: Option<i64>,
     /// Output tokens spent on reasoning, in the same way.
     pub reasoning_tokens: Option<i64>,
-    /// The body that holds its input, where that is not the input of `body_id`.
+    /// The body with its input, if that is not the input of `body_id`.
     pub input_body_id: Option<Uuid>,
-    /// Entry of that body.
+    /// The entry within that body.
     pub input_body_index: Option<i32>,
-    /// The body that holds its output, where that is not the output of `body_id`.
+    /// The body with its output, if that is not the output of `body_id`.
     pub output_body_id: Option<Uuid>,
-    /// Entry of that body.
+    /// The entry within that body.
     pub output_body_index: Option<i32>,
 }
 

@@ -1,10 +1,9 @@
-//! The processor time of an evaluation: work that can take long asks from time to time whether it
-//! may go on.
+//! Interrupts long evaluations: loops over texts check from time to time whether they may go on.
 //!
-//! This crate reads no clock. The caller passes a function that says whether the work has to end,
-//! such as "the time is used up" or "the server stops"; loops over texts call [`spend`], which asks
-//! that function every [`POLL`] units. Interrupted work is left by unwinding, because some of
-//! it runs inside libraries that cannot be told to stop; no panic is reported.
+//! This crate reads no clock. The caller passes a function that returns whether the work has to end, for
+//! example because its time is used up or the server stops. Loops over texts call [`spend`], which calls
+//! that function every [`POLL`] units. Interrupted work ends by unwinding, because some of it runs inside
+//! libraries that cannot be stopped; no panic is reported.
 
 use std::{
     any::Any,
@@ -13,14 +12,14 @@ use std::{
     rc::Rc,
 };
 
-/// Units of work between two questions to the caller. A unit is about one nanosecond to ten.
+/// Units of work between two calls of the caller's function. A unit takes about one to ten nanoseconds.
 const POLL: u64 = 100_000;
 
-/// The work was interrupted by its caller.
+/// The error when the caller interrupted the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// Says whether the work has to end.
+/// Returns whether the work has to end.
 type MustEnd = Rc<dyn Fn() -> bool>;
 
 thread_local! {
@@ -31,14 +30,14 @@ thread_local! {
 /// Runs `work`, which ends early once `must_end` returns true.
 ///
 /// # Errors
-/// [`Interrupted`], when it ended early.
+/// [`Interrupted`] when the work ended early.
 pub fn interruptible<T>(
     must_end: impl Fn() -> bool + 'static,
     work: impl FnOnce() -> T,
 ) -> Result<T, Interrupted> {
     let outer = MUST_END.replace(Some(Rc::new(must_end)));
     SPENT.set(0);
-    // Half-done work is dropped by unwinding; evaluators are not changed by judging.
+    // Unwinding drops unfinished work, and evaluators have no state that it could corrupt.
     let done = catch_unwind(AssertUnwindSafe(work));
     MUST_END.set(outer);
     crate::pattern::forget_caches();
@@ -48,8 +47,8 @@ pub fn interruptible<T>(
     })
 }
 
-/// Records work that is about to be done, and leaves by unwinding when the caller wants it to end.
-/// Outside of [`interruptible`] it does nothing.
+/// Records upcoming work, and unwinds when the caller wants it to end. Outside of [`interruptible`] this
+/// does nothing.
 #[inline]
 pub(crate) fn spend(units: u64) {
     let spent = SPENT.get().saturating_add(units);
@@ -61,7 +60,7 @@ pub(crate) fn spend(units: u64) {
     }
 }
 
-/// Asks the caller now: for between two steps of which each may take long.
+/// Calls the caller's function now; for use between two steps that can each take long.
 #[cold]
 pub(crate) fn poll() {
     let must_end = MUST_END.with_borrow(Clone::clone);

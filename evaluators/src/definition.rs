@@ -48,8 +48,8 @@ pub enum Method {
 /// Makes a rule of a config, once for many traces: patterns and schemas are compiled here.
 pub type Compile = fn(&Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProblem>>;
 
-/// Judging by code: deterministic, without input or output, in time linear in the text. Loops that may
-/// take long can be interrupted (see [`crate::budget`]).
+/// Evaluation by code: deterministic, without input or output, in time linear in the text. Long loops can
+/// be interrupted (see [`crate::budget`]).
 pub trait Rule: Send + Sync {
     /// Judges.
     ///
@@ -57,7 +57,7 @@ pub trait Rule: Send + Sync {
     /// When the trace lacks what the rule needs; it never guesses.
     fn judge(&self, subject: &Subject) -> Result<Verdict, Unjudged>;
 
-    /// Bytes that the compiled rule takes in memory beside its config, about.
+    /// Returns the approximate memory of the compiled rule in bytes, without its config.
     fn bytes(&self) -> usize {
         0
     }

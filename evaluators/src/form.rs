@@ -11,7 +11,8 @@ pub(crate) mod table;
 pub(crate) mod xml;
 pub(crate) mod yaml;
 
-/// The blanks of JSON, XML and YAML. Others, such as a no-break space or a vertical tab, are content.
+/// The whitespace of JSON, XML and YAML. Other characters, such as a no-break space or a vertical tab, are
+/// content.
 pub(crate) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Line and column, both from 1, of a byte of a text. The column counts characters.

@@ -1,9 +1,9 @@
-//! Regular expressions of tenants: bounded when compiled, interruptible when searched.
+//! Regular expressions of tenants, bounded when compiled and interruptible when searched.
 //!
-//! The syntax is that of the crate `regex`; the search is our own, because that crate's cannot be
-//! interrupted, and a search takes time proportional to the compiled size times the text. Only
-//! whether an expression matches is ever asked. A lazy DFA, driven byte by byte, answers that; where it
-//! cannot (a Unicode word boundary beside text that is not ASCII), the NFA is simulated.
+//! The syntax is that of the crate `regex`. That crate's search cannot be interrupted, and a search takes
+//! time proportional to the compiled size times the text. Evaluators only need to know whether an
+//! expression matches. A lazy DFA, driven byte by byte, finds out; where it cannot (a Unicode word boundary
+//! beside text that is not ASCII), the NFA is simulated.
 
 mod automaton;
 mod simulation;
@@ -22,37 +22,37 @@ use regex_automata::{
 pub(crate) use self::automaton::forget_caches;
 use crate::budget;
 
-/// Bytes of an expression.
+/// Limits the length of an expression in bytes.
 const MAX_PATTERN_BYTES: usize = 10_000;
-/// Bytes that a compiled expression may take.
+/// Limits the memory of a compiled expression in bytes.
 pub(crate) const MAX_COMPILED_BYTES: usize = 1024 * 1024;
-/// Bytes that all compiled expressions of an evaluator may take together.
+/// Limits the memory of all compiled expressions of an evaluator in bytes.
 pub(crate) const MAX_COMPILED_BYTES_TOGETHER: usize = 4 * 1024 * 1024;
-/// Groups and repetitions that may stand within one another.
+/// Limits the nesting of groups and repetitions.
 const MAX_NESTING: u32 = 100;
-/// Bytes of a text that an expression is searched in.
+/// Limits the length of a searched text in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The text is longer than [`MAX_TEXT_BYTES`].
+/// The error for a text longer than [`MAX_TEXT_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// How an expression is matched.
+/// How an expression matches a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PatternOptions {
-    /// Upper and lower case are the same.
+    /// Whether upper and lower case are equal.
     pub case_insensitive: bool,
-    /// The expression has to match the whole text, not a part of it.
+    /// Whether the expression has to match the whole text.
     pub full_match: bool,
 }
 
 /// A compiled regular expression.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// Names its cache.
+    /// The key of its cache.
     id: u64,
     nfa: NFA,
-    /// None when the expression is beyond what a lazy DFA can do.
+    /// The lazy DFA; none if the expression is too complex for one.
     dfa: Option<DFA>,
 }
 
@@ -60,12 +60,13 @@ impl Pattern {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// With what is wrong, continuing a sentence that names the option.
+    /// A message that continues a sentence that names the option.
     pub(crate) fn compile(pattern: &str, options: PatternOptions) -> Result<Self, String> {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));
         }
-        // By itself first: a closing parenthesis without an opening one must not become valid by the wrapping.
+        // The expression is parsed without its wrapping first, so that an unbalanced closing parenthesis
+        // stays an error.
         let alone = nfa(pattern, options)?;
         let nfa = if options.full_match { nfa(&format!(r"\A(?:{pattern})\z"), options)? } else { alone };
         Ok(Self::of(nfa))
@@ -74,7 +75,7 @@ impl Pattern {
     /// Compiles an expression of a JSON Schema, which is in the dialect of ECMAScript.
     ///
     /// # Errors
-    /// With what is wrong, continuing a sentence that names the keyword.
+    /// A message that continues a sentence that names the keyword.
     pub(crate) fn compile_ecma(pattern: &str) -> Result<Self, String> {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));
@@ -91,10 +92,10 @@ impl Pattern {
         Self { id: NEXT.fetch_add(1, Ordering::Relaxed), nfa, dfa }
     }
 
-    /// Whether a text matches.
+    /// Returns whether a text matches.
     ///
     /// # Errors
-    /// When the text is too long to be searched.
+    /// [`TooLong`] for a text that is too long to be searched.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool, TooLong> {
         if text.len() > MAX_TEXT_BYTES {
             return Err(TooLong);
@@ -104,13 +105,13 @@ impl Pattern {
         Ok(found.unwrap_or_else(|| simulation::is_match(&self.nfa, bytes)))
     }
 
-    /// Bytes that it takes in memory.
+    /// Returns the memory of the compiled expression in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        // The DFA refers to the same NFA; its own tables are made for a search and dropped after it.
+        // The DFA shares this NFA; its tables exist only during a search.
         self.nfa.memory_usage()
     }
 
-    /// Steps that a search may take for each byte of a text, at most.
+    /// Returns the maximum number of steps of a search for each byte of a text.
     pub(crate) fn states(&self) -> usize {
         self.nfa.states().len()
     }
@@ -121,12 +122,12 @@ fn nfa(pattern: &str, options: PatternOptions) -> Result<NFA, String> {
     let syntax = syntax::Config::new().case_insensitive(options.case_insensitive).nest_limit(MAX_NESTING);
     let config = Config::new()
         .nfa_size_limit(Some(MAX_COMPILED_BYTES))
-        // Where it matches is never asked.
+        // The position of a match is not needed.
         .which_captures(WhichCaptures::None);
     let nfa = Compiler::new().syntax(syntax).configure(config).build(pattern).map_err(|it| {
         match (it.size_limit(), it.source()) {
             (None, Some(wrong)) => {
-                // The library draws a picture over several lines; its last one says what is wrong.
+                // The library's message has several lines; the last one names the error.
                 let text = wrong.to_string();
                 let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 format!("is not a regular expression in linear time: {last}")
@@ -136,7 +137,7 @@ fn nfa(pattern: &str, options: PatternOptions) -> Result<NFA, String> {
                 .into(),
         }
     })?;
-    // Repetitions of nothing have states, but may be smaller than the bound says.
+    // Repetitions of the empty expression have states, but may be smaller than the limit assumes.
     if nfa.memory_usage() > MAX_COMPILED_BYTES {
         return Err("grows too large when it is compiled: repeat less".into());
     }

@@ -28,7 +28,7 @@ const MAX_PATTERNS: usize = 200;
 const STEPS: (u64, u64) = (1_000_000, 16);
 /// Steps for finding out what is wrong, once it is known that something is.
 const SAYING: u64 = 2_000_000;
-/// Bytes that a compiled schema takes for each byte of its text, about.
+/// Approximate memory of a compiled schema for each byte of its text, in bytes.
 const WEIGHT_PER_BYTE: usize = 16;
 /// Failures that are told apart.
 const TOLD: usize = 10;
@@ -36,7 +36,7 @@ const TOLD: usize = 10;
 /// A compiled schema.
 pub(crate) struct Schema {
     validator: Validator<Counted>,
-    /// Regular expressions that names of members are matched with.
+    /// Regular expressions that are matched against member names.
     names: NamePatterns,
     bytes: usize,
 }
@@ -84,7 +84,7 @@ impl Schema {
         Ok(Self { validator, names, bytes: patterns + WEIGHT_PER_BYTE * schema.to_string().len() })
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

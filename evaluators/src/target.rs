@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{definition::ConfigProblem, subject::Subject, verdict::Unjudged};
 
-/// Bytes of a text that evaluators read which look at all of it.
+/// Limits the texts of evaluators that read the whole text, in bytes.
 const MAX_TEXT_BYTES: usize = crate::pattern::MAX_TEXT_BYTES;
 
 /// A text of a trace.
@@ -38,10 +38,10 @@ impl Target {
         })
     }
 
-    /// The text, for evaluators that read all of it.
+    /// Returns the text, for evaluators that read all of it.
     ///
     /// # Errors
-    /// When the trace has none, or it is too long.
+    /// When the trace has no text, or the text is too long.
     pub fn bounded_text(self, subject: &Subject) -> Result<&str, Unjudged> {
         let text = self.text(subject)?;
         if text.len() <= MAX_TEXT_BYTES {

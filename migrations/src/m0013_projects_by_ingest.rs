@@ -1,5 +1,5 @@
-//! Which projects an ingest created by naming them: their number is limited, that of others is not. Of the
-//! projects that are there already this is not known, so none of them counts.
+//! Records which projects ingest created: their number is limited, the number of others is not. It is
+//! unknown for existing projects, so none of them counts.
 
 use entities::project;
 use sea_orm_migration::{prelude::*, schema::boolean};
@@ -10,7 +10,7 @@ pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases: a column can't be added twice.
+    /// Runs in a transaction on both databases, because a column can't be added twice.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }

@@ -24,7 +24,7 @@ pub struct CostInput<'a> {
     pub own_cost: Option<f64>,
     /// Model name as sent.
     pub model: Option<&'a str>,
-    /// The model asked, where another one answered. Its price counts when that of `model` is unknown.
+    /// The requested model, if another one answered. Its price applies when that of `model` is unknown.
     pub request_model: Option<&'a str>,
     /// Token counts as sent.
     pub usage: &'a Usage,

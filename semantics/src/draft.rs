@@ -48,8 +48,8 @@ pub struct SpanDraft {
     pub failure: Option<FailureType>,
     /// The model that answered, else the one asked.
     pub model: Option<String>,
-    /// The model asked, where another one answered: its price is that of the call if no price of the
-    /// other is known.
+    /// The requested model, if another one answered. Its price applies when that of the answering model is
+    /// unknown.
     pub request_model: Option<String>,
     /// The provider's id of the answer, by which two spans of one call are recognised.
     pub response_id: Option<String>,

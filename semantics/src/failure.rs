@@ -198,7 +198,8 @@ const ORDER: [(FailureType, &[&str], &[&str]); 5] = [
             "type validation failed",
         ],
     ),
-    // Cohere says of a prompt that is too long no more than this, and others say it of a rate.
+    // Cohere's message for a prompt that is too long contains only this; other providers use it for rate
+    // limits.
     (FailureType::ContextLength, &[], &["too many tokens"]),
 ];
 

@@ -52,9 +52,9 @@ pub struct SpanFacts<'a> {
     pub usage_details: UsageDetails,
     /// Cost in pico-dollars.
     pub cost_pico: Option<Pico>,
-    /// Whether it says what went in.
+    /// Whether the span has an input.
     pub has_input: bool,
-    /// Whether it says what came out.
+    /// Whether the span has an output.
     pub has_output: bool,
     /// Hash of the provider's id of the response.
     pub response_id: Option<u64>,
@@ -76,7 +76,7 @@ pub struct Rollup {
     pub first: Option<usize>,
     /// The first model call with an input.
     pub first_call: Option<usize>,
-    /// The last model call with an output, unless one after it failed without any.
+    /// The last model call with an output, unless a later one failed without any.
     pub last_call: Option<usize>,
     /// Earliest start in Unix microseconds; 0 without spans.
     pub started_us: i64,
@@ -90,7 +90,7 @@ pub struct Rollup {
     pub completion_tokens: Option<i64>,
     /// Both sums together; 0 when nothing was reported.
     pub total_tokens: i64,
-    /// Sums of the details that count.
+    /// Sums up the details that count.
     pub usage_details: UsageDetails,
     /// Sum of the costs that count, in pico-dollars.
     pub cost_pico: Option<Pico>,
@@ -188,8 +188,8 @@ fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_
     counts
 }
 
-/// Holds back spans that report details and no tokens, where a span below them reports either or another
-/// one reports the same response.
+/// Excludes spans that report details without tokens, if a span below reports either or if another span
+/// reports the same response.
 fn hold_back_repeated_details(spans: &[SpanFacts<'_>], tree: &Tree, counted: &mut [bool]) {
     let has_details = |it: &SpanFacts<'_>| it.usage_details.counts().iter().any(|it| positive(it.1));
     let only_details = |it: &SpanFacts<'_>| !it.literal && !has_tokens(it) && has_details(it);

@@ -56,7 +56,7 @@ impl Usage {
             .any(|count| count >= 0)
     }
 
-    /// The counts of tokens that are billed apart from the rest, as sent.
+    /// Counts of the tokens that are billed separately, as sent.
     pub fn details(&self) -> UsageDetails {
         UsageDetails {
             cached_input_tokens: self.cached,

@@ -112,12 +112,12 @@ pub enum Command {
     },
 }
 
-/// What a command prints, and whether the exit code is that of a success.
+/// The output of a command, and whether it counts as a success.
 #[derive(Debug)]
 pub struct Report {
     /// The text for stdout.
     pub text: String,
-    /// Nothing is wrong.
+    /// Whether nothing is wrong.
     pub is_good: bool,
 }
 
@@ -127,7 +127,7 @@ impl Report {
     }
 }
 
-/// Runs a command and returns what to print.
+/// Runs a command and returns its output.
 ///
 /// # Errors
 /// When the database fails or something named does not exist.
@@ -299,8 +299,8 @@ async fn open(config: &Config) -> anyhow::Result<Db> {
     Ok(db)
 }
 
-/// Opens a database as it is, without bringing its schema up to date: a backup before an upgrade is made
-/// by the new version too.
+/// Opens a database without migrating its schema, because a backup before an upgrade is made by the new
+/// version too.
 async fn open_existing(config: &Config) -> anyhow::Result<Db> {
     let url = config.database_url();
     if let Some(path) = url.strip_prefix("sqlite://") {

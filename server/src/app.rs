@@ -32,11 +32,11 @@ use crate::{
     turns::Turns,
 };
 
-/// Bytes reserved for reading a block of rows: their small texts, compressed and unpacked.
+/// Bytes reserved for reading a block of rows: their small texts, compressed and decompressed.
 const WORKSPACE_BYTES: usize = 8 * 1024 * 1024;
-/// Request bodies of a tenant that may be arriving at the same time.
+/// Limits the request bodies of a tenant that arrive at the same time.
 const MAX_ARRIVING_BODIES: usize = 1_024;
-/// Reads of a tenant that may wait for others to end, and how long.
+/// Limits the waiting reads of a tenant, and how long one waits.
 const MAX_WAITING_READS: usize = 1_024;
 const READ_WAIT: Duration = Duration::from_secs(10);
 
@@ -79,17 +79,17 @@ pub struct App {
     pub refusals: LocalBuckets<(Uuid, String, Action)>,
     /// What is remembered of the database.
     pub known: Arc<Known>,
-    /// Memory of request bodies and of responses.
+    /// Budget for the memory of request bodies and responses.
     pub memory: Arc<MemoryBudget>,
-    /// Request bodies that are arriving.
+    /// Limits the request bodies that arrive for a tenant.
     pub receiving: KeyedSemaphore<Holder>,
-    /// Reads of a tenant, so that some connections to the database are left to other tenants.
+    /// Limits the reads of a tenant, so that other tenants find database connections.
     pub reads: KeyedSemaphore<Uuid>,
-    /// Reads for the streams of a tenant.
+    /// Limits the reads of a tenant's streams.
     pub stream_reads: KeyedSemaphore<Uuid>,
-    /// Open streams.
+    /// Limits the open streams of a tenant.
     pub streams: KeyedSemaphore<Uuid>,
-    /// Running exports.
+    /// Limits the running exports of a tenant.
     pub exports: KeyedSemaphore<Uuid>,
     /// Requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
@@ -97,7 +97,7 @@ pub struct App {
     pub asking: Asking,
     /// Rules of evaluators, compiled.
     pub compiled: Arc<Compiled>,
-    /// Runs evaluators that are code.
+    /// Runs code evaluators.
     pub code: CodeRunner,
     /// Workers of each lane that work for a tenant.
     pub working: Turns<(Lane, Uuid)>,
@@ -199,23 +199,23 @@ impl App {
         Ok(app)
     }
 
-    /// Reserves what reading a block of rows takes. The reservation grows with large texts, and is
-    /// shrunk to the response that is made of them.
+    /// Reserves the memory for reading a block of rows. The reservation grows with large texts, and shrinks
+    /// to the size of the response that is built from them.
     ///
     /// # Errors
-    /// `overloaded` when the tenant's share is used up, and stays so for a while.
+    /// `overloaded` when the tenant's share stays used up for too long.
     pub async fn workspace(&self, tenant: Uuid) -> Result<Reservation> {
         let mut memory = self.memory.reservation(Holder::Tenant(tenant));
         memory.grow(self.workspace_bytes(), MEMORY_WAIT).await?;
         Ok(memory)
     }
 
-    /// Bytes that [`Self::workspace`] reserves.
+    /// Returns the number of bytes that [`Self::workspace`] reserves.
     pub fn workspace_bytes(&self) -> usize {
         WORKSPACE_BYTES.min(self.memory.total() / 16)
     }
 
-    /// Waits until fewer reads of the tenant are running than it may have.
+    /// Waits until the tenant has fewer running reads than it is allowed.
     ///
     /// # Errors
     /// `overloaded` when too many wait, or for too long.

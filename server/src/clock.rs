@@ -23,7 +23,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Processor time that this thread has used: for bounding work, never for what is stored.
+/// Returns the processor time of this thread. It bounds work and is never stored.
 #[cfg(unix)]
 pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -33,7 +33,7 @@ pub fn processor_time() -> Duration {
     )
 }
 
-/// Time since the process first asked, where the system does not tell the processor time of a thread.
+/// Returns the time since the first call, on systems without processor time per thread.
 #[cfg(not(unix))]
 pub fn processor_time() -> Duration {
     static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

@@ -95,8 +95,8 @@ pub struct Config {
     )]
     pub max_body_bytes: usize,
 
-    /// Memory for request bodies and for responses that clients have not read, in KiB. A tenant gets a
-    /// quarter of it at most; beyond it, its requests are answered 503.
+    /// Memory for request bodies and unread responses, in KiB. A tenant gets a quarter of it at most; a
+    /// request that finds no memory gets 503.
     #[arg(
         long,
         env = "LOUPE_REQUEST_MEMORY_KIB",

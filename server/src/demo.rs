@@ -36,7 +36,7 @@ use crate::{
     config::{self, Config, OidcSettings},
 };
 
-/// The folder and the model provider of a demo; the folder is removed with this value.
+/// The folder and the model provider of a demo. Dropping the value removes the folder.
 #[derive(Debug)]
 pub struct Stage {
     folder: PathBuf,
@@ -103,7 +103,7 @@ pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Ca
     Ok(cast)
 }
 
-/// Writes the context of the demo, which is removed with the returned value, and returns what to print.
+/// Writes the demo's context, which dropping the returned value removes, and returns the text to print.
 ///
 /// # Errors
 /// When the profile can't be written.

@@ -123,8 +123,8 @@ impl Embedder {
         Ok(whose(plan, &credentials, self.platform.is_some()) != Whose::Nobody)
     }
 
-    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider
-    /// embeds spans in the background only.
+    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider only
+    /// embeds spans in the background.
     ///
     /// # Errors
     /// `upstream_failed` when the tenant has none; the message says how to store one.
@@ -187,6 +187,6 @@ impl Embedder {
     }
 }
 
-/// The message for a text query of a tenant without an embedding provider of its own.
+/// The message for text queries of a tenant without its own embedding provider.
 const NO_OWN_PROVIDER: &str = "text search needs an embedding provider of your own, and none is configured: an owner stores one with \
      embedding_model (PUT /v1/provider-credentials/openai or openai_compatible); search by vector needs none";

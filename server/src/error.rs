@@ -64,12 +64,13 @@ impl Problem {
         problem
     }
 
-    /// A required field that the body lacks: its shape is wrong. `what` says what belongs there.
+    /// Builds the error for a missing required field; `what` describes the expected value.
     pub fn missing(field: &str, what: &str) -> Self {
         Self::new(ErrorCode::InvalidBody, format!("missing field `{field}`: {what}"))
     }
 
-    /// A request that a higher plan allows: `needed` is the lowest one, `plan` what the tenant has.
+    /// Builds the error for a request that needs a higher plan: `needed` is the lowest sufficient plan,
+    /// `plan` the tenant's.
     pub fn plan_too_low(needed: Plan, plan: Plan) -> Self {
         let message = format!("this needs the {needed} plan or above; the tenant is on {plan}");
         Self { required_plan: Some(needed), ..Self::new(ErrorCode::PlanUpgradeRequired, message) }
@@ -143,7 +144,8 @@ fn is_away(error: &DbErr) -> bool {
         return matches!(error, DbErr::ConnectionAcquire(_));
     };
     match source.as_ref() {
-        // The last two end the handshake when a proxy accepts connections of a database that is away.
+        // A proxy that accepts connections while the database is away ends the handshake with one of the
+        // last two.
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
@@ -184,7 +186,7 @@ impl IntoResponse for Error {
             ErrorCode::Overloaded => {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
-            // The door says more exactly when, and replaces this.
+            // The authentication middleware replaces this with a more exact time.
             ErrorCode::RateLimited => {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
             }

@@ -66,7 +66,7 @@ pub async fn run(
     Ok(Some(made))
 }
 
-/// Whether the first start created this tenant.
+/// Returns whether the first start created this tenant.
 ///
 /// # Errors
 /// When the database fails.
@@ -216,8 +216,8 @@ fn owner(made: &NewTenant, now: i64) -> Claims {
     }
 }
 
-/// The lines that are printed once, ready to be pasted. They fit on a terminal of 80 columns and 24 rows.
-/// How to sign in is said only where the local issuer can do it.
+/// Builds the lines that are printed once, ready to be pasted. They fit on a terminal of 80 columns and 24
+/// rows. They explain the login only where the local issuer supports it.
 pub fn greeting(made: &NewTenant, sessions: &Sessions, base_url: &str) -> String {
     let (tenant, key) = (made.tenant_id, made.secret.reveal());
     let session = match sessions.can_issue() {

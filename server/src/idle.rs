@@ -7,11 +7,11 @@ use crate::app::App;
 /// Time without a request to the API after which caches are freed.
 const IDLE_TIME: Duration = Duration::from_secs(20);
 
-/// Watches for idleness until the app stops.
+/// Frees caches in idle times until the app stops.
 pub fn start(app: &Arc<App>) {
     let watcher = Arc::clone(app);
     app.spawn(async move {
-        // Each idle time frees the caches once: what background work reads afterwards is little.
+        // Each idle time frees the caches once: later reads by background work are small.
         let (mut seen, mut freed) = (0, 0);
         while !watcher.pause(IDLE_TIME).await {
             let requests = watcher.telemetry.http.api_requests();

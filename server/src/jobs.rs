@@ -45,7 +45,7 @@ pub async fn run(app: &Arc<App>, job: &job::Model) -> Outcome {
             Err(error) => unreadable(error),
         },
         EvaluateByRule::KIND => match serde_json::from_str(&job.payload) {
-            // Its state would make that of every job as large.
+            // Boxed, because the future of this job would enlarge the futures of all jobs.
             Ok(payload) => Box::pin(by_rule::run(app, job.tenant_id, payload)).await,
             Err(error) => unreadable(error),
         },

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Semaphores with the same number of permits, made when a key is used first.
+/// Semaphores with the same number of permits, created when a key is first used.
 #[derive(Debug)]
 pub struct KeyedSemaphore<K: Hash + Eq> {
     permits: usize,
@@ -21,14 +21,14 @@ type Entries<K> = Mutex<HashMap<K, Entry>>;
 #[derive(Debug)]
 struct Entry {
     semaphore: Arc<Semaphore>,
-    /// Operations that have a permit or wait for one.
+    /// Number of operations that hold a permit or wait for one.
     users: usize,
 }
 
-/// A permit, until it is dropped.
+/// A permit, held until it is dropped.
 #[derive(Debug)]
 pub struct KeyedPermit<K: Hash + Eq> {
-    // Dropped in this order: the semaphore may go with its last user.
+    // Fields drop in this order: the last user removes the semaphore.
     _permit: OwnedSemaphorePermit,
     _user: User<K>,
 }
@@ -41,20 +41,20 @@ struct User<K: Hash + Eq> {
 }
 
 impl<K: Hash + Eq + Clone> KeyedSemaphore<K> {
-    /// So many permits for each key.
+    /// Creates a semaphore with `permits` permits for each key.
     pub fn new(permits: usize) -> Self {
         Self { permits, entries: Arc::default() }
     }
 
-    /// Returns a permit if one is free and nobody waits for it.
+    /// Returns a permit if one is free and no operation waits for it.
     pub fn try_acquire(&self, key: &K) -> Option<KeyedPermit<K>> {
         let (semaphore, user) = self.enter(key, self.permits)?;
         let permit = semaphore.try_acquire_owned().ok()?;
         Some(KeyedPermit { _permit: permit, _user: user })
     }
 
-    /// Waits for a permit as long as `at_most`, unless `max_waiting` operations of the key wait
-    /// already.
+    /// Waits up to `at_most` for a permit. Returns none in time, or if `max_waiting` operations of the key
+    /// wait already.
     pub async fn acquire(&self, key: &K, max_waiting: usize, at_most: Duration) -> Option<KeyedPermit<K>> {
         let (semaphore, user) = self.enter(key, self.permits + max_waiting)?;
         let permit = tokio::time::timeout(at_most, semaphore.acquire_owned()).await.ok()?.ok()?;

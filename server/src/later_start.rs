@@ -1,4 +1,4 @@
-//! Later starts: settings that only the first start reads, and that would be ignored in silence.
+//! Checks settings that only the first start reads, so that later starts do not ignore them silently.
 
 use api::{Plan, credential::Provider};
 use entities::{provider_credential, tenant};
@@ -11,8 +11,8 @@ use crate::{
     store::{self, Db},
 };
 
-/// Returns a warning for each setting that the first start would have stored and that its tenant does
-/// not use now.
+/// Returns a warning for each setting that the first start would have stored and that its tenant does not
+/// use now.
 ///
 /// # Errors
 /// When the database fails.
@@ -38,7 +38,8 @@ pub async fn ignored_settings(
         return Ok(warnings);
     }
     let Some(tenant) = store::tenants::oldest(db.current()).await? else { return Ok(warnings) };
-    // Only tenants of the first start got the operator's providers; below Team nobody's own judge.
+    // Only tenants of the first start have the operator's providers; below Team, no tenant has its own
+    // judge.
     if !first_start::made(db.current(), &tenant).await? || tenant.plan.parse::<Plan>()? < Plan::Team {
         return Ok(warnings);
     }
@@ -51,7 +52,7 @@ pub async fn ignored_settings(
     Ok(warnings)
 }
 
-/// Whether a stored credential does what the configured one would do.
+/// Returns whether a stored credential is equivalent to the configured one.
 fn is_same(stored: &provider_credential::Model, configured: &provider_credential::Model) -> bool {
     let names = |stored: &Option<String>, configured: &Option<String>| {
         configured.is_none() || stored.as_deref() == configured.as_deref()

@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 use signals::Signals;
 
-// A thread of its own returns freed memory to the system, also while every other thread is idle.
+// Its background thread returns freed memory to the system, even while all other threads are idle.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
 const REST: Duration = Duration::from_secs(4);
-/// How long the process waits for threads that still work when all else has ended.
+/// How long the process waits for running threads after everything else has stopped.
 const LAST_THREADS: Duration = Duration::from_millis(500);
 
 /// Observability and evaluation for LLM applications: one binary over one SQLite file, or over PostgreSQL.
@@ -65,7 +65,7 @@ enum Command {
     Admin(admin::Command),
 }
 
-/// Exit code of `admin check` where something is wrong.
+/// Exit code of `admin check` when something is wrong.
 const FOUND_PROBLEMS: u8 = 1;
 
 fn main() -> ExitCode {
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
     let outcome = runtime.context("can't start the runtime").and_then(|runtime| {
         let outcome = runtime.block_on(run(cli));
-        // Dropping the runtime would wait for threads that block, however long they do.
+        // Dropping the runtime would wait without limit for blocked threads.
         runtime.shutdown_timeout(LAST_THREADS);
         outcome
     });
@@ -88,9 +88,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line, in which every setting stands before or after the subcommand: `loupe-server serve`
-/// accepts what `loupe-server` accepts. The help of `admin` shows only the settings that its commands use,
-/// those marked as `global` where they are declared.
+/// Builds the command line, where every setting may precede or follow the subcommand: `loupe-server serve`
+/// accepts what `loupe-server` accepts. The help of `admin` shows only the settings that its commands use;
+/// their declarations mark them as `global`.
 fn command() -> clap::Command {
     let settings = Config::augment_args(clap::Command::new("settings"));
     let unused_by_admin = settings.get_arguments().filter(|it| !it.is_global_set());
@@ -106,7 +106,7 @@ fn workers() -> usize {
 
 #[expect(clippy::print_stderr, reason = "what ends the process is told to whoever started it")]
 fn fail(error: &anyhow::Error) -> ExitCode {
-    // Errors of the system lose their numbers.
+    // Removes the error numbers from errors of the operating system.
     let causes = error.chain().map(|it| match it.downcast_ref::<std::io::Error>() {
         Some(error) => api::plain::io_error(error),
         None => it.to_string(),
@@ -137,7 +137,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a command of the operator. A signal drops it, so that it leaves no half of its work behind.
+/// Runs an operator's command. A signal drops the command, which then cleans up.
 async fn administer(command: admin::Command, config: &Config) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let report = tokio::select! {
@@ -234,12 +234,12 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     let mut demo_context = None;
     if let Some(listener) = &listener {
         let url = format!("http://{}", listener.local_addr()?);
-        // Before the welcome, which stays at the bottom of a terminal.
+        // Logged before the welcome text, which stays at the bottom of a terminal.
         tracing::info!(address = url, database = ?app.db.dialect, workers, "ready");
         if let Play::Demo { stage, seed } = play {
             let opened = tokio::select! {
                 opened = demo::open(&app, stage, seed) => opened,
-                // Nothing of it is worth finishing.
+                // No work of the demo is worth finishing.
                 () = signals.next() => return Ok(()),
             };
             let cast = opened.context("the demo could not be set up")?;
@@ -297,8 +297,8 @@ async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &Cancell
 }
 
 fn start_log(config: &Config) {
-    // The verifier logs an error for every bad certificate, and tenants choose whose those are. The
-    // migrator logs two lines for each migration; the server logs one for all of them.
+    // The certificate verifier logs an error for every bad certificate, and tenants choose the endpoints.
+    // The migrator logs two lines for each migration; the server logs one for all of them.
     let quiet = "rustls_platform_verifier=off,sea_orm_migration=warn";
     let filter = tracing_subscriber::EnvFilter::try_new(format!("{quiet},{}", config.log))
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{quiet},info")));

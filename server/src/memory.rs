@@ -1,9 +1,9 @@
-//! The memory that the requests and responses of tenants hold.
+//! Limits the memory that the requests and responses of tenants hold.
 //!
-//! The process has one budget, and each tenant a share of it. Request bodies, the texts that a
-//! response is made of, and responses that their clients have not read yet are counted until they
-//! are dropped. A tenant that uses up its share waits, and is refused after a while; the other
-//! tenants don't notice.
+//! The process has one budget, and each tenant has a share of it. The budget counts request bodies, the
+//! texts that a response is built from, and responses that clients have not read yet, until they are
+//! dropped. A tenant that uses up its share waits, and gets an error after a while. Other tenants are not
+//! affected.
 
 use std::{
     collections::HashMap,
@@ -17,21 +17,21 @@ use uuid::Uuid;
 
 use crate::error::{Error, problem};
 
-/// Longest that a request waits for memory of its tenant.
+/// How long a request waits for memory at most.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
-/// Reservations of one holder that may wait for memory at the same time.
+/// Limits how many reservations of one holder wait for memory at the same time.
 const MAX_WAITING: usize = 256;
-/// The budget divided by this is a tenant's share.
+/// A tenant's share is the budget divided by this number.
 const SHARE_DIVISOR: usize = 4;
-/// The budget divided by this is for all callers without a token together.
+/// The share of all callers without a token together is the budget divided by this number.
 const ANONYMOUS_DIVISOR: usize = 32;
-/// The budget divided by this is kept free for holders that use little.
+/// The part of the budget that is kept free for holders that use little: the budget divided by this number.
 const HEADROOM_DIVISOR: usize = 8;
-/// The budget divided by this is little.
+/// A holder that reserves no more than the budget divided by this number uses little.
 const SMALL_DIVISOR: usize = 48;
 
-/// Whose memory it is.
+/// The caller that reserved memory counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A tenant.
@@ -40,12 +40,12 @@ pub enum Holder {
     Anonymous,
 }
 
-/// The budget of a process.
+/// The memory budget of a process.
 #[derive(Debug)]
 pub struct MemoryBudget {
     total: usize,
     state: Mutex<State>,
-    /// Memory was released while a reservation waited for some.
+    /// Signals that memory was released while a reservation waited.
     freed: Notify,
 }
 
@@ -60,11 +60,11 @@ struct State {
 struct Account {
     used: usize,
     waiting: usize,
-    /// One of the holder's reservations may run past the share.
+    /// Whether one of the holder's reservations exceeds the share.
     has_oversized: bool,
 }
 
-/// Bytes that are counted until the reservation is dropped.
+/// Counted bytes; dropping the reservation releases them.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<MemoryBudget>,
@@ -73,7 +73,7 @@ pub struct Reservation {
     is_oversized: bool,
 }
 
-/// The holder's share, or the whole budget, is used up.
+/// The error when the holder's share or the whole budget is used up.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error(
     "too much is held in memory for this tenant: its request bodies and the responses that it has not read; try again shortly"
@@ -87,27 +87,27 @@ impl From<Exhausted> for Error {
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes.
+    /// Creates a budget of `total` bytes.
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total, state: Mutex::default(), freed: Notify::new() })
     }
 
-    /// A reservation that counts to no budget, for work that is bounded in other ways.
+    /// Returns a reservation that counts to no budget, for work that is bounded in other ways.
     pub fn uncounted() -> Reservation {
         Self::new(usize::MAX / 2).reservation(Holder::Anonymous)
     }
 
-    /// A reservation of nothing, to be grown.
+    /// Returns an empty reservation, which [`Reservation::grow`] enlarges.
     pub fn reservation(self: &Arc<Self>, holder: Holder) -> Reservation {
         Reservation { budget: Arc::clone(self), holder, bytes: 0, is_oversized: false }
     }
 
-    /// Bytes that are reserved now.
+    /// Returns the number of bytes reserved now.
     pub fn used(&self) -> usize {
         self.state().used
     }
 
-    /// Bytes of the whole budget.
+    /// Returns the size of the budget in bytes.
     pub fn total(&self) -> usize {
         self.total
     }
@@ -125,15 +125,15 @@ impl MemoryBudget {
 }
 
 impl Reservation {
-    /// Bytes reserved.
+    /// Returns the number of bytes that this reservation holds.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Reserves more if there is room now.
+    /// Reserves more bytes if there is room now.
     ///
     /// # Errors
-    /// When the share or the budget is used up; nothing has changed then.
+    /// [`Exhausted`] when the share or the budget is used up; the reservation is unchanged then.
     pub fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         if bytes == 0 {
             return Ok(());
@@ -143,8 +143,8 @@ impl Reservation {
         let account = state.accounts.get(&self.holder);
         let (used, has_oversized) = account.map_or((0, false), |it| (it.used, it.has_oversized));
         let within_share = used + bytes <= budget.share(self.holder);
-        // What is larger than a share is served too, one at a time, as long as it leaves the
-        // others a share of the budget.
+        // A reservation larger than the share is allowed as well, one at a time, if it leaves the other
+        // tenants a part of the budget.
         let oversized = self.is_oversized || !has_oversized && matches!(self.holder, Holder::Tenant(_));
         let kept_free = match within_share {
             true if used + bytes <= budget.total / SMALL_DIVISOR => 0,
@@ -166,10 +166,11 @@ impl Reservation {
         Ok(())
     }
 
-    /// Reserves more, and waits for it as long as `at_most`.
+    /// Reserves more bytes, and waits up to `at_most` for room.
     ///
     /// # Errors
-    /// When there is no room in time, or too many others of the same holder wait already.
+    /// [`Exhausted`] when there is no room in time, or when too many reservations of the holder wait
+    /// already.
     pub async fn grow(&mut self, bytes: usize, at_most: Duration) -> Result<(), Exhausted> {
         if self.try_grow(bytes).is_ok() {
             return Ok(());
@@ -179,7 +180,7 @@ impl Reservation {
         let _waiting = Waiting::begin(&budget, self.holder)?;
         loop {
             let mut freed = std::pin::pin!(budget.freed.notified());
-            // From here on a release is not missed.
+            // From here on, no release is missed.
             freed.as_mut().enable();
             if self.try_grow(bytes).is_ok() {
                 return Ok(());
@@ -213,7 +214,7 @@ impl Reservation {
         }
     }
 
-    /// Releases all bytes but so many.
+    /// Releases all but `bytes` bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.shrink(self.bytes.saturating_sub(bytes));
     }
@@ -225,7 +226,7 @@ impl Drop for Reservation {
     }
 }
 
-/// One reservation that waits, counted until it is dropped.
+/// A waiting reservation; it is counted until it is dropped.
 struct Waiting<'a> {
     budget: &'a MemoryBudget,
     holder: Holder,
@@ -273,7 +274,7 @@ mod tests {
     fn a_tenant_beyond_its_share_leaves_the_rest_to_others() {
         let budget = MemoryBudget::new(4_800);
         let held: Vec<_> = (0..12).map(|_| reserved(&budget, ONE, 100).unwrap()).collect();
-        // One reservation may run past the share, up to what leaves a share to the others.
+        // One reservation may exceed the share, as long as it leaves a share to the others.
         let oversized = reserved(&budget, ONE, 2_400).unwrap();
         assert!(reserved(&budget, ONE, 1).is_none());
         let other = reserved(&budget, OTHER, 100).unwrap();

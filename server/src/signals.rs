@@ -29,8 +29,8 @@ impl Signals {
         })
     }
 
-    /// Takes SIGHUP over too, for a program that ends with its terminal. A server may be started with
-    /// `nohup`, which is not to be undone.
+    /// Handles SIGHUP too, for a program that ends with its terminal. A server does not, because it may
+    /// have been started with `nohup`.
     ///
     /// # Errors
     /// When the system does not allow it.

@@ -20,7 +20,7 @@ use crate::{
 /// by their size.
 const MOST_SCHEMA: usize = 1024 * 1024;
 
-/// Values of one argument that are as right as the expected one.
+/// Limits the alternative values of one argument.
 const MAX_ALTERNATIVES: usize = 50;
 
 /// The evaluator.
@@ -106,19 +106,20 @@ struct Calls {
     subset: bool,
     in_order: bool,
     extra: bool,
-    /// Whether the label follows from the score though not all is right.
+    /// Whether the label follows from the score even if some calls are wrong.
     threshold: bool,
 }
 
 struct Expected {
     name: String,
     arguments: Option<Value>,
-    /// By argument, values that are as right as the expected one.
+    /// Values that are as correct as the expected one, by argument.
     alternatives: Map<String, Value>,
 }
 
 impl Expected {
-    /// The arguments to compare a call with: for each that has alternatives the one that was sent, if any was.
+    /// Returns the arguments to expect of a call: for an argument with alternatives, the value that was
+    /// sent if it is one of them.
     fn for_call(&self, sent: &Value, said: &parameters::Said<'_>, subset: bool) -> Option<Value> {
         let mut arguments = self.arguments.clone()?;
         let Some(members) = arguments.as_object_mut() else { return Some(arguments) };
@@ -229,7 +230,7 @@ fn expected(config: &Map<String, Value>, problems: &mut Vec<ConfigProblem>) -> O
     Some(calls)
 }
 
-/// Reads the alternatives of a call's arguments.
+/// Parses the alternatives of a call's arguments.
 fn alternatives(given: Option<&Value>, arguments: Option<&Value>) -> Result<Map<String, Value>, String> {
     let Some(given) = given.filter(|it| !it.is_null()) else { return Ok(Map::new()) };
     let is_list = |it: &Value| it.as_array().is_some_and(|it| (1..=MAX_ALTERNATIVES).contains(&it.len()));
@@ -263,7 +264,7 @@ impl Rule for Calls {
                 "the arguments of every call are valid",
             ),
         };
-        // Four right transfers do not make up for a wrong one.
+        // Four correct transfers do not make up for a wrong one.
         if verdict.score < 1.0 && !self.threshold {
             verdict.label = Some("fail".to_owned());
         }

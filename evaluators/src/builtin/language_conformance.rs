@@ -45,7 +45,7 @@ fn config_schema() -> Value {
 
 struct Conformance {
     languages: Vec<&'static Language>,
-    /// Names of languages that exist, but no text can be told to be in.
+    /// Returns the names of languages that exist but can't be detected.
     untold: Vec<&'static str>,
     target: Target,
 }
@@ -63,7 +63,7 @@ fn compile(config: &Map<String, Value>) -> Result<Box<dyn Rule>, Vec<ConfigProbl
     if problems.is_empty() { Ok(Box::new(Conformance { languages, untold, target })) } else { Err(problems) }
 }
 
-/// Languages that can be told, and names of those that cannot.
+/// Languages that can be detected, and names of those that can't.
 type Languages = (Vec<&'static Language>, Vec<&'static str>);
 
 fn languages(value: Option<&Value>) -> Result<Languages, String> {

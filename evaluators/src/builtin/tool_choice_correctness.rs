@@ -68,7 +68,7 @@ struct Choice {
     expected: Option<Vec<String>>,
     /// Whether repeated calls of one tool count once.
     once: bool,
-    /// Whether the label follows from the score though not all is right.
+    /// Whether the label follows from the score even if some calls are wrong.
     threshold: bool,
     forbidden: Vec<String>,
     in_order: bool,
@@ -147,7 +147,7 @@ impl Rule for Choice {
 }
 
 impl Choice {
-    /// Each tool counts as often as it is expected, whatever the order.
+    /// Scores calls in any order; each tool counts as often as it is expected.
     fn multiset(&self, expected: &[String], called: &[&str]) -> Verdict {
         let mut left: BTreeMap<&str, usize> = BTreeMap::new();
         for name in called {
@@ -168,7 +168,7 @@ impl Choice {
         verdict(right, right + missing.len() + extra.len(), &missing, &extra)
     }
 
-    /// The calls are the expected sequence, with others between them where these are allowed.
+    /// Scores calls against the expected sequence, with others in between if these are allowed.
     fn sequence(&self, expected: &[String], called: &[&str]) -> Verdict {
         let fits: Vec<Vec<bool>> =
             expected.iter().map(|name| called.iter().map(|it| it == name).collect()).collect();
@@ -195,7 +195,7 @@ impl Choice {
     }
 }
 
-/// The tools in the order of their first call, each once.
+/// Returns the tools in the order of their first call, each once.
 fn once(called: Vec<&str>) -> Vec<&str> {
     let mut seen = Vec::new();
     for name in called {

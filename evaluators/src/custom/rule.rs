@@ -25,7 +25,7 @@ use crate::{
 pub const MOST_CHECKS: usize = 50;
 /// Bytes of all checks as text.
 const LONGEST: usize = 512 * 1024;
-/// Bytes that the checks may take together when they are compiled.
+/// Limits the memory of all compiled checks of a rule, in bytes.
 const MAX_COMPILED_BYTES: usize = 16 * 1024 * 1024;
 /// Checks whose reason is told.
 const TOLD: usize = 10;
@@ -35,7 +35,7 @@ struct Checks {
     combine: Combine,
     /// Whether the label follows from the score though not all hold.
     threshold: bool,
-    /// Bytes that the checks take in memory.
+    /// Returns the memory of the checks in bytes.
     bytes: usize,
 }
 

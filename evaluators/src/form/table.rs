@@ -29,7 +29,7 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
     }
     let cells = cells(header);
     let marks = self::cells(hyphens);
-    // `- | -` is a list, which begins wherever a table might.
+    // `- | -` is a list, which may begin where a table could.
     if let Some(block) = other_block(hyphens) {
         return Err(format!("line 2: {block} instead of a row of hyphens"));
     }

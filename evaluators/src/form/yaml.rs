@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Parser};
 use super::place;
 use crate::budget;
 
-/// Units of work that reading an event is, about (see [`budget`]).
+/// Approximate units of work to parse one event (see [`budget`]).
 const EVENT_UNITS: u64 = 500;
 /// Collections that may be open within one another.
 const NESTED: usize = 1_000;
@@ -29,7 +29,7 @@ pub(crate) enum Outermost {
 /// # Errors
 /// With the reason and its place, when the text is no YAML.
 pub(crate) fn documents(text: &str) -> Result<Vec<Outermost>, String> {
-    // The parser takes control characters, which YAML has only as escapes.
+    // The parser accepts raw control characters, which YAML allows only as escapes.
     let is_control = |it: char| it < ' ' && !matches!(it, '\t' | '\n' | '\r');
     if let Some(at) = text.find(is_control) {
         return Err(format!("{}: a control character, which YAML does not allow", place(text, at)));

@@ -1,18 +1,18 @@
-//! Lines of programs among lines of prose, where no fence tells them apart.
+//! Recognises lines of code between lines of prose without a fence.
 
-/// Whether a line is a statement of a program rather than a sentence.
+/// Returns whether a line is a statement of a program rather than a sentence.
 pub(super) fn is_code(line: &str) -> bool {
     let signs = line.bytes().filter(|it| b"{}()[];=<>_\\|&#*+$".contains(it)).count();
     let ends = line.ends_with(['{', '}', ';']) || line.ends_with("):") || line.ends_with("/>");
     signs * 5 > line.len() || ends && signs * 20 > line.len()
 }
 
-/// Whether a line behind a statement is a comment.
+/// Returns whether a line after a statement is a comment.
 pub(super) fn is_comment(line: &str) -> bool {
     ["#", "//", "/*", "*", "--", "\"\"\""].iter().any(|it| line.starts_with(it))
 }
 
-/// Beginnings of statements, with what a line that begins so also has.
+/// Prefixes of statements, each with the characters that the rest of the line must contain.
 const STATEMENTS: [(&str, &str); 33] = [
     ("import ", ""),
     ("from ", " import "),
@@ -49,7 +49,7 @@ const STATEMENTS: [(&str, &str); 33] = [
     ("$ ", ""),
 ];
 
-/// Whether a line is a statement by how it begins or is built.
+/// Returns whether a line has the prefix or the structure of a statement.
 pub(super) fn is_statement(line: &str) -> bool {
     let line = line.trim_end();
     let begins =
@@ -65,7 +65,7 @@ pub(super) fn is_statement(line: &str) -> bool {
             || rest.len() == line.len() - name && rest.starts_with('(') && rest.ends_with([')', ';']))
 }
 
-/// Whether a line that begins like a statement goes on like one.
+/// Returns whether a line with the prefix of a statement continues like a statement.
 fn goes_on(rest: &str, also: &str) -> bool {
     match also {
         // "Import duties have risen." is a sentence; a statement is short and has no full stop.

@@ -32,8 +32,8 @@ const FAR_AHEAD: u32 = 64;
 const FEW: u32 = 24;
 /// Below this no language is told: names, or words of none of them.
 const TOLD: u32 = 40;
-/// Letters and words below which a text is too short to tell languages of one script apart: greetings,
-/// interjections and single words are common to many.
+/// Number of letters and words below which a text is too short to distinguish languages of one script: they
+/// share many greetings, interjections and single words.
 const MIN_LETTERS: u32 = 20;
 const MIN_WORDS: usize = 4;
 /// Letters up to which everything is read.
@@ -43,12 +43,12 @@ const SHORT: u32 = 120;
 const ALIKE: [&[&str]; 6] =
     [&["nb", "nn", "da"], &["hr", "bs", "sr"], &["id", "ms"], &["xh", "zu"], &["st", "tn"], &["cs", "sk"]];
 
-/// How much of a text is in these languages; undetermined when it is too short to tell.
+/// Returns how much of a text is in these languages; undetermined when the text is too short.
 pub(crate) fn ask(text: &str, wanted: &[&'static Language]) -> Answer {
     answer(text, wanted, true)
 }
 
-/// The same as a guess for texts of a few words: for asking whether other words can be relied on.
+/// Like [`ask`] for texts of a few words, as a guess; for deciding whether a word list can be relied on.
 pub(crate) fn guess(text: &str, wanted: &[&'static Language]) -> Answer {
     answer(text, wanted, false)
 }
@@ -143,7 +143,7 @@ fn rivals(wanted: &[&'static Language]) -> impl Iterator<Item = usize> {
     (0..COLUMNS.len()).filter(move |it| groups.iter().any(|group| group.contains(&COLUMNS[*it])))
 }
 
-/// What a text of a few words tells whose script several languages share: no more than its script. Words in
+/// Evaluates a text of a few words by its script only, if several languages share the script. Words in
 /// Latin letters occur in all languages.
 fn in_brief(piece: &Piece, wanted: &[&'static Language]) -> Part {
     let script = Script::main(piece);

@@ -148,18 +148,18 @@ pub(crate) fn all() -> &'static [Language] {
     LANGUAGES
 }
 
-/// What a code or a name stands for.
+/// The meaning of a code or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Languages that texts can be told to be in.
+    /// Languages that can be detected.
     Told(Vec<&'static Language>),
-    /// A language that the table lacks, by its English name.
+    /// An existing language that is not in the table, by its English name.
     Untold(&'static str),
-    /// No language.
+    /// Not a language.
     Nothing,
 }
 
-/// The languages that a code of ISO 639-1 or 639-3, a tag that begins with one, or an English name stands for.
+/// Resolves a code of ISO 639-1 or 639-3, a tag that begins with one, or an English name.
 pub(crate) fn named(text: &str) -> Found {
     let told = find(text);
     if !told.is_empty() {
@@ -173,7 +173,7 @@ pub(crate) fn named(text: &str) -> Found {
     let by_code = || Iso::from_639_1(&primary).or_else(|| Iso::from_639_3(&primary));
     let by_name = || Iso::from_name_lowercase(&text.to_lowercase());
     let Some(iso) = is_tag.then(by_code).flatten().or_else(by_name) else { return Found::Nothing };
-    // `fra` is `fr`.
+    // Maps `fra` to `fr`.
     let told = iso.to_639_1().map(find).unwrap_or_default();
     if told.is_empty() { Found::Untold(iso.to_name()) } else { Found::Told(told) }
 }

@@ -54,7 +54,7 @@ impl Prose {
                 fenced = !fenced;
                 statements = false;
             } else if !fenced && !trimmed.is_empty() {
-                // Behind a statement what is indented or a comment belongs to it.
+                // An indented line or a comment after a statement belongs to the statement.
                 let belongs = statements && (trimmed.len() < line.len() || code::is_comment(trimmed));
                 statements = belongs || code::is_statement(trimmed);
                 if !statements && !code::is_code(trimmed) {

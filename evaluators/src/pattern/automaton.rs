@@ -1,4 +1,4 @@
-//! Searching with a lazy DFA: its states are made as the text needs them, and kept while they fit.
+//! Searches with a lazy DFA, whose states are computed when the text needs them and cached while they fit.
 
 use std::cell::RefCell;
 
@@ -10,16 +10,16 @@ use regex_automata::{
 
 use crate::budget::spend;
 
-/// Bytes of states that a search keeps; when they are used up it begins anew with an empty cache.
+/// Limits the states that a search caches, in bytes; a full cache is cleared.
 const CACHE_BYTES: usize = 1024 * 1024;
-/// Caches of different expressions that a thread keeps within an evaluation.
+/// Limits the caches of different expressions that a thread keeps during an evaluation.
 const MAX_CACHES: usize = 8;
-/// Bytes of a text between two records of the work done.
+/// Number of bytes of a text between two records of the work done.
 const BLOCK: usize = 16 * 1024;
 
 thread_local! {
-    /// Caches of the evaluation that runs on this thread, by the expression's id. They are not kept with
-    /// the expressions: compiled evaluators live for long, and there are many.
+    /// Caches of the evaluation that runs on this thread, by the expression's id. They do not belong to the
+    /// expressions, because compiled evaluators are many and live long.
     static CACHES: RefCell<Vec<(u64, Cache)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -28,17 +28,17 @@ pub(crate) fn forget_caches() {
     CACHES.with_borrow_mut(Vec::clear);
 }
 
-/// The lazy DFA of an NFA; none when it cannot be made.
+/// Builds the lazy DFA of an NFA; none when that is not possible.
 pub(super) fn build(nfa: &NFA) -> Option<DFA> {
     let config = Config::new()
-        // Text that is not ASCII beside a Unicode word boundary ends the search without an answer.
+        // A Unicode word boundary beside text that is not ASCII ends the search without a result.
         .unicode_word_boundary(true)
         .cache_capacity(CACHE_BYTES)
         .skip_cache_capacity_check(true);
     DFA::builder().configure(config).build_from_nfa(nfa.clone()).ok()
 }
 
-/// Whether a text matches; none when this DFA cannot tell.
+/// Returns whether a text matches; none when this DFA cannot determine it.
 pub(super) fn is_match(id: u64, dfa: &DFA, text: &[u8]) -> Option<bool> {
     let kept = CACHES.with_borrow_mut(|it| {
         let at = it.iter().position(|it| it.0 == id)?;
@@ -56,7 +56,7 @@ pub(super) fn is_match(id: u64, dfa: &DFA, text: &[u8]) -> Option<bool> {
 }
 
 fn search(dfa: &DFA, cache: &mut Cache, text: &[u8]) -> Option<bool> {
-    // What making a state may cost: a visit of each state of the NFA.
+    // Computing a state costs at most a visit of each NFA state.
     let states = dfa.get_nfa().states().len() as u64;
     spend(states);
     let mut state = dfa.start_state_forward(cache, &Input::new(text)).ok()?;

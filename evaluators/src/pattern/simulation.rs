@@ -1,4 +1,4 @@
-//! Searching by simulating the NFA: all of its states that a text can be in, byte after byte.
+//! Searches by simulating the NFA: tracks all states that it can be in, byte by byte.
 
 use regex_automata::{
     nfa::thompson::{NFA, State},
@@ -7,10 +7,10 @@ use regex_automata::{
 
 use crate::budget::spend;
 
-/// States of an NFA, each once.
+/// A set of NFA states.
 struct States {
     members: Vec<StateID>,
-    /// For each state the round in which it was last added.
+    /// The round in which each state was last added.
     added: Vec<u32>,
     round: u32,
 }
@@ -20,7 +20,7 @@ impl States {
         Self { members: Vec::new(), added: vec![0; nfa.states().len()], round: 1 }
     }
 
-    /// Adds a state; false when it is there already.
+    /// Adds a state; returns false when the set contains it already.
     fn add(&mut self, state: StateID) -> bool {
         let added = &mut self.added[state.as_usize()];
         if *added == self.round {
@@ -33,17 +33,17 @@ impl States {
 
     fn clear(&mut self) {
         self.members.clear();
-        // Texts are shorter than this can count.
+        // The limit of texts is below the range of the counter.
         self.round += 1;
     }
 }
 
-/// Whether a text matches.
+/// Returns whether a text matches.
 pub(super) fn is_match(nfa: &NFA, text: &[u8]) -> bool {
     let (mut now, mut next) = (States::of(nfa), States::of(nfa));
     let mut open = Vec::new();
     for at in 0..=text.len() {
-        // A match may begin at each place.
+        // A match may begin at any position.
         if reach(nfa, text, at, nfa.start_anchored(), &mut now, &mut open) {
             return true;
         }
@@ -68,7 +68,7 @@ pub(super) fn is_match(nfa: &NFA, text: &[u8]) -> bool {
     false
 }
 
-/// Adds a state and those that follow it without a byte; true when one of them is the end.
+/// Adds a state and those reachable without a byte; returns true when one of them is a match.
 fn reach(
     nfa: &NFA,
     text: &[u8],

@@ -33,7 +33,7 @@ pub(super) fn range(digits: &[u8]) -> Option<Range> {
         return Some(if length == 14 { Range::Rare } else { Range::Usual });
     }
     let rare = match (first(1), first(2), first(4)) {
-        // Older cards of JCB.
+        // Older JCB cards.
         (_, _, 2131 | 1800) => length == 15,
         (_, 35, _) => length == 16,
         (4, ..) => length == 13 || length == 19,

@@ -85,7 +85,7 @@ fn read(bytes: &[u8], start: usize, groups: &mut Vec<Group>) -> usize {
     }
 }
 
-/// Whether these groups are the rest of a word, a decimal, an id or a path.
+/// Returns whether these groups continue a word, a decimal, an id or a path.
 fn begins_inside(bytes: &[u8], groups: &[Group]) -> bool {
     let start = groups[0].start;
     let Some(before) = start.checked_sub(1) else { return false };
@@ -107,14 +107,14 @@ fn begins_inside(bytes: &[u8], groups: &[Group]) -> bool {
     }
 }
 
-/// Whether a field of a table may begin here: at the beginning of a line, of a quotation or of a list, or
-/// behind a separator.
+/// Returns whether a table field may begin here: at the beginning of a line, a quotation or a list, or
+/// after a separator.
 fn begins_field(bytes: &[u8], start: usize) -> bool {
     start.checked_sub(1).is_none_or(|it| b"\n\r\t,;|\"'[({".contains(&bytes[it]))
 }
 
-/// Whether a comma and digits behind these groups are the decimals of one number: 12345678,90 in a
-/// sentence, or 1.234.567,89. What begins like a field of a table is a field.
+/// Returns whether a comma and digits after these groups are the decimals of one number: 12345678,90 in a
+/// sentence, or 1.234.567,89. A number that begins like a table field is a field.
 fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
     let (first, last) = (groups[0], groups[groups.len() - 1]);
     let decimals = bytes[last.end + 1..].iter().take_while(|it| it.is_ascii_digit()).count();
@@ -128,7 +128,7 @@ fn has_decimals(bytes: &[u8], groups: &[Group]) -> bool {
     thousands || groups.len() == 1 && first.len() < 13 && !begins_field(bytes, first.start)
 }
 
-/// Whether what ends with these groups goes on as a word, a decimal or an id.
+/// Returns whether the text after these groups continues a word, a decimal or an id.
 fn ends_inside(bytes: &[u8], groups: &[Group]) -> bool {
     let end = groups[groups.len() - 1].end;
     let next = bytes.get(end + 1);

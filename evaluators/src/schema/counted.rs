@@ -26,19 +26,19 @@ use crate::budget;
 const STACK: usize = 768 * 1024;
 /// Bytes of a text that are read for one step.
 const TEXT: usize = 8;
-/// Units of work of a step (see [`budget`]).
+/// Units of work for a step (see [`budget`]).
 const STEP_UNITS: u64 = 10;
 /// Steps for an error that is reported, which takes memory.
 const REPORT: u64 = 100;
 
-/// Visits of a state of a regular expression that are one step.
+/// Visits of regular expression states that count as one step.
 const STATES_PER_STEP: u64 = 64;
-/// Such visits that matching one name may take: the search cannot be interrupted meanwhile.
+/// Limits the visits for one member name, because that search cannot be interrupted.
 const MAX_NAME_VISITS: u64 = 50_000_000;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    /// States of regular expressions that each byte of a name may be matched with.
+    /// Number of regular expression states that may be visited for each byte of a name.
     static STATES_PER_BYTE: Cell<u64> = const { Cell::new(0) };
     static BOTTOM: Cell<usize> = const { Cell::new(0) };
 }
@@ -47,8 +47,8 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
-/// Does `work` in at most `steps` looks at counted JSON. Names of members are matched with regular
-/// expressions of `states_per_byte` states together.
+/// Runs `work` with a limit of `steps` accesses to counted JSON. The regular expressions for member names
+/// have `states_per_byte` states in total.
 pub(super) fn within<T>(steps: u64, states_per_byte: u64, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let before = (LEFT.replace(steps), BOTTOM.replace(here()), STATES_PER_BYTE.replace(states_per_byte));
     // What is abandoned half-way is dropped by unwinding; a validator is not changed by checking.

@@ -1,8 +1,8 @@
 //! The regular expressions of a schema.
 //!
-//! Those of `pattern` are searched by [`Pattern`], which can be interrupted. Those that match names of
-//! members (`patternProperties`) stay with the validator, whose search cannot be interrupted; they are
-//! bounded beforehand, by their size times the length of a name (see `counted`).
+//! Expressions in `pattern` are searched by [`Pattern`], which can be interrupted. Expressions for member
+//! names (`patternProperties`) are searched by the validator, which cannot be interrupted; their size times
+//! the length of a name is bounded in advance (see `counted`).
 
 use jsonschema::{
     JsonType, Keyword, ValidationError,
@@ -17,41 +17,43 @@ use crate::{
     sentence::cut,
 };
 
-/// Regular expressions for names in a schema.
+/// Limits the regular expressions for names in a schema.
 const MAX_NAME_PATTERNS: usize = 50;
-/// Bytes that one of them may take when compiled.
+/// Limits the memory of one compiled expression for names, in bytes.
 const MAX_NAME_PATTERN_BYTES: usize = 128 * 1024;
-/// Bytes of states that the validator keeps for one of them, in each direction.
+/// Limits the states that the validator caches for one of them in each direction, in bytes.
 const NAME_CACHE_BYTES: usize = 64 * 1024;
-/// Characters of an expression that are repeated.
+/// Number of characters of an expression that messages show.
 const MAX_SHOWN: usize = 200;
 
-/// The regular expressions that names of members are matched with.
+/// The regular expressions that are matched against member names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NamePatterns {
     states: u64,
 }
 
 impl NamePatterns {
-    /// States of all of them together: what matching a byte of a name may cost.
+    /// The total number of their states, which bounds the cost of matching a byte of a name.
     pub(super) fn states(self) -> u64 {
         self.states
     }
 
-    /// How the validator compiles them.
+    /// The validator's options for compiling them.
     pub(super) fn options(self) -> jsonschema::PatternOptions<jsonschema::Regex> {
-        // Compiled for searching forwards and backwards, with places of groups, one takes a few times more.
+        // The validator compiles each one for both directions and with groups, which takes a few times more
+        // memory.
         jsonschema::PatternOptions::regex()
             .size_limit(4 * MAX_COMPILED_BYTES)
             .dfa_size_limit(NAME_CACHE_BYTES)
     }
 }
 
-/// Compiles the regular expressions of a schema to measure them; returns those for names, and the bytes of
-/// all. A member named `pattern` that is data (of a `const`, say) counts as well when it is one.
+/// Compiles the regular expressions of a schema to measure them. Returns those for names, and the total
+/// memory in bytes. A member named `pattern` that is data (of a `const`, say) counts as well if it is a
+/// valid expression.
 ///
 /// # Errors
-/// With the first that cannot be used for names, or when they are too large together.
+/// A message about the first expression that cannot be used for names, or when they are too large in total.
 pub(super) fn measured(schema: &Value, field: &str) -> Result<(NamePatterns, usize), ConfigProblem> {
     let (mut names, mut count, mut bytes) = (NamePatterns::default(), 0, 0);
     let mut open = vec![schema];
@@ -70,7 +72,7 @@ pub(super) fn measured(schema: &Value, field: &str) -> Result<(NamePatterns, usi
                     .into_iter()
                     .flat_map(Map::keys)
                 {
-                    // One that does not compile is named by the validator, with its place.
+                    // The validator reports an invalid expression, with its position.
                     let Ok(pattern) = Pattern::compile_ecma(pattern) else { continue };
                     if pattern.bytes() > MAX_NAME_PATTERN_BYTES {
                         let message = "has an expression in patternProperties that grows too large when it is compiled: \
@@ -101,14 +103,14 @@ pub(super) fn measured(schema: &Value, field: &str) -> Result<(NamePatterns, usi
 /// The keyword `pattern`.
 struct PatternKeyword {
     pattern: Pattern,
-    /// As it stands in the schema.
+    /// The expression as written in the schema.
     shown: String,
 }
 
 /// Compiles the keyword `pattern`.
 ///
 /// # Errors
-/// When it is no text, or no regular expression that can be used.
+/// When the value is not a string or not a usable regular expression.
 pub(super) fn keyword<'a, F: Json>(
     _: &'a Map<String, Value>,
     value: &'a Value,
@@ -123,7 +125,7 @@ pub(super) fn keyword<'a, F: Json>(
 
 impl PatternKeyword {
     fn holds(&self, text: &str) -> bool {
-        // Texts are parts of one that is no longer.
+        // The text is part of a text that is not too long.
         self.pattern.is_match(text).unwrap_or(false)
     }
 }

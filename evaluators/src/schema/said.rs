@@ -95,7 +95,7 @@ fn why(kind: &Kind) -> String {
             format!("is of none of the types {}", all.join(", "))
         }
         Kind::UniqueItems => "has equal items".into(),
-        // Of our own keywords; it continues the sentence.
+        // A message of this crate's own keywords, which continues the sentence.
         Kind::Custom { message, .. } => message.clone(),
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } | Kind::Referencing(_) => {
             format!("fails {}", kind.keyword())
@@ -125,7 +125,7 @@ pub(super) fn problems(error: &ValidationError, known: &[String]) -> Vec<ConfigP
     }
 }
 
-/// Why a reference of a schema leads nowhere.
+/// Explains why a reference of a schema can't be resolved.
 fn unresolved(why: &ReferencingError) -> String {
     let shown = |it: &str| cut(it, PATH).into_owned();
     match why {

@@ -14,7 +14,7 @@ use super::{
 
 /// Calls kept of one trace.
 const MOST_CALLS: usize = 500;
-/// Spans above a tool's that are looked at for the same call.
+/// Limits the ancestors of a tool span that are searched for the same call.
 const MAX_ANCESTORS: usize = 16;
 /// Results of calls looked at in one message.
 const MOST_RESULTS: usize = 500;
@@ -246,14 +246,14 @@ fn add(calls: &mut Vec<Call>, more: impl IntoIterator<Item = Call>) {
     }
 }
 
-/// The tool that a span of one names.
+/// Returns the tool that a span names.
 fn tool_of(step: &Step) -> &str {
     let tool = step.metadata.get("tool").and_then(Value::as_object);
     tool.and_then(|it| first_text(it, &["name"])).unwrap_or(&step.name)
 }
 
-/// Whether the span belongs to a call that a span above it stands for: an agent, its client of the
-/// Model Context Protocol and the server each report the one call of a tool.
+/// Returns whether an ancestor of the span reports the same call: an agent, its Model Context Protocol
+/// client and the server each report the tool call.
 fn repeats_ancestor(step: &Step, by_id: &HashMap<Uuid, &Step>) -> bool {
     let mut parent = step.parent;
     for _ in 0..MAX_ANCESTORS {

@@ -1,7 +1,7 @@
 //! Google's Agent Development Kit: `gcp.vertex.agent.*`.
 //!
-//! Its spans hold whole requests and responses of Gemini as JSON. From version 2 on it follows
-//! [`super::genai`] and sends contents as log records only, unless told otherwise.
+//! Its spans hold whole Gemini requests and responses as JSON. From version 2 on it follows
+//! [`super::genai`] and by default sends contents as log records only.
 
 use api::SpanType;
 
@@ -14,17 +14,17 @@ use super::{
 };
 use crate::usage::Usage;
 
-/// What it writes where it was told not to send contents, or can't.
+/// Placeholders for contents that it was told not to send, or can't serialise.
 const ABSENT: &[&str] = &["{}", "N/A", "null", "<not serializable>", "\"<not serializable>\""];
 
-/// A call of the model, which carries no operation name. Tools carry an empty request too.
+/// Recognises a model call, which has no operation name. Tools carry an empty request too.
 pub(super) fn kind(attributes: &Attributes, name: &str) -> Option<SpanType> {
     let is_call =
         attributes.has(Key::AdkRequest) && (name == "call_llm" || attributes.has(Key::RequestModel));
     is_call.then_some(SpanType::Llm)
 }
 
-/// The request's messages, or a tool's arguments.
+/// The messages of the request, or the arguments of a tool.
 pub(super) fn input(attributes: &mut Attributes) -> Option<Request> {
     if let Some(arguments) = said(attributes, Key::AdkToolArguments) {
         attributes.drop_key(Key::AdkRequest);
@@ -35,7 +35,7 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<Request> {
     Some(request.unwrap_or_else(|| Request { input: text::readable(sent), parameters: None }))
 }
 
-/// The response's answer, or a tool's result.
+/// The answer in the response, or the result of a tool.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     if let Some(result) = said(attributes, Key::AdkToolResponse) {
         attributes.drop_key(Key::AdkResponse);
@@ -45,12 +45,12 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     let response = RawObject::parse(&sent);
     match response.as_ref().and_then(|it| it.get("content")) {
         Some(content) => provider::answer(content).or_else(|| Some(text::readable(sent.clone()))),
-        // A failed call has an error in place of content, which the span's status repeats.
+        // A failed call has an error in place of content, and the span's status repeats the error.
         None => Some(text::readable(sent)),
     }
 }
 
-/// The counts in the response: Gemini leaves thoughts out of the answer's.
+/// The token counts in the response: Gemini does not count thoughts as part of the answer.
 pub(super) fn usage(attributes: &Attributes) -> Option<Usage> {
     let response = RawObject::parse(attributes.str(Key::AdkResponse)?)?;
     let sent = response.object("usage_metadata")?;

@@ -1,7 +1,7 @@
-//! The answer of a model: its plain text, and whether it says anything.
+//! The answer of a model: its plain text, and whether it has any content.
 //!
-//! An answer is shown as plain text only if nothing is lost by it: a message that holds anything
-//! beside its text and its envelope (a tool call, audio, a citation) stays JSON.
+//! An answer is shown as plain text only if nothing is lost: a message with content other than its text and
+//! its envelope (a tool call, audio, a citation) stays JSON.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::text::clean;
 
-/// Members of a message that describe it and are not part of what it says.
+/// Members that describe a message and are not part of its content.
 const ENVELOPE: &[&str] = &[
     "role",
     "finish_reason",
@@ -28,12 +28,12 @@ const ENVELOPE: &[&str] = &[
     "stop_reason",
     "stop_sequence",
 ];
-/// The members under which the conventions put what a message says.
+/// Members in which the conventions put the content of a message.
 const CONTENTS: &[&str] = &["parts", "contents", "content"];
-/// No message without content is as long.
+/// A message without content is never longer than this.
 const MAX_EMPTY_BYTES: usize = 1_024;
 
-/// The model's answer as plain text, when the JSON is one message of text and nothing else.
+/// Returns the model's answer as plain text if the JSON is one message with nothing but text.
 ///
 /// Understands the shapes of OpenAI, Anthropic and the GenAI conventions, as a list of one
 /// message or the message itself. A message that gives its text twice, in `content` and in
@@ -47,7 +47,7 @@ pub(super) fn plain_answer(json: &str) -> Option<String> {
         b'{' => serde_json::from_str::<Members<'_>>(json).ok()?,
         _ => return None,
     };
-    // Without a role it is some other object that happens to have content.
+    // An object without a role is not a message, even if it has content.
     message.get("role")?;
     let mut text: Option<String> = None;
     for (name, value) in message.said() {
@@ -64,7 +64,7 @@ pub(super) fn plain_answer(json: &str) -> Option<String> {
     text.filter(|it| !it.is_empty()).map(clean)
 }
 
-/// True for messages that neither say nor call anything: a role and an envelope are all they have.
+/// Returns whether a list of messages has neither text nor calls, only roles and envelopes.
 pub(super) fn is_empty_answer(json: &str) -> bool {
     json.len() < MAX_EMPTY_BYTES
         && serde_json::from_str::<Vec<Members<'_>>>(json).is_ok_and(|messages| {
@@ -79,12 +79,12 @@ pub(super) fn is_empty_answer(json: &str) -> bool {
         })
 }
 
-/// The text of a JSON list of parts that are nothing but text.
+/// Returns the text of a JSON list of parts that are all text.
 pub(super) fn plain_parts(json: &str) -> Option<String> {
     joined(&serde_json::from_str::<Vec<Members<'_>>>(json).ok()?).map(clean)
 }
 
-/// The text of a message's content: a string, or a list of parts that are nothing but text.
+/// Returns the text of a message's content: a string, or a list of parts that are all text.
 fn plain_content(value: &RawValue) -> Option<String> {
     match value.get().as_bytes().first()? {
         b'"' => serde_json::from_str(value.get()).ok(),
@@ -118,7 +118,7 @@ fn joined(parts: &[Members<'_>]) -> Option<String> {
     Some(text)
 }
 
-/// The members of a JSON object in their order, values unread.
+/// The members of a JSON object in their order, values unparsed.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
@@ -126,7 +126,7 @@ impl<'a> Members<'a> {
         self.0.iter().find(|it| it.0 == name).map(|it| it.1)
     }
 
-    /// The members that hold something and are not the envelope.
+    /// Returns the members that have a value and are not part of the envelope.
     fn said(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0
             .iter()

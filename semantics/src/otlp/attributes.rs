@@ -68,7 +68,7 @@ impl Attributes {
         value::into_text(self.take(key)?)
     }
 
-    /// Gives back a text that was taken: it stays with the metadata unless something drops it.
+    /// Puts back a text that was taken: it stays with the metadata unless it is dropped later.
     pub(super) fn put_back(&mut self, key: Key, text: String) {
         if let Some(attribute) = self.list.get_mut(usize::from(self.slots[key as usize])) {
             attribute.value = Some(AnyValue { value: Some(Value::StringValue(text)) });

@@ -240,7 +240,7 @@ struct Model {
     asked: Option<String>,
 }
 
-/// What the whole response of a model call tells, where its sender keeps it.
+/// Facts from the whole response of a model call, if its sender keeps the response.
 fn facts(attributes: &mut Attributes, span_type: &SpanType) -> Facts {
     if *span_type != SpanType::Llm {
         return Facts::default();
@@ -361,7 +361,7 @@ fn documents(attributes: &mut Attributes, scope: &str, observed: &mut Observed) 
         .or_else(|| observed.documents.take())
 }
 
-/// What went in, by a framework that records the calls of functions.
+/// The input, from a framework that records function calls.
 fn request(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
     langsmith::input(attributes, span_type)
         .or_else(|| mlflow::input(attributes, span_type))

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::draft::{EvaluationDraft, EventDraft};
 
-/// How the traceback of Python begins.
+/// The first line of a Python traceback.
 const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// What a span's events say.
@@ -23,9 +23,9 @@ pub(super) struct Observed {
     pub(super) exception: Option<(String, String)>,
     /// Prompt, or messages that went in.
     pub(super) input: Option<String>,
-    /// System instructions apart from the messages.
+    /// System instructions that are separate from the messages.
     pub(super) instructions: Option<String>,
-    /// The arguments that the event of a tool holds.
+    /// The arguments in a tool's event.
     pub(super) tool_input: Option<String>,
     /// Messages that came as events one by one.
     messages: Option<String>,
@@ -131,7 +131,7 @@ impl Observed {
                 add_document(self.documents.get_or_insert_default(), attributes);
                 true
             }
-            // MLflow notes the chunks of a stream, whose sum is the output.
+            // MLflow records the chunks of a stream, which add up to the output.
             _ if name.starts_with("mlflow.chunk.item.") => {
                 self.chunks += 1;
                 true
@@ -195,7 +195,7 @@ fn str<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
 fn exception(attributes: &[KeyValue]) -> (String, String) {
     let text = |key| text::clean(str(attributes, key).unwrap_or_default().to_owned());
     let (mut kind, mut message) = (text("exception.type"), text("exception.message"));
-    // Some senders put the whole traceback behind the message.
+    // Some senders append the whole traceback to the message.
     if let Some(at) = message.find(TRACEBACK).filter(|at| *at > 0) {
         message.truncate(at);
         message.truncate(message.trim_end().len());

@@ -28,13 +28,13 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The messages; [`super::instructions`] adds what a sender keeps apart from them.
+/// The messages; [`super::instructions`] adds system instructions that are sent separately.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::InputMessages).map(text::readable)
 }
 
-/// The answer: plain text where it is nothing else. Messages without any content are no answer, and
-/// stay an attribute where their envelope says how the call ended.
+/// The answer, as plain text if it is nothing else. Messages without content are not an answer; they stay
+/// an attribute if their envelope says how the call ended.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     let messages = attributes.take_text(Key::OutputMessages)?;
     if text::is_empty_answer(&messages) {

@@ -41,7 +41,7 @@ fn session(attributes: &mut Attributes) -> Option<String> {
         .or_else(|| id_in(attributes, Key::GroupId))
 }
 
-/// The conversation, unless it is OpenAI's id of the response before: that differs from call to call.
+/// The conversation id, unless it is OpenAI's id of the previous response, which differs in every call.
 fn conversation(attributes: &mut Attributes) -> Option<String> {
     if attributes.str(Key::ConversationId).is_some_and(|it| it.starts_with("resp_")) {
         return None;

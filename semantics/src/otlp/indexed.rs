@@ -101,7 +101,7 @@ fn write(out: &mut String, node: Node) {
     }
 }
 
-/// Drops a message's `contents` where its `content` says the same: some senders write a text both ways.
+/// Removes a message's `contents` if its `content` has the same text: some senders write both.
 fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
     let field = |name: &str| fields.iter().find(|it| it.0 == name).map(|it| &it.1);
     if let (Some(Node::Leaf(Value::StringValue(content))), Some(Node::List(parts))) =
@@ -112,7 +112,7 @@ fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
     }
 }
 
-/// The text of parts that are nothing but text.
+/// Returns the text of parts that are all text.
 fn texts(parts: &BTreeMap<u32, Node>) -> Option<String> {
     let mut texts = Vec::with_capacity(parts.len());
     for part in parts.values() {

@@ -1,7 +1,7 @@
-//! System instructions that a sender keeps apart from the messages (`gen_ai.system_instructions`).
+//! System instructions that are sent separately from the messages (`gen_ai.system_instructions`).
 //!
-//! They are part of what went in, so they lead the input as a system message, whatever form the two
-//! have: lists of parts or messages, one of them, or plain text.
+//! They are part of the input, so they precede it as a system message, whatever the form of either: lists
+//! of parts or messages, a single part or message, or plain text.
 
 use api::SpanType;
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use serde_json::{Value, value::RawValue};
 
 use super::{attributes::Attributes, events::Observed, keys::Key, text};
 
-/// Puts the span's system instructions in front of its input, unless the input's own system messages
-/// say them already. Spans other than model calls that have no input keep them as an attribute.
+/// Puts the span's system instructions before its input, unless the input's own system messages repeat
+/// them. Spans without input other than model calls keep them as an attribute.
 pub(super) fn join(
     attributes: &mut Attributes,
     observed: &mut Observed,
@@ -41,13 +41,13 @@ pub(super) fn join(
     })
 }
 
-/// What an input looks like.
+/// The form of an input.
 enum Shape<'a> {
-    /// A JSON list, its items unread.
+    /// A JSON list, its items unparsed.
     List(Vec<&'a RawValue>),
     /// One message.
     Message,
-    /// Plain text, or JSON that is no message.
+    /// Plain text, or JSON that is not a message.
     Other,
 }
 
@@ -71,11 +71,11 @@ fn is_message(json: &str) -> bool {
     serde_json::from_str::<WithRole<'_>>(json).is_ok()
 }
 
-/// The instructions as messages, separated by commas; empty when they say nothing.
+/// Returns the instructions as messages, separated by commas; empty if they have no text.
 fn system_messages(sent: &str) -> String {
     match serde_json::from_str::<Value>(sent) {
         Ok(Value::Array(items)) if items.is_empty() => String::new(),
-        // Messages already: their list without its brackets.
+        // The instructions are messages already: the list without its brackets.
         Ok(Value::Array(items)) if items.iter().all(|it| it.get("role").is_some()) => {
             let sent = sent.trim();
             sent[1..sent.len() - 1].trim().to_owned()
@@ -89,7 +89,7 @@ fn system_messages(sent: &str) -> String {
         Ok(Value::Object(object)) if object.contains_key("role") => sent.trim().to_owned(),
         Ok(Value::Object(_)) => format!("{{\"role\":\"system\",\"parts\":[{}]}}", sent.trim()),
         Ok(Value::String(inner)) => message_of_text(&inner),
-        // A number or a word of JSON is the text of somebody's instructions.
+        // Plain instructions may happen to be a JSON number or word.
         Ok(_) | Err(_) => message_of_text(sent),
     }
 }
@@ -104,7 +104,7 @@ fn message_of_text(text: &str) -> String {
     message
 }
 
-/// Whether the system messages at the beginning of the list hold every text of the instructions.
+/// Returns whether the leading system messages of the list contain every text of the instructions.
 fn repeats(list: &[&RawValue], instructions: &str) -> bool {
     let is_system = |item: &&&RawValue| {
         serde_json::from_str::<WithRole<'_>>(item.get())
@@ -124,7 +124,7 @@ fn repeats(list: &[&RawValue], instructions: &str) -> bool {
     !wanted.is_empty() && wanted.iter().all(|it| said.contains(it.trim()))
 }
 
-/// Collects the texts of messages and parts. The reader of JSON bounds their depth.
+/// Collects the texts of messages and parts. The JSON parser bounds the recursion.
 fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
         Value::Array(items) => items.iter().for_each(|it| texts(it, found)),

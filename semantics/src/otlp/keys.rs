@@ -317,7 +317,7 @@ impl Group {
             })
     }
 
-    /// Whether its keys go on with an index. `gen_ai.prompt.name` belongs to no list.
+    /// Returns whether its keys continue with an index. `gen_ai.prompt.name` belongs to no list.
     fn is_list(self) -> bool {
         match self {
             Self::LlmInput

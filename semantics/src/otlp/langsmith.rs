@@ -1,9 +1,9 @@
 //! LangSmith's OpenTelemetry export: `langsmith.*` beside GenAI keys.
 //!
-//! The inputs and outputs of a run are JSON in `gen_ai.prompt` and `gen_ai.completion`, in the form
-//! of whatever was traced: LangChain, LangGraph, a wrapped provider, or a function. The operation
-//! name follows the run type loosely (a retriever is `embeddings`, a prompt template `chat`), so the
-//! run type decides.
+//! The inputs and outputs of a run are JSON in `gen_ai.prompt` and `gen_ai.completion`. Their form depends
+//! on the traced code: LangChain, LangGraph, a wrapped provider, or a function. The operation name only
+//! approximates the run type (a retriever is `embeddings`, a prompt template `chat`), so the run type
+//! decides.
 
 use api::SpanType;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -15,13 +15,13 @@ use super::{
     value, wrapped,
 };
 
-/// Beginnings of the tags that LangChain gives the steps of its own machinery.
+/// Prefixes of the tags that LangChain gives to its internal steps.
 const STEP_TAGS: &[&str] =
     &["seq:step:", "graph:step:", "map:key:", "branch:", "condition:", "langsmith:", "langgraph:"];
-/// Beginning of the environment variables that every run carries as metadata.
+/// Prefix of the environment variables that every run carries as metadata.
 const ENVIRONMENT: &str = "LANGSMITH_";
 
-/// The run type.
+/// The run type of a span.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::LangsmithKind)? {
         "llm" => SpanType::Llm,
@@ -52,7 +52,7 @@ fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
     }
 }
 
-/// What the response of a model call tells beside its answer.
+/// Facts from the response of a model call, apart from its answer.
 pub(super) fn facts(attributes: &mut Attributes) -> Option<Facts> {
     attributes.str(Key::LangsmithKind)?;
     let mut facts = attributes.str(Key::OpenlitCompletion).map(provider::facts).unwrap_or_default();
@@ -61,17 +61,17 @@ pub(super) fn facts(attributes: &mut Attributes) -> Option<Facts> {
         .and_then(value::into_text)
         .or_else(|| attributes.take_text(Key::LangsmithUsage));
     facts.usage = metadata.as_deref().and_then(provider::langchain_usage).or(facts.usage);
-    // The exporter sends them itself.
+    // The exporter adds these.
     facts.finish_reasons = None;
     Some(facts)
 }
 
-/// Whether somebody chose a tag, rather than LangChain's own machinery.
+/// Returns whether a tag was set by the application, not by LangChain's internals.
 pub(super) fn is_chosen_tag(tag: &str) -> bool {
     !STEP_TAGS.iter().any(|it| tag.starts_with(it))
 }
 
-/// Whether a metadata key says something of the run.
+/// Returns whether a metadata key describes the run.
 pub(super) fn is_metadata(key: &str) -> bool {
     !key.starts_with(ENVIRONMENT)
 }

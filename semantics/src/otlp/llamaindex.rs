@@ -12,17 +12,17 @@ use super::{
     vectors,
 };
 
-/// Endings of classes that find documents or order them.
+/// Suffixes of classes that retrieve or rank documents.
 const RETRIEVERS: &[&str] = &["Retriever", "Rerank", "Reranker", "NodePostprocessor"];
 /// Arguments that hold the question, as text or as a `QueryBundle`.
 const QUERIES: &[&str] = &["query_bundle", "str_or_query_bundle", "query"];
 
-/// True for the scope of this instrumentation.
+/// Recognises the scope of this instrumentation.
 pub(super) fn is_sender(scope: &str) -> bool {
     scope.ends_with("instrumentation.llamaindex")
 }
 
-/// A retriever's task, by the name of its class; tools by their name.
+/// The task of a retriever, by the name of its class; tools by their names.
 pub(super) fn kind(attributes: &Attributes, scope: &str) -> Option<SpanType> {
     if !is_sender(scope) || attributes.has(Key::OperationName) {
         return None;
@@ -34,7 +34,7 @@ pub(super) fn kind(attributes: &Attributes, scope: &str) -> Option<SpanType> {
     RETRIEVERS.iter().any(|it| class.ends_with(it)).then_some(SpanType::Retrieval)
 }
 
-/// The question, where the arguments are nothing else; else the arguments without vectors.
+/// The question if the arguments hold nothing else; otherwise the arguments without vectors.
 pub(super) fn input(attributes: &mut Attributes, scope: &str) -> Option<String> {
     if !is_sender(scope) {
         return None;
@@ -53,7 +53,7 @@ fn question(json: &str) -> Option<String> {
     raw::string(value).or_else(|| RawObject::parse(value)?.text("query_str"))
 }
 
-/// The result: a response's text, where it holds nothing else; else the result without vectors.
+/// The result: the text of a response if it holds nothing else; otherwise the result without vectors.
 pub(super) fn output(attributes: &mut Attributes, scope: &str) -> Option<String> {
     if !is_sender(scope) {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn output(attributes: &mut Attributes, scope: &str) -> Option<String>
 
 fn response(json: &str) -> Option<String> {
     let result = RawObject::parse(json)?;
-    // The metadata of the nodes, by id; retrievers show it with the documents.
+    // The metadata of the nodes by id; retrievers show it with the documents.
     let says_more = |(name, value): (&str, &str)| {
         !(name == "response" || (name == "metadata" && all_empty(value)) || matches!(value, "[]" | "{}"))
     };
@@ -78,7 +78,7 @@ fn all_empty(json: &str) -> bool {
     RawObject::parse(json).is_some_and(|it| it.members().all(|(_, value)| value == "{}"))
 }
 
-/// The nodes that a retriever returned, as a JSON list of documents.
+/// Returns the nodes of a retriever as a JSON list of documents.
 pub(super) fn documents(attributes: &mut Attributes, scope: &str) -> Option<String> {
     if kind(attributes, scope) != Some(SpanType::Retrieval) {
         return None;

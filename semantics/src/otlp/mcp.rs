@@ -1,7 +1,7 @@
 //! The Model Context Protocol: `mcp.method.name`, as the semantic conventions and its SDKs send it.
 //!
-//! The client and the server of a call each have a span, the server's below the client's where both
-//! report. The SDK's client names the tool in the span's name only.
+//! Both the client and the server report a span for a call, the server's below the client's. The SDK's
+//! client names the tool in the span's name only.
 
 use api::SpanType;
 
@@ -10,13 +10,13 @@ use super::{attributes::Attributes, keys::Key};
 /// The method that calls a tool.
 const CALL: &str = "tools/call";
 
-/// A call of a tool is a tool; other messages of the protocol are none.
+/// A tool call is a tool span; other messages of the protocol are not.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let method = attributes.str(Key::McpMethod)?;
     Some(if method == CALL { SpanType::Tool } else { SpanType::Other })
 }
 
-/// The tool in the name of a call's span: `[MCP send ]tools/call <tool>`.
+/// Extracts the tool from the name of a call's span: `[MCP send ]tools/call <tool>`.
 pub(super) fn tool_name(attributes: &Attributes, name: &str) -> Option<String> {
     if attributes.str(Key::McpMethod) != Some(CALL) {
         return None;

@@ -1,16 +1,15 @@
-//! Messages of frameworks and providers, rewritten in the form of the GenAI conventions.
+//! Converts messages of frameworks and providers to the form of the GenAI conventions.
 //!
-//! LangChain, Gemini and Amazon Bedrock each have a form of their own for the same things: a role,
-//! texts, calls of tools and their results. All become `role` and `parts`, which is what the rest
-//! of the service reads. Messages in the forms of OpenAI and Anthropic are understood everywhere
-//! and stay as they are, without their `null` members.
+//! LangChain, Gemini and Amazon Bedrock each have their own form for a role, texts, tool calls and tool
+//! results. All become `role` and `parts`, which is the form that the rest of the service reads. Messages
+//! of OpenAI and Anthropic are understood everywhere and stay as they are, without `null` members.
 
 use super::{
     raw::{self, RawObject},
     text::{clean, push_json_str, readable},
 };
 
-/// Classes of LangChain's messages, and the role each stands for.
+/// The role of each message class of LangChain.
 const LANGCHAIN_ROLES: &[(&str, &str)] = &[
     ("human", "user"),
     ("HumanMessage", "user"),
@@ -25,7 +24,7 @@ const LANGCHAIN_ROLES: &[(&str, &str)] = &[
     ("chat", "user"),
     ("ChatMessage", "user"),
 ];
-/// The only member of a content block of Amazon Bedrock, which says what the block is.
+/// The member of an Amazon Bedrock content block that identifies its type; a block has only one.
 const BEDROCK_BLOCKS: &[&str] = &[
     "text",
     "toolUse",
@@ -44,12 +43,12 @@ const BEDROCK_BLOCKS: &[&str] = &[
 #[derive(Default)]
 pub(super) struct MessageList {
     out: String,
-    /// The open message has a part already.
+    /// Whether the open message has a part already.
     has_parts: bool,
 }
 
 impl MessageList {
-    /// The list, unless it is empty.
+    /// Returns the list, unless it is empty.
     pub(super) fn finish(mut self) -> Option<String> {
         if self.out.is_empty() {
             return None;
@@ -58,14 +57,14 @@ impl MessageList {
         Some(readable(clean(self.out)))
     }
 
-    /// Adds a message of these parts: a string, a list of parts, or one part.
+    /// Adds a message with these parts: a string, a list of parts, or one part.
     pub(super) fn add(&mut self, role: &str, content: &str) {
         self.open(role);
         self.content(content);
         self.close();
     }
 
-    /// Adds the messages of a list, or one message, in any known form. Texts alone have this role.
+    /// Adds the messages of a list, or one message, in any known form. Plain texts get this role.
     pub(super) fn add_all(&mut self, json: &str, role: &str) {
         match items(json) {
             Some(items) => items.into_iter().for_each(|it| self.add_any(it, role)),
@@ -73,7 +72,7 @@ impl MessageList {
         }
     }
 
-    /// Adds a message in any known form. One that is text alone has this role.
+    /// Adds a message in any known form. Plain text gets this role.
     pub(super) fn add_any(&mut self, message: &str, role: &str) {
         if let Some(object) = RawObject::parse(message) {
             self.add_object(message, &object);
@@ -108,14 +107,14 @@ impl MessageList {
         };
         let parts = object.first(&["parts", "blocks"]);
         match (parts, object.get("content")) {
-            // The GenAI conventions name the type of each part, Gemini does not.
+            // The GenAI conventions name the type of each part; Gemini does not.
             (Some(parts), None) if !has_types(parts) => self.add(role, parts),
             (None, Some(content)) if is_bedrock(content) => self.add(role, content),
             _ => self.add_members(object),
         }
     }
 
-    /// Adds a message of LangChain from its fields.
+    /// Adds a LangChain message from its fields.
     fn add_langchain(&mut self, fields: &RawObject<'_>, role: &str) {
         let content = fields.get("content").unwrap_or("\"\"");
         let role = fields.text("role").unwrap_or_else(|| role.to_owned());
@@ -139,13 +138,13 @@ impl MessageList {
         self.close();
     }
 
-    /// Adds a message as it came.
+    /// Adds a message unchanged.
     fn add_whole(&mut self, message: &str) {
         self.separate();
         self.out.push_str(message);
     }
 
-    /// Adds a message as it came, without `null` members.
+    /// Adds a message without its `null` members.
     fn add_members(&mut self, object: &RawObject<'_>) {
         self.separate();
         let mut comma = '{';
@@ -225,7 +224,7 @@ impl MessageList {
             return self.text("text", json);
         }
         let Some(part) = RawObject::parse(json) else {
-            // Not JSON: a sender's own text.
+            // A sender's own text, not JSON.
             let mut text = String::new();
             push_json_str(&mut text, json);
             return self.text("text", &text);
@@ -275,7 +274,7 @@ impl MessageList {
         self.out.push_str(json);
     }
 
-    /// Adds the call of a tool, in any known form.
+    /// Adds a tool call, in any known form.
     fn call(&mut self, json: &str) {
         let Some(call) = RawObject::parse(json) else { return };
         let function = call.object("function");
@@ -306,7 +305,7 @@ impl MessageList {
     }
 }
 
-/// The messages of a JSON list, or of one message, in any known form.
+/// Converts the messages of a JSON list, or one message, from any known form.
 pub(super) fn rewritten(json: &str, role: &str) -> Option<String> {
     let mut list = MessageList::default();
     list.add_all(json, role);
@@ -326,8 +325,8 @@ fn items(json: &str) -> Option<Vec<&str>> {
     }
 }
 
-/// Whether the JSON is a message, or a list of nothing but messages, in a form that
-/// [`rewritten`] knows.
+/// Returns whether the JSON is a message, or a list of messages only, in a form that [`rewritten`]
+/// converts.
 pub(super) fn are_messages(json: &str) -> bool {
     fn is_message(json: &str) -> bool {
         RawObject::parse(json).is_some_and(|it| {
@@ -349,7 +348,7 @@ pub(super) fn are_messages(json: &str) -> bool {
     }
 }
 
-/// A message of Amazon Bedrock's content blocks, if the JSON is a list of nothing else.
+/// Returns a message of Amazon Bedrock's content blocks, if the JSON is a list of such blocks only.
 pub(super) fn of_bedrock(role: &str, json: &str) -> Option<String> {
     is_bedrock(json).then(|| {
         let mut list = MessageList::default();
@@ -359,7 +358,7 @@ pub(super) fn of_bedrock(role: &str, json: &str) -> Option<String> {
     })?
 }
 
-/// The arguments or the result of a tool, if the JSON is one message that holds nothing else.
+/// Returns the arguments or the result of a tool, if the JSON is one message that holds nothing else.
 pub(super) fn of_tool(json: &str) -> Option<String> {
     let message = match raw::list(json)?.as_slice() {
         [message] => RawObject::parse(message)?,
@@ -377,13 +376,13 @@ pub(super) fn of_tool(json: &str) -> Option<String> {
     Some(plain_text(said).unwrap_or_else(|| readable(said.to_owned())))
 }
 
-/// The text of a list of one text block, which is how Strands and MCP wrap what a tool returned.
+/// Returns the text of a list of one text block, in which Strands and MCP wrap tool results.
 pub(super) fn of_block(json: &str) -> Option<String> {
     raw::list(json).filter(|it| it.len() == 1 && it[0].starts_with('{'))?;
     plain_text(json)
 }
 
-/// The text of a string, or of a list of text blocks.
+/// Returns the text of a string or of a list of text blocks.
 pub(super) fn plain_text(json: &str) -> Option<String> {
     if let Some(text) = raw::string(json) {
         return Some(clean(text));
@@ -409,7 +408,7 @@ fn langchain_role(class: &str) -> Option<&'static str> {
     LANGCHAIN_ROLES.iter().find(|it| it.0 == class).map(|it| it.1)
 }
 
-/// Whether a content of parts holds calls itself, which LangChain then repeats beside it.
+/// Returns whether content parts include calls, which LangChain then repeats beside the content.
 fn has_calls(content: &str) -> bool {
     raw::list(content).is_some_and(|parts| {
         parts.iter().any(|part| {

@@ -65,7 +65,7 @@ pub(super) struct Extra {
     pub(super) tool_call_id: Option<String>,
     /// Documents found, as JSON text, where they are not the output.
     pub(super) documents: Option<String>,
-    /// Parameters of a call, as JSON text, that were sent with its messages.
+    /// Parameters that were sent with the messages of a call, as JSON text.
     pub(super) parameters: Option<String>,
     /// Why the model stopped, as a JSON list.
     pub(super) finish_reasons: Option<String>,

@@ -1,7 +1,7 @@
 //! MLflow's own attributes: `mlflow.spanType`, `.spanInputs`, `.spanOutputs`, `.chat.tokenUsage`.
 //!
-//! Every attribute of its spans is JSON, the application's own included: a text has quotes.
-//! Inputs and outputs are the arguments and the result of whatever was traced.
+//! Every attribute of its spans is JSON, including those of the application: texts have quotes. Inputs and
+//! outputs are the arguments and the result of the traced function.
 
 use api::SpanType;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::usage::Usage;
 
-/// The attribute that every span of this sender has.
+/// An attribute that every span of this sender has.
 const MARK: &str = "mlflow.spanType";
 
-/// Takes the quotes off the texts of a span of this sender; other spans stay as they are.
+/// Removes the quotes from the texts of this sender's spans; other spans are unchanged.
 pub(super) fn decode(attributes: &mut [KeyValue]) {
     if !attributes.iter().any(|it| it.key == MARK) {
         return;
@@ -32,7 +32,7 @@ pub(super) fn decode(attributes: &mut [KeyValue]) {
     }
 }
 
-/// The span type. Those that are none of the known are the application's own.
+/// The span type. Unknown types are the application's own.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::MlflowType)? {
         "LLM" | "CHAT_MODEL" => SpanType::Llm,
@@ -46,7 +46,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
 /// The arguments.
 pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
     let mut request = wrapped::input(attributes.take_text(Key::MlflowInputs)?, span_type)?;
-    // The parameters are attributes of their own as well.
+    // The parameters are attributes as well.
     if attributes.has(Key::PlainModel) {
         request.parameters = None;
     }
@@ -58,19 +58,19 @@ pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Optio
     wrapped::output(attributes.take_text(Key::MlflowOutputs)?, span_type)
 }
 
-/// The model asked, which failed calls name nowhere else.
+/// The requested model, which failed calls name nowhere else.
 pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
     attributes.str(Key::MlflowType)?;
     let named = attributes.str(Key::PlainModel).map(str::to_owned);
     named.or_else(|| RawObject::parse(attributes.str(Key::MlflowInputs)?)?.text("model"))
 }
 
-/// What the response of a model call tells beside its answer.
+/// Facts from the response of a model call, apart from its answer.
 pub(super) fn facts(attributes: &Attributes) -> Option<Facts> {
     attributes.str(Key::MlflowOutputs).map(provider::facts)
 }
 
-/// The counts, which hold cached tokens whatever the provider says.
+/// The token counts, which include cached tokens for every provider.
 pub(super) fn usage(attributes: &mut Attributes) -> Option<Usage> {
     let sent = RawObject::parse(attributes.str(Key::MlflowUsage)?)?;
     let usage = Usage {

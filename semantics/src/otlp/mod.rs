@@ -131,7 +131,7 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     Ok(decoded)
 }
 
-/// Bytes that the structures of a request in protobuf take once it is decoded, texts apart.
+/// Returns the memory of a decoded protobuf request in bytes, without texts.
 ///
 /// # Errors
 /// [`Malformed`] when they are more than [`from_protobuf`] accepts.
@@ -139,10 +139,10 @@ pub fn decoded_bytes(body: &[u8]) -> Result<usize, Malformed> {
     Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
 }
 
-/// As [`decoded_bytes`] for JSON.
+/// Like [`decoded_bytes`], for JSON.
 ///
 /// # Errors
-/// As [`decoded_bytes`].
+/// Those of [`decoded_bytes`].
 pub fn decoded_bytes_of_json(body: &[u8]) -> Result<usize, Malformed> {
     Some(weight::decoded_bytes_of_json(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
 }

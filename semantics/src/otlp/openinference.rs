@@ -42,7 +42,7 @@ pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Optio
     let value = if *span_type == SpanType::Llm { None } else { value_out(attributes) };
     value.or_else(|| {
         let messages = indexed::assemble(attributes.take_group(Group::LlmOutput))?;
-        // A failed call of LangChain has a message with a role and nothing else.
+        // A failed LangChain call has a message with nothing but a role.
         if text::is_empty_answer(&messages) {
             return None;
         }
@@ -69,12 +69,12 @@ pub(super) fn documents(attributes: &mut Attributes) -> Option<String> {
         .or_else(|| indexed::assemble(attributes.take_group(Group::Reranked)))
 }
 
-/// The model asked, out of the call's parameters, for calls that name the model that answered.
+/// Takes the requested model from the call's parameters, for spans that name the answering model.
 pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
     model_in(attributes, &[Key::LlmInvocation])
 }
 
-/// The model asked, out of the call's parameters or its request: failed calls name it nowhere else.
+/// Takes the requested model from the call's parameters or its request: failed calls name it nowhere else.
 pub(super) fn model_in_parameters(attributes: &Attributes) -> Option<String> {
     model_in(attributes, &[Key::LlmInvocation, Key::InputValue])
 }

@@ -22,8 +22,8 @@ pub(super) fn model(scope: &str, name: &str) -> Option<String> {
     name.strip_prefix("chat ").filter(|model| !model.is_empty() && !model.contains(' ')).map(str::to_owned)
 }
 
-/// True if token counts leave out what came from the provider's cache: they are passed on as Anthropic
-/// and Amazon Bedrock send them.
+/// Returns whether token counts exclude cached tokens: OpenLIT passes on the counts of Anthropic and Amazon
+/// Bedrock.
 pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
     is_sender(scope)
         && [Key::ProviderName, Key::System]

@@ -34,7 +34,7 @@ pub(super) fn prompts(attributes: &mut Attributes) -> Option<String> {
 /// The completions that came out; plain text where they are one answer of text.
 pub(super) fn completions(attributes: &mut Attributes) -> Option<String> {
     let messages = indexed::assemble(attributes.take_group(Group::Completion))?;
-    // How a call ended stands nowhere else.
+    // No other attribute says how the call ended.
     if text::is_empty_answer(&messages) && !messages.contains("\"finish_reason\"") {
         return None;
     }

@@ -1,7 +1,7 @@
-//! Requests to model providers and their responses, found whole in an attribute.
+//! Whole requests to model providers and their responses, found in one attribute.
 //!
-//! MLflow and LangSmith store the arguments of a call and what it returned, in the provider's own
-//! form: OpenAI's two interfaces, Anthropic's, Gemini's, Amazon Bedrock's, Ollama's, or LangChain's.
+//! MLflow and LangSmith store the arguments and the result of a call in the provider's own form: OpenAI's
+//! two interfaces, Anthropic's, Gemini's, Amazon Bedrock's, Ollama's, or LangChain's.
 
 use super::{
     messages::{self, MessageList},
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::usage::Usage;
 
-/// The members of a request that its messages are made of.
+/// Members of a request that make up its messages.
 const SPOKEN: &[&str] = &[
     "messages",
     "input",
@@ -23,10 +23,10 @@ const SPOKEN: &[&str] = &[
     "systemInstruction",
 ];
 
-/// The members that say how a request travels.
+/// Members that only concern the transport of a request.
 const TRANSPORT: &[&str] = &["http_options", "extra_headers", "timeout"];
 
-/// The request of a call.
+/// The request of a model call.
 pub(super) struct Request {
     /// The messages, or the plain prompt.
     pub(super) input: String,
@@ -50,7 +50,7 @@ fn push_parameters(out: &mut String, sent: &RawObject<'_>) {
     for (name, value) in
         sent.members().filter(|(name, _)| !SPOKEN.contains(name) && !TRANSPORT.contains(name))
     {
-        // Gemini's parameters are a level deeper.
+        // Gemini nests the parameters in a member.
         if name == "config"
             && let Some(config) = RawObject::parse(value)
         {
@@ -78,7 +78,7 @@ fn conversation(sent: &RawObject<'_>) -> Option<String> {
         .or_else(|| sent.first(&instruction))
         .or_else(|| config.as_ref()?.first(&instruction));
     let turns = sent.first(&["messages", "contents"]).or_else(|| {
-        // Everyday words: they belong to a request only beside a model.
+        // These names are common words, so they mark a request only together with a model.
         sent.get("model").or(sent.get("instructions"))?;
         sent.first(&["input", "prompt"])
     })?;
@@ -94,7 +94,7 @@ fn conversation(sent: &RawObject<'_>) -> Option<String> {
     list.finish()
 }
 
-/// The answer in a provider's response: its text, or its messages where they hold more.
+/// Returns the answer in a provider's response: its text, or its messages if they hold more than text.
 pub(super) fn answer(json: &str) -> Option<String> {
     if json.starts_with('[') {
         return messages_in(json);
@@ -131,12 +131,12 @@ pub(super) fn answer(json: &str) -> Option<String> {
     messages_in(message)
 }
 
-/// Messages as an answer is shown, if the JSON is nothing else.
+/// Returns messages in the form of an answer, if the JSON contains nothing else.
 fn messages_in(json: &str) -> Option<String> {
     messages::are_messages(json).then(|| messages::rewritten(json, "assistant").map(shown))?
 }
 
-/// What LangChain's model generated: for each prompt a list of alternatives.
+/// Returns the output of LangChain's model: for each prompt a list of alternatives.
 fn generated(json: &str) -> Option<String> {
     let prompts = raw::list(json)?;
     let mut list = MessageList::default();
@@ -153,7 +153,7 @@ fn generated(json: &str) -> Option<String> {
     list.finish().map(shown)
 }
 
-/// The text of the items of OpenAI's Responses, or the items where they hold more than text.
+/// Returns the text of the items of OpenAI's Responses API, or the items if they hold more than text.
 fn response_items(json: &str) -> Option<String> {
     let items = raw::list(json)?;
     let is_item = |it: &&str| RawObject::parse(it).is_some_and(|it| it.get("type").is_some());
@@ -168,12 +168,12 @@ fn response_items(json: &str) -> Option<String> {
     Some(readable(clean(json.to_owned())))
 }
 
-/// Messages as an answer is shown: plain text where they are one text.
+/// Returns messages in the form of an answer: plain text if they are a single text.
 fn shown(messages: String) -> String {
     text::plain_answer(&messages).unwrap_or(messages)
 }
 
-/// True for an answer that says nothing: one message of a role alone.
+/// Returns whether an answer is empty: one message with nothing but a role.
 pub(super) fn is_empty(answer: &str) -> bool {
     matches!(
         answer,
@@ -184,7 +184,7 @@ pub(super) fn is_empty(answer: &str) -> bool {
     )
 }
 
-/// What a response tells beside its answer.
+/// Facts from a response, apart from its answer.
 #[derive(Default)]
 pub(super) struct Facts {
     /// The model that answered.
@@ -198,7 +198,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Adds the counts that a span's attributes lack.
+    /// Adds the token counts that a span's attributes lack.
     pub(super) fn complete(&self, usage: Usage) -> Usage {
         let Some(told) = &self.usage else { return usage };
         if !usage.is_reported() {
@@ -210,7 +210,8 @@ impl Facts {
             cached: usage.cached.or(told.cached),
             cache_write: usage.cache_write.or(told.cache_write),
             reasoning: usage.reasoning.or(told.reasoning),
-            // Of counts that both tell, one may hold cached tokens that the other leaves out.
+            // The flag comes from the source of the prompt count, because one source may include cached
+            // tokens that the other excludes.
             cached_in_prompt: if usage.prompt.is_some() && usage.prompt != told.prompt {
                 usage.cached_in_prompt
             } else {
@@ -220,7 +221,7 @@ impl Facts {
     }
 }
 
-/// Reads what a response tells beside its answer.
+/// Extracts the facts from a response.
 pub(super) fn facts(json: &str) -> Facts {
     let Some(response) = RawObject::parse(json) else { return Facts::default() };
     let choices = response.list("choices").or_else(|| response.list("candidates")).unwrap_or_default();
@@ -250,7 +251,7 @@ pub(super) fn facts(json: &str) -> Facts {
     }
 }
 
-/// The fields of the first message that LangChain's model generated.
+/// Returns the fields of the first message of LangChain's output.
 fn langchain_message<'a>(response: &RawObject<'a>) -> Option<RawObject<'a>> {
     let prompt = *response.list("generations")?.first()?;
     let generation = match raw::list(prompt) {
@@ -261,7 +262,7 @@ fn langchain_message<'a>(response: &RawObject<'a>) -> Option<RawObject<'a>> {
     Some(message.object("kwargs").unwrap_or(message))
 }
 
-/// LangChain's token counts, the same for every provider: details are parts of the whole.
+/// LangChain's token counts, the same for every provider: details are parts of the totals.
 pub(super) fn langchain_usage(json: &str) -> Option<Usage> {
     let sent = RawObject::parse(json)?;
     let detail = |list: &str, name: &str| sent.object(list)?.tokens(name);

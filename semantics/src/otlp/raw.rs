@@ -1,7 +1,7 @@
-//! JSON read one level at a time: values are borrowed as text until something asks for them.
+//! Parses JSON one level at a time: values are borrowed as text until they are needed.
 //!
-//! Whole requests and responses of providers arrive in one attribute. Only a few of their members
-//! matter, so nothing is built of the rest, and a member of an unexpected type hides no other one.
+//! A whole request or response of a provider arrives in one attribute. Only few members matter, so the
+//! others are never built, and a member of an unexpected type does not affect the rest.
 
 use std::borrow::Cow;
 
@@ -13,52 +13,52 @@ use serde_json::value::RawValue;
 
 use super::value;
 
-/// The members of a JSON object in their order, values unread.
+/// The members of a JSON object in their order, values unparsed.
 pub(super) struct RawObject<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> RawObject<'a> {
-    /// The object that the text is, if it is one.
+    /// Parses a text as an object; none if it is something else.
     pub(super) fn parse(json: &'a str) -> Option<Self> {
         json.trim_start().starts_with('{').then(|| serde_json::from_str(json).ok())?
     }
 
-    /// The JSON of a member; `null` counts as absent.
+    /// Returns the JSON of a member; `null` counts as absent.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let value = self.0.iter().find(|it| it.0 == name)?.1.get();
         (value != "null").then_some(value)
     }
 
-    /// The JSON of the first of these members that is present.
+    /// Returns the JSON of the first of these members that is present.
     pub(super) fn first(&self, names: &[&str]) -> Option<&'a str> {
         names.iter().find_map(|name| self.get(name))
     }
 
-    /// A member that is an object.
+    /// Returns a member that is an object.
     pub(super) fn object(&self, name: &str) -> Option<Self> {
         Self::parse(self.get(name)?)
     }
 
-    /// A member that is a list.
+    /// Returns a member that is a list.
     pub(super) fn list(&self, name: &str) -> Option<Vec<&'a str>> {
         list(self.get(name)?)
     }
 
-    /// A member that is a string.
+    /// Returns a member that is a string.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         string(self.get(name)?)
     }
 
-    /// A member that is a believable token count.
+    /// Returns a member that is a plausible token count.
     pub(super) fn tokens(&self, name: &str) -> Option<i64> {
         value::count(serde_json::from_str(self.get(name)?).ok()?)
     }
 
-    /// The members that are not `null`.
+    /// Returns the members that are not `null`.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.all().filter(|it| it.1 != "null")
     }
 
-    /// All members.
+    /// Returns all members.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value.get()))
     }
@@ -66,7 +66,7 @@ impl<'a> RawObject<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// A name that borrows unless it is escaped.
+        /// A name, borrowed unless it is escaped.
         #[derive(Deserialize)]
         struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
         struct ObjectVisitor;
@@ -87,13 +87,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     }
 }
 
-/// The JSON of each item, if the text is a list.
+/// Returns the JSON of each item, if the text is a list.
 pub(super) fn list(json: &str) -> Option<Vec<&str>> {
     let items = serde_json::from_str::<Vec<&RawValue>>(json).ok()?;
     Some(items.into_iter().map(RawValue::get).collect())
 }
 
-/// The string that the text is, if it is one.
+/// Returns the string, if the text is a JSON string.
 pub(super) fn string(json: &str) -> Option<String> {
     json.starts_with('"').then(|| serde_json::from_str(json).ok())?
 }

@@ -3,10 +3,10 @@
 
 use super::{attributes::Attributes, keys::Key};
 
-/// Parts of the names of models whose providers count cached tokens apart from the prompt.
+/// Substrings of the names of models whose providers exclude cached tokens from the prompt tokens.
 const COUNTED_APART: &[&str] = &["anthropic.", "amazon.", "claude"];
 
-/// True if the prompt's count leaves out cached tokens: the provider's own counts are passed on.
+/// Returns whether the prompt tokens exclude cached tokens: Strands passes on the provider's counts.
 pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
     scope.starts_with("strands.")
         && attributes

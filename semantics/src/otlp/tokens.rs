@@ -44,8 +44,8 @@ const REASONING: &[Key] = &[
     Key::DetailsThoughts,
     Key::AiReasoningTokens,
 ];
-/// Scopes that report the counts of Amazon Bedrock as they are: input tokens without those read from
-/// the cache and those written to it.
+/// Scopes that pass on the counts of Amazon Bedrock, whose input tokens exclude cache reads and cache
+/// writes.
 const BEDROCK_SCOPES: &[&str] =
     &["opentelemetry.instrumentation.botocore.bedrock-runtime", "opentelemetry.instrumentation.bedrock"];
 /// Each is a total; in the order of trust.

@@ -45,9 +45,9 @@ pub(super) fn tokens(value: &Value) -> Option<i64> {
     }
 }
 
-/// A token count, as [`tokens`].
+/// Parses a token count, like [`tokens`].
 pub(super) fn count(number: f64) -> Option<i64> {
-    // Beyond 2^53 a double is no count any more, and the range check refuses it.
+    // Beyond 2^53, a double is not exact, and the range check refuses it.
     let is_count = number.fract() == 0.0 && (0.0..=MOST_TOKENS as f64).contains(&number);
     is_count.then_some(number as i64)
 }

@@ -1,9 +1,9 @@
-//! Embedding vectors inside JSON text, which nobody reads and which outweigh everything around them.
+//! Removes embedding vectors from JSON text: nobody reads them, and they are larger than the rest.
 
 /// Shorter lists of numbers are kept: bounds, scores, logits.
 const MIN_VECTOR_NUMBERS: usize = 64;
 
-/// Replaces every list of many numbers by its length.
+/// Replaces every long list of numbers by its length.
 pub(super) fn shortened(json: String) -> String {
     let bytes = json.as_bytes();
     if !matches!(bytes.first(), Some(b'[' | b'{')) || json.len() < 2 * MIN_VECTOR_NUMBERS {
@@ -33,8 +33,8 @@ pub(super) fn shortened(json: String) -> String {
     out
 }
 
-/// How many numbers stand here up to the end of the list, and where it ends. A list of anything
-/// else counts none and ends at its first other item.
+/// Counts the numbers from here to the end of the list, and returns where it ends. For a list of other
+/// items, the count is 0 and the end is its first other item.
 fn numbers(bytes: &[u8], start: usize) -> (usize, usize) {
     let mut count = 0;
     let mut at = start;

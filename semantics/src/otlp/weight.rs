@@ -9,10 +9,10 @@ use api::object::count_structures;
 /// Bytes of decoded structures, texts apart, that one request may take.
 pub(super) const LIMIT: usize = 96 * 1024 * 1024;
 
-/// Bytes that a structure of JSON takes once decoded.
+/// Bytes of memory that a JSON structure takes once decoded.
 const JSON_STRUCTURE_BYTES: usize = 256;
-/// Structures of JSON up to which a deviating request is read as a tree of values, where each takes
-/// several times as much.
+/// Number of JSON structures up to which a nonstandard request is parsed as a tree of values, where a
+/// structure takes several times the memory.
 const MAX_LENIENT_STRUCTURES: usize = 100_000;
 
 /// The structures of a request that there can be many of.
@@ -70,7 +70,8 @@ pub(super) fn is_bearable(body: &[u8]) -> bool {
     decoded_bytes(body) <= LIMIT
 }
 
-/// Bytes of the decoded structures of a request in protobuf; counting ends beyond the limit.
+/// Returns the memory of the decoded structures of a protobuf request in bytes; stops counting beyond the
+/// limit.
 pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     let mut total = 0_usize;
     let mut open = vec![(Part::Request, body)];
@@ -96,17 +97,17 @@ pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     total
 }
 
-/// As [`is_bearable`] for JSON.
+/// Like [`is_bearable`], for JSON.
 pub(super) fn is_bearable_json(body: &[u8]) -> bool {
     decoded_bytes_of_json(body) <= LIMIT
 }
 
-/// As [`decoded_bytes`] for JSON.
+/// Like [`decoded_bytes`], for JSON.
 pub(super) fn decoded_bytes_of_json(body: &[u8]) -> usize {
     count_structures(body) * JSON_STRUCTURE_BYTES
 }
 
-/// Whether a request in JSON may be read as a tree of values.
+/// Returns whether a JSON request may be parsed as a tree of values.
 pub(super) fn is_bearable_as_values(body: &[u8]) -> bool {
     count_structures(body) <= MAX_LENIENT_STRUCTURES
 }

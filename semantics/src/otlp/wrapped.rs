@@ -1,8 +1,8 @@
 //! Arguments and results of functions, as tracing frameworks record them.
 //!
-//! LangSmith and MLflow store what a function was called with as a JSON object and what it returned
-//! as JSON. People want to read the question and the answer: a lone argument is shown without its
-//! name, messages are shown in one form, and the call of a model as its conversation.
+//! LangSmith and MLflow store the arguments of a function as a JSON object, and its result as JSON. For
+//! readers, a single argument is shown without its name, messages in one form, and a model call as its
+//! conversation.
 
 use api::SpanType;
 
@@ -13,14 +13,14 @@ use super::{
     text, vectors,
 };
 
-/// Names of a lone argument that say nothing.
+/// Names of a single argument that carry no information.
 const INPUT_NAMES: &[&str] = &["input", "inputs", "query", "question", "prompt", "text"];
-/// Names of a lone result that say nothing.
+/// Names of a single result that carry no information.
 const OUTPUT_NAMES: &[&str] = &["output", "outputs", "documents", "result"];
-/// What LangGraph adds to a state of messages.
+/// Members that LangGraph adds to a state of messages.
 const BOOKKEEPING: &[&str] = &["remaining_steps", "is_last_step"];
 
-/// What a function was called with.
+/// Returns the arguments of a function in readable form.
 pub(super) fn input(json: String, span_type: &SpanType) -> Option<Request> {
     if *span_type == SpanType::Llm
         && let Some(request) = provider::request(&json)
@@ -34,7 +34,7 @@ pub(super) fn input(json: String, span_type: &SpanType) -> Option<Request> {
     Some(Request { input: shown(json, names, "user")?, parameters: None })
 }
 
-/// What a function returned.
+/// Returns the result of a function in readable form.
 pub(super) fn output(json: String, span_type: &SpanType) -> Option<String> {
     if *span_type == SpanType::Llm
         && let Some(answer) = provider::answer(&json)
@@ -48,7 +48,7 @@ pub(super) fn output(json: String, span_type: &SpanType) -> Option<String> {
     Some(text::plain_answer(&output).unwrap_or(output)).filter(|it| !provider::is_empty(it))
 }
 
-/// A value as people read it: a text without quotes, messages in one form, anything else as JSON.
+/// Formats a value for readers: a text without quotes, messages in one form, anything else as JSON.
 fn shown(json: String, names: &[&str], role: &str) -> Option<String> {
     let lone = lone_member(&json, names);
     let value = lone.unwrap_or(&json);
@@ -70,7 +70,7 @@ fn shown(json: String, names: &[&str], role: &str) -> Option<String> {
     Some(vectors::shortened(text::readable(if whole { json } else { value.to_owned() })))
 }
 
-/// The value of the only member of an object, if it has one of these names.
+/// Returns the value of an object's only member, if it has one of these names.
 fn lone_member<'a>(json: &'a str, names: &[&str]) -> Option<&'a str> {
     let object: RawObject<'a> = RawObject::parse(json)?;
     let mut members = object.all();

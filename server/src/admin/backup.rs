@@ -1,4 +1,4 @@
-//! `admin backup`: a consistent copy of a SQLite database, made beside a running server.
+//! `admin backup`: makes a consistent copy of a SQLite database beside a running server.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,14 +16,14 @@ use crate::{
     store::{self, Db, backup},
 };
 
-/// Bytes that stay free on the disk beside the copy.
+/// Space in bytes that must stay free on the disk beside the copy.
 const SPARE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Copies the database to `path`.
 ///
 /// # Errors
-/// When the database is PostgreSQL, the path is taken, there is no room, or the copy fails; nothing is left
-/// behind then.
+/// When the database is PostgreSQL, the path exists, there is no room, or the copy fails. A failed copy is
+/// removed.
 pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
     refuse_postgres(config)?;
     ensure!(
@@ -67,7 +67,7 @@ pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) ->
     })))
 }
 
-/// Explains what to do on PostgreSQL, which has its own program for backups.
+/// Explains the backup of PostgreSQL, which has its own program.
 fn refuse_postgres(config: &Config) -> anyhow::Result<()> {
     let url = config.database_url();
     if !url.starts_with("postgres") {
@@ -80,7 +80,7 @@ fn refuse_postgres(config: &Config) -> anyhow::Result<()> {
     )
 }
 
-/// Makes sure that the disk has room for the copy.
+/// Checks that the disk has room for the copy.
 fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
     #[cfg(unix)]
     {
@@ -101,7 +101,7 @@ fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the backup down for every tenant: a copy of its data has left the server's directory.
+/// Adds the backup to every tenant's audit log, because a copy of its data has left the server's directory.
 async fn record(db: &Db, bytes: u64, now: i64) -> anyhow::Result<()> {
     let txn = db.begin().await?;
     for tenant in store::tenants::all(&txn).await? {
@@ -111,11 +111,11 @@ async fn record(db: &Db, bytes: u64, now: i64) -> anyhow::Result<()> {
     Ok(txn.commit().await?)
 }
 
-/// A copy that is not complete, beside its place. It is removed with this value.
+/// An incomplete copy beside its destination. Dropping the value removes it.
 struct Partial(PathBuf);
 
 impl Partial {
-    /// Makes an empty file that only its owner may read.
+    /// Creates an empty file that only its owner may read.
     fn create(path: &Path, folder: &Path) -> anyhow::Result<Self> {
         let name = path.file_name().with_context(|| format!("{} names no file", path.display()))?;
         let partial = folder.join(format!(".{}.{}.partial", name.to_string_lossy(), new_id().simple()));
@@ -127,12 +127,12 @@ impl Partial {
         Ok(Self(partial))
     }
 
-    /// Flushes the copy and gives it its name, unless that was taken meanwhile. Returns its size.
+    /// Flushes the copy and gives it its name, unless the name was taken meanwhile. Returns its size.
     fn publish(self, path: &Path, folder: &Path) -> anyhow::Result<u64> {
         let file = OpenOptions::new().write(true).open(&self.0)?;
         file.sync_all().context("the copy could not be flushed to the disk")?;
         let bytes = file.metadata()?.len();
-        // A link, because it fails where something has the name; a file system without links gets a rename.
+        // A hard link fails if the name exists. A file system without hard links gets a rename.
         match fs::hard_link(&self.0, path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -144,7 +144,7 @@ impl Partial {
             }
         }
         drop(self);
-        // The name is on the disk when its folder is.
+        // The name is durable once its folder is flushed.
         #[cfg(unix)]
         File::open(folder)?.sync_all().context("the folder could not be flushed to the disk")?;
         #[cfg(not(unix))]
@@ -155,7 +155,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It has its final name, or was renamed, or the first error is the one to report.
+        // The file has its final name, or the error that prevented it is reported already.
         _ = fs::remove_file(&self.0);
         let mut journal = self.0.clone().into_os_string();
         journal.push("-journal");

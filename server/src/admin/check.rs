@@ -1,4 +1,4 @@
-//! `admin check`: whether the database is whole, and counters and roll-ups fit the rows.
+//! `admin check`: verifies that the database is intact and that counters and roll-ups match the rows.
 
 use anyhow::Context;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::{
     store::check::{self, Findings},
 };
 
-/// Checks everything. The report says that something is wrong if there is a finding.
+/// Runs all checks. The report is a failure if there is a finding.
 ///
 /// # Errors
 /// When the database fails.

@@ -1,4 +1,4 @@
-//! `admin stats`: how large the tables and indexes are.
+//! `admin stats`: shows the sizes of tables and indexes.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn text(sizes: &Sizes) -> String {
     lines.join("\n")
 }
 
-/// A size as people write it.
+/// Formats a size for people.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub(super) fn size(bytes: i64) -> String {
     let mut value = bytes as f64;

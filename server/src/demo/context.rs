@@ -1,4 +1,4 @@
-//! The context of the demo in the profile of the command line, which goes when the demo ends.
+//! Adds the demo's context to the profile of the command line, and removes it when the demo ends.
 
 use std::{
     fs,
@@ -7,22 +7,22 @@ use std::{
 
 use api::profile::{self, CONFIG_FILE, CREDENTIALS_FILE, Config, Credentials, ProfileError, write_private};
 
-/// Name of the context; one that the user made keeps it, and the demo takes the next free one.
+/// Name of the context. If the user has a context of this name, the demo takes the next free one.
 const NAME: &str = "demo";
 
-/// A context that is removed with this value.
+/// A context of the profile; dropping the value removes it.
 #[derive(Debug)]
 pub struct DemoContext {
     folder: PathBuf,
-    /// Its name.
+    /// The name of the context.
     pub name: String,
     url: String,
-    /// It is the current one, as there was none.
+    /// Whether it became the current context, because there was none.
     pub is_current: bool,
-    /// Whether the folder was made for it.
+    /// Whether the folder was created for it.
     made_folder: bool,
-    /// Each file as it was, and as the context was written into it; empty where the context took the place
-    /// of one that another demo left behind.
+    /// The content of each file before and after the context was added; empty if the context replaced one
+    /// that another demo left behind.
     files: Vec<(PathBuf, Option<String>, String)>,
 }
 
@@ -43,7 +43,7 @@ impl DemoContext {
             context.temporary = true;
         }
         after.save(folder)?;
-        // What another demo left behind is not to come back.
+        // The context that another demo left behind must not come back.
         let is_new = !before.contexts.contains_key(&name);
         let files = [(CONFIG_FILE, config), (CREDENTIALS_FILE, credentials)].into_iter().filter(|_| is_new);
         let files = files.map(|(file, was)| (folder.join(file), was, text(file).unwrap_or_default()));
@@ -57,10 +57,10 @@ impl DemoContext {
         })
     }
 
-    /// Removes the context. Files that nobody changed since become what they were, byte by byte; in others
-    /// only the context goes, if it is still the demo's.
+    /// Removes the context. Unchanged files get their previous content byte by byte. In changed files only
+    /// the context is removed, if it is still the demo's.
     pub fn remove(&self) {
-        // What can't be removed names a server that is gone, and the next demo takes its place.
+        // A context that can't be removed names a server that is gone, and the next demo replaces it.
         _ = self.try_remove();
     }
 
@@ -84,7 +84,7 @@ impl DemoContext {
                 }
             }
             if self.made_folder {
-                // Something else may be in it by now.
+                // The folder may contain other files by now.
                 _ = fs::remove_dir(&self.folder);
             }
             return Ok(());
@@ -106,8 +106,8 @@ impl Drop for DemoContext {
     }
 }
 
-/// `demo`, or `demo-2` and so on where the user has a context of that name. A context that another demo
-/// left behind is replaced.
+/// Returns `demo`, or `demo-2` and so on if the user has a context of that name. A context that another
+/// demo left behind is replaced.
 fn free_name(config: &Config) -> String {
     let is_free = |name: &String| config.contexts.get(name).is_none_or(|it| it.temporary);
     let names = std::iter::once(NAME.to_owned()).chain((2..).map(|it| format!("{NAME}-{it}")));

@@ -82,7 +82,7 @@ impl Draft {
             // A system prompt, and whatever else goes along, is not shown.
             span.prompt_tokens = Some(tokens(&span.input) + rng.i64(180..900));
             span.completion_tokens = Some(tokens(&span.output) + rng.i64(0..24));
-            // The system prompt of a long call is in the provider's cache.
+            // The provider caches the system prompt of a long call.
             span.usage_details = span
                 .prompt_tokens
                 .filter(|it| *it > 640)

@@ -1,13 +1,13 @@
-//! The demo's embedder: vectors from words, parts of words and a small dictionary of meanings.
+//! The demo's embedder: computes vectors from words, parts of words and a small dictionary of meanings.
 //!
-//! A real model learns that "refund" and "money back" are alike. This one is told so for the subjects of the
-//! demo's traces, in the languages that occur there; of other words it knows the spelling only.
+//! A real model learns that "refund" and "money back" are alike. This one has a dictionary for the subjects
+//! of the demo's traces, in their languages. Of other words it knows only the spelling.
 
 use std::collections::BTreeMap;
 
 use api::search::DIMENSIONS;
 
-/// Words that say little about a text.
+/// Words without a meaning of their own.
 const STOP_WORDS: &[&str] = &[
     "a", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do",
     "does", "for", "from", "had", "has", "have", "he", "her", "here", "him", "his", "how", "i", "if", "in",
@@ -17,7 +17,7 @@ const STOP_WORDS: &[&str] = &[
     "die", "das", "und", "ist", "bitte", "uns", "mir",
 ];
 
-/// Beginnings of words that mean something alike; a writing without blanks is searched for them too.
+/// Prefixes of words with similar meanings; scripts without spaces are searched for them too.
 const MEANINGS: &[&[&str]] = &[
     &["refund", "reimburs", "return", "moneyback", "money", "ersatz", "erstatt", "返金", "退款", "reembols"],
     &["order", "purchase", "bestell", "注文", "订单", "pedido", "طلب"],
@@ -44,12 +44,12 @@ const MEANINGS: &[&[&str]] = &[
     &["ignore", "instruction", "injection", "jailbreak", "prompt"],
 ];
 
-/// Weights of what a text has: a meaning, a word, a part of a word.
+/// Weights of the features of a text: a meaning, a word, a part of a word.
 const OF_MEANING: f64 = 1.6;
 const OF_WORD: f64 = 1.0;
 const OF_PART: f64 = 0.35;
 
-/// The vector of a text; never all zeros.
+/// Returns the vector of a text; never all zeros.
 pub(super) fn embed(text: &str) -> Vec<f32> {
     let mut vector = vec![0.0_f64; DIMENSIONS];
     let mut add = |feature: &str, weight: f64| {
@@ -62,10 +62,10 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
             }
         }
     };
-    // Something that every text has, so that a text without words has a vector too.
+    // A feature of every text, so that a text without words has a vector too.
     add("text", 0.05);
     for (word, count) in words(text) {
-        // A word that is said ten times is not ten times as important.
+        // A word that occurs ten times is not ten times as important.
         let weight = 1.0 + f64::from(count).ln();
         for (meaning, beginnings) in MEANINGS.iter().enumerate() {
             if beginnings.iter().any(|it| is_about(&word, it)) {
@@ -85,12 +85,12 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
     vector.iter().map(|it| (it / length) as f32).collect()
 }
 
-/// The likeness of two texts, from -1 to 1.
+/// Returns the cosine similarity of two texts, from -1 to 1.
 pub(super) fn likeness(one: &str, other: &str) -> f64 {
     embed(one).iter().zip(embed(other)).map(|(a, b)| f64::from(*a) * f64::from(b)).sum()
 }
 
-/// The words of a text that say something, with how often they occur.
+/// Returns the meaningful words of a text with their counts.
 pub(super) fn words(text: &str) -> BTreeMap<String, u32> {
     let mut words = BTreeMap::new();
     for word in text.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty()) {
@@ -107,21 +107,21 @@ fn is_about(word: &str, beginning: &str) -> bool {
     if beginning.is_ascii() { word.starts_with(beginning) } else { word.contains(beginning) }
 }
 
-/// The word without an English ending.
+/// Removes an English suffix from a word.
 fn stem(word: &str) -> &str {
     let ending =
         ["ing", "ed", "es", "s"].into_iter().find(|it| word.len() > it.len() + 3 && word.ends_with(it));
     ending.map_or(word, |it| &word[..word.len() - it.len()])
 }
 
-/// All pairs and triples of letters, the ends of the word marked.
+/// Returns all pairs and triples of letters, with marks at the ends of the word.
 fn parts(word: &str) -> Vec<String> {
     let letters: Vec<char> = std::iter::once('^').chain(word.chars()).chain(['$']).collect();
     let size = if word.is_ascii() { 3 } else { 2 };
     letters.windows(size).map(|it| it.iter().collect()).collect()
 }
 
-/// FNV-1a with a final mix: the same on every machine, so that a seed gives the same demo.
+/// FNV-1a with a final mix: the same on every machine, so that a seed always gives the same demo.
 fn hash(text: &str, salt: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for byte in text.bytes() {

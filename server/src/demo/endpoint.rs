@@ -1,4 +1,4 @@
-//! The demo's model provider: an endpoint of OpenAI's protocol in this process, on a port of the loopback
+//! The demo's model provider: an OpenAI-compatible endpoint in this process, on a port of the loopback
 //! address. Its embedder and its judge follow fixed rules, so that the demo needs no network and no key.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
@@ -19,14 +19,14 @@ use crate::{
     config::{EmbeddingSettings, JudgeSettings},
 };
 
-/// The model of vectors; its name says whose it is.
+/// Name of the embedding model, which shows that the demo provides it.
 const EMBEDDER: &str = "demo-embedder";
-/// The model of verdicts.
+/// Name of the judge model.
 const JUDGE: &str = "demo-judge";
-/// Bytes of a request that are read: what the server sends at most.
+/// Limits a request in bytes: the largest that the server sends.
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 
-/// The socket of the provider, open before anything is sent to it.
+/// The provider's socket, which is open before the first request.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     listener: std::net::TcpListener,
@@ -42,7 +42,7 @@ impl Endpoint {
         Ok(Self { listener, address })
     }
 
-    /// The settings that make this provider the installation's.
+    /// Configures this provider as the installation's.
     pub(super) fn settings(&self) -> (EmbeddingSettings, JudgeSettings) {
         let url = Some(format!("http://{}/v1", self.address));
         let embedding = EmbeddingSettings {
@@ -75,7 +75,7 @@ impl Endpoint {
                     let connection =
                         http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(respond));
                     tokio::select! {
-                        // A connection that breaks is the server's own, and opened again.
+                        // The client is this server, which reopens broken connections.
                         _ = connection => {}
                         () = stopping.cancelled() => {}
                     }
@@ -135,7 +135,7 @@ fn completion(body: &Value) -> Option<Value> {
     let schema = body.pointer("/response_format/json_schema/schema").unwrap_or(&Value::Null);
     let (system, user) = (said("system")?, said("user")?);
     let verdict = judge::verdict(system, user, schema).to_string();
-    // Four characters are about a token.
+    // A token has about four characters.
     let tokens = |text: &str| text.len() / 4 + 1;
     let (prompt, completion) = (tokens(system) + tokens(user), tokens(&verdict));
     Some(json!({

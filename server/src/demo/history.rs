@@ -36,7 +36,7 @@ pub(super) async fn fill(app: &App, cast: &Cast, rng: &mut Rng) -> anyhow::Resul
     for (pages, seconds) in long {
         scribe.write(1, nightly(rng, now - seconds * SECOND, pages)).await?;
     }
-    // Thousands of spans about pages of an import are nothing to search for.
+    // Thousands of spans about pages of an import are of no use to a search.
     scribe.embeds = false;
     scribe.flush().await?;
     scribe.embeds = true;

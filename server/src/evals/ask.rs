@@ -37,7 +37,7 @@ pub struct Asked {
     pub tier: Option<ModelTier>,
 }
 
-/// What a tenant wrote could not be compiled.
+/// Converts the outcome of a compilation that did not finish into an error.
 pub fn unchecked(field: &str, why: Unfinished) -> Error {
     match why {
         Unfinished::OutOfTime => {

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// How long verdicts are collected before they are stored, microseconds.
+/// How often collected verdicts are stored, in microseconds.
 const STORE_EVERY: i64 = 1_000_000;
 /// Evaluations that one job does.
 pub const AT_ONCE: usize = 64;
@@ -69,9 +69,9 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
     }
 }
 
-/// Does what it can; returns when the rest may be done, if there is a rest.
+/// Runs the evaluations that are possible now. Returns when the others may run, if any are left.
 async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>> {
-    // A tenant that has used up its processor time leaves the worker to others.
+    // A tenant that has used up its processor time leaves the worker to other tenants.
     if let Some(until) = app.code.exhausted_until(tenant) {
         return Ok(Some(until));
     }
@@ -86,8 +86,8 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
     done
 }
 
-/// Judges what was taken up together with others, `together` in all, and stores the ends. Returns when the
-/// rest, which is put back, may be done.
+/// Judges claimed evaluations, `together` in all, and stores the outcomes. Puts the others back and returns
+/// when they may run.
 async fn judge(
     app: &Arc<App>,
     tenant: Uuid,
@@ -158,19 +158,19 @@ async fn judge(
     Ok(None)
 }
 
-/// Judges by code; none when the server stops before there is a verdict.
+/// Runs a code evaluator. Returns none when the server stops before there is a verdict.
 async fn by_code(app: &App, tenant: Uuid, prepared: Arc<Prepared>, subject: Arc<Subject>) -> Option<End> {
     let turn = app.code.turn(tenant).await?;
     let compiled = Arc::clone(&app.compiled);
     finished(turn.run(move || prepared.judge(tenant, &compiled, &subject)).await)
 }
 
-/// The end of an evaluation by code that was run; none when the server stopped it.
+/// Returns the outcome of an evaluation by code; none when the server stopped it.
 pub fn finished(end: Result<End, Unfinished>) -> Option<End> {
     match end {
         Ok(end) => Some(end),
         Err(Unfinished::OutOfTime) => Some(failed(out_of_time())),
-        // Whatever is wrong with one evaluator is not the others'.
+        // A fault of one evaluator must not affect the others.
         Err(Unfinished::Broken) => Some(failed(BROKE)),
         Err(Unfinished::Stopping) => None,
     }
@@ -188,9 +188,9 @@ fn out_of_time() -> String {
 pub struct Prepared {
     /// The evaluator.
     pub evaluator: Evaluator,
-    /// Its config as text.
+    /// The config as text.
     pub text: String,
-    /// Its config.
+    /// The parsed config.
     pub config: Config,
 }
 

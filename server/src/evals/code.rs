@@ -1,10 +1,9 @@
-//! Runs what tenants' evaluators do by code: one piece of work of a tenant at a time, on few threads, for a
-//! bounded processor time.
+//! Runs code evaluators: one task per tenant at a time, on few threads, for a bounded processor time.
 //!
-//! Regular expressions, schemas and documents of tenants can take arbitrarily long. Three bounds keep that
-//! from other tenants and from a graceful stop: a piece of work is interrupted after [`MAX_TIME`], a tenant
-//! that has used up its share of the processor waits until more is granted, and everything is
-//! interrupted when the server stops.
+//! The regular expressions, schemas and documents of a tenant can take arbitrarily long. Three bounds
+//! protect other tenants and a graceful shutdown: a task is interrupted after [`MAX_TIME`], a tenant that
+//! has used up its share of the processor waits for its next grant, and all tasks are interrupted when the
+//! server stops.
 
 use std::{
     collections::HashMap,
@@ -27,29 +26,30 @@ use crate::{
     error::{Result, problem},
 };
 
-/// Processor time of one piece of work: compiling an evaluator, or one evaluation.
+/// Limits the processor time of one task: compiling an evaluator, or one evaluation.
 pub const MAX_TIME: Duration = Duration::from_secs(3);
-/// Processor time that a tenant may have saved up, microseconds.
+/// Limits the unused processor time that a tenant accumulates, in microseconds.
 const MAX_SAVED: i64 = 10_000_000;
-/// Microseconds of processor time that a tenant is granted, of which in how many microseconds.
+/// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
+/// denominator.
 const GRANT: (i64, i64) = (1, 2);
-/// How long a request waits for its tenant's other work.
+/// How long a request waits for its tenant's other tasks at most.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
-/// Tenants of which more is remembered than that they have saved up everything.
+/// Number of tenants from which on those with a full balance are forgotten.
 const MAX_IDLE_TENANTS: usize = 1_000;
 
-/// Why a piece of work has no result.
+/// The reason why a task has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// It took longer than [`MAX_TIME`].
+    /// The task took longer than [`MAX_TIME`].
     OutOfTime,
-    /// The server stops; the work can be done again elsewhere.
+    /// The server stops; the task can be repeated by another process.
     Stopping,
-    /// It panicked.
+    /// The task panicked.
     Broken,
 }
 
-/// Runs code of evaluators.
+/// Runs the code of evaluators in turns.
 #[derive(Clone)]
 pub struct CodeRunner(Arc<Shared>);
 
@@ -61,15 +61,15 @@ struct Shared {
 }
 
 struct Tenant {
-    /// One permit: work of a tenant is done one piece after the other.
+    /// Holds one permit, so that a tenant's tasks run one after the other.
     turn: Arc<Semaphore>,
-    /// Microseconds of processor time that it has saved up; negative when it used more.
+    /// Unused processor time in microseconds; negative when the tenant used more than it was granted.
     saved: i64,
-    /// When that was so, microseconds since the epoch.
+    /// The time of that balance, in microseconds since the epoch.
     at: i64,
 }
 
-/// A tenant's turn to use a thread.
+/// Permission to run one task of a tenant on a thread.
 pub struct Turn {
     tenant: Uuid,
     runner: CodeRunner,
@@ -77,13 +77,15 @@ pub struct Turn {
 }
 
 impl CodeRunner {
-    /// A runner that uses half of the processors, and two at least: with one, a tenant could be all that runs.
+    /// Creates a runner that uses half of the processors but at least two threads, so that one tenant
+    /// cannot occupy all.
     pub fn new(processors: usize, clock: Arc<dyn Clock>, stopping: CancellationToken) -> Self {
         let threads = Arc::new(Semaphore::new((processors / 2).max(2)));
         Self(Arc::new(Shared { tenants: Mutex::default(), threads, clock, stopping }))
     }
 
-    /// When the tenant may use the processor again, microseconds since the epoch; none when it may now.
+    /// Returns when the tenant may use the processor again, in microseconds since the epoch; none when it
+    /// may now.
     pub fn exhausted_until(&self, tenant: Uuid) -> Option<i64> {
         let now = self.0.clock.now();
         let mut tenants = self.0.lock();
@@ -91,7 +93,7 @@ impl CodeRunner {
         (tenant.saved < 0).then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANT.1) / GRANT.0)
     }
 
-    /// Waits for the tenant's turn; none when the server stops.
+    /// Waits for the tenant's turn. Returns none when the server stops.
     pub async fn turn(&self, tenant: Uuid) -> Option<Turn> {
         let turn = {
             let mut tenants = self.0.lock();
@@ -109,10 +111,10 @@ impl CodeRunner {
         Some(Turn { tenant, runner: self.clone(), _permits: permits })
     }
 
-    /// Waits for the tenant's turn on behalf of a request.
+    /// Waits for a tenant's turn on behalf of a request.
     ///
     /// # Errors
-    /// `rate_limited` when the tenant's evaluators use all of its processor time; `overloaded` when the
+    /// `rate_limited` when the tenant's evaluators have used up their processor time; `overloaded` when the
     /// server stops.
     pub async fn turn_of_request(&self, tenant: Uuid) -> Result<Turn> {
         let busy = || {
@@ -134,15 +136,15 @@ impl CodeRunner {
 }
 
 impl Turn {
-    /// Does a piece of work.
+    /// Runs a task.
     ///
     /// # Errors
-    /// Why it has no result.
+    /// [`Unfinished`] when the task has no result.
     pub async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unfinished> {
-        // The permits go with the work: it may outlive whoever waits for it.
+        // The task owns the permits, because it can outlive the future that waits for it.
         let done = spawn_blocking(move || {
             let began = processor_time();
             let stopping = self.runner.0.stopping.clone();
@@ -160,7 +162,7 @@ impl Turn {
     }
 }
 
-/// Charges the tenant for the work when it ends, also by a panic.
+/// Charges the tenant for the processor time when the task ends, even by a panic.
 struct Usage<'a> {
     turn: &'a Turn,
     began: Duration,
@@ -182,7 +184,7 @@ impl Shared {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tenant, with what it has saved up by now.
+    /// Returns the tenant with its balance brought up to `now`.
     fn tenant(tenants: &mut HashMap<Uuid, Tenant>, id: Uuid, now: i64) -> &mut Tenant {
         if tenants.len() > MAX_IDLE_TENANTS && !tenants.contains_key(&id) {
             tenants.retain(|_, it| {

@@ -108,7 +108,7 @@ impl Evaluator {
         Err(Problem::field("evaluator_type", message).into())
     }
 
-    /// Whether a config is checked in a moment: nothing that a tenant wrote has to be compiled for it.
+    /// Returns whether checking a config is quick, because it contains nothing to compile.
     pub fn is_checked_quickly(&self, config: &Config) -> bool {
         let is_plain = |it: &Value| !it.is_object() && !it.is_array();
         match self {
@@ -127,7 +127,8 @@ impl Evaluator {
             Self::Builtin(it) => it.check_as(kind, config),
             Self::Own(it) => custom::config::check(it.said.config_schema.as_ref(), config),
         };
-        // The checks of the tenant's own do not depend on the config, and were compiled before they were stored.
+        // The checks of a tenant's own evaluator do not depend on the config, and were compiled before they
+        // were stored.
         checked.map_err(|problems| refused("config", problems))
     }
 
@@ -173,7 +174,7 @@ pub struct Compiled(Cache<(Uuid, String, String), Arc<dyn Rule>>);
 
 /// Bytes that compiled rules and the configs they were made of take up, about.
 const KEPT: u64 = 256 * 1024 * 1024;
-/// Bytes that one takes up beside its config and what it says of itself.
+/// Bytes of a compiled evaluator besides its config and its reported size.
 const WEIGHT: usize = 64 * 1024;
 /// How long one is kept that nobody uses.
 const UNUSED: Duration = Duration::from_secs(900);

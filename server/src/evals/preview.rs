@@ -63,7 +63,7 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid)
 }
 
 async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<End> {
-    // Before the trace is read: those who wait hold no texts.
+    // Acquired before the trace is read, so that waiting requests hold no texts.
     let turn = app.code.turn_of_request(tenant).await?;
     let subject = match subject::read(&app.db, tenant, trace, None, false).await? {
         Found::Subject(subject) => subject,

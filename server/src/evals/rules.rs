@@ -126,10 +126,10 @@ pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>
     Ok(found.map(|(older, row)| Rule::of(row, older)).transpose()?.map(Arc::new))
 }
 
-/// Why a rule that is enabled does not run.
+/// The reason why an enabled rule does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The code.
+    /// The reason as a code.
     pub reason: PauseReason,
     /// What to do about it, in a sentence.
     pub detail: String,
@@ -142,8 +142,8 @@ pub struct Pause {
 pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
     let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
     let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
-    // A rule is paused in the database only because its judge was rejected; all else follows from what
-    // is there now. The column holds the sentence.
+    // The database stores only pauses because of a rejected judge, with the sentence in the column. The
+    // other reasons follow from the current state.
     if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
         return pause(PauseReason::JudgeRejected, why.clone());
     }

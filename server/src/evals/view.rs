@@ -52,7 +52,7 @@ pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
     })
 }
 
-/// A rule as it is answered; `paused` is why it does not run.
+/// Converts a rule to its response; `paused` is the reason why it does not run.
 ///
 /// # Errors
 /// When the row can't be read.

@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result, problem},
 };
 
-/// Base64 as clients write it in a header: some leave the padding out.
+/// Base64 as clients write it in a header: some leave out the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -32,7 +32,7 @@ pub enum Schemes {
     BearerOrBasic,
 }
 
-/// The caller that a request's bearer token stands for.
+/// Returns the caller that a request's bearer token belongs to.
 ///
 /// # Errors
 /// As [`identify_by`].
@@ -40,10 +40,10 @@ pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> 
     identify_by(app, headers, Schemes::Bearer, request_id).await
 }
 
-/// The caller that a request's token stands for, sent by one of these schemes.
+/// Returns the caller that a request's token belongs to; the token must come by one of `schemes`.
 ///
 /// # Errors
-/// `unauthorized` without a valid token; what [`seats::admit`] says of a session.
+/// `unauthorized` without a valid token; the errors of [`seats::admit`] for a session.
 pub async fn identify_by(
     app: &App,
     headers: &HeaderMap,
@@ -90,7 +90,7 @@ async fn of_session(app: &App, session: Session, request_id: RequestId) -> Resul
     Ok(caller)
 }
 
-/// The token of the one `Authorization` header.
+/// Extracts the token of the only `Authorization` header.
 fn token(headers: &HeaderMap, schemes: Schemes) -> Result<Cow<'_, str>> {
     let expected = match schemes {
         Schemes::Bearer => "`Bearer <token>`",
@@ -123,7 +123,7 @@ fn token(headers: &HeaderMap, schemes: Schemes) -> Result<Cow<'_, str>> {
     Ok(token)
 }
 
-/// The password of `Basic` credentials, base64 of `user:password`.
+/// Extracts the password of `Basic` credentials, which are base64 of `user:password`.
 fn password(credentials: &str) -> Option<String> {
     let decoded = String::from_utf8(BASE64.decode(credentials).ok()?).ok()?;
     decoded.split_once(':').map(|(_, password)| password.to_owned())

@@ -49,7 +49,7 @@ pub async fn list(
     let scope = "provider_credentials";
     let after: Option<Name> =
         query.get("cursor").map(|it| app.cursors.open(tenant, scope, it)).transpose()?;
-    // One a provider: there are never more than a few.
+    // One credential per provider, so the list never exceeds a page.
     let mut rows = store::credentials::all(&app.db.read, tenant).await?;
     rows.retain(|it| after.as_ref().is_none_or(|Name(name)| it.provider > *name));
     let next_cursor = app.cursors.page(tenant, scope, &mut rows, limit, |it| Name(it.provider.clone()));
@@ -146,7 +146,7 @@ fn known(provider: &str) -> Result<Provider> {
     provider.parse().map_err(|_| not_found("provider"))
 }
 
-/// The same without blanks at the ends of its texts. An empty one counts as absent.
+/// Returns the body with trimmed texts. An empty text counts as absent.
 fn trimmed(body: NewProviderCredential) -> NewProviderCredential {
     let given = |it: Option<String>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
     NewProviderCredential {
@@ -158,7 +158,7 @@ fn trimmed(body: NewProviderCredential) -> NewProviderCredential {
     }
 }
 
-/// Checks that keys and names of models can be used.
+/// Checks the forms of keys and model names.
 fn check(body: &NewProviderCredential) -> Result<()> {
     if let Some(key) = &body.api_key
         && (key.len() > MAX_KEY || !key.bytes().all(|it| it.is_ascii_graphic()))
@@ -180,13 +180,14 @@ fn check(body: &NewProviderCredential) -> Result<()> {
     Ok(())
 }
 
-/// The lowest plan whose owners may store a credential: on Pro it is for embedding alone.
+/// Returns the lowest plan whose owners may store this credential: Pro allows one for embedding alone.
 fn lowest_plan(body: &NewProviderCredential) -> Plan {
     let judges = body.judge_model_cheap.is_some() || body.judge_model_premium.is_some();
     if body.embedding_model.is_some() && !judges { Plan::Pro } else { Plan::Team }
 }
 
-/// The same of a body that is not read yet; of one that can't be read, the lowest plan that stores any.
+/// Like [`lowest_plan`] for an unparsed body; for an invalid one, the lowest plan that stores any
+/// credential.
 pub fn plan_of_body(bytes: &[u8]) -> Plan {
     read::parse(bytes).map_or(Plan::Pro, |body| lowest_plan(&trimmed(body)))
 }

@@ -37,7 +37,7 @@ impl Position for (i64, Uuid) {
     }
 }
 
-/// The name of a row, in lists that are ordered by name.
+/// The position in a list ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(pub String);
 

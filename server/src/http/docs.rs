@@ -13,7 +13,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::openapi;
 use crate::{app::App, error::Result};
 
-/// The document as JSON: one copy for all responses.
+/// The document as JSON, shared by all responses.
 static DOCUMENT: LazyLock<serde_json::Result<Bytes>> =
     LazyLock::new(|| serde_json::to_vec(&openapi::document()).map(Bytes::from));
 

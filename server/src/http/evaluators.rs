@@ -157,11 +157,11 @@ pub async fn update(
     ApiJson(change): ApiJson<EvaluatorChange>,
 ) -> Result<Json<Wire>> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
-    // Compiling can take long, so it is done before the tenant is locked.
+    // Compiling can take long, so it happens before the tenant is locked.
     let before = table::get(app.db.current(), tenant, &name).await?;
     let (body, _) = match before.clone() {
         Some(was) => checked(&app, tenant, with_change(was, change)?).await?,
-        // Says why there is none to change.
+        // Returns the error for an evaluator that can't be changed.
         None => {
             let txn = app.db.begin().await?;
             own(&txn, tenant, &name).await?;
@@ -185,7 +185,7 @@ pub async fn update(
     Ok(Json(wire(row)?))
 }
 
-/// What an evaluator is once it is changed.
+/// The evaluator after the change.
 fn with_change(was: evaluator::Model, change: EvaluatorChange) -> Result<NewEvaluator> {
     let (name, evaluator_type) = (was.name.clone(), was.evaluator_type.clone());
     let said = Own::of(was)?.said;
@@ -273,7 +273,8 @@ async fn checked(app: &App, tenant: Uuid, body: NewEvaluator) -> Result<(NewEval
     turn.run(move || compiled(body)).await.map_err(|why| unchecked("checks", why))?
 }
 
-/// The same. This can take long: it is called on a thread of the runner of code.
+/// Validates an evaluator and compiles its checks. This can take long, so it runs on a thread of the
+/// [`CodeRunner`](crate::evals::code::CodeRunner).
 fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
     named(&body.name)?;
     let kind: EvaluatorType = body

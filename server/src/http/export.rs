@@ -50,11 +50,11 @@ const AHEAD: usize = 2;
 const PIECE: usize = 64 * 1024;
 /// Spans up to which traces are read together.
 const SPANS: i32 = 64;
-/// Exports of a tenant that may run at the same time in a process.
+/// Limits the exports of a tenant that a process runs at the same time.
 pub const MAX_EXPORTS: usize = 3;
-/// Exports of one tenant that wait for another to end.
+/// Limits the exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
-/// Bytes counted for the pieces between the task and the connection.
+/// Bytes counted for the chunks between the task and the connection.
 const IN_FLIGHT_BYTES: usize = 512 * 1024;
 
 /// Export traces with their spans and events, newest first.
@@ -80,7 +80,7 @@ pub async fn export(
     };
     let tenant = caller.tenant_id;
     // Before the answer begins, so that a database that is away is told as everywhere.
-    // An export whose client has just left ends a moment later, so a new one waits for a while.
+    // A disconnected client's export ends a moment later, so a new one waits for a while.
     let Some(permit) = app.exports.acquire(&tenant, MAX_WAITING_EXPORTS, MEMORY_WAIT).await else {
         return Err(problem(
             ErrorCode::Overloaded,
@@ -157,7 +157,7 @@ enum Stopped {
     /// It could not be read.
     #[error(transparent)]
     Failed(#[from] DbError),
-    /// It could not be read, or there was no memory for it.
+    /// A read failed, or there was no memory for the result.
     #[error(transparent)]
     Unreadable(#[from] Error),
     /// It could not be written.
@@ -198,7 +198,7 @@ impl Export {
             if !self.standing.holds(&app).await {
                 return Err(Stopped::Unwelcome);
             }
-            // Of the page before nothing is held any more.
+            // The previous page is dropped.
             self.pieces.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
             let memory = &mut self.pieces.memory;
@@ -223,7 +223,7 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
 /// The body of the answer, piece by piece.
 struct Pieces {
     app: Arc<App>,
-    /// What the task holds of texts.
+    /// Returns the number of bytes of texts that the task holds.
     memory: Reservation,
     sender: mpsc::Sender<Sent>,
     open: Vec<u8>,
@@ -241,7 +241,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Adds JSON, large texts piece by piece.
+    /// Adds JSON, large texts in chunks.
     async fn write(&mut self, mut json: JsonPieces) -> Result<(), Stopped> {
         while let Some(piece) = json.next_piece() {
             self.open.extend_from_slice(&piece);

@@ -40,11 +40,11 @@ pub struct Guard {
     pub bucket: Bucket,
     /// What a refusal is written down as.
     pub audited: Option<Action>,
-    /// The authentication schemes that are accepted.
+    /// The authentication schemes that the route accepts.
     pub schemes: auth::Schemes,
     /// The lowest plan that allows a request with this body.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
-    /// The handler runs with one of the tenant's permits for reads.
+    /// Whether the handler runs with one of the tenant's read permits.
     pub waits_for_permit: bool,
 }
 
@@ -61,7 +61,7 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
         return Error::from(reason).into_response();
     }
     match app.db.health.while_reachable(serve(guard, request, next)).await {
-        // A write is acknowledged only if the file that holds it is still there.
+        // A write is acknowledged only if its database file is still in place.
         Ok(response) if writes && response.status().is_success() => match app.db.health.check_file() {
             Ok(()) => response,
             Err(reason) => Error::from(reason).into_response(),
@@ -71,7 +71,7 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
     }
 }
 
-/// Refuses writes that could not be stored. Deleting is allowed on a disk that is nearly full.
+/// Refuses writes that can't be stored. Deleting is allowed on a nearly full disk.
 fn may_write(app: &App, writes: bool, is_delete: bool) -> Result<(), Unavailable> {
     match app.db.health.unavailable() {
         Some(Unavailable::DiskFull) if is_delete => Ok(()),
@@ -81,7 +81,7 @@ fn may_write(app: &App, writes: bool, is_delete: bool) -> Result<(), Unavailable
     }
 }
 
-/// Serves a request of a route that needs a token.
+/// Serves a request of a route that requires a token.
 async fn serve(guard: Guard, request: Request, next: Next) -> Response {
     let caller = match authenticate(&guard.app, guard.schemes, &request).await {
         Ok(caller) => caller,
@@ -123,14 +123,13 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Identifies the caller. A connection that presents a valid token leaves the budget of
-/// unauthenticated connections.
+/// Identifies the caller. A connection that presents a valid token no longer counts as unauthenticated.
 fn authenticate<'a>(
     app: &'a App,
     schemes: auth::Schemes,
     request: &'a Request,
 ) -> impl Future<Output = Result<Caller>> + Send + 'a {
-    // Taken apart here, because a request can't be shared between threads.
+    // The parts are copied because a request is not `Sync`.
     let (headers, id) = (request.headers(), id(request));
     let slot = request.extensions().get::<Slot>().cloned();
     async move {
@@ -181,8 +180,8 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
     response
 }
 
-/// Refuses a request for its plan. Where the plan depends on the body, the body is read for it, so that
-/// a caller who moves to the plan that is named is not refused again.
+/// Returns the error for a plan that is too low. Where the required plan depends on the body, this reads
+/// the body, so that a caller who upgrades to the named plan is not refused again.
 async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem: Problem) -> Response {
     let Some(plan_of_body) = guard.plan_of_body else { return Error::from(problem).into_response() };
     let (parts, body) = request.into_parts();
@@ -194,7 +193,7 @@ async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem:
     Error::from(Problem::plan_too_low(needed, caller.plan)).into_response()
 }
 
-/// Runs the handler. A read waits while too many of its tenant are running.
+/// Runs the handler. A read waits while too many reads of its tenant are running.
 async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Response {
     let (app, tenant) = (&guard.app, caller.tenant_id);
     let _permit = match guard.waits_for_permit {

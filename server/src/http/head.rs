@@ -1,4 +1,5 @@
-//! The head of a request: its size, its `Host`, and the error body of heads that are no HTTP.
+//! Checks the head of a request: its size, its `Host`, and the error body for heads that are not valid
+//! HTTP.
 
 use api::{ErrorBody, ErrorCode};
 use axum::{
@@ -11,12 +12,12 @@ use crate::{
     error::{Problem, Result, problem},
 };
 
-/// Largest head of a request in bytes: the request line and all headers.
+/// Limits the head of a request in bytes: the request line and all headers.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// hyper refuses a head in a response of this size at most: the status line and three headers.
+/// Bounds the size of the response with which hyper refuses a head: the status line and three headers.
 const MAX_BARE_RESPONSE_BYTES: usize = 256;
 
-/// Checks the `Host` header as RFC 9112 (section 3.2) asks: HTTP/1.1 needs one, several are an
+/// Checks the `Host` header according to RFC 9112, section 3.2: HTTP/1.1 requires one, several are an
 /// error, and the value must be a host with an optional port.
 ///
 /// # Errors
@@ -36,7 +37,7 @@ pub fn check_host(request: &Request) -> Result<()> {
     }
 }
 
-/// Whether the value is `host[:port]`. An empty one is allowed by the grammar.
+/// Returns whether the value is `host[:port]`. The grammar allows an empty one.
 fn is_host(value: &[u8]) -> bool {
     if value.is_empty() {
         return true;
@@ -49,9 +50,8 @@ fn is_host(value: &[u8]) -> bool {
         && port.bytes().all(|it| it.is_ascii_digit())
 }
 
-/// Returns the whole response to send in place of one that hyper wrote by itself to a head that it
-/// could not parse: the same status, with an error body and a request id. None if `written` is
-/// any other response.
+/// Returns the complete response that replaces hyper's own for a head that it could not parse: the same
+/// status, with an error body and a request id. Returns none if `written` is any other response.
 pub fn replace_bare_response(written: &[u8]) -> Option<Vec<u8>> {
     if written.len() > MAX_BARE_RESPONSE_BYTES || !written.starts_with(b"HTTP/1.1 4") {
         return None;
@@ -65,7 +65,7 @@ pub fn replace_bare_response(written: &[u8]) -> Option<Vec<u8>> {
             "connection: close" => closes = true,
             "content-length: 0" => is_empty = true,
             line if line.starts_with("date: ") => {}
-            // A response of the service: it has a request id, at least.
+            // Responses of this service have a request id at least.
             _ => return None,
         }
     }
@@ -85,7 +85,7 @@ fn response(status: u16) -> Vec<u8> {
     };
     let (id, status) = (new_id().to_string(), problem.code.status());
     let body: ErrorBody = problem.body(&id);
-    // Text always serialises.
+    // Serialising a text never fails.
     let body = serde_json::to_string(&body).unwrap_or_default();
     let reason = StatusCode::from_u16(status).ok().and_then(|it| it.canonical_reason()).unwrap_or_default();
     format!(

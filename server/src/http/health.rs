@@ -10,7 +10,7 @@ use crate::{
     error::{Result, problem},
 };
 
-/// That a server is well.
+/// The body of a passing health check.
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
 pub struct Status {
     /// `ok`.
@@ -35,7 +35,7 @@ pub async fn live() -> Json<Status> {
     Json(Status { status: "ok" })
 }
 
-/// The database answers, its schema is current, and it can be written to.
+/// Reports whether the database answers, its schema is current, and it can be written to.
 #[utoipa::path(get, path = "/readyz", tag = "Health",
     responses((status = 200, description = "can serve", body = Status)))]
 pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Status>> {

@@ -1,4 +1,4 @@
-//! Responses whose bytes stay counted until they are written to the client's connection.
+//! Response bodies whose bytes stay counted until they are written to the client's connection.
 
 use std::{
     pin::Pin,
@@ -22,12 +22,12 @@ use crate::{
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
-/// Bytes up to which a response is not counted: the connection's buffer takes it at once.
+/// Size up to which a response is not counted, because the connection's buffer takes it at once.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
-/// Bytes of a compressor, at the fastest level of zstd.
+/// Memory of a compressor in bytes, at the fastest level of zstd.
 const COMPRESSOR_BYTES: usize = 1024 * 1024;
 
-/// The memory that a response's body takes: an extension of the response.
+/// The memory of a response body; an extension of the response.
 #[derive(Clone, Debug)]
 pub struct BodyMemory(Arc<Reservation>);
 
@@ -38,15 +38,15 @@ impl BodyMemory {
     }
 }
 
-/// Counts a response that was put together as a whole, unless it is small or counted already.
+/// Counts a response that was built as a whole, unless it is small or counted already.
 ///
 /// # Errors
-/// When the tenant's share is used up, and stays so for a while.
+/// When the tenant's share stays used up for too long.
 pub async fn count(app: &App, tenant: Uuid, response: Response) -> Result<Response> {
     count_for(app, Holder::Tenant(tenant), response).await
 }
 
-/// Counts the responses of routes that need no token, as [`count`] does.
+/// Counts the responses of routes without a token, like [`count`].
 pub async fn count_open(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let counted = count_for(&app, Holder::Anonymous, response).await;
@@ -64,11 +64,11 @@ async fn count_for(app: &App, holder: Holder, mut response: Response) -> Result<
     Ok(response)
 }
 
-/// Attaches the memory of a response to its body. The outermost layer does this, so that what
-/// compression made of the body is counted too.
+/// Attaches the memory of a response to its body. The outermost layer does this, so that the output of the
+/// compression is counted too.
 pub fn attach(mut response: Response) -> Response {
     let Some(mut memory) = response.extensions_mut().remove::<BodyMemory>() else { return response };
-    // The state of the compressor is there until the client has read the body.
+    // The state of the compressor exists until the client has read the body.
     if response.headers().contains_key(header::CONTENT_ENCODING)
         && let Some(reservation) = Arc::get_mut(&mut memory.0)
         && let Err(exhausted) = reservation.try_grow(COMPRESSOR_BYTES)
@@ -78,7 +78,7 @@ pub fn attach(mut response: Response) -> Response {
     response.map(|body| Body::new(HeldBody { body, memory }))
 }
 
-/// Bytes that are counted until the connection has written them.
+/// Counted bytes, until the connection has written them.
 pub fn counted(bytes: Bytes, memory: Reservation) -> Bytes {
     Bytes::from_owner(HeldBytes { bytes, _memory: BodyMemory::new(memory) })
 }
@@ -88,7 +88,7 @@ struct HeldBody {
     memory: BodyMemory,
 }
 
-/// Bytes of a body. The connection keeps them after the body has ended.
+/// A chunk of a body. The connection keeps chunks after the body has ended.
 struct HeldBytes {
     bytes: Bytes,
     _memory: BodyMemory,

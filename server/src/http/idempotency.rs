@@ -147,7 +147,7 @@ fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
 async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     if body.size_hint().upper().is_none_or(|it| it > MAX_ANSWER as u64) {
-        // Too large to be kept, and not to be put into memory as a whole.
+        // The response is too large to be kept or to be buffered as a whole.
         if let Err(error) = store::idempotency::release(&app.db.write, &row).await {
             tracing::warn!(%error, "an Idempotency-Key could not be released");
         }

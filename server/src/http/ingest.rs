@@ -160,7 +160,7 @@ struct RawBatch<'a> {
     traces: Vec<&'a RawValue>,
 }
 
-/// The items of a batch, and one more where there are too many: the others are not kept.
+/// The items of a batch; of too many, only the first one beyond the limit is kept.
 fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
     struct Items;
     impl<'de> Visitor<'de> for Items {
@@ -203,13 +203,13 @@ impl Source {
     }
 
     async fn part(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<Part> {
-        // The work is the processor's alone: no more of it at once than there are processors.
+        // Decoding uses the processor only, so at most one batch per processor runs at a time.
         let stopping = || problem(ErrorCode::Overloaded, "the server is stopping");
         let mut permit = app.decoding.acquire().await.map_err(|_| stopping())?;
         let item: TraceItem = read::parse(raw)?;
         let mut receipt = self.receipt;
         if let Some(name) = &item.project_name {
-            // Others decode while the database is asked.
+            // Other batches are decoded while this one waits for the database.
             drop(permit);
             receipt.project_id = project_of::named(app, caller, name).await?;
             permit = app.decoding.acquire().await.map_err(|_| stopping())?;

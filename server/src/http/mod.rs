@@ -98,7 +98,7 @@ fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<
 
 /// What holds for every answer.
 fn layered(router: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
-    // Inside of the compression, where the size is known.
+    // Inside of the compression layer, where the size is known.
     let router = router.layer(middleware::from_fn_with_state(Arc::clone(app), held::count_open));
     let router = router.layer(compress::layer());
     let router = match cors::layer(&app.config.cors_origins) {

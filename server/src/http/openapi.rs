@@ -163,7 +163,7 @@ fn describe(operation: &mut Operation, route: &Route) {
             .description(format!("code: {}", codes.join(", ")))
             .content("application/json", body);
         if outer::speaks_otlp(&route.method, route.path) {
-            // A `google.rpc.Status`, for who sends protobuf.
+            // A `google.rpc.Status` for clients that send protobuf.
             response = response.content("application/x-protobuf", ContentBuilder::new().build());
         }
         operation.responses.responses.insert(status.to_string(), response.build().into());

@@ -83,7 +83,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
-/// Whether errors of a path are written as OTLP asks.
+/// Returns whether errors of a path have the form of OTLP.
 pub fn speaks_otlp(method: &Method, path: &str) -> bool {
     path.starts_with("/v1/otlp/")
         || path.starts_with("/api/public/otel/")

@@ -1,7 +1,7 @@
-//! JSON responses that are put together item by item and bounded by the bytes that are sent.
+//! JSON responses that are built item by item and bounded by the bytes that are sent.
 //!
-//! Large texts are not copied into the serialised JSON, where control characters take six times
-//! the memory: they are kept as they are and escaped when the client reads.
+//! Large texts are not copied into the serialised JSON, where control characters take six times the memory.
+//! They stay as they are and are escaped when the client reads.
 
 use std::{
     collections::VecDeque,
@@ -28,23 +28,23 @@ use crate::{
     memory::{Exhausted, MEMORY_WAIT, Reservation},
 };
 
-/// Bytes of a page after which it ends early, as they are sent.
+/// Size in sent bytes from which a page ends early.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// Texts of so many bytes are escaped when they are sent.
+/// Size from which a text is escaped only when it is sent.
 const LARGE_TEXT_BYTES: usize = 128 * 1024;
-/// Bytes of one piece of a large text, before they are escaped.
+/// Size of one chunk of a large text before escaping.
 const PIECE_BYTES: usize = 16 * 1024;
-/// Bytes counted for the pieces of a large text that are on their way.
+/// Bytes counted for the chunks of a large text in flight.
 const IN_FLIGHT_BYTES: usize = 256 * 1024;
 
-/// Bytes that are serialised before other tasks have their turn.
+/// Number of serialised bytes after which other tasks get their turn.
 const YIELD_BYTES: usize = 256 * 1024;
 
 /// A part of a response.
 enum Segment {
     /// Serialised JSON.
     Json(Vec<u8>),
-    /// A text that is sent as a JSON string.
+    /// A text that becomes a JSON string when it is sent.
     Text(LargeText),
     /// JSON as it was stored.
     Raw { json: Box<str>, sent: usize },
@@ -58,17 +58,17 @@ struct LargeText {
     closed: bool,
 }
 
-/// JSON in pieces, of which each is made when it is sent.
+/// JSON in chunks that are produced when they are sent.
 #[derive(Default)]
 pub struct Pieces {
     segments: VecDeque<Segment>,
-    /// Bytes that are yet to be sent.
+    /// Number of bytes still to be sent.
     left: usize,
 }
 
-/// A value whose large texts can be taken out of it.
+/// A value with large texts that can be taken out.
 pub trait LargeTexts: Serialize {
-    /// Hands over the texts in the order in which they are serialised.
+    /// Passes the texts to `taker` in the order in which they are serialised.
     fn texts(&mut self, taker: &mut Taker);
 }
 
@@ -105,10 +105,10 @@ impl LargeTexts for api::search::SearchResult {
     }
 }
 
-/// Takes large texts out of a value and leaves placeholders in their places.
+/// Takes large texts out of a value and leaves placeholders.
 #[derive(Default)]
 pub struct Taker {
-    /// Unpredictable, so that no stored text contains a placeholder.
+    /// Random, so that no stored text contains a placeholder.
     mark: Option<Uuid>,
     taken: Vec<(String, Segment)>,
 }
@@ -119,7 +119,7 @@ impl Taker {
         format!("{}-{}", mark.simple(), self.taken.len())
     }
 
-    /// Takes a text that is serialised as a JSON string.
+    /// Takes a text that serialises as a JSON string.
     pub fn text(&mut self, text: &mut Option<String>) {
         let Some(large) = text.as_mut().filter(|it| it.len() >= LARGE_TEXT_BYTES) else { return };
         let placeholder = self.placeholder();
@@ -128,7 +128,7 @@ impl Taker {
             .push((placeholder, Segment::Text(LargeText { text, sent: 0, opened: false, closed: false })));
     }
 
-    /// Takes JSON that is serialised as it is.
+    /// Takes JSON that serialises unchanged.
     pub fn json(&mut self, json: &mut Option<RawObject>) {
         let Some(large) = json.as_mut().filter(|it| it.get().len() >= LARGE_TEXT_BYTES) else { return };
         let placeholder = self.placeholder();
@@ -139,10 +139,10 @@ impl Taker {
 }
 
 impl Pieces {
-    /// The JSON of a value.
+    /// Serialises a value.
     ///
     /// # Errors
-    /// When it can't be serialised.
+    /// When the value can't be serialised.
     pub fn of(mut value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut taker = Taker::default();
         value.texts(&mut taker);
@@ -158,17 +158,17 @@ impl Pieces {
         }
     }
 
-    /// As [`Self::of`] of an object that stays open for more members.
+    /// Like [`Self::of`], for an object that stays open for more members.
     ///
     /// # Errors
-    /// When it can't be serialised.
+    /// When the value can't be serialised.
     pub fn of_open_object(value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut pieces = Self::of(value)?;
         pieces.reopen();
         Ok(pieces)
     }
 
-    /// JSON that was serialised with the placeholders of `taker` in it.
+    /// Splits JSON that was serialised with the placeholders of `taker`.
     pub fn splice(mut json: Vec<u8>, taker: Taker) -> Self {
         let mut pieces = Self::default();
         for (placeholder, segment) in taker.taken {
@@ -183,7 +183,7 @@ impl Pieces {
         pieces
     }
 
-    /// Appends other pieces.
+    /// Appends another value's chunks.
     pub fn append(&mut self, other: Self) {
         for segment in other.segments {
             match segment {
@@ -195,7 +195,7 @@ impl Pieces {
         }
     }
 
-    /// Removes the brace at the end.
+    /// Removes the closing brace.
     fn reopen(&mut self) {
         if let Some(Segment::Json(last)) = self.segments.back_mut()
             && last.pop().is_some()
@@ -204,12 +204,12 @@ impl Pieces {
         }
     }
 
-    /// Bytes that are yet to be sent.
+    /// Returns the number of bytes still to be sent.
     pub fn len(&self) -> usize {
         self.left
     }
 
-    /// Bytes that it takes in memory.
+    /// Returns the number of bytes of memory that the value takes.
     pub fn memory(&self) -> usize {
         let large = self.segments.iter().any(|it| !matches!(it, Segment::Json(_)));
         let segments = self.segments.iter().map(|it| match it {
@@ -220,7 +220,7 @@ impl Pieces {
         segments.sum::<usize>() + if large { IN_FLIGHT_BYTES } else { 0 }
     }
 
-    /// The next piece; none at the end.
+    /// Returns the next chunk; none at the end.
     pub fn next_piece(&mut self) -> Option<Bytes> {
         loop {
             let piece = match self.segments.front_mut()? {
@@ -259,7 +259,7 @@ impl LargeText {
             piece.push(b'"');
         }
         let end = self.text.floor_char_boundary((self.sent + PIECE_BYTES).min(self.text.len()));
-        // Text always serialises; the quotes around it are left out.
+        // Serialising a text never fails; its quotes are removed.
         let escaped = serde_json::to_vec(&self.text[self.sent..end]).unwrap_or_default();
         piece.extend_from_slice(escaped.get(1..escaped.len().saturating_sub(1)).unwrap_or_default());
         self.sent = end;
@@ -270,7 +270,7 @@ impl LargeText {
     }
 }
 
-/// Bytes of a text inside of a JSON string, as `serde_json` writes it.
+/// Returns the length of a text within a JSON string, as `serde_json` writes it.
 fn escaped_length(text: &str) -> usize {
     text.bytes()
         .map(|byte| match byte {
@@ -285,41 +285,42 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|it| it == wanted)
 }
 
-/// A JSON array under construction, inside of an object.
+/// Builds the arrays of items of a page, within a JSON object.
 pub struct PageWriter {
     pieces: Pieces,
     memory: Reservation,
-    /// Items of the current array.
+    /// Number of items in the current array.
     items: usize,
-    /// The first item of the array is written however large it is.
+    /// Whether the first item of the array is written regardless of its size.
     needs_item: bool,
-    /// Bytes serialised since other tasks had their turn.
+    /// Bytes serialised since other tasks last had their turn.
     since_yield: usize,
-    /// Bytes reserved for what is written, apart from what the reservation held before.
+    /// Bytes reserved for the output, apart from earlier reservations.
     counted: usize,
 }
 
-/// What became of an item.
+/// The result of adding an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It is on the page.
+    /// The item is on the page.
     Written,
-    /// The page is full without it.
+    /// The page is full without the item.
     Full,
 }
 
 impl PageWriter {
-    /// Begins with `start`; `memory` stays reserved until the client has read the response.
+    /// Begins a page with `start`; `memory` stays reserved until the client has read the response.
     pub fn begin(memory: Reservation, start: &[u8]) -> Self {
         let mut pieces = Pieces::default();
         pieces.json(start);
         Self { pieces, memory, items: 0, needs_item: true, since_yield: 0, counted: 0 }
     }
 
-    /// Begins with an object that stays open for more members. `texts` bytes were reserved for its texts.
+    /// Begins a page with an object that stays open for more members. `texts` bytes are already reserved
+    /// for its texts.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// When there is not enough memory.
     pub async fn begin_object(memory: Reservation, object: impl LargeTexts, texts: usize) -> Result<Self> {
         let mut page = Self::begin(memory, b"");
         page.push(object, texts).await?;
@@ -327,29 +328,29 @@ impl PageWriter {
         Ok(page)
     }
 
-    /// The reservation, for reading the next items.
+    /// Returns the reservation, for reading the next items.
     pub fn memory(&mut self) -> &mut Reservation {
         &mut self.memory
     }
 
-    /// Items written to the current array.
+    /// Returns the number of items in the current array.
     pub fn items(&self) -> usize {
         self.items
     }
 
-    /// Appends JSON that is no item.
+    /// Appends JSON that is not an item.
     pub fn json(&mut self, json: &[u8]) {
         self.pieces.json(json);
     }
 
-    /// Begins another array. With `needs_item` its first item is written however large it is.
+    /// Begins another array. With `needs_item`, its first item is written regardless of its size.
     pub fn next_array(&mut self, json: &[u8], needs_item: bool) {
         self.pieces.json(json);
         (self.items, self.needs_item) = (0, needs_item);
     }
 
-    /// Appends an item, unless it makes a page with other items too large. `texts` bytes were
-    /// reserved for the item's texts; of these only what the page keeps stays reserved.
+    /// Appends an item, unless it makes a page with other items too large. `texts` bytes are already
+    /// reserved for the item's texts; the part that the page does not keep is released.
     ///
     /// # Errors
     /// When there is no memory for the first item.
@@ -357,7 +358,7 @@ impl PageWriter {
         let item = Pieces::of(item).map_err(anyhow::Error::from)?;
         self.since_yield += item.len();
         if self.since_yield > YIELD_BYTES {
-            // A page is the processor's alone; requests of others have their turn in between.
+            // Serialising blocks the thread, so other requests get their turn in between.
             self.since_yield = 0;
             tokio::task::yield_now().await;
         }
@@ -366,7 +367,7 @@ impl PageWriter {
             self.memory.shrink(texts);
             return Ok(Pushed::Full);
         }
-        // The buffer grows by doubling, and the item is there beside it for a moment.
+        // The buffer grows by doubling, and the item exists beside it for a moment.
         let needed = (self.pieces.memory() + 2 * item.memory()).saturating_sub(self.counted + texts);
         match self.memory.try_grow(needed) {
             Ok(()) => {}
@@ -387,7 +388,7 @@ impl PageWriter {
         Ok(Pushed::Written)
     }
 
-    /// Ends the JSON with `end`. Memory beyond what the response takes is released.
+    /// Ends the JSON with `end` and releases memory that the response does not need.
     pub fn finish(mut self, end: &[u8]) -> Response {
         self.pieces.json(end);
         self.memory.shrink_to(self.pieces.memory());

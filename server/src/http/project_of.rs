@@ -17,7 +17,7 @@ use crate::{
 /// The header that names a project.
 pub const HEADER: HeaderName = HeaderName::from_static("x-project-name");
 
-/// Projects of a tenant that ingest may create by naming them. Those made by request do not count.
+/// Limits the projects that ingest creates for a tenant; projects created by request do not count.
 const MAX_PROJECTS_BY_INGEST: u64 = 100;
 
 /// The project for what names none, and whether the caller may ingest at all.

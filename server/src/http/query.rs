@@ -1,5 +1,5 @@
-//! Query strings: unknown parameters are ignored, known ones must be well-formed. A parameter without a
-//! value has the empty text as its value; it never counts as absent.
+//! Parses query strings: unknown parameters are ignored, known ones must be well-formed. A parameter
+//! without a value has the empty text as its value; it never counts as absent.
 
 use api::{
     ErrorCode, Timestamp,
@@ -34,7 +34,7 @@ impl Query {
         Self(pairs)
     }
 
-    /// The last value of a parameter, which may be empty.
+    /// Returns the last value of a parameter, which may be empty.
     pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last()
     }
@@ -44,12 +44,12 @@ impl Query {
         self.0.iter().filter(move |it| it.0 == name).map(|it| it.1.as_str())
     }
 
-    /// A text that a stored one has to equal. It may be empty: ingest stores empty texts.
+    /// Returns a text to compare with a stored one. It may be empty, because ingest stores empty texts.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(str::to_owned)
     }
 
-    /// A text that is never empty.
+    /// Returns a text that must not be empty.
     ///
     /// # Errors
     /// `invalid_query`.
@@ -145,8 +145,8 @@ impl Query {
     }
 }
 
-/// Decodes one `name=value`, as `application/x-www-form-urlencoded` writes it. Bytes that are no UTF-8
-/// are refused, because a replacement character in their place would search for another text.
+/// Decodes one `name=value` of `application/x-www-form-urlencoded`. Bytes that are not UTF-8 are an error,
+/// because a replacement character would search for another text.
 fn pair(text: &str) -> Result<(String, String)> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let decode = |part: &str| {

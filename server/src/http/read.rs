@@ -24,22 +24,22 @@ use crate::{
     memory::{Holder, Reservation},
 };
 
-/// Longest that a body waits for memory of its tenant.
+/// How long a body waits for memory of its tenant at most.
 const MEMORY_WAIT: Duration = Duration::from_secs(2);
-/// Bytes that the buffer of a body begins with, and is enlarged by at least.
+/// Initial size of a body's buffer in bytes, and the least by which it grows.
 const BUFFER_STEP_BYTES: usize = 64 * 1024;
-/// Objects and lists of a JSON body of the ingest.
+/// Limits the objects and lists of a JSON body of the ingest.
 const MAX_STRUCTURES: usize = 100_000;
-/// Bytes that an object or a list of such a body takes once it is decoded: `{}` is two bytes of text
-/// and a row of some hundred bytes.
+/// Memory of an object or a list in such a body once it is decoded, in bytes: the two bytes `{}` become a
+/// row of some hundred bytes.
 const STRUCTURE_BYTES: usize = 1_024;
-/// Largest body that is no ingest.
+/// Limits bodies other than those of the ingest, in bytes.
 const MAX_SMALL_BODY_BYTES: usize = 4 * 1024 * 1024;
-/// Times that a list of digits grows as a tree of JSON values.
+/// How many times a list of digits grows as a tree of JSON values.
 const VALUE_EXPANSION: usize = 16;
-/// The time over which the rate of sending is measured.
+/// The period over which the sending rate is measured.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
-/// Bytes of a body that must arrive in each window: 4 KiB a second.
+/// Bytes of a body that must arrive in each period: 4 KiB a second.
 const MIN_WINDOW_BYTES: usize = 20 * 1024;
 
 /// A body in memory, counted against its tenant's share until it is dropped.
@@ -55,10 +55,10 @@ impl Held {
         self.memory
     }
 
-    /// Reserves what the objects and lists of a JSON body take once they are decoded.
+    /// Reserves memory for the decoded objects and lists of a JSON body.
     ///
     /// # Errors
-    /// `payload_too_large` when there are too many of them; `overloaded` when there is no memory.
+    /// `payload_too_large` when the body has too many of them; `overloaded` when there is no memory.
     pub async fn reserve_structures(&mut self) -> Result<()> {
         let structures = count_structures(&self.bytes);
         if structures > MAX_STRUCTURES {
@@ -70,7 +70,7 @@ impl Held {
         self.reserve(structures * STRUCTURE_BYTES).await
     }
 
-    /// Reserves more for the time that the body is worked on.
+    /// Reserves more memory while the body is processed.
     ///
     /// # Errors
     /// `overloaded` when there is no memory.
@@ -127,7 +127,7 @@ pub fn require_json(headers: &HeaderMap) -> Result<()> {
     }
 }
 
-/// Reads a body to its end and unpacks it. Its memory is counted for `tenant`.
+/// Reads a body to its end and decompresses it. Its memory counts for `tenant`.
 ///
 /// # Errors
 /// `payload_too_large` beyond the limit, packed or not; `unsupported_media_type` for an
@@ -191,7 +191,7 @@ async fn packed_up_to(
 }
 
 async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
-    // Grows as the body arrives: a length that is only announced takes no memory.
+    // The buffer grows as the body arrives: an announced length takes no memory.
     let mut bytes = Vec::new();
     let mut window = Window::begin();
     while let Some(frame) = window.next(&mut body).await? {
@@ -203,7 +203,7 @@ async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Res
         if length > bytes.capacity() {
             let known = if expected >= length { expected } else { limit };
             let capacity = length.max(bytes.capacity() * 2).max(BUFFER_STEP_BYTES).min(known.max(length));
-            // The old buffer is there until its content is in the new one.
+            // Both buffers exist until the content is copied.
             let waited = Instant::now();
             memory.grow(capacity, MEMORY_WAIT).await?;
             window.skip(waited.elapsed());
@@ -218,7 +218,7 @@ async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Res
     Ok(bytes)
 }
 
-/// The current window of the minimum rate of sending.
+/// The current period of the minimum sending rate.
 struct Window {
     end: Instant,
     received: usize,
@@ -229,12 +229,12 @@ impl Window {
         Self { end: Instant::now() + RATE_WINDOW, received: 0 }
     }
 
-    /// Time in which the body was not read is not the sender's.
+    /// Excludes time in which the server did not read the body.
     fn skip(&mut self, time: Duration) {
         self.end += time;
     }
 
-    /// The next frame; none at the end of the body.
+    /// Returns the next frame; none at the end of the body.
     async fn next(&mut self, body: &mut Body) -> Result<Option<Frame<Bytes>>> {
         loop {
             match tokio::time::timeout_at(self.end, body.frame()).await {
@@ -272,7 +272,7 @@ async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Rese
     let mut bytes: Vec<u8> = Vec::new();
     let mut step = (packed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
     loop {
-        // In steps, each of which must find memory.
+        // The output grows in steps, each of which reserves memory.
         memory.grow(step, MEMORY_WAIT).await?;
         let before = bytes.len();
         bytes.reserve_exact(step);

@@ -37,12 +37,12 @@ pub struct Route {
     pub bucket: Bucket,
     /// What it does that is written down, so that refusals are too.
     pub audited: Option<Action>,
-    /// The authentication schemes that are accepted.
+    /// The authentication schemes that the route accepts.
     pub schemes: Schemes,
-    /// The lowest plan that allows a request with this body, where that depends on the body. It is asked
-    /// only when the plan is too low already.
+    /// Returns the lowest plan that allows a request with this body, where the plan depends on the body.
+    /// Called only when the tenant's plan is too low.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
-    /// The handler runs with one of the tenant's permits for reads.
+    /// Whether the handler runs with one of the tenant's read permits.
     pub waits_for_permit: bool,
     /// Codes that the handler can answer.
     pub errors: &'static [ErrorCode],
@@ -218,7 +218,7 @@ pub fn all() -> Vec<Route> {
         row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
         row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
-        // The path of Langfuse's exporter, which knows no other scheme than Basic.
+        // The path of Langfuse's exporter, which supports Basic authentication only.
         row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP, post(otlp::traces))
             .counts_to(Bucket::Ingest)
             .accepts_basic(),
@@ -351,7 +351,7 @@ pub fn all() -> Vec<Route> {
     ]
 }
 
-/// Whether requests to a path count to a rate limit; those to health checks and pages don't.
+/// Returns whether requests to a path count towards a rate limit; those to health checks and pages don't.
 pub fn is_rate_limited(path: &str) -> bool {
     path.starts_with("/v1/") || path.starts_with("/api/public/otel/")
 }
@@ -396,12 +396,12 @@ impl Route {
         Self { bucket, ..self }
     }
 
-    /// A refusal for the plan names the plan that the body needs.
+    /// Names the plan that the body needs in the error for a plan that is too low.
     fn plan_of_body(self, plan: fn(&[u8]) -> Plan) -> Self {
         Self { plan_of_body: Some(plan), ..self }
     }
 
-    /// The handler acquires permits for reads itself, when it reads the database.
+    /// The handler acquires read permits when it reads the database.
     fn acquires_permits(self) -> Self {
         Self { waits_for_permit: false, ..self }
     }

@@ -35,7 +35,7 @@ use crate::{
 /// Characters of a question at most.
 const MAX_QUESTION: usize = 4_000;
 
-/// Spans whose rows and small texts are read at once.
+/// Number of spans whose rows and small texts are read at once.
 const BLOCK: usize = 64;
 
 /// What is looked for, and which page of it.
@@ -178,7 +178,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
             traces::TextBlocks::load(&app.db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
         let mut rows: HashMap<_, _> = rows.into_iter().map(|it| ((it.trace_id, it.id), it)).collect();
         for hit in block {
-            // It may have been removed since it was found.
+            // The span may have been removed since it was found.
             let Some(row) = rows.remove(&(hit.trace_id, hit.id)) else { continue };
             let counted = texts.of_span(&app.db, &row, page.memory()).await?;
             let (distance, score) = (hit.distance, (1.0 - hit.distance).clamp(0.0, 1.0));

@@ -83,9 +83,9 @@ async fn accept(
         Err(error) => tracing::warn!(%error, "the address of the listener is not known"),
     }
     let mut server = http1::Builder::new();
-    // Without a timer hyper waits for ever for the rest of a request's head.
-    // What a connection buffers of unread responses, beside what is counted.
+    // Bounds the unread response bytes that a connection buffers uncounted.
     server.max_buf_size(64 * 1024);
+    // Without a timer hyper waits for ever for the rest of a request's head.
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
     server.max_header_size(MAX_HEAD_BYTES);
     let mut brief = server.clone();

@@ -37,7 +37,7 @@ pub struct Socket {
     /// The server is going down: nobody is lingered for.
     stopping: CancellationToken,
     lingering: Option<Lingering>,
-    /// A response with a body that is being written in place of one without.
+    /// A response with a body that replaces one without.
     replacement: Option<Replacement>,
 }
 
@@ -45,7 +45,7 @@ pub struct Socket {
 struct Replacement {
     bytes: Vec<u8>,
     written: usize,
-    /// Bytes that the writer gave.
+    /// Number of bytes that the writer passed.
     given: usize,
 }
 

@@ -4,9 +4,8 @@
 //! of this process wakes at once, those of others are found by looking once a second. With
 //! several writers a change can become visible after a later one, so a short stretch before
 //! the last event is read again and what was sent already is left out.
-//!
-//! Nothing is queued for a subscriber: texts are read when its connection takes them. A subscriber
-//! that does not read gets a `lagged` event with the cursor to resume from, and the stream ends.
+//! Nothing is queued for a subscriber: texts are read when its connection has room. A subscriber that does
+//! not read gets a `lagged` event with the cursor to resume from, and the stream ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -37,25 +36,25 @@ use crate::{
     store::traces::{Changes, Filter, TextBlocks, changed_since, holds},
 };
 
-/// Streams of a tenant that a process serves at the same time.
+/// Limits the streams of a tenant that a process serves at the same time.
 pub const MAX_STREAMS: usize = 50;
-/// Seconds after which a client may try again to open one more.
+/// Seconds after which a refused client may try again.
 const RETRY_SECONDS: u64 = 10;
-/// Changes read at once.
+/// Number of changes read at once.
 const BLOCK: usize = 50;
-/// Bytes of rows that a stream keeps until it has sent them.
+/// Bytes of rows that a stream keeps until they are sent.
 const MAX_ROW_BYTES: usize = 128 * 1024;
-/// Bytes of events that are put together before they are sent.
+/// Size of a batch of events in bytes.
 const CHUNK_BYTES: usize = 32 * 1024;
 /// How far back is read again, microseconds: longer than a commit takes.
 const OVERLAP: i64 = 3_000_000;
-/// Changes of which a stream remembers that they were sent.
+/// Number of sent changes that a stream remembers.
 const MAX_SENT: usize = 4_096;
 /// Pause between looks for what other processes committed.
 const LOOK: Duration = Duration::from_secs(1);
-/// Silence after which a comment is sent.
+/// Silence after which the stream sends a comment.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// A subscriber that takes nothing for so long has fallen behind.
+/// A subscriber that reads nothing for this long has fallen behind.
 const STALLED: Duration = Duration::from_secs(10);
 
 /// Follow traces as they are committed or changed.
@@ -139,34 +138,34 @@ struct Follower {
     position: (i64, Uuid),
     /// Changes before this time are not read again.
     overlap_from: i64,
-    /// The last change whose event was taken: where a subscriber that falls behind resumes.
+    /// The last change whose event was delivered; a subscriber that falls behind resumes after it.
     resume: (i64, Uuid),
-    /// The last change in `open`, or before it.
+    /// The last change in `open`, or the one before.
     opened_to: (i64, Uuid),
     /// Changes read within the overlap, each sent or not wanted: trace and time of change.
     sent: HashMap<Uuid, i64>,
-    /// Changes that are yet to be sent.
+    /// Changes still to be sent.
     rows: VecDeque<trace::Model>,
-    /// Events on their way.
+    /// Events in flight.
     open: Pieces,
-    /// Counts `open`.
+    /// Counts the memory of `open`.
     memory: Reservation,
-    /// When the connection last took something.
+    /// When the connection last read something.
     last_output: Instant,
-    /// The subscriber has fallen behind: nothing follows what is open.
+    /// Whether the subscriber has fallen behind; then nothing follows the open events.
     is_lagging: bool,
     has_ended: bool,
     _permit: KeyedPermit<Uuid>,
 }
 
 impl Follower {
-    /// The next bytes; none when the server stops, the token is no longer good, or the subscriber has
-    /// fallen behind.
+    /// Returns the next bytes; none when the server stops, the token is no longer valid, or the subscriber
+    /// has fallen behind.
     async fn next(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
         }
-        // The connection asks for more as soon as its buffer has room.
+        // The connection polls again as soon as its buffer has room.
         if self.last_output.elapsed() >= STALLED && (self.open.len() > 0 || !self.rows.is_empty()) {
             self.is_lagging = true;
         }
@@ -181,7 +180,7 @@ impl Follower {
                 let mut memory = self.app.memory.reservation(Holder::Tenant(self.tenant));
                 return match memory.grow(piece.len(), MEMORY_WAIT).await {
                     Ok(()) => Some(held::counted(piece, memory)),
-                    // The event breaks off, and comes again when the client resumes.
+                    // The event is cut off, and is sent again when the client resumes.
                     Err(_) => None,
                 };
             }
@@ -200,7 +199,7 @@ impl Follower {
                         return Some(Bytes::from_static(b":\n\n"));
                     }
                 }
-                // No memory for the texts of the next event.
+                // There is no memory for the texts of the next event.
                 Err(error) if error.passes() && !self.rows.is_empty() => return Some(self.lagged()),
                 Err(error) => {
                     tracing::warn!(%error, "the stream could not be read; trying again");
@@ -210,15 +209,15 @@ impl Follower {
         }
     }
 
-    /// The event that tells a subscriber where to resume. The stream ends with it.
+    /// Builds the event that tells a subscriber where to resume. The stream ends with it.
     fn lagged(&mut self) -> Bytes {
         self.has_ended = true;
         let cursor = self.app.cursors.seal(self.tenant, SCOPE, self.resume);
-        // A cursor has no characters that JSON escapes.
+        // A cursor contains no characters that JSON escapes.
         format!("event: lagged\nid: {cursor}\ndata: {{\"cursor\":\"{cursor}\"}}\n\n").into()
     }
 
-    /// Puts events together; false when nothing has changed.
+    /// Builds a batch of events; returns false when nothing has changed.
     async fn fill(&mut self) -> Result<bool> {
         let overloaded = || problem(ErrorCode::Overloaded, "the server is stopping");
         let app = Arc::clone(&self.app);
@@ -256,7 +255,7 @@ impl Follower {
         Ok(true)
     }
 
-    /// Reads what changed.
+    /// Reads the next changes.
     async fn read_rows(&mut self) -> Result<(), Error> {
         // One writer commits in order, so there nothing appears behind the last event's microsecond.
         let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
@@ -289,7 +288,7 @@ impl Follower {
         let horizon = self.position.0.saturating_sub(2 * OVERLAP);
         self.sent.retain(|_, at| *at >= horizon);
         if self.sent.len() > MAX_SENT {
-            // So many changes in seconds: a shorter stretch is read again.
+            // This many changes came within seconds, so a shorter period is read again.
             let mut times: Vec<i64> = self.sent.values().copied().collect();
             times.sort_unstable();
             self.overlap_from = times[times.len() - MAX_SENT / 2];
@@ -298,8 +297,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Waits for a commit of this tenant, or long enough that another process may have made one. True
-    /// when it is time for a comment.
+    /// Waits for a commit of this tenant, or long enough for a commit of another process. Returns true when
+    /// a comment is due.
     async fn wait(&mut self) -> bool {
         let stopping = self.app.stopping();
         let comment_at = self.last_output + KEEP_ALIVE;
@@ -321,7 +320,7 @@ impl Follower {
     }
 }
 
-/// Bytes of a row's own texts.
+/// Returns the size of a row's own texts in bytes.
 fn row_bytes(row: &trace::Model) -> usize {
     let texts = [&row.name, &row.error, &row.tags, &row.given];
     size_of::<trace::Model>() + texts.into_iter().flatten().map(String::len).sum::<usize>()

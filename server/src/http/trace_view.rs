@@ -93,7 +93,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         tag_map,
         metadata: raw(texts.metadata.unwrap_or_else(no_members)),
         span_count: i64::from(span_count),
-        // The flag is set by the job that lets rules judge, a moment later.
+        // The job that evaluates rules sets the flag a moment later.
         ready: ready || ready_at <= updated_at,
         control_loop_depth: None,
         spans: None,
@@ -153,7 +153,7 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         let usage = serde_json::Value::Object(usage).to_string();
         splice(metadata.get_or_insert_with(|| "{}".to_owned()), "usage", &usage);
     }
-    // What was sent as JSON is over when it is received; a span of OpenTelemetry may still be going on.
+    // A span sent as JSON has ended when it is received; a span of OpenTelemetry may still be running.
     let received = otel_span_id.is_none().then(|| created_at.max(started_at));
     let otel_span_id = otel_span_id.map(|it| it.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     Span {

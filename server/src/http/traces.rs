@@ -32,11 +32,11 @@ const DETAIL_SPANS: usize = 2_000;
 const DETAIL_EVENTS: u64 = 2_000;
 /// Tags that a list can be narrowed by at once.
 const MAX_TAG_FILTERS: usize = 20;
-/// Spans whose rows and small texts are read at once.
+/// Number of spans whose rows and small texts are read at once.
 const SPAN_BLOCK: usize = 64;
 /// Bytes of events that are read at once.
 const EVENT_BYTES: usize = 1024 * 1024;
-/// Before the first span of a trace.
+/// The position before the first span of a trace.
 const BEFORE_FIRST_SPAN: store::Position = (i64::MIN, Uuid::nil());
 
 /// List traces, newest first.
@@ -93,7 +93,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(page.finish(&end_of_page(next.map(|it| app.cursors.seal(tenant, &scope, it)))?))
 }
 
-/// The end of a page of JSON after its items.
+/// The end of a JSON page after its items.
 fn end_of_page(next_cursor: Option<String>) -> Result<Vec<u8>> {
     let next = serde_json::to_string(&next_cursor).map_err(anyhow::Error::from)?;
     Ok(format!("],\"has_more\":{},\"next_cursor\":{next}}}", next_cursor.is_some()).into_bytes())
@@ -165,8 +165,8 @@ pub async fn delete(
     }
 }
 
-/// Writes up to `limit` spans of a trace after `after`. Returns the cursor of the next page; none at
-/// the end.
+/// Writes up to `limit` spans of a trace after `after`. Returns the cursor of the next page; none at the
+/// end.
 async fn write_spans(
     app: &App,
     page: &mut PageWriter,
@@ -203,7 +203,7 @@ async fn write_spans(
     }
 }
 
-/// Writes the events of a trace, as many as fit beside its spans.
+/// Writes as many events of a trace as fit beside its spans.
 async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, Uuid)) -> Result<()> {
     let (mut left, mut after) = (DETAIL_EVENTS, None);
     while left > 0 {
@@ -225,7 +225,7 @@ async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, 
 /// The filters of a query string.
 pub fn filter(query: &Query) -> Result<Filter> {
     let mut tags = Vec::new();
-    // The value may be empty: a tag may be only a word. The key may not.
+    // A tag's value may be empty, its key may not.
     match (query.get("tag_key"), query.get("tag_value")) {
         (Some(key), Some(value)) if !key.is_empty() => tags.push(Tag::Pair(key.to_owned(), value.to_owned())),
         (None, None) => {}

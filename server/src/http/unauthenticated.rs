@@ -1,9 +1,9 @@
-//! The budget of connections that have not presented a valid token yet.
+//! Limits the connections that have not presented a valid token yet.
 //!
-//! Their number is fixed, and with it their memory: a head has at most
-//! [`MAX_HEAD_BYTES`](super::head::MAX_HEAD_BYTES). When the budget is used up, a new connection
-//! displaces the oldest one of the address that has most of them, so an address that opens many
-//! displaces its own, and a client with a token never waits for those without one.
+//! Their number is fixed, and with it their memory, because a request head has at most
+//! [`MAX_HEAD_BYTES`](super::head::MAX_HEAD_BYTES). When the limit is reached, a new connection displaces
+//! the oldest connection of the address that has the most. An address that opens many connections displaces
+//! its own, and a client with a valid token never waits for clients without one.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,9 +14,9 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Connections without a valid token that a listener keeps open.
+/// Limits the connections without a valid token that a listener keeps open.
 pub const MAX_UNAUTHENTICATED_CONNECTIONS: usize = 512;
-/// Time that a connection has to send its first head before another one may displace it.
+/// How long a connection is safe from displacement, so that it can send its first request head.
 const MIN_AGE: Duration = Duration::from_millis(100);
 
 /// The connections of a listener that have not presented a valid token.
@@ -30,7 +30,7 @@ pub struct Unauthenticated {
 struct Connections {
     next_id: u64,
     count: usize,
-    /// By address, then by age: ids grow.
+    /// Connections by address, then by age: ids grow.
     by_address: HashMap<IpAddr, BTreeMap<u64, Connection>>,
 }
 
@@ -38,12 +38,12 @@ struct Connections {
 struct Connection {
     since: Instant,
     displaced: CancellationToken,
-    /// Its token is being checked.
+    /// Whether its token is being checked.
     is_checking: bool,
 }
 
-/// A connection's share of the budget, returned when it is dropped or the connection presents a
-/// valid token. An extension of every request.
+/// The place of a connection. It becomes free when the value is dropped or the connection presents a valid
+/// token. Every request carries it as an extension.
 #[derive(Clone, Debug)]
 pub struct Slot(Arc<SlotInner>);
 
@@ -55,18 +55,18 @@ struct SlotInner {
     displaced: CancellationToken,
 }
 
-/// Protects a connection from being displaced while its token is checked.
+/// Protects a connection from displacement while its token is checked.
 #[derive(Debug)]
 pub struct Checking(Slot);
 
 impl Unauthenticated {
-    /// A budget of `max` connections.
+    /// Creates a limit of `max` connections.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { connections: Mutex::default(), max })
     }
 
-    /// Adds a connection from `address`. Waits while the budget is used up by connections that
-    /// were opened a moment ago.
+    /// Adds a connection from `address`. Waits while all places belong to connections that were opened a
+    /// moment ago.
     pub async fn admit(self: &Arc<Self>, address: IpAddr) -> Slot {
         loop {
             match self.try_admit(address, Instant::now()) {
@@ -96,7 +96,7 @@ impl Unauthenticated {
 }
 
 impl Connections {
-    /// Ends the oldest connection of the address that has most; or answers how long to wait.
+    /// Closes the oldest connection of the address that has the most, or returns how long to wait.
     fn displace(&mut self, now: Instant) -> Result<(), Duration> {
         let Some((address, oldest)) = self
             .by_address
@@ -128,18 +128,18 @@ impl Connections {
 }
 
 impl Slot {
-    /// Returns the share: the connection has presented a valid token.
+    /// Frees the place because the connection has presented a valid token.
     pub fn authenticated(&self) {
         self.0.release();
     }
 
-    /// Protects the connection until the value is dropped.
+    /// Protects the connection from displacement until the returned value is dropped.
     pub fn checking(&self) -> Checking {
         self.set_checking(true);
         Checking(self.clone())
     }
 
-    /// Resolves when another connection takes the place of this one.
+    /// Waits until another connection takes this one's place.
     pub async fn displaced(&self) {
         self.0.displaced.cancelled().await;
     }

@@ -31,7 +31,7 @@ pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<St
     Ok(Some(without_nul(text)))
 }
 
-/// A text of at most [`MAX_ROW_TEXT_BYTES`].
+/// Checks that a text has at most [`MAX_ROW_TEXT_BYTES`].
 ///
 /// # Errors
 /// `validation_failed` with the field.
@@ -49,7 +49,8 @@ pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
 pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    // Read to its end, but not built: a tree of values takes many times the memory of its text.
+    // The parser reads the text to its end without building values: a tree takes many times the memory of
+    // its text.
     match serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))? {
         Shape::Null => Ok(None),
         Shape::Object => Ok(Some(without_nul_escapes(String::from(Box::<str>::from(raw))))),
@@ -57,7 +58,7 @@ pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Pro
     }
 }
 
-/// What kind of JSON value it is.
+/// The type of a JSON value.
 enum Shape {
     Null,
     Object,
@@ -66,7 +67,7 @@ enum Shape {
 
 impl<'de> Deserialize<'de> for Shape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Strings and numbers are decoded, so that what can't be decoded is refused.
+        // Strings and numbers are decoded, so that invalid ones are refused.
         deserializer.deserialize_any(ShapeVisitor)
     }
 }
@@ -115,7 +116,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 }
 
-/// U+FFFD in place of NUL in valid JSON, where a NUL can only be written as an escape.
+/// Replaces NUL by U+FFFD in valid JSON, where NUL can only occur as an escape.
 fn without_nul_escapes(json: String) -> String {
     const NUL: &str = "\\u0000";
     if !json.contains(NUL) {
@@ -130,7 +131,7 @@ fn without_nul_escapes(json: String) -> String {
             written.push_str("\\ufffd");
             rest = after;
         } else {
-            // The escaped character, so that an escaped backslash begins no escape.
+            // Skips the escaped character, so that an escaped backslash begins no escape.
             let end = escape.char_indices().nth(2).map_or(escape.len(), |it| it.0);
             written.push_str(&escape[..end]);
             rest = &escape[end..];

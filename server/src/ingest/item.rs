@@ -147,7 +147,8 @@ impl Source<'_> {
             cached: not_negative(&at("usage_details.cached_input_tokens"), details.cached_input_tokens)?,
             cache_write: not_negative(&at("usage_details.cache_write_tokens"), details.cache_write_tokens)?,
             reasoning: not_negative(&at("usage_details.reasoning_tokens"), details.reasoning_tokens)?,
-            // Details are parts of the counts; where the numbers deny that, the numbers win.
+            // The details should be parts of the counts. If they are not, the numbers are kept and taken as
+            // separate.
             cached_in_prompt: true,
         };
         money(&at("cost"), item.cost)?;

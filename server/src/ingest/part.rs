@@ -97,7 +97,7 @@ pub struct Given {
     /// The trace has an entry of its own for its texts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub own_texts: bool,
-    /// Which texts that entry lacks, as `missing_texts` of a span; null when it has both.
+    /// Returns which texts that entry lacks, as in the column `missing_texts`; null when it has both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_texts: Option<i16>,
 }
@@ -269,7 +269,7 @@ fn facts(span: &span::Model) -> SpanFacts<'_> {
     }
 }
 
-/// The details of a span's token counts, whether they count or not.
+/// Returns the details of a span's token counts, whether they count towards the trace or not.
 pub fn details_of(span: &span::Model) -> UsageDetails {
     UsageDetails {
         cached_input_tokens: span.cached_input_tokens,

@@ -50,9 +50,9 @@ const ABSENT: u32 = u32::MAX;
 /// Texts of an entry.
 const FIELDS: usize = 5;
 
-/// Bit of [`Entry::missing`]: nothing says what went in.
+/// Bit of [`Entry::missing`]: the entry has no input.
 pub const MISSING_INPUT: i16 = 1;
-/// Bit of [`Entry::missing`]: nothing says what came out.
+/// Bit of [`Entry::missing`]: the entry has no output.
 pub const MISSING_OUTPUT: i16 = 2;
 
 thread_local! {
@@ -102,7 +102,7 @@ pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
     })
 }
 
-/// Bytes of a body once it is unpacked, as its frame says; of one that doesn't say, a guess.
+/// Returns the decompressed size of a text block according to its frame, or a guess if the frame has none.
 pub fn unpacked_bytes(data: &[u8]) -> usize {
     let said = zstd::zstd_safe::get_frame_content_size(data).ok().flatten();
     said.and_then(|it| usize::try_from(it).ok()).unwrap_or(8 * data.len())
@@ -177,7 +177,7 @@ impl Entry {
         self.fields().into_iter().flatten().map(str::len).sum()
     }
 
-    /// Which of input and output the entry lacks, as a bit set; none when it has both.
+    /// Returns a bit set of the texts that the entry lacks; none when it has both.
     pub fn missing(&self) -> Option<i16> {
         let no_input = self.input.is_none() && self.trace_input.is_none();
         let no_output = self.output.is_none() && self.trace_output.is_none();
@@ -185,12 +185,12 @@ impl Entry {
         Some(bit(MISSING_INPUT, no_input) | bit(MISSING_OUTPUT, no_output)).filter(|it| *it != 0)
     }
 
-    /// Takes what went in, for a trace that the entry stands for.
+    /// Removes and returns the input, for a trace that the entry stands for.
     pub fn take_input(&mut self) -> Option<String> {
         self.trace_input.take().or_else(|| self.input.take())
     }
 
-    /// Takes what came out, in the same way.
+    /// Removes and returns the output, for a trace that the entry stands for.
     pub fn take_output(&mut self) -> Option<String> {
         self.trace_output.take().or_else(|| self.output.take())
     }
@@ -201,7 +201,7 @@ impl Entry {
     }
 }
 
-/// Whether an entry that lacks `missing` has a text.
+/// Returns whether an entry with this `missing` set has a text.
 pub fn has_text(missing: Option<i16>, text: i16) -> bool {
     missing.unwrap_or(0) & text == 0
 }

@@ -41,7 +41,7 @@ const TRIES: u32 = 3;
 struct Submission {
     parts: Vec<Part>,
     terms: Terms,
-    /// Counts the parts until they are committed, also when the client is gone.
+    /// Counts the memory of the parts until they are committed, even after the client disconnects.
     memory: Option<Reservation>,
     answer: oneshot::Sender<Result<Vec<(Part, Stored)>>>,
 }

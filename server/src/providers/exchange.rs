@@ -23,7 +23,7 @@ const AGENT: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
 pub struct Exchange {
     egress: Egress,
     http: reqwest::Client,
-    /// For services on this machine, which a proxy of the network can't reach.
+    /// The client for services on this machine, which a network proxy can't reach.
     local: reqwest::Client,
 }
 
@@ -64,7 +64,7 @@ impl Exchange {
     pub fn new(egress: Egress) -> anyhow::Result<Self> {
         let builder = || {
             reqwest::Client::builder()
-                // A key goes where it was meant to go, and nowhere else.
+                // Redirects are off, so that a key is sent to the configured address only.
                 .redirect(reqwest::redirect::Policy::none())
                 .connect_timeout(Duration::from_secs(5))
         };
@@ -96,7 +96,7 @@ impl Exchange {
     }
 }
 
-/// Whether an address names this machine.
+/// Returns whether an address is on this machine.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),

@@ -1,4 +1,5 @@
-//! What a tenant is told about a refused address: which setting opens it, and the value to add. Pure.
+//! Explains refused addresses to tenants: which setting allows the address, and the value to add. Pure
+//! functions.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,7 +11,7 @@ use super::{
     target::{Target, is_localhost},
 };
 
-/// Describes the refusal of `url` for the person who set it.
+/// Describes why `url` was refused, for the person who configured it.
 ///
 /// The value to add to `LOUPE_EGRESS_ALLOW_CIDRS` is given where it follows from the URL alone. What a
 /// host name resolves to is never part of the message: it would show tenants the operator's DNS.
@@ -33,14 +34,14 @@ pub fn describe(refusal: Refusal, url: &str) -> String {
     }
 }
 
-/// The entry of `LOUPE_EGRESS_ALLOW_CIDRS` that tenants need to use `url`; none if they need none, or if
-/// it does not follow from the URL alone.
+/// Returns the entry of `LOUPE_EGRESS_ALLOW_CIDRS` that `url` requires; none if it requires none, or if the
+/// entry does not follow from the URL alone.
 pub fn opening(url: &str) -> Option<SocketAddr> {
     let target = Target::parse(url).ok()?;
     entry(&target).filter(|it| target.plain || !address::is_public(it.ip()))
 }
 
-/// The narrowest entry of the setting that opens a target, if the URL names an address.
+/// Returns the narrowest entry of the setting that allows a target, if the URL contains an address.
 fn entry(target: &Target) -> Option<SocketAddr> {
     let ip = match &target.host {
         Host::Domain(name) if is_localhost(name) => IpAddr::V4(Ipv4Addr::LOCALHOST),

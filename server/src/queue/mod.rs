@@ -61,7 +61,8 @@ impl Lane {
     pub const fn concurrency(self) -> usize {
         match self {
             Self::Ingest | Self::Sums | Self::Housekeeping => 1,
-            // Each of another tenant: one whose evaluations take long has the others' not wait.
+            // Batches of different tenants, so that a tenant with slow evaluations does not delay the
+            // others.
             Self::Evaluations => 4,
             // Requests to providers under way; what a process does for each is short.
             Self::Embedding => 4,

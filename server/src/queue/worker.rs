@@ -95,7 +95,7 @@ async fn work(app: &Arc<App>, lane: Lane, look: &Look) {
 async fn found<'a>(app: &'a App, lane: Lane, look: &Look, last: &mut Uuid) -> Option<Due<'a>> {
     let _looking = look.turn.lock().await;
     while !app.is_stopping() {
-        // Whoever watches the database has logged why it can't be used.
+        // The health check has logged the reason already.
         let health = &app.db.health;
         if health.unavailable().is_some() {
             app.pause(IDLE).await;

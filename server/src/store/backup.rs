@@ -1,10 +1,10 @@
-//! Copying a SQLite database beside the server that uses it.
+//! Copies a SQLite database that a server is using.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 
 use super::Db;
 
-/// Bytes that a copy takes: the pages in use.
+/// Returns the size of a copy in bytes: the pages in use.
 ///
 /// # Errors
 /// When the database fails.
@@ -17,7 +17,7 @@ pub async fn copy_bytes(db: &Db) -> Result<u64, DbErr> {
 }
 
 /// Copies the database, as of one moment, into a file that does not exist or is empty. Writers are not
-/// held up; what the file holds is not flushed to the disk.
+/// blocked. The copy is not flushed to the disk.
 ///
 /// # Errors
 /// When the database fails, or the file can't be written.

@@ -29,18 +29,18 @@ pub struct Db {
     pub write: DatabaseConnection,
     /// Which database it is.
     pub dialect: Dialect,
-    /// Whether it can be used at the moment.
+    /// Whether the database can be used at the moment.
     pub health: Health,
     /// Reads have connections of their own.
     split: bool,
-    /// How PostgreSQL is connected to.
+    /// Options for connections to PostgreSQL.
     address: Option<PgConnectOptions>,
 }
 
 /// Pages after which SQLite moves the write-ahead log into the file. Large, because
 /// a page that many transactions touched is then moved once.
 const WAL_PAGES: &str = "4000";
-/// Longest wait for a connection to PostgreSQL. A request that waits for nothing else is then refused
+/// Limits the wait for a connection to PostgreSQL, so that a request that needs nothing else is refused
 /// well within 5 s.
 const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -108,7 +108,7 @@ impl Db {
         self.apply_migrations().await
     }
 
-    /// The number of migrations that this version has and the database lacks. Changes nothing.
+    /// Returns the number of migrations that this version has and the database lacks. Changes nothing.
     ///
     /// # Errors
     /// When the database fails.
@@ -122,7 +122,7 @@ impl Db {
         Ok(pending)
     }
 
-    /// Watches whether the database can be used, until `stopping`.
+    /// Watches whether the database can be used, until `stopping` is cancelled.
     pub async fn watch(self, stopping: CancellationToken) {
         match self.address {
             Some(address) => self.health.watch_postgres(address, stopping).await,
@@ -134,7 +134,7 @@ impl Db {
     /// reads first and writes later could not be granted it.
     ///
     /// # Errors
-    /// When no connection can be had, or the database file was replaced.
+    /// When no connection is available, or the database file was replaced.
     pub async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
         self.health.check_file()?;
         let mode = (self.dialect == Dialect::Sqlite).then_some(SqliteTransactionMode::Immediate);
@@ -172,7 +172,7 @@ impl Db {
         Self { read: self.current().clone(), ..self.clone() }
     }
 
-    /// Begins a transaction that may write, in terms of sqlx, when this is SQLite.
+    /// Begins a writing transaction with the types of sqlx if the database is SQLite.
     ///
     /// # Errors
     /// As [`Self::begin`].
@@ -181,7 +181,7 @@ impl Db {
         self.write.get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await
     }
 
-    /// Begins a transaction that may write, in terms of sqlx, when this is PostgreSQL.
+    /// Begins a writing transaction with the types of sqlx if the database is PostgreSQL.
     ///
     /// # Errors
     /// As [`Self::begin`].
@@ -250,7 +250,7 @@ impl Db {
         }
         for connections in [&self.read, &self.write] {
             let pool = connections.get_sqlite_connection_pool();
-            // Kept until all are taken, so that each is met once.
+            // All connections are held until each has been visited once.
             let mut taken = Vec::new();
             while let Some(mut connection) = pool.try_acquire() {
                 if let Err(error) = sqlx::query("PRAGMA shrink_memory").execute(&mut *connection).await {
@@ -282,7 +282,7 @@ async fn postgres(address: &PgConnectOptions, connections: u32, health: &Health)
             let health = health.clone();
             Box::pin(async move {
                 let reusable = !connection.is_in_transaction() && health.is_reusable(connection).await;
-                // An error, because a connection that does not answer can't be closed in good order.
+                // The error discards the connection: one that does not answer can't be closed properly.
                 if reusable { Ok(true) } else { Err(sqlx::Error::Io(io::ErrorKind::BrokenPipe.into())) }
             })
         })
@@ -316,13 +316,13 @@ async fn sqlite(
     let pool = SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(Duration::from_secs(30))
-        // A file that is replaced must not be opened by a connection that takes an old one's place.
+        // A reconnect must not open a file that replaced the first one.
         .idle_timeout(None)
         .max_lifetime(None)
         .after_connect(move |connection, _| {
             let (health, path) = (opened.clone(), path.clone());
             Box::pin(async move {
-                // Opens the write-ahead log, which a connection that has read nothing has not.
+                // Opens the write-ahead log, which SQLite leaves closed until the first read.
                 sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(connection).await?;
                 health.opened(&path, writes)
             })
@@ -333,12 +333,12 @@ async fn sqlite(
                 if !connection.is_in_transaction() {
                     return Ok(true);
                 }
-                // The rollback of a transaction that was dropped has yet to run.
+                // The rollback of a dropped transaction has not run yet.
                 connection.ping().await?;
                 let is_clean = !connection.is_in_transaction();
                 if !is_clean {
-                    // SQLite ends the transaction by itself when the disk is full or fails. sqlx does
-                    // not know, and could never begin another on this connection.
+                    // SQLite ends the transaction without a ROLLBACK when the disk is full or fails. sqlx
+                    // does not know this and could never begin another one on this connection.
                     tracing::warn!("a transaction could not be rolled back; its connection is closed");
                     health.note_failed_write();
                 }
@@ -348,7 +348,7 @@ async fn sqlite(
         .connect_with(options.clone())
         .await
         .map_err(conn_err)?;
-    // A file that is deleted later must not be made again by a new connection.
+    // A new connection must not recreate a file that was deleted.
     pool.set_connect_options(options.create_if_missing(false));
     Ok(pool)
 }

@@ -1,9 +1,9 @@
-//! Whether the database can be written to, as far as this process can tell.
+//! Tracks whether the database can be written to.
 //!
-//! Three faults are looked for, because no statement reports them in time or at all: a disk
-//! without space, a database file that was deleted or replaced, and a PostgreSQL that does not
-//! answer. While one of them lasts, writes are refused with 503 and `/readyz` fails. The first and
-//! the last heal by themselves; a replaced file needs a restart.
+//! Three faults are looked for, because statements report them late or not at all: a full disk, a database
+//! file that was deleted or replaced, and a PostgreSQL server that does not answer. While one of them
+//! lasts, writes get 503 and `/readyz` fails. A full disk and an unreachable server recover without help; a
+//! replaced file needs a restart.
 
 use std::{
     future::Future,
@@ -21,26 +21,26 @@ use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions}
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Free space below which SQLite takes no writes. Larger than what one group of requests writes,
-/// so that a transaction rarely meets a full disk, and deleting still works.
+/// The free disk space below which SQLite accepts no writes. It exceeds what one group of requests writes,
+/// so that a transaction rarely meets a full disk and deleting still works.
 const MIN_FREE_BYTES: u64 = 16 * 1024 * 1024;
-/// Size of the file that is written to find out whether there is space again.
+/// Size of the file that tests whether the disk has space again.
 const PROBE_BYTES: usize = 1024 * 1024;
-/// Pause between two checks of the file and its disk.
+/// Pause between two checks of the database file and its disk.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause between two checks of PostgreSQL.
 const PING_INTERVAL: Duration = Duration::from_millis(500);
-/// PostgreSQL is unreachable when it does not answer for this long. With the interval it is
-/// well below the 5 s within which a request has to be refused.
+/// PostgreSQL counts as unreachable when it does not answer for this long. Together with the interval, this
+/// is well below the 5 s within which a request must be refused.
 const PING_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// Longest attempt to reach PostgreSQL again.
+/// Limits one attempt to reach PostgreSQL again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
-/// A connection released later than this after the last answer is tested before it is reused.
+/// A connection that is released later than this after the last answer is tested before it is reused.
 const FRESH: Duration = Duration::from_millis(700);
-/// Longest test of such a connection.
+/// Limits the test of such a connection.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why the database can't be used at the moment.
+/// The reason why the database can't be used at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// PostgreSQL does not answer.
@@ -57,7 +57,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// The reason in an error that a statement or [`Health`] answered.
+    /// Extracts the reason from an error of a statement or of [`Health`].
     pub fn of(error: &DbErr) -> Option<Self> {
         let (DbErr::Conn(RuntimeErr::SqlxError(source))
         | DbErr::Exec(RuntimeErr::SqlxError(source))
@@ -82,7 +82,7 @@ impl From<Unavailable> for DbErr {
     }
 }
 
-/// The state of the database, shared by its pools, the requests and the jobs.
+/// The state of the database, shared by its connection pools, the requests and the jobs.
 #[derive(Clone, Debug)]
 pub struct Health(Arc<Inner>);
 
@@ -90,7 +90,7 @@ pub struct Health(Arc<Inner>);
 struct Inner {
     state: watch::Sender<Option<Unavailable>>,
     file: OnceLock<DatabaseFile>,
-    /// A transaction failed in a way that a full disk explains.
+    /// Whether a transaction failed in a way that a full disk explains.
     write_failed: AtomicBool,
     check_now: Notify,
     /// When PostgreSQL last answered.
@@ -112,22 +112,22 @@ impl Default for Health {
 }
 
 impl Health {
-    /// What is wrong at the moment.
+    /// Returns the current fault; none while the database is well.
     pub fn unavailable(&self) -> Option<Unavailable> {
         *self.0.state.borrow()
     }
 
-    /// Refuses while writes can't be stored. Looks at the database file itself, so that nothing
-    /// is acknowledged that went into a deleted one.
+    /// Returns an error while writes can't be stored. This also looks at the database file itself, so that
+    /// no write into a deleted file is acknowledged.
     ///
     /// # Errors
-    /// The reason.
+    /// The current fault.
     pub fn check_writable(&self) -> Result<(), Unavailable> {
         self.check_file()?;
         self.unavailable().map_or(Ok(()), Err)
     }
 
-    /// Refuses when the database file is no longer the one that was opened.
+    /// Returns an error when the database file is no longer the one that was opened.
     ///
     /// # Errors
     /// [`Unavailable::FileReplaced`], from the first time on.
@@ -148,11 +148,11 @@ impl Health {
         }
     }
 
-    /// Runs `work` unless PostgreSQL is unreachable or becomes so meanwhile: a statement on a
-    /// connection whose other end is gone would wait for a quarter of an hour.
+    /// Runs `work` unless PostgreSQL is unreachable or becomes unreachable meanwhile. A statement on a
+    /// broken connection would wait for a quarter of an hour.
     ///
     /// # Errors
-    /// [`Unavailable::Unreachable`]; `work` was dropped then.
+    /// [`Unavailable::Unreachable`]; `work` was dropped.
     pub async fn while_reachable<T>(&self, work: impl Future<Output = T>) -> Result<T, Unavailable> {
         if !self.0.is_monitored.load(SeqCst) {
             return Ok(work.await);
@@ -165,14 +165,14 @@ impl Health {
         }
     }
 
-    /// Notes that a transaction failed and could not be rolled back, as on a full disk.
+    /// Records that a transaction failed and could not be rolled back, as on a full disk.
     pub fn note_failed_write(&self) {
         self.0.write_failed.store(true, SeqCst);
         self.0.check_now.notify_one();
     }
 
-    /// Remembers which file was opened. Called with the first connection, and with every new
-    /// connection that writes: the write-ahead log may be another file then.
+    /// Records which file was opened. The pool calls this for its first connection and for every new
+    /// writing connection, because the write-ahead log may be a new file then.
     ///
     /// # Errors
     /// When the file can't be found or is not the one that was opened first.
@@ -181,8 +181,8 @@ impl Health {
         if writes { Ok(file.remember()?) } else { self.check_file().map_err(sqlx::Error::from) }
     }
 
-    /// Whether a connection to PostgreSQL may be reused. One that was released while the server
-    /// did not answer is tested: its last statement may still be waiting.
+    /// Returns whether a connection to PostgreSQL may be reused. A connection that was released while the
+    /// server did not answer is tested, because its last statement may still be waiting.
     pub async fn is_reusable(&self, connection: &mut PgConnection) -> bool {
         if self.unavailable().is_some() {
             return false;
@@ -206,7 +206,7 @@ impl Health {
                 continue;
             }
             let Some(folder) = self.0.file.get().map(DatabaseFile::folder) else { continue };
-            // Asking a disk may take long, when it is one of the network.
+            // The system call can take long on a network file system.
             let is_full = self.unavailable().is_some();
             let suspected = is_full || self.0.write_failed.swap(false, SeqCst);
             let found = tokio::task::spawn_blocking(move || find_space(&folder, suspected)).await;
@@ -223,7 +223,7 @@ impl Health {
         let mut connection = None;
         self.0.is_monitored.store(true, SeqCst);
         loop {
-            // While it is away an attempt must not go on for long: it may be back meanwhile.
+            // Attempts are short while the server is away, because it may be back meanwhile.
             let patience = if self.unavailable().is_some() { RETRY_TIMEOUT } else { PING_TIMEOUT };
             let pinged = tokio::select! {
                 pinged = tokio::time::timeout(patience, ping(&options, &mut connection)) => pinged,
@@ -235,7 +235,7 @@ impl Health {
                     self.set(None, "it answers");
                 }
                 Err(_) => {
-                    // What it would answer later belongs to a statement that was given up.
+                    // A late answer would belong to a statement that was abandoned.
                     connection = None;
                     self.set(Some(Unavailable::Unreachable), "it does not answer");
                 }
@@ -244,14 +244,14 @@ impl Health {
                 break;
             }
         }
-        // Requests end by themselves now: nobody would tell them that it is back.
+        // From here on requests run without a limit, because no ping would report a recovery.
         self.0.is_monitored.store(false, SeqCst);
         if let Some(connection) = connection {
             _ = tokio::time::timeout(PING_INTERVAL, connection.close()).await;
         }
     }
 
-    /// Changes the state, and logs it if it is new. A replaced file stays one.
+    /// Changes the state and logs a change. A replaced file stays replaced until the restart.
     fn set(&self, state: Option<Unavailable>, why: &str) {
         let changed = self.0.state.send_if_modified(|now| {
             let changes = *now != state && *now != Some(Unavailable::FileReplaced);
@@ -277,7 +277,7 @@ impl Health {
     }
 }
 
-/// Asks PostgreSQL for an answer, on a new connection if need be, until there is one.
+/// Pings PostgreSQL until it answers, on a new connection if necessary.
 async fn ping(options: &PgConnectOptions, connection: &mut Option<PgConnection>) {
     loop {
         let open = match connection.take() {
@@ -298,11 +298,11 @@ async fn ping(options: &PgConnectOptions, connection: &mut Option<PgConnection>)
 #[derive(Debug)]
 struct DatabaseFile {
     paths: [PathBuf; 3],
-    /// Which files they were when they were opened.
+    /// The identities of the files when they were opened.
     opened: Mutex<[Option<FileId>; 3]>,
 }
 
-/// What tells two files apart that had the same path: device and inode.
+/// Identifies a file independently of its path: device and inode.
 type FileId = (u64, u64);
 
 impl DatabaseFile {
@@ -320,7 +320,7 @@ impl DatabaseFile {
         folder.unwrap_or(Path::new(".")).to_owned()
     }
 
-    /// Remembers which files are open now. The database itself has to be the one of the first time.
+    /// Records the files that are open now. The database file must be the one that was opened first.
     fn remember(&self) -> Result<(), Unavailable> {
         let now = [0, 1, 2].map(|it| file_id(&self.paths[it]));
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -331,7 +331,7 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// The path of a file that is no longer the one that was opened.
+    /// Returns the path of a file that is no longer the one that was opened.
     fn changed(&self) -> Option<&Path> {
         let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let changed =
@@ -340,7 +340,7 @@ impl DatabaseFile {
     }
 }
 
-// The file is not opened for this: closing it would drop the locks of SQLite in this process.
+// The file is not opened to read its identity: closing it would drop SQLite's locks in this process.
 #[cfg(unix)]
 fn file_id(path: &Path) -> Option<FileId> {
     use std::os::unix::fs::MetadataExt;
@@ -353,7 +353,7 @@ fn file_id(_: &Path) -> Option<FileId> {
     None
 }
 
-/// Fails when the disk has too little space, or, if that is suspected, when a file can't be written.
+/// Returns an error when the disk has too little space or, if `suspected`, when a file can't be written.
 fn find_space(folder: &Path, suspected: bool) -> io::Result<()> {
     if let Some(free) = free_bytes(folder)
         && free < MIN_FREE_BYTES
@@ -364,10 +364,10 @@ fn find_space(folder: &Path, suspected: bool) -> io::Result<()> {
     if !suspected {
         return Ok(());
     }
-    // A quota has no space although the disk has some.
+    // A disk quota can be used up although the disk has free space.
     let probe = folder.join("loupe-space-probe");
     let written = write_probe(&probe);
-    // It may not be there.
+    // The file does not exist if the write failed early.
     _ = std::fs::remove_file(&probe);
     written
 }

@@ -59,7 +59,7 @@ pub async fn oldest_active(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Op
         .await
 }
 
-/// Counts the projects that ingest created by naming them, archived ones included.
+/// Counts the projects that ingest created, archived ones included.
 ///
 /// # Errors
 /// When the database fails.

@@ -1,4 +1,4 @@
-//! Sizes of tables and indexes.
+//! Measures tables and indexes.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::Db;
 
-/// Bytes of a table of PostgreSQL up to which its rows are counted; the rows of a larger one are estimated.
+/// Size of a PostgreSQL table in bytes up to which its rows are counted; the rows of a larger one are
+/// estimated.
 const COUNTED_BYTES: i64 = 64 * 1024 * 1024;
 
 /// The size of the database.
@@ -14,9 +15,9 @@ const COUNTED_BYTES: i64 = 64 * 1024 * 1024;
 pub struct Sizes {
     /// `sqlite` or `postgres`.
     pub database: &'static str,
-    /// Bytes of everything.
+    /// Total size in bytes.
     pub bytes: i64,
-    /// Bytes within the file that are free for new rows; none on PostgreSQL, where each table has its own.
+    /// Bytes of the file that are free for new rows; none on PostgreSQL, where each table has its own.
     pub free_bytes: Option<i64>,
     /// The tables, the largest first.
     pub tables: Vec<TableSize>,
@@ -25,30 +26,30 @@ pub struct Sizes {
 /// The size of a table.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct TableSize {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Its rows.
+    /// The number of rows.
     pub rows: i64,
-    /// The rows were counted, not estimated.
+    /// Whether the rows were counted, not estimated.
     pub rows_exact: bool,
-    /// Bytes of its rows, long values among them.
+    /// Size of the rows in bytes, with long values.
     pub bytes: i64,
-    /// Bytes of its indexes together.
+    /// Size of all indexes in bytes.
     pub index_bytes: i64,
-    /// Its indexes, the largest first.
+    /// The indexes, the largest first.
     pub indexes: Vec<IndexSize>,
 }
 
 /// The size of an index.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct IndexSize {
-    /// Its name.
+    /// The name of the index.
     pub name: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: i64,
 }
 
-/// Measures the database. On SQLite that reads the file once.
+/// Measures the database. On SQLite this reads the whole file once.
 ///
 /// # Errors
 /// When the database fails.
@@ -125,7 +126,7 @@ async fn postgres(db: &Db) -> Result<Sizes, DbErr> {
 }
 
 async fn count(db: &Db, table: &str) -> Result<i64, DbErr> {
-    // The name comes from the database's own catalogue.
+    // The name comes from the database's own catalogue, so it needs no escaping.
     let sql = format!("SELECT COUNT(*) FROM \"{table}\"");
     Ok(query(db, &sql, [], |row| row.try_get_by_index(0)).await?.pop().unwrap_or_default())
 }

@@ -39,7 +39,7 @@ pub async fn all(db: &impl ConnectionTrait) -> Result<Vec<tenant::Model>, DbErr>
         .await
 }
 
-/// The tenant that was created first.
+/// Returns the tenant that was created first.
 ///
 /// # Errors
 /// When the database fails.

@@ -56,7 +56,7 @@ pub struct Http {
     seconds: Durations,
     errors: Family<Failed, Counter>,
     in_flight: Gauge,
-    /// Requests to the API that began.
+    /// Number of requests to the API that began.
     api_requests: AtomicU64,
     /// Connections that are open.
     pub connections: Gauge,
@@ -111,7 +111,7 @@ impl Http {
         http
     }
 
-    /// Requests to the API since the start.
+    /// Returns the number of requests to the API since the start.
     pub fn api_requests(&self) -> u64 {
         self.api_requests.load(Relaxed)
     }
@@ -124,7 +124,7 @@ impl Http {
         let method = if method == "HEAD" { "GET" } else { method };
         let endpoint = endpoint.and_then(|it| it.iter().find(|it| it.name.method == method));
         self.in_flight.inc();
-        // Without those of monitors, which come all the time.
+        // Requests of monitors don't count, because they never stop.
         if route.is_some_and(|it| it.starts_with("/v1/")) {
             self.api_requests.fetch_add(1, Relaxed);
         }

@@ -115,7 +115,7 @@ impl Form {
         Ok(Self { name, kind, extract: flag("extract").unwrap_or(false) })
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.kind {
             Kind::Regex(pattern, _) => pattern.bytes(),
@@ -197,7 +197,7 @@ impl Kind {
             Self::Yaml(root) => {
                 let documents = yaml::documents(text)?;
                 let wanted = match root {
-                    // Comments alone are a stream without a document.
+                    // A stream of comments contains no document.
                     _ if text.trim_matches(BLANKS).is_empty() => return Err("it holds nothing".into()),
                     Root::Any => return Ok(()),
                     Root::Object => Outermost::Mapping,

@@ -71,7 +71,7 @@ impl Check {
         options::read(check)
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.test {
             Test::Regex(pattern, _) => pattern.bytes(),

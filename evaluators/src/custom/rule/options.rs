@@ -110,7 +110,7 @@ fn allowed(kind: &str) -> Value {
     let text = |most: u32| json!({"type": "string", "minLength": 1, "maxLength": most});
     let (mut properties, required, reads_text) = match kind {
         "regex" => {
-            // An empty expression is one, too: with full_match it means an empty text.
+            // An empty expression is valid: with full_match it matches an empty text.
             let pattern = json!({"type": "string", "maxLength": 10_000});
             let flags = json!({"pattern": pattern, "case_insensitive": boolean(), "full_match": boolean()});
             (flags, Some("pattern"), true)

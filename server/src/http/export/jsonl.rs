@@ -56,7 +56,7 @@ impl<'a> Line<'a> {
         Ok(events)
     }
 
-    /// The reservation of the export.
+    /// Returns the reservation of the export.
     pub(super) fn memory(&mut self) -> &mut Reservation {
         &mut self.pieces.memory
     }

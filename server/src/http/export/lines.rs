@@ -17,11 +17,11 @@ use crate::{
     },
 };
 
-/// Events up to which they are read together with their traces, and their bytes.
+/// Limits the number and the bytes of events that are read together with their traces.
 const EVENTS: (u64, u64) = (2_000, 1024 * 1024);
 /// Spans, and events, of a long trace that are read at once.
 const BLOCK: u64 = 64;
-/// Bytes of events of a long trace that are read at once.
+/// Limits the bytes of a long trace's events that are read at once.
 const EVENT_BYTES: usize = 1024 * 1024;
 
 /// What a line holds.
@@ -77,7 +77,7 @@ pub(super) async fn write(
     }
     let events = match count {
         0 => Vec::new(),
-        // Events may have come meanwhile.
+        // New events may have been stored meanwhile.
         _ => store::events_of(&db, tenant, &ids, EVENTS.0).await?,
     };
     let mut events = by_trace(events, |it| it.trace_id);
@@ -122,7 +122,7 @@ async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Text
 
 async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
     let (tenant, id) = (row.tenant_id, row.id);
-    // At most these are in memory at the same time, twice while they are read.
+    // At most this many bytes are in memory at the same time, twice while they are read.
     let (_, bytes) = store::size_of_events(db, tenant, &[id]).await?;
     let events_bytes = 2 * usize::try_from(bytes).unwrap_or(usize::MAX / 2);
     pieces.memory.grow(events_bytes, MEMORY_WAIT).await.map_err(Error::from)?;

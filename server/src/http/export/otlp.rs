@@ -28,9 +28,9 @@ use crate::{
 /// Bytes after which a long trace goes on in another line: requests have a limit.
 const LINE: usize = 8 * 1024 * 1024;
 
-/// Bytes of texts that are not counted by themselves.
+/// Bytes of texts that are not counted individually.
 const SMALL_BYTES: usize = 64 * 1024;
-/// Times that a text of control characters grows as JSON inside of JSON.
+/// How many times a text of control characters grows as JSON within JSON.
 const ESCAPED_FACTOR: usize = 7;
 
 /// A line being written.
@@ -154,8 +154,7 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Reserves memory for texts that are escaped as a whole: those that are JSON inside of JSON, and
-    /// those of events.
+    /// Reserves memory for texts that are escaped as a whole: JSON within JSON, and texts of events.
     async fn reserve_escaped(
         &mut self,
         texts: &SpanTexts,
@@ -242,7 +241,7 @@ fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
         // Otherwise it would begin when it is received.
         given.started_at = given.started_at.or(Some(row.started_at));
     }
-    // What is shown of another entry is no text of the trace's own.
+    // A text shown from another entry is not the trace's own.
     let own = |text: &Option<String>, bit| {
         text.clone().filter(|_| given.own_texts && has_text(given.missing_texts, bit))
     };

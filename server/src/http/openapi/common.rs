@@ -1,5 +1,5 @@
-//! What holds for every operation of the OpenAPI document: descriptions of responses, bounds of `limit`,
-//! and that a query parameter is absent or has a value, but is never null.
+//! Rules for every operation of the OpenAPI document: descriptions of responses, bounds of `limit`, and
+//! query parameters that are absent or have a value, but are never null.
 
 use api::page::{DEFAULT_LIMIT, MAX_LIMIT};
 use axum::http::StatusCode;
@@ -12,7 +12,7 @@ use utoipa::{
     },
 };
 
-/// Completes an operation.
+/// Adds the common parts to an operation.
 pub fn complete(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         if let RefOr::T(response) = response
@@ -35,12 +35,12 @@ pub fn complete(operation: &mut Operation) {
     }
 }
 
-/// The standard phrase of a status; OpenAPI requires that every response has a description.
+/// Returns the standard phrase of a status; OpenAPI requires a description for every response.
 fn reason(status: &str) -> &'static str {
     status.parse().ok().and_then(|it: StatusCode| it.canonical_reason()).unwrap_or("the answer")
 }
 
-/// Takes null out of a schema that the type `Option` of a parameter made.
+/// Removes null from a schema that the type `Option` of a parameter produced.
 fn not_null(schema: &mut RefOr<Schema>) {
     let only = match schema {
         RefOr::T(Schema::Object(object)) => {

@@ -1,4 +1,4 @@
-//! Roll-ups of metrics against the traces, and the levels of the roll-up tree against each other.
+//! Compares roll-ups of metrics with the traces, and the levels of the roll-up tree with each other.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::{
     store::Db,
 };
 
-/// Days that are compared at once.
+/// Number of days compared at once.
 const DAYS: i64 = 30;
-/// Deltas that are read at once.
+/// Number of deltas read at once.
 const DELTAS: u64 = 16;
-/// Projects that are read at once.
+/// Number of projects read at once.
 const PROJECTS: usize = 200;
 
-/// What is known of a set of traces.
+/// The totals of a set of traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rollup {
     totals: Totals,
@@ -35,7 +35,7 @@ impl Rollup {
         self.latencies += other.latencies;
     }
 
-    /// Reads the bytes of a node; none if they are damaged.
+    /// Decodes a node; none if its bytes are damaged.
     fn of_node(data: &[u8]) -> Option<Self> {
         let stored = wire::Stored::open(data).ok()?;
         let mut rollup = Self::default();
@@ -56,14 +56,14 @@ impl Rollup {
     }
 }
 
-/// A node as it is stored.
+/// A node as stored.
 struct StoredNode {
     start: i64,
     is_leaf: bool,
     data: Vec<u8>,
 }
 
-/// Compares the metrics of all projects of a tenant, each in a snapshot of its own.
+/// Compares the metrics of all projects of a tenant, each project in its own snapshot.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     let mut last = Uuid::nil();
     loop {
@@ -122,7 +122,7 @@ async fn of_project(db: &DatabaseTransaction, owner: Owner, findings: &mut Findi
     Ok(())
 }
 
-/// Compares a node that has nodes below it with their sum, and these with those below them.
+/// Compares an inner node with the sum of its children, recursively.
 async fn below(
     db: &DatabaseTransaction,
     owner: Owner,
@@ -163,7 +163,7 @@ fn subject(owner: Owner, start: i64) -> String {
     format!("project {} from {}", owner.1, api::Timestamp::from_micros(start))
 }
 
-/// What is not in the nodes yet, by day.
+/// Returns the traces that are not in the nodes yet, by day.
 async fn pending(db: &DatabaseTransaction, (tenant, project): Owner) -> Result<BTreeMap<i64, Rollup>, DbErr> {
     let mut days: BTreeMap<i64, Rollup> = BTreeMap::new();
     let mut last = Uuid::nil();
@@ -188,7 +188,7 @@ async fn pending(db: &DatabaseTransaction, (tenant, project): Owner) -> Result<B
     }
 }
 
-/// The first day from `cursor` on of which anything is known.
+/// Returns the first day from `cursor` on that has any data.
 async fn first_day(
     db: &DatabaseTransaction,
     (tenant, project): Owner,
@@ -236,7 +236,7 @@ async fn nodes(
     db.query_all_raw(statement).await?.iter().map(read).collect()
 }
 
-/// What the rows of traces come to on a day.
+/// The totals of the trace rows of a day.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stored {
     traces: i64,
@@ -248,7 +248,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Says what does not fit the metrics, if anything.
+    /// Describes the first difference to the metrics, if any.
     fn differs(&self, counted: &Rollup) -> Option<String> {
         let Totals { traces, errors, cost, labelled, good } = counted.totals;
         let pairs = [
@@ -271,7 +271,7 @@ impl Stored {
     }
 }
 
-/// The rows of traces that the metrics count, by day.
+/// Returns the trace rows that the metrics count, by day.
 async fn stored(
     db: &DatabaseTransaction,
     (tenant, project): Owner,

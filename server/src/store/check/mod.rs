@@ -1,8 +1,8 @@
-//! Comparing what is stored twice: counters, totals and roll-ups with the rows that they follow from, and
-//! rows with those that they refer to.
+//! Compares redundant data: counters, totals and roll-ups with the rows that they are derived from, and
+//! references with their targets.
 //!
-//! Every comparison reads one snapshot, so that a server may go on writing. What is read is paged or summed
-//! up by the database: no tenant's size makes a check hold more memory.
+//! Every comparison reads one snapshot, so that a server can go on writing. Reads are paged or summed up by
+//! the database: the memory of a check does not grow with a tenant's size.
 
 mod metrics;
 mod quotas;
@@ -18,31 +18,31 @@ use uuid::Uuid;
 use super::Db;
 use entities::dialect::Dialect;
 
-/// Findings of one check that are described; the others are only counted.
+/// Findings of one check that are described; further ones are only counted.
 const DESCRIBED: u64 = 20;
 
-/// Tenants that are read at once.
+/// Number of tenants read at once.
 const TENANTS: usize = 200;
 
-/// Something that does not fit.
+/// An inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The check that found it.
     pub check: &'static str,
-    /// Whose it is; none for the database itself.
+    /// The tenant that it belongs to; none for the database itself.
     pub tenant_id: Option<Uuid>,
-    /// The row, or the rows, that it is about.
+    /// The affected row or rows.
     pub subject: String,
-    /// What is wrong with it.
+    /// What is wrong with them.
     pub problem: String,
 }
 
-/// What one check did.
+/// The counts of one check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckCount {
-    /// Comparisons that were made.
+    /// Number of comparisons.
     pub compared: u64,
-    /// Comparisons that failed.
+    /// Number of failed comparisons.
     pub problems: u64,
 }
 
@@ -51,12 +51,12 @@ pub struct CheckCount {
 pub struct Findings {
     /// The first findings of each check.
     pub described: Vec<Finding>,
-    /// What each check did.
+    /// The counts of each check.
     pub checks: BTreeMap<&'static str, CheckCount>,
 }
 
 impl Findings {
-    /// The number of findings.
+    /// Returns the number of findings.
     pub fn problems(&self) -> u64 {
         self.checks.values().map(|it| it.problems).sum()
     }
@@ -73,20 +73,20 @@ impl Findings {
         }
     }
 
-    /// Adds `count` findings that are not described.
+    /// Adds `count` findings without descriptions.
     fn add_more(&mut self, check: &'static str, count: u64) {
         self.checks.entry(check).or_default().problems += count;
     }
 }
 
-/// Checks the whole database. `month` (year * 100 + month) is the month of now.
+/// Checks the whole database. `month` (year * 100 + month) is the current month.
 ///
 /// # Errors
 /// When the database fails.
 pub async fn run(db: &Db, month: i32) -> Result<Findings, DbErr> {
     let mut findings = Findings::default();
     if db.dialect == Dialect::Sqlite {
-        // Statements that need room to sort use files: a database may be larger than the memory.
+        // Sorting uses temporary files: a database may be larger than the memory.
         db.read.execute_unprepared("PRAGMA temp_store = FILE").await?;
         integrity(db, &mut findings).await?;
     }
@@ -107,7 +107,7 @@ pub async fn run(db: &Db, month: i32) -> Result<Findings, DbErr> {
     }
 }
 
-/// SQLite's own check of its file.
+/// Runs SQLite's own checks of its file.
 async fn integrity(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
     for (check, sql) in
         [("integrity", "PRAGMA integrity_check(20)"), ("foreign_keys", "PRAGMA foreign_key_check")]
@@ -137,9 +137,9 @@ async fn tenants_after(db: &Db, last: Uuid) -> Result<Vec<Uuid>, DbErr> {
     db.read.query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }
 
-/// Whether two sums of whole numbers are the same, of which the second was added up as a fraction.
+/// Returns whether two sums of whole numbers are equal; the second was added up in floating point.
 fn is_same(whole: i128, sum: f64) -> bool {
-    // Up to 2^53 every whole number is a fraction too.
+    // Up to 2^53, floating point represents every whole number exactly.
     #[expect(clippy::cast_precision_loss, reason = "compared with a sum that has the same precision")]
     let whole = whole as f64;
     (whole - sum).abs() <= whole.abs().max(sum.abs()) * 1e-9

@@ -1,4 +1,4 @@
-//! Counters of monthly quotas against what was stored.
+//! Compares the counters of monthly quotas with the stored rows.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::{access::plans::Quota, store::Db};
 
 /// Compares the counters of a tenant. `traces` are the traces by the month in which they arrived.
 ///
-/// A counter may be higher than the number of rows: what was deleted stays counted. It is never lower,
-/// and never negative.
+/// A counter may exceed the number of rows, because deleted rows stay counted. It is never lower and never
+/// negative.
 pub(super) async fn of_tenant(
     db: &Db,
     tenant: Uuid,
@@ -27,7 +27,7 @@ pub(super) async fn of_tenant(
         let used = format!(
             "SELECT month, CAST(SUM(used) AS BIGINT) FROM quota_use WHERE tenant_id = $1 AND quota = '{word}' GROUP BY month"
         );
-        // Read after the rows were counted: what arrives meanwhile can only make the counter higher.
+        // Read after the rows were counted: traces that arrive meanwhile can only raise the counter.
         let used = by_month(db, tenant, &used).await?;
         let mut months: Vec<i32> = used.keys().copied().chain([this_month]).collect();
         months.dedup();

@@ -1,4 +1,4 @@
-//! Rows that refer to others: each finds what it refers to.
+//! Checks that references of rows have targets.
 
 use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
@@ -36,11 +36,11 @@ const TABLES: [&str; 25] = [
     "trace_tag",
 ];
 
-/// Tables whose rows hang on a trace.
+/// Tables whose rows belong to a trace.
 const OF_TRACES: [&str; 7] =
     ["span", "span_vector", "event", "feedback", "evaluation", "rule_decision", "trace_tag"];
 
-/// Tables whose rows belong to a project, with the column that names the row.
+/// Tables whose rows belong to a project, with the column that identifies a row.
 const OF_PROJECTS: [(&str, &str); 5] = [
     ("trace", "id"),
     ("api_key", "id"),
@@ -49,11 +49,11 @@ const OF_PROJECTS: [(&str, &str); 5] = [
     ("metric_node", "project_id"),
 ];
 
-/// Tables whose rows name text blocks, with the columns that do.
+/// Tables whose rows refer to text blocks, with the columns that do.
 const WITH_TEXTS: [(&str, &str); 4] =
     [("span", "body_id"), ("trace", "body_id"), ("trace", "input_body_id"), ("trace", "output_body_id")];
 
-/// Looks for rows of tenants that do not exist.
+/// Finds rows of tenants that do not exist.
 pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
     for table in TABLES {
         findings.compared("tenants", 1);
@@ -70,7 +70,7 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
     Ok(())
 }
 
-/// Looks for rows of a tenant that refer to nothing, and for tags and feedback that a trace's row lacks.
+/// Finds a tenant's rows with broken references, and tags and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     for table in OF_TRACES {
         let broken = "NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
@@ -95,7 +95,7 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
     newest_feedback(db, tenant, findings).await
 }
 
-/// Looks for text blocks that no span and no trace names.
+/// Finds text blocks without a span or a trace.
 async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     let unused = "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
         EXCEPT SELECT s.body_id FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
@@ -150,7 +150,7 @@ async fn look(
     report(db, tenant, findings, check, (kind, id), &from, problem).await
 }
 
-/// Reports the rows `x` of a part of a statement; `id` is the column that names them.
+/// Reports the rows `x` of an SQL fragment; `id` is the column that identifies them.
 async fn report(
     db: &Db,
     tenant: Uuid,

@@ -1,4 +1,4 @@
-//! Totals of traces against their spans.
+//! Compares totals of traces with their spans.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,27 +8,27 @@ use uuid::Uuid;
 use super::{Findings, is_same};
 use crate::{clock::month, ingest::part::Given, long_trace, queue::Job, store::Db, trace_removal};
 
-/// Traces that are compared at once.
+/// Number of traces compared at once.
 const PAGE: usize = 500;
 
-/// Columns of spans and of traces that count tokens. The first two make up the total.
+/// Columns of spans and of traces that count tokens. The first two add up to the total.
 const TOKENS: [&str; 5] =
     ["prompt_tokens", "completion_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens"];
 
-/// What a trace's row says.
+/// The totals in a trace's row.
 struct Totals {
     id: Uuid,
     spans: i64,
-    /// As many as [`TOKENS`].
+    /// In the order of [`TOKENS`].
     tokens: Vec<Option<i64>>,
     total: i64,
     cost: Option<i64>,
-    /// The cost that the caller gave for the whole trace.
+    /// The cost that the client sent for the whole trace.
     given_cost: Option<i64>,
     created_at: i64,
 }
 
-/// What its spans come to.
+/// The sums over a trace's spans.
 #[derive(Default)]
 struct Sums {
     spans: i64,
@@ -66,7 +66,7 @@ pub(super) async fn of_tenant(
     }
 }
 
-/// What does not fit, if anything.
+/// Describes the first difference, if any.
 fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
     let told = |what: &str, row: String, spans: String| {
         Some(format!("{what}: {row} in the trace, {spans} in its spans"))
@@ -122,13 +122,13 @@ async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Ve
     db.query_all_raw(statement).await?.iter().map(read).collect()
 }
 
-/// The sums of the traces after the first id, up to the second one.
+/// Sums up the spans of the traces after the first id, up to the second one.
 async fn sums(
     db: &DatabaseTransaction,
     tenant: Uuid,
     (after, end): (Uuid, Uuid),
 ) -> Result<HashMap<Uuid, Sums>, DbErr> {
-    // As fractions: whole numbers of 64 bits may not hold the sum.
+    // In floating point, because the sum may exceed 64 bits.
     let sum = |column: &str, counts: &str| {
         format!("SUM(CASE WHEN {counts} AND {column} >= 0 THEN CAST({column} AS DOUBLE PRECISION) END)")
     };
@@ -152,12 +152,12 @@ async fn sums(
     Ok(sums)
 }
 
-/// The counts of tokens in a row, from a column on.
+/// Reads the token counts of a row, from a column on.
 fn tokens<T: sea_orm::TryGetable>(row: &QueryResult, from: usize) -> Result<Vec<Option<T>>, DbErr> {
     (from..from + TOKENS.len()).map(|it| row.try_get_by_index(it)).collect()
 }
 
-/// Whether a job is about to bring the trace's row up to date, or to remove the trace.
+/// Returns whether a job is about to update the trace's row or to remove the trace.
 async fn is_at_work(db: &DatabaseTransaction, tenant: Uuid, trace: Uuid) -> Result<bool, DbErr> {
     let dialect = entities::dialect::Dialect::of(db.get_database_backend());
     let sql = format!(

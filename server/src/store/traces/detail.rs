@@ -98,8 +98,8 @@ pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<V
     bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await
 }
 
-/// As [`events`], but no more than are about `max_bytes` together: at least one. Memory for large ones
-/// is reserved; how much is answered beside them.
+/// Like [`events`], but limited to about `max_bytes` in total, and to at least one event. Memory for large
+/// events is reserved; the second value is its size.
 ///
 /// # Errors
 /// `overloaded` when there is no memory; internal when the database fails.

@@ -49,7 +49,7 @@ pub async fn events_of(
         .await
 }
 
-/// How many events these traces have, and the bytes of their texts together.
+/// Returns the number of events of these traces and the total size of their texts in bytes.
 ///
 /// # Errors
 /// When the database fails.

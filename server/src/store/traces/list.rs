@@ -28,7 +28,7 @@ pub struct Page {
 pub struct Changes {
     /// The traces, oldest change first.
     pub rows: Vec<trace::Model>,
-    /// The last change read; none if there was none.
+    /// The position of the last change read; none if there was none.
     pub last: Option<(i64, Uuid)>,
     /// There may be more behind it.
     pub more: bool,
@@ -36,9 +36,9 @@ pub struct Changes {
 
 /// Bytes of text after which a page that is read at once ends early.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Traces whose rows and small texts are read at once.
+/// Number of traces whose rows and small texts are read at once.
 const ROWS: usize = 50;
-/// As [`ROWS`] when words are looked for.
+/// Like [`ROWS`], for a search for words.
 const SEARCHED_ROWS: usize = 100;
 /// Traces whose texts one request looks through for words.
 const SEARCHED: usize = 2_000;
@@ -53,22 +53,22 @@ pub struct TraceReader<'a> {
     tenant: Uuid,
     filter: &'a Filter,
     driver: Driver,
-    /// Rows that are read at once.
+    /// Number of rows read at once.
     block: usize,
     rows: std::vec::IntoIter<trace::Model>,
     texts: Option<TextBlocks>,
-    /// Start and id of the last trace looked at.
+    /// Start and id of the last trace read.
     position: Option<(i64, Uuid)>,
     looked_at: usize,
-    /// The database may have more rows.
+    /// Whether the database may have more rows.
     more: bool,
 }
 
-/// A trace with its texts, and the bytes that were reserved for these.
+/// A trace with its texts, and the number of bytes reserved for them.
 pub type CountedTrace = (trace::Model, Counted<Texts>);
 
 impl<'a> TraceReader<'a> {
-    /// Begins after the (start, id) of `after`. At most `limit` traces are wanted.
+    /// Begins after the (start, id) of `after`. The reader returns at most `limit` traces.
     ///
     /// # Errors
     /// When the database fails.
@@ -96,17 +96,17 @@ impl<'a> TraceReader<'a> {
         })
     }
 
-    /// Start and id of the last trace that was looked at.
+    /// Returns the start and the id of the last trace read.
     pub fn position(&self) -> Option<(i64, Uuid)> {
         self.position
     }
 
-    /// Whether traces are left that were not looked at.
+    /// Returns whether unread traces are left.
     pub fn has_more(&self) -> bool {
         self.more || self.rows.len() > 0
     }
 
-    /// The next trace; none at the end, or when enough traces were looked through for words. Memory for
+    /// Returns the next trace; none at the end, or when enough traces were searched for words. Memory for
     /// large texts is reserved.
     ///
     /// # Errors
@@ -201,8 +201,8 @@ pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr>
     row.ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?.try_get_by_index(0)
 }
 
-/// Traces committed or changed after the (time of change, id) of `after`; reads at most `limit`.
-/// Words are not looked for.
+/// Reads at most `limit` traces committed or changed after the (time of change, id) of `after`. Ignores
+/// words.
 ///
 /// # Errors
 /// When the database fails.

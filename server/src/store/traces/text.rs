@@ -19,8 +19,8 @@ use crate::{
     memory::{MEMORY_WAIT, MemoryBudget, Reservation},
 };
 
-/// Compressed bytes up to which a text block is read together with others, and bytes up to which an
-/// unpacked one is not counted by itself. Larger ones hold a single text.
+/// Compressed size up to which a text block is read together with others, and decompressed size up to which
+/// a block is not counted individually. A larger block holds a single text.
 pub const SMALL_BLOCK_BYTES: usize = 72 * 1024;
 
 /// Texts of a trace.
@@ -44,7 +44,7 @@ impl Texts {
     }
 }
 
-/// The texts of a trace, for work that is not counted to the tenant's share.
+/// The texts of a trace, for work that does not count towards the tenant's share.
 ///
 /// # Errors
 /// When the database fails or a body is damaged.
@@ -54,28 +54,28 @@ pub async fn trace_texts(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Te
     Ok(counted.texts)
 }
 
-/// The compressed text blocks of some rows. Small ones are read at once; a large one, which holds a
-/// single text of up to many megabytes, is read and unpacked alone when its row has its turn.
+/// The compressed text blocks of some rows. Small blocks are read at once. A large block, which holds a
+/// single text of up to many megabytes, is read and decompressed alone when its row's turn comes.
 pub struct TextBlocks {
     tenant: Uuid,
     small: HashMap<Uuid, Vec<u8>>,
-    /// Bytes of the large ones, compressed.
+    /// Compressed sizes of the large blocks.
     large: HashMap<Uuid, usize>,
-    /// Small ones with the texts of several spans, unpacked.
+    /// Decompressed small blocks that hold the texts of several spans.
     open: HashMap<Uuid, Vec<Entry>>,
 }
 
-/// Texts, and how many bytes were reserved for them.
+/// Texts with the number of bytes reserved for them.
 #[derive(Debug, Default)]
 pub struct Counted<T> {
     /// The texts.
     pub texts: T,
-    /// Bytes that the reservation has grown by. Small texts are not counted one by one.
+    /// Number of bytes by which the reservation grew. Small texts are not counted individually.
     pub reserved: usize,
 }
 
 impl TextBlocks {
-    /// Reads the small ones of the text blocks of these traces.
+    /// Reads the small text blocks of these traces.
     ///
     /// # Errors
     /// When the database fails.
@@ -84,7 +84,7 @@ impl TextBlocks {
         Self::load(db, tenant, ids).await
     }
 
-    /// Reads the small ones of these text blocks.
+    /// Reads the small blocks among these.
     ///
     /// # Errors
     /// When the database fails.
@@ -100,7 +100,7 @@ impl TextBlocks {
         for block in ids.chunks(BLOCK) {
             let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
             let places = places.join(",");
-            // No text block is empty, so an empty one stands for a large one.
+            // Text blocks are never empty, so an empty one stands for a large one.
             let sql = format!(
                 "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= {SMALL_BLOCK_BYTES} THEN b.data ELSE {empty} END \
                  FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})"
@@ -120,7 +120,7 @@ impl TextBlocks {
         Ok(Self { tenant, small, large, open: HashMap::new() })
     }
 
-    /// The texts of a trace.
+    /// Returns the texts of a trace.
     ///
     /// # Errors
     /// `overloaded` when there is no memory for large texts; internal when the database fails or
@@ -132,7 +132,8 @@ impl TextBlocks {
         memory: &mut Reservation,
     ) -> Result<Counted<Texts>> {
         let places = places(row);
-        // Mostly all places are in one text block: it is unpacked once, as far as the last of them.
+        // Usually all references lead to one text block, which is then decompressed once, up to the last
+        // entry.
         let mut open: HashMap<Uuid, Vec<Entry>> = HashMap::with_capacity(1);
         let mut reserved = 0;
         for id in places.iter().filter_map(|it| it.0) {
@@ -165,10 +166,10 @@ impl TextBlocks {
         Ok(Counted { texts, reserved })
     }
 
-    /// Takes the texts of a span; of a span whose text block is gone there are none.
+    /// Removes and returns the texts of a span; none if its text block is missing.
     ///
     /// # Errors
-    /// As [`Self::of_trace`].
+    /// Like [`Self::of_trace`].
     pub async fn of_span(
         &mut self,
         db: &Db,
@@ -200,7 +201,7 @@ impl TextBlocks {
         memory: &mut Reservation,
     ) -> Result<(Vec<Entry>, usize)> {
         let Some(size) = self.large.get(&id).copied() else { return Ok((Vec::new(), 0)) };
-        // The driver has the bytes once more while the row is read.
+        // The driver holds a second copy of the bytes while the row is read.
         memory.grow(2 * size, MEMORY_WAIT).await?;
         let read = bodies(db, self.tenant, std::iter::once(id)).await;
         let unpacked = match read.map(|mut it| it.remove(&id)) {
@@ -213,8 +214,8 @@ impl TextBlocks {
     }
 }
 
-/// Where the texts of a trace are, each a body and the entry in it: its own ones, its input and its
-/// output where they are not among these.
+/// Returns where the texts of a trace are, each as a body and an entry: its own texts, and its input and
+/// output if they are elsewhere.
 fn places(row: &trace::Model) -> [(Option<Uuid>, usize); 3] {
     let place = |id, index: Option<i32>| (id, index.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
     [
@@ -228,7 +229,7 @@ fn entry_at(open: &mut HashMap<Uuid, Vec<Entry>>, (id, index): (Option<Uuid>, us
     open.get_mut(&id?)?.get_mut(index)
 }
 
-/// Unpacks the first `count` entries of a text block, and reserves memory for them if they are large.
+/// Decompresses the first `count` entries of a text block, and reserves memory for large ones.
 async fn unpack_counted(data: &[u8], count: usize, memory: &mut Reservation) -> Result<(Vec<Entry>, usize)> {
     let size = unpacked_bytes(data);
     let reserved = if size > SMALL_BLOCK_BYTES { size } else { 0 };
