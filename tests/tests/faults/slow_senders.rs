@@ -34,7 +34,7 @@ async fn send_half(mut socket: TcpStream, key: String) -> TcpStream {
 
 async fn slow_senders_leave_room_for_others(on: On) {
     let installation = Installation::on(on).await;
-    let (senders, hold) = if full_size() { (600, 30) } else { (300, 12) };
+    let (senders, hold) = if full_size() { (600, 40) } else { (300, 20) };
     let bystander = Bystander::start(&installation, true).await;
     let began = Instant::now();
     let mut tasks = JoinSet::new();
@@ -43,7 +43,8 @@ async fn slow_senders_leave_room_for_others(on: On) {
         tasks.spawn(send_half(socket, installation.attacker.clone()));
     }
     let sockets = tasks.join_all().await;
-    // Longer than the window of the minimum rate, after the last byte of the last sender.
+    // After the last byte of the last sender: four waits for memory of 2 s at most, while the buffer of
+    // the body grows, and two windows of 5 s of the minimum rate.
     tokio::time::sleep(Duration::from_secs(hold)).await;
     let figures = bystander.stop().await;
     let resident = installation.resident_mib();
