@@ -1,10 +1,10 @@
-//! Why a request got no answer, in sentences of our own.
+//! Explains in plain sentences why a request got no response.
 
 use std::{error::Error as StdError, io};
 
 use crate::plain::io_error;
 
-/// Words in the errors of the TLS library, and what they mean.
+/// Fragments of the TLS library's errors, and their meanings.
 const TLS: [(&str, &str); 8] = [
     ("Expired", "its certificate has expired"),
     ("certificate expired", "its certificate has expired"),
@@ -16,7 +16,7 @@ const TLS: [(&str, &str); 8] = [
     ("corrupt message", "it does not answer in TLS; perhaps its address begins with http://"),
 ];
 
-/// Says why there is no answer, or no complete one.
+/// Explains why there is no complete response.
 pub(super) fn sentence(error: &reqwest::Error) -> String {
     let mut chain: Vec<&dyn StdError> = Vec::new();
     let mut next: Option<&dyn StdError> = Some(error);

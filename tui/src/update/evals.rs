@@ -215,7 +215,7 @@ fn baseline(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadEvaluation { request: state.request(Purpose::Baseline(id)), id }]
 }
 
-/// Microseconds to wait after so many failures one after the other.
+/// Returns the wait after this many consecutive failures, in microseconds.
 pub(super) fn backoff(state: &mut State, failures: u32, error: &NetError) -> i64 {
     if !error.is_transient() {
         return trouble::PROBE;
