@@ -27,7 +27,7 @@ use exit::Exit;
 
 /// How long a command may clean up after a signal. A command that reads stdin on the main thread does not
 /// notice the signal.
-const CLEAN_UP: Duration = Duration::from_millis(300);
+const CLEAN_UP_WAIT: Duration = Duration::from_millis(300);
 
 /// Replaces spaces in the examples of help texts, so that their lines are not wrapped.
 const UNBREAKABLE_BLANK: &str = "\u{a0}";
@@ -88,7 +88,7 @@ async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
     // A command that has ended meanwhile ignores the signal.
     _ = notice.send(exit);
     prompt::restore_terminal();
-    tokio::time::sleep(CLEAN_UP).await;
+    tokio::time::sleep(CLEAN_UP_WAIT).await;
     std::process::exit(exit.code().into());
 }
 

@@ -8,9 +8,9 @@ use crate::{
 };
 
 /// How long the first request may take until the console reports it, in microseconds.
-const FIRST_ANSWER: i64 = 3_000_000;
+const MAX_FIRST_ANSWER_MICROS: i64 = 3_000_000;
 /// The same for later requests: a busy server may be slower.
-const LATER_ANSWER: i64 = 5_000_000;
+const MAX_LATER_ANSWER_MICROS: i64 = 5_000_000;
 
 /// Facts about records that are not current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ fn list(state: &State) -> Option<Stale<'_>> {
             let cause = Cause::Failure(&outage.error);
             return Some(Stale { since: state.heard, cause, next: state.next_poll });
         }
-        Link::Connecting => FIRST_ANSWER,
-        Link::Polling => LATER_ANSWER,
+        Link::Connecting => MAX_FIRST_ANSWER_MICROS,
+        Link::Polling => MAX_LATER_ANSWER_MICROS,
         // The stream reports the end of a connection itself.
         Link::Streaming => return None,
     };

@@ -5,7 +5,7 @@ use std::{error::Error as StdError, io};
 use crate::plain::io_error;
 
 /// Fragments of the TLS library's errors, and their meanings.
-const TLS: [(&str, &str); 8] = [
+const TLS_ERRORS: [(&str, &str); 8] = [
     ("Expired", "its certificate has expired"),
     ("certificate expired", "its certificate has expired"),
     ("NotValidForName", "its certificate is for another name"),
@@ -36,7 +36,7 @@ pub(super) fn sentence(error: &reqwest::Error) -> String {
     }
     let debugged = |words: &str| chain.iter().any(|it| format!("{it:?}").contains(words));
     if error.is_connect()
-        && let Some((_, meaning)) = TLS.iter().find(|(words, _)| says(words) || debugged(words))
+        && let Some((_, meaning)) = TLS_ERRORS.iter().find(|(words, _)| says(words) || debugged(words))
     {
         return (*meaning).to_owned();
     }

@@ -20,9 +20,9 @@ use crate::{
 const BAR: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
 /// Width of the tags' own column, in columns.
-const TAGS: usize = 20;
+const TAGS_COLUMNS: usize = 20;
 /// Columns that a long name leaves to the tags in a shared column.
-const SHARED_TAGS: usize = 10;
+const SHARED_TAGS_COLUMNS: usize = 10;
 /// Limits the lines that an error takes from the rows.
 const REASON_LINES: usize = 6;
 
@@ -52,7 +52,7 @@ impl Columns {
             latency: 7,
             tokens: if wide { 7 } else { 6 },
             cost: if wide { 8 } else { 7 },
-            tags: if wide { TAGS + cols.saturating_sub(120) / 3 } else { 0 },
+            tags: if wide { TAGS_COLUMNS + cols.saturating_sub(120) / 3 } else { 0 },
             id: if wide { 8 } else { 0 },
             bar: if wide { BAR } else { 0 },
         };
@@ -107,7 +107,7 @@ impl Columns {
         let wanted = width(&clean(&cells.tags.join(" ")));
         let name = width(&cut(cells.name, self.name, glyphs));
         // The name is cut only as far as the tags need it.
-        let kept = wanted.min(SHARED_TAGS).min(self.name / 3);
+        let kept = wanted.min(SHARED_TAGS_COLUMNS).min(self.name / 3);
         let room = self.name.saturating_sub(name + 1).max(kept);
         let tags = tags_cell(cells.tags, room.min(wanted), glyphs);
         let name = self.name.saturating_sub(width(&tags) + 1);

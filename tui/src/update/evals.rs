@@ -218,7 +218,7 @@ fn baseline(state: &mut State) -> Vec<Effect> {
 /// Returns the wait after this many consecutive failures, in microseconds.
 pub(super) fn backoff(state: &mut State, failures: u32, error: &NetError) -> i64 {
     if !error.is_transient() {
-        return trouble::PROBE;
+        return trouble::PROBE_INTERVAL;
     }
     let asked = i64::try_from(trouble::retry_after(error)).unwrap_or_default();
     let backoff = trouble::jittered(state, (LOOK << failures.min(4)).min(LONGEST));

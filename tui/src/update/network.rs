@@ -24,7 +24,7 @@ const POLL: i64 = 2_000_000;
 /// Limits the wait until a broken stream is opened again, in microseconds.
 const STREAM_AGAIN: i64 = 15_000_000;
 /// Microseconds between two checks of the identity, the refused session and the current project.
-const CHECK: i64 = 30_000_000;
+const CHECK_INTERVAL: i64 = 30_000_000;
 /// Microseconds before the end of a session at which it is announced.
 const EXPIRES_SOON: i64 = 300_000_000;
 
@@ -163,7 +163,7 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
 /// Requests data that can change without an event on the stream. While the server is unreachable or
 /// refuses, only the list is requested.
 fn check(state: &mut State) -> Vec<Effect> {
-    state.next_check = after(state, CHECK);
+    state.next_check = after(state, CHECK_INTERVAL);
     if !matches!(state.link, Link::Streaming | Link::Polling) {
         return Vec::new();
     }
@@ -287,7 +287,7 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
 fn heard(state: &mut State) -> Vec<Effect> {
     let known = state.heard.replace(state.now).is_some();
     if state.next_check.is_none() {
-        state.next_check = after(state, CHECK);
+        state.next_check = after(state, CHECK_INTERVAL);
     }
     let refused = match &state.link {
         Link::Down(outage) => {

@@ -1,7 +1,7 @@
 //! What refusals, failures and silence of the server do.
 //!
 //! No failure stops the console for good. A temporary failure is retried after a growing, randomly spread
-//! wait. Any other failure is probed every [`PROBE`], because a role, a plan or a proxy can change while
+//! wait. Any other failure is probed every [`PROBE_INTERVAL`], because a role, a plan or a proxy can change while
 //! the console is open.
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 use super::network::{after, load_me};
 
 /// Microseconds between two probes of a server that refuses.
-pub(super) const PROBE: i64 = 30_000_000;
+pub(super) const PROBE_INTERVAL: i64 = 30_000_000;
 /// Limits the wait that a server's `Retry-After` can demand, in seconds.
 const MAX_RETRY_AFTER: u64 = 120;
 
@@ -57,7 +57,7 @@ fn of_record(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effec
         Purpose::Me | Purpose::RefusedSession | Purpose::Project(_) => {}
         Purpose::Trace(_) => {
             complain(state, &error);
-            let next = after(state, PROBE);
+            let next = after(state, PROBE_INTERVAL);
             if let Some(open) = &mut state.detail {
                 open.error = Some(error);
                 open.next = next;
@@ -81,7 +81,7 @@ fn of_record(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effec
                 complain(state, &error);
             }
             let wait = i64::try_from(retry_after(&error)).unwrap_or_default().saturating_mul(1_000_000);
-            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh().min(PROBE)));
+            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh().min(PROBE_INTERVAL)));
             state.metrics.error = Some(error);
         }
         // They go with the metrics, whose own request tells the trouble.
@@ -158,10 +158,10 @@ pub(super) fn outage(state: &mut State, error: NetError) -> Vec<Effect> {
 /// Returns the microseconds until the next attempt.
 fn delay(state: &mut State, error: &NetError, attempts: u32) -> i64 {
     if !error.is_transient() {
-        return PROBE;
+        return PROBE_INTERVAL;
     }
     let asked = i64::try_from(retry_after(error)).unwrap_or_default().saturating_mul(1_000_000);
-    let backoff = 1_000_000_i64.saturating_mul(1 << attempts.min(5)).min(PROBE);
+    let backoff = 1_000_000_i64.saturating_mul(1 << attempts.min(5)).min(PROBE_INTERVAL);
     asked.max(jittered(state, backoff))
 }
 

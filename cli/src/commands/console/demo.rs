@@ -21,13 +21,13 @@ use crate::{
 /// The program that runs the demo.
 const PROGRAM: &str = "loupe-server";
 /// The text before the address in its output.
-const READY: &str = " is ready at ";
+const READY_MARK: &str = " is ready at ";
 /// How long to wait for that line: a demo creates its traces first.
 const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long to wait for the demo's end after it was asked to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(12);
 /// Pause between two checks for its end.
-const POLL: Duration = Duration::from_millis(50);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of log lines that an error shows.
 const SHOWN_LINES: usize = 5;
 
@@ -82,7 +82,7 @@ impl Demo {
         loop {
             match timeout_at(deadline, output.recv()).await {
                 Ok(Some(Output::Stdout(line))) => {
-                    if let Some((_, url)) = line.split_once(READY) {
+                    if let Some((_, url)) = line.split_once(READY_MARK) {
                         return Ok(url.trim().to_owned());
                     }
                 }
@@ -101,7 +101,7 @@ impl Demo {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            sleep(POLL).await;
+            sleep(STOP_POLL_INTERVAL).await;
         }
         // It did not stop when asked, and there is no other way left.
         _ = self.child.kill();
