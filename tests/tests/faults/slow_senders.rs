@@ -15,7 +15,7 @@ use crate::{
 const ANNOUNCED: usize = 3_000_000;
 const SENT: usize = 1_500_000;
 
-/// Announces a body, sends a part of it and falls silent.
+/// Announces a body, sends a part of it and stops.
 async fn send_half(mut socket: TcpStream, key: String) -> TcpStream {
     let head = format!(
         "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
@@ -55,7 +55,7 @@ async fn slow_senders_leave_room_for_others(on: On) {
     );
     figures.assert_served();
     assert!(installation.peak_resident_mib() <= MAX_RESIDENT_MIB);
-    // Silence for longer than the window of the minimum rate: none of them still has memory.
+    // The pause exceeds the window of the minimum rate, so none of them still has memory.
     assert!(!statuses.contains_key(&0), "every silent body is refused");
 }
 
