@@ -107,7 +107,7 @@ pub struct EvalRule {
 }
 
 impl EvalRule {
-    /// Why it does not run though it is enabled, in a sentence; none when it runs.
+    /// Returns in a sentence why the rule does not run although it is enabled; none when it runs.
     pub fn paused(&self) -> Option<String> {
         let reason = self.paused_reason.as_deref()?;
         Some(PauseReason::describe(reason, self.paused_detail.as_deref()))
@@ -115,25 +115,25 @@ impl EvalRule {
 }
 
 words! {
-    /// Why an eval rule that is enabled does not run.
+    /// The reason why an enabled eval rule does not run.
     PauseReason {
         /// The plan needs the tenant's own judge, and no credential for one is stored.
         ProviderCredentialsMissing = "provider_credentials_missing",
-        /// The stored key of the judge can't be opened.
+        /// The stored key of the judge can't be decrypted.
         ProviderCredentialsUnreadable = "provider_credentials_unreadable",
         /// The plan needs the platform's judge, and the operator configured none.
         JudgeNotConfigured = "judge_not_configured",
         /// The judge's provider refuses the key, the account or the model.
         JudgeRejected = "judge_rejected",
-        /// The plan runs fewer rules than there are.
+        /// The plan allows fewer rules than the tenant has.
         EvalRulesQuotaExceeded = "eval_rules_quota_exceeded",
-        /// The evaluator of the rule was deleted.
+        /// The rule's evaluator was deleted.
         EvaluatorMissing = "evaluator_missing",
     }
 }
 
 impl PauseReason {
-    /// What a person is shown: the server's sentence, else one for the code, else the code itself.
+    /// Returns the text for people: the server's sentence, else one for the code, else the code itself.
     pub fn describe(code: &str, detail: Option<&str>) -> String {
         match (detail, code.parse::<Self>()) {
             (Some(detail), _) if !detail.is_empty() => detail.to_owned(),

@@ -35,7 +35,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// The number of objects and lists in a JSON text. Braces and brackets inside of strings are text.
+/// Counts the objects and lists in a JSON text. Braces and brackets inside strings are text.
 pub fn count_structures(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
     for byte in json {
@@ -70,11 +70,11 @@ where
     Ok(object.map(|Object(it)| it))
 }
 
-/// Tags of an item that are kept; more are refused later.
+/// Number of tags that are read; an item with more is refused later.
 const MAX_TAGS_READ: usize = 1_000;
 
-/// For `deserialize_with`: tags. Values that are no tags are not built: a list comes back empty, and of
-/// very many entries only the first ones.
+/// For `deserialize_with`: tags. Values that are not tags are never built: a list becomes empty, and of
+/// very many entries only the first ones are read.
 pub(crate) fn tags<'de, D>(deserializer: D) -> Result<Option<BTreeMap<String, Value>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -125,7 +125,7 @@ where
     deserializer.deserialize_option(MaybeTags)
 }
 
-/// A scalar as it is, a list or an object empty.
+/// A scalar unchanged, a list or an object empty.
 struct TagValue(Value);
 
 impl<'de> Deserialize<'de> for TagValue {

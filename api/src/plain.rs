@@ -1,10 +1,10 @@
-//! Sentences of our own for errors of libraries, whose texts are written for programmers.
+//! Plain sentences for errors of libraries, whose messages are written for programmers.
 //!
-//! The programs show these in place of texts such as `os error 111` or `expected ident at line 1`.
+//! The programs show these instead of messages such as `os error 111` or `expected ident at line 1`.
 
 use std::io;
 
-/// Says what happened to a file, a pipe or a connection, such as "permission denied".
+/// Describes an error of a file, a pipe or a connection, such as "permission denied".
 pub fn io_error(error: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let sentence = match error.kind() {
@@ -34,7 +34,7 @@ pub fn io_error(error: &io::Error) -> String {
     sentence.to_owned()
 }
 
-/// Says what is wrong with a JSON text, and where.
+/// Describes the error in a JSON text and its position.
 pub fn json_error(error: &serde_json::Error) -> String {
     use serde_json::error::Category;
     let place = format!("line {}, column {}", error.line(), error.column());
@@ -50,7 +50,7 @@ pub fn json_error(error: &serde_json::Error) -> String {
     }
 }
 
-/// The system's own words, which carry the number of the error at their end.
+/// Returns the system's message without the error number at its end.
 fn of_system(error: &io::Error) -> String {
     let text = error.to_string();
     match (error.raw_os_error(), text.split_once(" (os error ")) {

@@ -104,10 +104,10 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Er
     Ok(numbers.map(|it| it.trim().parse().unwrap_or(f32::NAN)).collect())
 }
 
-/// As [`numbers`], of a member that may be absent but not null. Beside `default`.
+/// Like [`numbers`], for a member that may be absent but not null. Use it with `default`.
 ///
 /// # Errors
-/// When it is no list.
+/// When the value is not a list.
 fn some_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f32>>, D::Error> {
     numbers(deserializer).map(Some)
 }

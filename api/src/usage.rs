@@ -1,4 +1,4 @@
-//! Token counts in detail.
+//! Detailed token counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct UsageDetails {
 }
 
 impl UsageDetails {
-    /// The counts by the names that they have on the wire.
+    /// Returns the counts with their names in JSON.
     pub fn counts(&self) -> [(&'static str, Option<i64>); 3] {
         let Self { cached_input_tokens, cache_write_tokens, reasoning_tokens } = *self;
         [
@@ -32,12 +32,12 @@ impl UsageDetails {
         ]
     }
 
-    /// The counts, if there is one.
+    /// Returns the details if at least one count is present.
     pub fn reported(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 
-    /// The sums of both; a count that only one has is the sum.
+    /// Adds two counts; a count that only one side has is the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |left: Option<i64>, right: Option<i64>| match (left, right) {

@@ -174,7 +174,7 @@ pub enum ColorWhen {
     Never,
 }
 
-/// Reads a whole number from 1.
+/// Parses a whole number from 1.
 pub fn positive<T: TryFrom<u64>>(text: &str) -> std::result::Result<T, String> {
     let number = text.parse().ok().filter(|it| *it > 0).and_then(|it: u64| T::try_from(it).ok());
     number.ok_or_else(|| format!("`{text}` is not a whole number from 1"))
@@ -207,7 +207,8 @@ impl GlobalArgs {
         }
     }
 
-    /// Whether to colour stdout: the flag, then `NO_COLOR`, then `CLICOLOR_FORCE`, then what stdout is.
+    /// Returns whether to colour stdout: the flag decides, then `NO_COLOR`, then `CLICOLOR_FORCE`, then
+    /// whether stdout is a terminal.
     pub fn colour(&self, env: &Env) -> bool {
         match self.color {
             Some(ColorWhen::Always) => true,

@@ -25,11 +25,11 @@ use ctx::Ctx;
 use error::{CliError, Result};
 use exit::Exit;
 
-/// Time that a command gets to clean up after a signal. A command that waits for stdin on the main thread
-/// does not notice the signal.
-const CLEAN_UP: Duration = Duration::from_millis(300);
+/// How long a command may clean up after a signal. A command that reads stdin on the main thread does not
+/// notice the signal.
+const CLEAN_UP_WAIT: Duration = Duration::from_millis(300);
 
-/// Stands for a blank in examples of help texts, so that no line of an example is wrapped.
+/// Replaces spaces in the examples of help texts, so that their lines are not wrapped.
 const UNBREAKABLE_BLANK: &str = "\u{a0}";
 
 /// Runs the process's command line.
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
             Ok(exit) = signalled => exit.into(),
         }
     });
-    // A read of stdin that gets no answer must not hold up the end.
+    // A pending read of stdin must not delay the end.
     runtime.shutdown_background();
     ended
 }
@@ -75,25 +75,25 @@ fn asks_for_json(args: &[OsString]) -> bool {
         || words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json" | "ndjson"]))
 }
 
-/// Passes the first signal on, so that the command is dropped and cleans up. Ends the process if the
-/// command does not end by itself.
+/// Cancels the command at the first signal, so that it cleans up. Ends the process if the command does not
+/// end in time.
 async fn end_on_signal(mut signals: Signals, notice: oneshot::Sender<Exit>) {
     let exit = loop {
         match signals.next().await {
-            // Ctrl-C reaches the pager too, which goes on.
+            // Ctrl-C reaches the pager too, which keeps running.
             Exit::Interrupted if output::pager::is_open() => {}
             exit => break exit,
         }
     };
-    // A command that has ended meanwhile takes no notice.
+    // A command that has ended meanwhile ignores the signal.
     _ = notice.send(exit);
     prompt::restore_terminal();
-    tokio::time::sleep(CLEAN_UP).await;
+    tokio::time::sleep(CLEAN_UP_WAIT).await;
     std::process::exit(exit.code().into());
 }
 
-/// The command tree for a terminal: clap wraps help texts to the terminal's width, but not the examples,
-/// which are there to be copied.
+/// Returns the command tree for a terminal: clap wraps help texts to the terminal's width, but not the
+/// examples, which must stay copyable.
 pub fn terminal_command() -> clap::Command {
     fn unbroken(command: clap::Command) -> clap::Command {
         let examples = command.get_before_help().map(|it| {
@@ -113,7 +113,7 @@ pub fn terminal_command() -> clap::Command {
     unbroken(command())
 }
 
-/// A text that clap rendered, as it is shown.
+/// Returns clap's rendered text as it is printed.
 pub fn shown(text: &StyledStr, colour: bool) -> String {
     let text = if colour { text.ansi().to_string() } else { text.to_string() };
     text.replace(UNBREAKABLE_BLANK, " ")
@@ -205,7 +205,7 @@ fn usage(error: &clap::Error, args: &[OsString], wants_json: bool) -> ExitCode {
     Exit::Usage.into()
 }
 
-/// The value of `--color`, also where the command line can't be read.
+/// Returns the value of `--color`, even if the command line is invalid.
 fn asked_colour(args: &[OsString]) -> Option<args::ColorWhen> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
@@ -213,7 +213,7 @@ fn asked_colour(args: &[OsString]) -> Option<args::ColorWhen> {
     clap::ValueEnum::from_str(joined.or(apart)?, true).ok()
 }
 
-/// The signals that end the program. They are caught from the moment this value is made.
+/// The signals that end the program, caught from the moment of creation.
 struct Signals {
     #[cfg(unix)]
     interrupt: Option<tokio::signal::unix::Signal>,
@@ -221,12 +221,12 @@ struct Signals {
     terminate: Option<tokio::signal::unix::Signal>,
 }
 
-/// Begins to catch the signals that end the program.
+/// Starts to catch the signals that end the program.
 fn signals() -> Signals {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        // A signal that can't be caught ends the program as it always does.
+        // A signal that can't be caught keeps its default effect.
         let caught = |kind| signal(kind).ok();
         Signals { interrupt: caught(SignalKind::interrupt()), terminate: caught(SignalKind::terminate()) }
     }
@@ -235,7 +235,7 @@ fn signals() -> Signals {
 }
 
 impl Signals {
-    /// The next signal, as the exit code that it stands for.
+    /// Waits for the next signal and returns its exit code.
     async fn next(&mut self) -> Exit {
         #[cfg(unix)]
         {

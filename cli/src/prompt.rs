@@ -76,19 +76,19 @@ pub async fn line() -> Result<String> {
     .await
 }
 
-/// One thing to choose.
+/// An item of a menu.
 #[derive(Clone, Copy, Debug)]
 pub struct MenuItem {
-    /// The key that chooses it at once.
+    /// The key that selects the item.
     pub key: char,
-    /// What it is.
+    /// The name of the item.
     pub label: &'static str,
-    /// A few words about it.
+    /// A short description.
     pub note: &'static str,
 }
 
-/// Asks to choose one of a few things, by its key or with the arrows and Enter. Nothing where the
-/// person leaves with Esc. Where the terminal can't move its cursor, a line is read.
+/// Asks to choose an item, by its key or with the arrows and Enter. Returns none on Esc. Reads a line where
+/// the terminal can't move its cursor.
 pub async fn choose(ctx: &mut Ctx, question: &str, items: &'static [MenuItem]) -> Result<Option<usize>> {
     ctx.out.say(question);
     ctx.out.say("");
@@ -108,7 +108,7 @@ impl MenuItem {
     }
 }
 
-/// Draws the items, and again below the cursor's way back up at each move, until one is chosen.
+/// Draws the items, and redraws them in place at each move until one is chosen.
 fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>> {
     enable_raw_mode().map_err(unreadable)?;
     let _raw = Raw;
@@ -117,7 +117,7 @@ fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>>
     loop {
         for (at, item) in items.iter().enumerate() {
             let line = item.line(if at == selected { mark } else { " " });
-            // A line that wraps would not be where the cursor goes back to.
+            // A wrapped line would break the cursor's way back.
             let line = tui::text::take(&line, columns.saturating_sub(1)).to_owned();
             queue!(stderr, Clear(ClearType::CurrentLine), Print(line), Print("\r\n")).map_err(unreadable)?;
         }
@@ -140,7 +140,7 @@ fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>>
     }
 }
 
-/// What a key does to a menu.
+/// The effect of a key on a menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Press {
     Move(usize),
@@ -181,9 +181,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
         .unwrap_or_else(|_| Err(CliError::new(Exit::Unexpected, "the question could not be asked")))
 }
 
-/// Makes the terminal echo again, if a question for a secret turned that off.
+/// Restores the echo of the terminal after a prompt for a secret.
 pub fn restore_terminal() {
-    // There is nothing left to try.
+    // A failure here can't be handled.
     _ = disable_raw_mode();
 }
 

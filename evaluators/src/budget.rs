@@ -2,7 +2,7 @@
 //!
 //! This crate reads no clock. The caller passes a function that returns whether the work has to end, for
 //! example because its time is used up or the server stops. Loops over texts call [`spend`], which calls
-//! that function every [`POLL`] units. Interrupted work ends by unwinding, because some of it runs inside
+//! that function every [`POLL_UNITS`] units. Interrupted work ends by unwinding, because some of it runs inside
 //! libraries that cannot be stopped; no panic is reported.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Units of work between two calls of the caller's function. A unit takes about one to ten nanoseconds.
-const POLL: u64 = 100_000;
+const POLL_UNITS: u64 = 100_000;
 
 /// The error when the caller interrupted the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn interruptible<T>(
 #[inline]
 pub(crate) fn spend(units: u64) {
     let spent = SPENT.get().saturating_add(units);
-    if spent < POLL {
+    if spent < POLL_UNITS {
         SPENT.set(spent);
     } else {
         SPENT.set(0);
@@ -84,7 +84,7 @@ mod tests {
             },
             || -> () {
                 loop {
-                    spend(POLL / 2);
+                    spend(POLL_UNITS / 2);
                 }
             },
         );
@@ -94,13 +94,13 @@ mod tests {
             interruptible(
                 || false,
                 || {
-                    spend(2 * POLL);
+                    spend(2 * POLL_UNITS);
                     7
                 }
             ),
             Ok(7)
         );
-        spend(2 * POLL);
+        spend(2 * POLL_UNITS);
     }
 
     #[test]

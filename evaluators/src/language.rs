@@ -12,4 +12,4 @@ mod script;
 mod table;
 
 pub(crate) use decide::{Answer, ask, guess};
-pub(crate) use names::{Found, Language, find, named};
+pub(crate) use names::{Language, LanguageName, find, named};

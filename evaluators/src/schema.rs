@@ -29,7 +29,7 @@ const STEPS: (u64, u64) = (1_000_000, 16);
 /// Steps for finding out what is wrong, once it is known that something is.
 const SAYING: u64 = 2_000_000;
 /// Approximate memory of a compiled schema for each byte of its text, in bytes.
-const WEIGHT_PER_BYTE: usize = 16;
+const MEMORY_PER_TEXT_BYTE: usize = 16;
 /// Failures that are told apart.
 const TOLD: usize = 10;
 
@@ -81,7 +81,7 @@ impl Schema {
             options = options.with_draft(draft);
         }
         let validator = options.build(schema).map_err(|error| one(said::uncompiled(&error, field)))?;
-        Ok(Self { validator, names, bytes: patterns + WEIGHT_PER_BYTE * schema.to_string().len() })
+        Ok(Self { validator, names, bytes: patterns + MEMORY_PER_TEXT_BYTE * schema.to_string().len() })
     }
 
     /// Returns the approximate memory in bytes.

@@ -63,7 +63,7 @@ fn run(draft: &str, file: &str, group: &Group, differing: &mut BTreeSet<String>)
             Ok(rule) => rule.judge(&subject).is_ok_and(|it| (it.score == 1.0) == test.valid),
             Err(problems) => {
                 let said = &problems[0].message;
-                // A document or a dialect that stands elsewhere.
+                // A document or a dialect from another source.
                 let is_remote =
                     said.contains("nothing is fetched") || said.contains("$schema, which is not known");
                 assert!(is_remote, "{draft} {file}: {}: {said}", group.description);

@@ -13,7 +13,7 @@ fn judged(language: Value, output: &str) -> Result<Verdict, Unjudged> {
     rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() })
 }
 
-/// Texts of a few words are judged only where their script tells.
+/// Texts of a few words get a verdict only from their script.
 #[test]
 fn short_texts_and_code_stay_open() {
     for text in [
@@ -40,7 +40,7 @@ fn short_texts_and_code_stay_open() {
     assert_eq!(judged(json!("en"), mixed).expect("a verdict").score, 1.0);
 }
 
-/// A language that exists is accepted, and no text is said to be in it or not.
+/// A language outside the table is accepted, but no text gets a verdict on it.
 #[test]
 fn languages_without_a_table_stay_open() {
     let text = "This is a sentence that is certainly written in English.";
@@ -108,7 +108,7 @@ struct Measured {
     all: Counts,
     close: Counts,
     short: Counts,
-    /// Texts of a few words that were left open.
+    /// Number of texts of a few words without a verdict.
     open: u32,
     undetermined: (u32, u32),
 }
@@ -136,7 +136,7 @@ fn measured(half: &str) -> Measured {
             }
             continue;
         }
-        // Texts of a few words may stay open; sentences may not.
+        // Texts of a few words may have no verdict; sentences may not.
         if kind == "short" && passes(language, text).is_none() {
             it.open += 1;
             continue;

@@ -1,7 +1,7 @@
 //! Figures on public rows that the authors of the rules did not write. The rows are not part of this
-//! repository: `docs/evaluators.md` says where they are from and under which licences.
+//! repository: `docs/evaluators.md` names their sources and licences.
 //!
-//! `LOUPE_TEST_PUBLIC_ROWS` names the folder that they are in; without it nothing is measured.
+//! `LOUPE_TEST_PUBLIC_ROWS` names their folder; without it nothing is measured.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::{collections::BTreeSet, path::PathBuf};
@@ -9,14 +9,14 @@ use std::{collections::BTreeSet, path::PathBuf};
 use evaluators::{Subject, builtin};
 use serde_json::{Value, json};
 
-/// The file of this name, if there is a folder.
+/// Returns the file of this name, if there is a folder.
 #[allow(clippy::disallowed_methods, reason = "where the rows are comes from the environment")]
 fn file(name: &str) -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("LOUPE_TEST_PUBLIC_ROWS")?);
     std::fs::read_to_string(folder.join(name)).ok()
 }
 
-/// Score and reasoning of a rule.
+/// Returns the score and the reasoning of a rule.
 fn judged(metric: &str, config: &Value, output: &str) -> Option<(f64, String)> {
     let rule = builtin::find(metric).and_then(|it| it.rule()).expect("it is a rule");
     let rule = rule(config.as_object().expect("an object")).expect("a good config");
@@ -24,7 +24,7 @@ fn judged(metric: &str, config: &Value, output: &str) -> Option<(f64, String)> {
     verdict.ok().map(|it| (it.score, it.reasoning))
 }
 
-/// Kinds of `pii_leakage` by their names in the data set. The others it does not look for.
+/// Names of the kinds of `pii_leakage` in the data set. The evaluator does not look for the others.
 const KINDS: [(&str, &str); 6] = [
     ("PHONE_NUMBER", "phone"),
     ("CREDIT_CARD", "payment_card"),
@@ -49,7 +49,8 @@ fn personal_data_in_sentences_of_presidio() {
                 KINDS.iter().find(|it| it.0 == name).map(|it| it.1)
             };
             let wanted: BTreeSet<&str> = spans.iter().filter_map(kind).collect();
-            // Numbers of driving licences are of no kind; whether one is taken for another is not asked.
+            // Driving licence numbers are not a kind; the test ignores whether one is taken for another
+            // kind.
             if wanted.is_empty() && spans.iter().any(|it| it["entity_type"] == "US_DRIVER_LICENSE") {
                 continue;
             }
@@ -65,7 +66,7 @@ fn personal_data_in_sentences_of_presidio() {
             }
             right += u32::try_from(wanted.intersection(&found).count()).expect("few");
             missed += u32::try_from(wanted.difference(&found).count()).expect("few");
-            // What the development half gets wrong is shown, what the other does is not.
+            // Only mistakes in the development half are shown.
             if half == 0 && wanted != found {
                 println!("wanted {wanted:?}, found {found:?}: {text}");
             }
@@ -88,7 +89,7 @@ fn sentiment_of_sentences_of_reviews() {
     for name in ["amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt"] {
         let Some(text) = file(name) else { continue };
         for half in [0, 1] {
-            // By wanted and found; what is found neutral or left open is neither.
+            // Counts by expected and found class. A neutral or missing verdict is neither class.
             let mut counts = [[0_u32; 3]; 2];
             for row in text.split('\n').enumerate().filter(|it| it.0 % 2 == half).map(|it| it.1) {
                 let Some((sentence, label)) = row.trim_end().rsplit_once('\t') else { continue };

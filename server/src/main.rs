@@ -31,7 +31,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
 const REST: Duration = Duration::from_secs(4);
 /// How long the process waits for running threads after everything else has stopped.
-const LAST_THREADS: Duration = Duration::from_millis(500);
+const THREAD_EXIT_WAIT: Duration = Duration::from_millis(500);
 
 /// Observability and evaluation for LLM applications: one binary over one SQLite file, or over PostgreSQL.
 #[derive(Parser)]
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let outcome = runtime.context("can't start the runtime").and_then(|runtime| {
         let outcome = runtime.block_on(run(cli));
         // Dropping the runtime would wait without limit for blocked threads.
-        runtime.shutdown_timeout(LAST_THREADS);
+        runtime.shutdown_timeout(THREAD_EXIT_WAIT);
         outcome
     });
     match outcome {

@@ -48,8 +48,8 @@ impl Caller {
         }
     }
 
-    /// Sends a request and reads the response, which has to be as the OpenAPI document says; a failure
-    /// must be one that the route declares.
+    /// Sends a request and reads the response, which must match the OpenAPI document; an error must be one
+    /// that the route declares.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Reply {
         let request = request.build().unwrap();
         let (method, path) = (request.method().clone(), request.url().path().to_owned());

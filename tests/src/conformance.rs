@@ -1,9 +1,9 @@
-//! Whether a response is one that the OpenAPI document describes.
+//! Checks responses against the OpenAPI document.
 //!
-//! Every response of every suite passes here. Its status has to be documented for the operation, its content
-//! type for the status, and its JSON has to fit the schema: with all required members, none of another type,
-//! null only where it is allowed, and none that the document does not name. So neither the document nor the
-//! server can change alone.
+//! Every response in every suite is checked. Its status must be documented for the operation and its
+//! content type for the status. Its JSON must match the schema: all required members, no wrong types, null
+//! only where allowed, and no undocumented members. So neither the document nor the server can change
+//! alone.
 
 #![allow(clippy::panic, reason = "a test that meets what is not documented fails")]
 
@@ -19,7 +19,7 @@ use server::http::openapi;
 
 use crate::{Reply, declared};
 
-/// The document, in which no object takes members that it does not name.
+/// The document, with all objects closed to undocumented members.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let document = serde_json::to_value(openapi::document()).unwrap_or_default();
     let components = document["components"].clone();
@@ -28,13 +28,13 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     strict
 });
 
-/// The compiled schemas, by where in the document they are.
+/// The compiled schemas, by their position in the document.
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
-/// Fails unless the response to `method` on `path` is documented.
+/// Panics unless the response to `method` on `path` is documented.
 ///
 /// # Panics
-/// Then, with all that is wrong.
+/// With all differences, if there are any.
 pub fn check(method: &Method, path: &str, reply: &Reply) {
     let Some(route) = declared::route(method, path).filter(|_| *method != Method::HEAD) else { return };
     let (status, method) = (reply.status.to_string(), method.as_str().to_lowercase());
@@ -76,8 +76,8 @@ fn validator(pointer: &str) -> Arc<Validator> {
     built
 }
 
-/// Closes every object schema below a value. Members of `allOf` are closed together, by the schema that has
-/// them; references among them become what they refer to.
+/// Closes every object schema below a value. Members of `allOf` are closed together, by the schema that
+/// contains them; references among them are inlined.
 fn close(value: &mut Value, components: &Value) {
     match value {
         Value::Object(members) => {
@@ -103,7 +103,7 @@ fn close(value: &mut Value, components: &Value) {
     }
 }
 
-/// Closes what is below a member of `allOf`, but not the member itself.
+/// Closes the schemas below a member of `allOf`, but not the member itself.
 fn inside(part: &mut Value, components: &Value) {
     let properties = part.get_mut("properties").and_then(Value::as_object_mut);
     properties.map(Map::values_mut).into_iter().flatten().for_each(|it| close(it, components));

@@ -117,7 +117,7 @@ pub fn request_of<'a>(resource: &[(&str, &str)], spans: impl IntoIterator<Item =
     }]})
 }
 
-/// A request of an instrumentation with this scope.
+/// Builds a request of an instrumentation with this scope.
 pub fn request_from<'a>(scope: &str, spans: impl IntoIterator<Item = &'a Span>) -> Value {
     let mut request = request(spans);
     request["resourceSpans"][0]["scopeSpans"][0]["scope"]["name"] = scope.into();

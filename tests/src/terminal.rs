@@ -1,4 +1,4 @@
-//! A terminal of a fixed size with a program in it, held by `tmux`: keys in, screens out.
+//! Runs a program in a `tmux` terminal of a fixed size: sends keys and reads the screen.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test whose terminal can't be opened fails")]
 #![allow(clippy::disallowed_methods, reason = "waits for a program, from a thread of its own")]
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Terminals opened by this process so far; each has a `tmux` server of its own.
+/// Number of terminals opened by this process; each has its own `tmux` server.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
 
-/// An open terminal. It is closed with the value.
+/// An open terminal. Dropping the value closes it.
 pub struct Terminal {
     socket: String,
 }
 
 impl Terminal {
-    /// Runs a program in a terminal of so many columns and rows, with these variables and nothing
-    /// else of the environment. After its end the terminal shows `exit code N`.
+    /// Runs a program in a terminal of this size, with these environment variables only. When the program
+    /// ends, the terminal shows `exit code N`.
     pub fn open(
         size: (u16, u16),
         folder: &Path,
@@ -60,29 +60,29 @@ impl Terminal {
         terminal
     }
 
-    /// Presses keys, by the names that `tmux` has for them: `Enter`, `Escape`, `a`.
+    /// Presses keys by their `tmux` names: `Enter`, `Escape`, `a`.
     pub fn press(&self, keys: &[&str]) {
         let mut arguments = vec!["send-keys"];
         arguments.extend(keys);
         assert!(self.tmux(&arguments).status.success());
     }
 
-    /// Types text as it is.
+    /// Types a text.
     pub fn enter(&self, text: &str) {
         assert!(self.tmux(&["send-keys", "-l", text]).status.success());
     }
 
-    /// What the terminal shows.
+    /// Returns the text on the screen.
     pub fn text(&self) -> String {
         String::from_utf8(self.tmux(&["capture-pane", "-p"]).stdout).unwrap()
     }
 
-    /// The same with the escape sequences of colours and weights.
+    /// Returns the screen with the escape sequences of colours and weights.
     pub fn styled(&self) -> String {
         String::from_utf8(self.tmux(&["capture-pane", "-p", "-e"]).stdout).unwrap()
     }
 
-    /// Waits until the terminal shows a text, and returns everything it shows.
+    /// Waits until the terminal shows a text, and returns the whole screen.
     pub fn wait_for(&self, wanted: &str, at_most: Duration) -> String {
         let started = Instant::now();
         loop {

@@ -1,5 +1,5 @@
-//! `loupe console` as a person runs it: the built programs in a terminal of 80x24, against a
-//! server that refuses, breaks or falls silent, and from its first start on.
+//! `loupe console` end to end: the built programs in a terminal of 80x24, against a server that refuses,
+//! breaks or falls silent, and from its first start on.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,12 +15,12 @@ use std::{
 use serde_json::{Value, json};
 use tests::{process::built, terminal::Terminal};
 
-/// Longest wait for something that happens at once.
+/// How long to wait for an immediate change.
 const SOON: Duration = Duration::from_secs(20);
-/// Longest wait for a probe of every 30 s.
+/// How long to wait for a probe, which runs every 30 s.
 const PROBED: Duration = Duration::from_secs(50);
 
-/// What the server does with a request for the list of traces.
+/// How the server responds to requests for the list of traces.
 #[derive(Clone)]
 enum Behaviour {
     Answer(u16, &'static str, String),
@@ -52,7 +52,7 @@ impl Server {
         *self.behaviour.lock().unwrap() = behaviour;
     }
 
-    /// A console with an API key for this server.
+    /// Builds a console with an API key for this server.
     fn console(&self, folder: &Path, more: &[(&str, &str)]) -> Terminal {
         let mut variables = vec![("LOUPE_URL", self.url.as_str()), ("LOUPE_API_KEY", "lp_test")];
         variables.extend(more);
@@ -77,10 +77,10 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
     match behaviour {
         Behaviour::Answer(status, kind, body) => {
             let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
-            // A console that left is no failure of the test.
+            // A disconnected console is no failure of the test.
             _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         }
-        // Until the console gives the connection up.
+        // Until the console drops the connection.
         Behaviour::Silence => _ = reader.read_line(&mut line),
     }
 }
@@ -104,7 +104,7 @@ fn me() -> Value {
     })
 }
 
-/// A page of traces, every second of which failed.
+/// Builds a page of traces in which every second one failed.
 fn traces(count: usize) -> Behaviour {
     let trace = |n: usize| {
         let failed = n % 2 == 1;
@@ -124,7 +124,7 @@ fn traces(count: usize) -> Behaviour {
     answer(200, json!({ "traces": traces, "has_more": false, "next_cursor": null }))
 }
 
-/// `loupe console` in a terminal, with a profile below the folder.
+/// Starts `loupe console` in a terminal, with a profile in the folder.
 fn console(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
     let profile = folder.join("profile");
     let mut all = vec![("LOUPE_CONFIG_DIR", profile.to_str().unwrap()), ("HOME", folder.to_str().unwrap())];
@@ -137,7 +137,7 @@ fn header(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The numbers of the escape sequences that set styles.
+/// Returns the numbers of the escape sequences that set styles.
 fn styles(text: &str) -> Vec<u16> {
     let sequences = text.split("\u{1b}[").skip(1).filter_map(|it| it.split_once('m'));
     sequences.flat_map(|(numbers, _)| numbers.split(';').filter_map(|it| it.parse().ok())).collect()
@@ -202,12 +202,12 @@ fn without_colours_failed_rows_have_a_mark_and_a_weight() {
     assert!(text.contains("✗ refund_agent") && text.contains("· answer_question"), "{text}");
     assert!(text.contains("env:prod"), "{text}");
     let styled = terminal.styled();
-    // 39 and 49 are the terminal's own colours.
+    // 39 and 49 are the terminal's default colours.
     let colours = styles(&styled).into_iter().any(|it| matches!(it, 30..=38 | 40..=48 | 90..=107));
     assert!(!colours, "{styled:?}");
     let failed = styled.lines().find(|line| line.contains("refund_agent") && !line.contains('▸')).unwrap();
     assert!(styles(failed).contains(&1), "{failed:?}");
-    // The filter line stays open on a term that does not exist, with the reason below it.
+    // The filter line stays open on an unknown term, with the error below it.
     terminal.press(&["/"]);
     terminal.enter("latncy:>2s");
     terminal.press(&["Enter"]);
@@ -224,7 +224,7 @@ fn first_run_offers_demo_login_and_help() {
         assert!(text.contains(offer), "{offer}:\n{text}");
     }
     assert!(!text.contains("error"), "{text}");
-    // The second choice by the arrows, and back out of it.
+    // Choose the second item with the arrows, and go back with Esc.
     terminal.press(&["Down", "Down"]);
     terminal.wait_for("▸ 3  Help", SOON);
     terminal.press(&["Enter"]);
@@ -259,7 +259,7 @@ fn first_run_starts_the_demo_and_stops_it_with_the_console() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
-    // The server is found beside the command line.
+    // The server is found beside the command line program.
     assert_eq!(built("server", "loupe-server").parent(), built("cli", "loupe").parent());
     let path = std::env::join_paths(["/usr/bin", "/bin"]).unwrap();
     let variables = [("TMPDIR", temporary.to_str().unwrap()), ("PATH", path.to_str().unwrap())];

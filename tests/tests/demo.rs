@@ -26,7 +26,7 @@ fn start(folder: &Path) -> ServerProcess {
         .with("LOUPE_DATABASE_URL", &format!("sqlite://{}", folder.join("own.db").display()))
         .with("LOUPE_DATA_DIR", folder.join("own").to_str().unwrap())
         .with("LOUPE_BOOTSTRAP_API_KEY", "no key at all")
-        // Nothing leaves the machine, not even through a proxy.
+        // An unusable proxy shows that nothing leaves the machine.
         .with("HTTP_PROXY", "http://127.0.0.1:9")
         .with("HTTPS_PROXY", "http://127.0.0.1:9")
         .start_with(&["demo", "--seed", "7"])
@@ -184,7 +184,7 @@ async fn a_demo_searches_by_meaning_and_judges_without_a_network() {
             .map(|it| format!("{} {}", it["span"]["input"], it["span"]["output"]).to_lowercase())
             .collect()
     };
-    // None of the words of the question occurs in what is found, but for the shoes.
+    // Except for the shoes, no word of the question occurs in the results.
     assert!(
         text(&found).iter().all(|it| it.contains("return") || it.contains("refund") || it.contains("返金")),
         "{found}"
@@ -192,7 +192,7 @@ async fn a_demo_searches_by_meaning_and_judges_without_a_network() {
     let keys = owner.get("/v1/search/spans?q=exchange%20credentials&limit=3").await.ok();
     assert!(text(&keys).iter().all(|it| it.contains("key") || it.contains("token")), "{keys}");
 
-    // An evaluation by the judge, for traces with an answer.
+    // An evaluation by the judge, of traces with an answer.
     let traces = owner.get("/v1/traces?error=false&limit=5").await.ok();
     for (metric, trace) in
         ["answer_relevance", "toxicity", "prompt_injection"].iter().zip(traces["traces"].as_array().unwrap())
@@ -228,7 +228,7 @@ async fn a_demo_gives_the_profile_back_as_it_was() {
     for name in ["-INT", "-TERM", "-HUP"] {
         let folder = tempfile::tempdir().unwrap();
         let profile = folder.path().join("profile");
-        // Without a profile none is left; with one, not a byte of it has changed.
+        // If there was no profile, none is left; otherwise it is unchanged byte by byte.
         let with_profile = name == "-TERM";
         let config = "# mine\ncurrent = \"work\"\n\n[contexts.work]\nurl = \"https://loupe.example\"\n";
         if with_profile {

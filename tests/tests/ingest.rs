@@ -71,7 +71,7 @@ on_both_databases! {
             detail
         };
         assert_eq!(ready().await, true);
-        // The job that lets rules judge it comes afterwards, once.
+        // The job that evaluates rules runs afterwards, once.
         assert_eq!(app.drain().await, 1);
         assert_eq!(ready().await, true);
         assert_eq!(app.drain().await, 0);
@@ -88,7 +88,7 @@ on_both_databases! {
         let said = key.post("/v1/feedback", &json!({"trace_id": id, "label": "good"})).await.ok();
         assert_eq!(said["metadata"], json!({}));
         assert_eq!(key.get("/v1/feedback").await.ok()["feedback"][0]["metadata"], json!({}));
-        // The clock of the tests stands at noon, which is the time of receipt.
+        // The tests' clock is at noon, which is the time of receipt.
         let noon = "2026-06-15T12:00:00.000000Z";
         for (name, start, end) in [
             ("no times", noon, noon),

@@ -305,7 +305,7 @@ on_both_databases! {
 
     async fn a_tenant_has_at_most_100_projects_by_name(app: TestApp) {
         let key = app.full_key();
-        // The default project and those made by request do not count.
+        // The default project and projects created by request do not count.
         for i in 0..5 {
             key.post("/v1/projects", &json!({"name": format!("by hand {i}")})).await.ok();
         }

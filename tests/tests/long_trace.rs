@@ -50,7 +50,7 @@ on_both_databases! {
         assert_eq!(app.full_key().get("/v1/traces").await.ok()["traces"][0]["ready"], true);
     }
 
-    /// Its root says nothing: texts and details are those of its calls, whenever they come.
+    /// The root has no texts: texts and details come from its calls, in any order of arrival.
     async fn long_trace_follows_texts_and_details_of_late_calls(app: TestApp) {
         let long = usize::try_from(LONG).unwrap();
         let telling = |i: usize| {

@@ -288,7 +288,7 @@ async fn provoke(app: &TestApp, code: ErrorCode) -> Reply {
             app.anonymous().get("/v1/traces").await
         }
         ErrorCode::Overloaded => {
-            // The tenant's share and what one large request may take beyond it.
+            // The tenant's share, plus the part that one large request may use beyond it.
             let memory = app.app.memory.clone();
             let mut held = memory.reservation(server::memory::Holder::Tenant(app.tenant));
             held.try_grow(memory.total() * 3 / 4).unwrap();

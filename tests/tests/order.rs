@@ -306,7 +306,7 @@ async fn stored(app: &TestApp, (tenant, key): &(Uuid, Caller), trace: u128) -> S
         project_id: Uuid::nil(),
         body_id: None,
         body_index: 0,
-        // Bodies depend on the requests; what they hold is compared with the detail.
+        // Bodies depend on the requests; their content is compared through the detail.
         input_body_id: row.input_body_id.map(|_| Uuid::nil()),
         input_body_index: row.input_body_index.map(|_| 0),
         output_body_id: row.output_body_id.map(|_| Uuid::nil()),

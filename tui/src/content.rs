@@ -219,7 +219,7 @@ fn field(lines: &mut Vec<Line>, name: &str, value: Option<&str>, setting: &Setti
     }
 }
 
-/// Lines of the token counts that are billed apart, as far as they were reported.
+/// Returns the lines of the reported token counts that are billed separately.
 fn usage(details: Option<UsageDetails>, add: &mut impl FnMut(&str, Option<String>)) {
     let UsageDetails { cached_input_tokens, cache_write_tokens, reasoning_tokens } =
         details.unwrap_or_default();
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// The facts of a subject, a line each.
+    /// Returns the facts of a subject, one a line.
     fn shown(subject: Subject<'_>) -> Vec<String> {
         let toggled = Toggled::default();
         let reader =

@@ -141,7 +141,7 @@ pub struct Detail {
     pub loaded: bool,
     /// Why they have not.
     pub error: Option<NetError>,
-    /// When to ask for them again after a failure.
+    /// When to request the evaluations again after a failure.
     pub next: Option<Timestamp>,
     /// Words that find looks for, in lower case.
     pub find: Option<String>,

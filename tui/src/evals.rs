@@ -74,7 +74,7 @@ pub struct Evals {
     pub newer: bool,
     /// Why the last request failed, if it did.
     pub error: Option<NetError>,
-    /// When the newest page arrived last.
+    /// When the newest page last arrived.
     pub heard: Option<Timestamp>,
     /// Requests that failed one after the other.
     pub failures: u32,

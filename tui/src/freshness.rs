@@ -1,4 +1,4 @@
-//! Whether the records on the screen are current, and if not, since when and why.
+//! Determines whether the records on the screen are current, and if not, since when and why.
 
 use api::Timestamp;
 
@@ -7,67 +7,67 @@ use crate::{
     state::{EVALS, Link, METRICS, Purpose, State},
 };
 
-/// Microseconds without an answer to the first request after which the console says so.
-const FIRST_ANSWER: i64 = 3_000_000;
-/// The same for later requests: a busy server may take longer than a reachable one.
-const LATER_ANSWER: i64 = 5_000_000;
+/// How long the first request may take until the console reports it, in microseconds.
+const MAX_FIRST_ANSWER_MICROS: i64 = 3_000_000;
+/// The same for later requests: a busy server may be slower.
+const MAX_LATER_ANSWER_MICROS: i64 = 5_000_000;
 
-/// Records that are not current.
+/// Facts about records that are not current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale<'a> {
-    /// When they were last current; nothing if they never arrived.
+    /// When they were last current; none if they never arrived.
     pub since: Option<Timestamp>,
-    /// Why they are not.
+    /// Why they are not current.
     pub cause: Cause<'a>,
-    /// When the next request is sent.
+    /// The time of the next request.
     pub next: Option<Timestamp>,
 }
 
-/// Why records are not current.
+/// The reason why records are not current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause<'a> {
     /// A request failed.
     Failure(&'a NetError),
-    /// A request was sent at this time and is not answered yet.
+    /// A request was sent at this time and has no response yet.
     Silence(Timestamp),
 }
 
-/// Why the records of the screen shown are not current. Nothing while they are, or while the first
-/// answer may still come.
+/// Returns why the records of the current screen are not current. Returns none while they are, or while the
+/// first response may still come.
 pub fn stale(state: &State) -> Option<Stale<'_>> {
     list(state).or_else(|| screen(state))
 }
 
-/// Whether new traces arrive by themselves.
+/// Returns whether new traces arrive without an action of the reader.
 pub fn is_live(state: &State) -> bool {
     matches!(state.link, Link::Streaming | Link::Polling) && list(state).is_none()
 }
 
-/// The state of the list of traces, which every screen depends on: its requests find out first
-/// that the server is away or refuses the credential.
+/// Returns the state of the trace list, which stands for all screens: its requests are the first to notice
+/// an unreachable server or a refused credential.
 fn list(state: &State) -> Option<Stale<'_>> {
     let patience = match &state.link {
         Link::Down(outage) => {
             let cause = Cause::Failure(&outage.error);
             return Some(Stale { since: state.heard, cause, next: state.next_poll });
         }
-        Link::Connecting => FIRST_ANSWER,
-        Link::Polling => LATER_ANSWER,
-        // The stream reports the end of a connection by itself.
+        Link::Connecting => MAX_FIRST_ANSWER_MICROS,
+        Link::Polling => MAX_LATER_ANSWER_MICROS,
+        // The stream reports the end of a connection itself.
         Link::Streaming => return None,
     };
     let sent = unanswered(state).filter(|sent| state.now.micros() - sent.micros() >= patience)?;
     Some(Stale { since: state.heard, cause: Cause::Silence(sent), next: None })
 }
 
-/// When the oldest open request for the list was sent.
+/// Returns when the oldest open request for the list was sent.
 fn unanswered(state: &State) -> Option<Timestamp> {
     let of_list =
         |it: &Purpose| matches!(it, Purpose::Lookup | Purpose::First | Purpose::Poll | Purpose::Fill(_));
     state.open.values().filter(|(it, _)| of_list(it)).map(|(_, sent)| *sent).min()
 }
 
-/// The state of the records that a screen asks for by itself.
+/// Returns the state of the records that a screen requests itself.
 fn screen(state: &State) -> Option<Stale<'_>> {
     let (since, error, next) = match state.screen {
         EVALS => (state.evals.heard, &state.evals.error, state.evals.next),
@@ -78,7 +78,7 @@ fn screen(state: &State) -> Option<Stale<'_>> {
 }
 
 impl Cause<'_> {
-    /// The cause in a few words for the header.
+    /// Describes the cause in a few words for the header.
     pub fn label(self, now: Timestamp) -> String {
         let error = match self {
             Self::Failure(error) => error,

@@ -171,8 +171,8 @@ impl List {
         self.follow = false;
     }
 
-    /// Changes the order of the rows; the cursor goes to the first one. By time, a list that is not
-    /// paused is followed again.
+    /// Changes the order of the rows and moves the cursor to the first one. Ordered by time, a list that is
+    /// not paused follows new traces again.
     pub fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
         self.follow = sort == Sort::Time && !self.paused;

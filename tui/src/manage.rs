@@ -91,7 +91,7 @@ pub struct Manage {
 }
 
 impl Manage {
-    /// Whether a list could not be read the last time.
+    /// Returns whether the last request for a list failed.
     pub fn failed(&self) -> bool {
         self.keys.error.is_some() || self.projects.error.is_some()
     }

@@ -107,7 +107,7 @@ pub enum Reply {
 pub enum StreamEvent {
     /// The server accepted the stream.
     Open,
-    /// The server sent a sign of life and nothing else.
+    /// The server sent a keep-alive.
     Alive,
     /// Traces were stored or changed.
     Traces(Vec<Trace>),
@@ -127,7 +127,7 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// Whether at most a fifth of the window is left, and the window has not ended yet.
+    /// Returns whether at most a fifth of the window is left and the window has not ended yet.
     pub fn is_low(&self, now: Timestamp) -> bool {
         self.limit > 0
             && self.remaining.saturating_mul(5) <= self.limit
@@ -150,18 +150,18 @@ pub struct NetError {
     pub required_plan: Option<String>,
     /// Seconds to wait before the next request.
     pub retry_after: Option<u64>,
-    /// The body is not the JSON of the API: a proxy's page, or another server.
+    /// The body is not the API's JSON: it comes from a proxy or another server.
     pub not_api: bool,
 }
 
-/// The kinds of failed requests that the console reports in different words.
+/// The kinds of failed requests that the console describes differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// No answer came.
+    /// No response.
     Unreachable,
     /// 429.
     RateLimited,
-    /// 5xx and other statuses that a later request may not get.
+    /// 5xx and other statuses that a retry may clear.
     ServerFault,
     /// 401.
     Unauthorized,
@@ -171,14 +171,14 @@ pub enum FailureKind {
     Forbidden,
     /// 404.
     NotFound,
-    /// The answer is not the API's.
+    /// The response is not the API's.
     NotApi,
-    /// Any other refusal of the request.
+    /// Any other error.
     Rejected,
 }
 
 impl NetError {
-    /// The kind of this failure.
+    /// Returns the kind of this failure.
     pub const fn kind(&self) -> FailureKind {
         match self.status {
             None => FailureKind::Unreachable,
@@ -193,12 +193,12 @@ impl NetError {
         }
     }
 
-    /// Whether the server refused the credential.
+    /// Returns whether the server refused the credential.
     pub fn unauthorized(&self) -> bool {
         self.kind() == FailureKind::Unauthorized
     }
 
-    /// Whether the same request may succeed a moment later.
+    /// Returns whether a retry may succeed soon.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind(), FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::ServerFault)
     }
@@ -216,11 +216,11 @@ pub enum Effect {
     },
     /// Ask for the projects, archived ones too.
     LoadProjects(RequestId),
-    /// Ask for one project.
+    /// Request one project.
     LoadProject {
-        /// The request.
+        /// The id of the request.
         request: RequestId,
-        /// Which one.
+        /// The project.
         id: Uuid,
     },
     /// Ask for the API keys.

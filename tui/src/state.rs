@@ -108,11 +108,11 @@ pub struct State {
     pub limit: Option<RateLimit>,
     /// How the list learns of new traces.
     pub link: Link,
-    /// When the server last sent something about the list.
+    /// When the server last sent a message about the list.
     pub heard: Option<Timestamp>,
     /// When to ask again, if not at once by other means.
     pub next_poll: Option<Timestamp>,
-    /// When to look again at the identity, the refused session and the project shown.
+    /// When to check the identity, the refused session and the current project again.
     pub next_check: Option<Timestamp>,
     /// When to try the stream again.
     pub next_stream: Option<Timestamp>,
@@ -120,7 +120,7 @@ pub struct State {
     pub stream: Option<RequestId>,
     /// Open requests; a reply whose number is not here was overtaken.
     pub open: BTreeMap<RequestId, (Purpose, Timestamp)>,
-    /// Randomness that spreads the retries of many consoles. The same in every test.
+    /// Randomness that spreads the retries of many consoles; constant in tests.
     pub rng: fastrand::Rng,
     last_request: RequestId,
 }
@@ -317,22 +317,22 @@ impl State {
         layout::evals(self.size, self.evals.part, self.evals.rules.told())
     }
 
-    /// The latest failure of the requests for the list.
+    /// Returns the latest failure of the requests for the list.
     pub fn failure(&self) -> Option<&NetError> {
         if let Link::Down(outage) = &self.link { Some(&outage.error) } else { None }
     }
 
-    /// Whether the server refuses the credential that reads.
+    /// Returns whether the server refuses the credential for reading.
     pub fn is_unauthorized(&self) -> bool {
         self.failure().is_some_and(NetError::unauthorized)
     }
 
-    /// Whether the project shown is archived.
+    /// Returns whether the current project is archived.
     pub fn is_archived(&self) -> bool {
         self.project.as_ref().is_some_and(|project| project.status == ProjectStatus::Archived)
     }
 
-    /// Whether the filter in force selects failed traces only.
+    /// Returns whether the active filter selects failed traces only.
     pub fn failures_only(&self) -> bool {
         self.parse(&self.filter.text).is_ok_and(|filter| filter.param("error") == Some("true"))
     }
@@ -357,7 +357,7 @@ impl State {
         self.project.as_ref().map(|project| project.name.as_str()).or(self.target.project.as_deref())
     }
 
-    /// Seconds from now until an instant, rounded up; 0 if it has passed.
+    /// Returns the seconds from now until an instant, rounded up; 0 if it has passed.
     pub fn seconds_until(&self, at: Timestamp) -> i64 {
         (at.micros() - self.now.micros() + 999_999).max(0).div_euclid(1_000_000)
     }

@@ -60,8 +60,8 @@ pub fn fit_right(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     " ".repeat(missing) + &fitted
 }
 
-/// Cleans the first line of a text and shortens it in the middle to at most `cols` columns: of a
-/// `key:value`, the beginning of the key and the end of the value stay readable.
+/// Cleans the first line of a text and shortens it in the middle to at most `cols` columns. Of `key:value`,
+/// the beginning of the key and the end of the value stay readable.
 pub fn shorten(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     let cleaned = clean(first_line(text, cols));
     let mark = glyphs.ellipsis;
@@ -148,7 +148,7 @@ pub fn take(text: &str, cols: usize) -> &str {
     text
 }
 
-/// The longest end of clean text that takes at most `cols` columns.
+/// Returns the longest suffix of clean text that takes at most `cols` columns.
 fn take_end(text: &str, cols: usize) -> &str {
     let mut used = 0;
     let mut start = text.len();

@@ -22,7 +22,7 @@ pub enum Tone {
     Warn,
     /// It failed.
     Bad,
-    /// A bar over the whole width: what is shown is not current.
+    /// A bar over the whole width: the records are not current.
     Alarm,
     /// A field's name.
     Field,
@@ -48,7 +48,7 @@ pub struct Glyphs {
     pub ellipsis: &'static str,
     pub cursor: &'static str,
     pub ok: &'static str,
-    /// A row of the list that is neither slow nor failed.
+    /// A row that is neither slow nor failed.
     pub healthy: &'static str,
     pub failed: &'static str,
     pub slow: &'static str,

@@ -196,14 +196,14 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         }
         _ => {}
     }
-    // Whatever the screen asks for again, the list finds out whether the server is back.
+    // A refresh of any screen retries the list too, because its requests detect that the server is back.
     let retried = action == Action::Refresh && state.scope() != Scope::List && state.failure().is_some();
     let mut effects = if retried { network::retry(state) } else { Vec::new() };
     effects.extend(of_scope(state, action));
     effects
 }
 
-/// Does what an action means where the reader is.
+/// Applies an action to the current screen.
 fn of_scope(state: &mut State, action: Action) -> Vec<Effect> {
     match state.scope() {
         Scope::Overlay => {

@@ -72,8 +72,8 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-/// Line 1: where the reader is, and whether what is shown is current. Where it is not, the whole
-/// line is a bar.
+/// Line 1: the reader's location, and whether the records are current. If they are not, the whole line is a
+/// bar.
 fn header(state: &State, cols: usize) -> Line<'static> {
     let theme = &state.theme;
     let mut line = Pieces::new().add(Tone::Strong, " loupe");
@@ -106,7 +106,7 @@ fn header(state: &State, cols: usize) -> Line<'static> {
     }
 }
 
-/// The words of the bar: since when, why, and what happens next.
+/// Returns the text of the bar: since when, why, and what happens next.
 fn not_current(state: &State, stale: Stale<'_>) -> Pieces {
     let dot = state.theme.glyphs.dot;
     let since = match stale.since {
@@ -121,7 +121,7 @@ fn not_current(state: &State, stale: Stale<'_>) -> Pieces {
     Pieces::new().plain(format!("{since} {dot} {}{next} ", stale.cause.label(state.now)))
 }
 
-/// How new traces arrive, and what is left of the rate limit where that is little.
+/// Describes how new traces arrive, and what is left of the rate limit if that is little.
 fn connection(state: &State) -> Pieces {
     let glyphs = &state.theme.glyphs;
     let line = Pieces::new();
@@ -229,13 +229,13 @@ fn prompt(input: &Input) -> &'static str {
     PROMPTS.iter().find(|(purpose, _)| *purpose == input.purpose).map_or("", |(_, prompt)| prompt)
 }
 
-/// The part of a line being edited that there is room for.
+/// The visible part of a line being edited.
 struct Visible {
-    /// The prompt and that part.
+    /// The prompt and the visible text.
     text: String,
-    /// Column of the cursor.
+    /// The cursor's column.
     cursor: usize,
-    /// Columns of the text that are scrolled away to the left.
+    /// Number of columns scrolled away to the left.
     hidden: usize,
 }
 
@@ -258,8 +258,8 @@ fn visible(input: &Input, cols: usize) -> Visible {
     }
 }
 
-/// What is wrong with the line being edited, for the rows below it: a caret under the first wrong
-/// character and the sentence, beside it where there is room, else on rows of its own.
+/// Shows the error of the line being edited in the rows below it: a caret under the first wrong character
+/// and the sentence, beside the caret where there is room, else on its own rows.
 fn input_error(state: &State, input: &Input, cols: usize) -> Vec<Pieces> {
     let Some((at, message)) = &state.filter.error else { return Vec::new() };
     let caret = state.theme.glyphs.caret;

@@ -327,7 +327,7 @@ pub fn search_vector(search: &VectorSearch) -> Call<SearchResults> {
     Call::post("/v1/search/spans").json(given(search)).repeatable()
 }
 
-/// The header that names the project of an ingest, in place of the key's own.
+/// The header that names the project of an ingest, instead of the key's own project.
 pub const PROJECT_NAME: &str = "X-Project-Name";
 
 /// Stores one trace. Repeatable if the item has an id.
@@ -457,7 +457,7 @@ pub fn audit_log(filter: &AuditFilter, page: &Page) -> Call<AuditLog> {
     paged(call.maybe("from", *from).maybe("to", *to), page)
 }
 
-/// A page of the prices of models, by name.
+/// Returns a page of model prices, ordered by name.
 pub fn models(page: &Page) -> Call<ModelList> {
     paged(Call::get("/v1/models"), page)
 }

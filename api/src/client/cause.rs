@@ -1,11 +1,11 @@
-//! Why a request got no answer, in sentences of our own.
+//! Explains in plain sentences why a request got no response.
 
 use std::{error::Error as StdError, io};
 
 use crate::plain::io_error;
 
-/// Words in the errors of the TLS library, and what they mean.
-const TLS: [(&str, &str); 8] = [
+/// Fragments of the TLS library's errors, and their meanings.
+const TLS_ERRORS: [(&str, &str); 8] = [
     ("Expired", "its certificate has expired"),
     ("certificate expired", "its certificate has expired"),
     ("NotValidForName", "its certificate is for another name"),
@@ -16,7 +16,7 @@ const TLS: [(&str, &str); 8] = [
     ("corrupt message", "it does not answer in TLS; perhaps its address begins with http://"),
 ];
 
-/// Says why there is no answer, or no complete one.
+/// Explains why there is no complete response.
 pub(super) fn sentence(error: &reqwest::Error) -> String {
     let mut chain: Vec<&dyn StdError> = Vec::new();
     let mut next: Option<&dyn StdError> = Some(error);
@@ -36,7 +36,7 @@ pub(super) fn sentence(error: &reqwest::Error) -> String {
     }
     let debugged = |words: &str| chain.iter().any(|it| format!("{it:?}").contains(words));
     if error.is_connect()
-        && let Some((_, meaning)) = TLS.iter().find(|(words, _)| says(words) || debugged(words))
+        && let Some((_, meaning)) = TLS_ERRORS.iter().find(|(words, _)| says(words) || debugged(words))
     {
         return (*meaning).to_owned();
     }

@@ -18,7 +18,7 @@ pub enum Error {
     Unreachable {
         /// Base address.
         url: String,
-        /// Why, in a sentence.
+        /// The reason, as a sentence.
         why: String,
         /// Whether the request may have arrived.
         sent: bool,

@@ -238,7 +238,7 @@ impl Client {
             request = request.header(AUTHORIZATION, value);
         }
         for (name, value) in &call.headers {
-            // Names of projects may hold any letter, and are sent in UTF-8.
+            // Project names may contain any letter, and are sent in UTF-8.
             request = match HeaderValue::from_bytes(value.as_bytes()) {
                 Ok(value) => request.header(name, value),
                 Err(_) => request.header(name, value),
@@ -318,7 +318,7 @@ fn requested<T>(call: &Call<T>, sent: Result<&reqwest::Response, &Error>, elapse
     }
 }
 
-/// What is wrong with an address.
+/// Explains why an address is invalid.
 fn wrong_address(error: url::ParseError) -> &'static str {
     use url::ParseError as Wrong;
     match error {

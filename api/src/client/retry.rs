@@ -9,7 +9,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// Code of a request whose `Idempotency-Key` belongs to one that has not been answered yet.
 const IN_FLIGHT: &str = "idempotency_in_flight";
 
-/// Code of a request that a provider of the tenant did not answer, for want of a credential among others.
+/// The code for a request that the tenant's provider did not answer, for example because a credential is
+/// missing.
 const UPSTREAM_FAILED: &str = "upstream_failed";
 
 /// How often and how patiently a call is tried.
@@ -47,7 +48,7 @@ impl Retry {
                 // An earlier try is still at work, and its answer will be this one's.
                 409 if repeatable && answer.code == IN_FLIGHT => Some(backoff),
                 429 => answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST),
-                // The server asked a provider and says that asking again does not help.
+                // The server has asked a provider and reports that a retry does not help.
                 502 if answer.code == UPSTREAM_FAILED && answer.retry_after.is_none() => None,
                 500..=599 if repeatable => {
                     answer.retry_after.or(Some(backoff)).filter(|delay| *delay <= LONGEST)

@@ -26,10 +26,10 @@ pub enum StreamEvent {
         /// The trace as in the list, as the server sent it.
         trace: Value,
     },
-    /// The client took events too slowly. The server ends the stream after this; opening it again
-    /// behind the cursor leaves no trace out.
+    /// The client read events too slowly. The server ends the stream after this event; a stream opened with
+    /// the cursor continues without losing a trace.
     Lagged {
-        /// Where to resume.
+        /// The cursor to resume from.
         cursor: Option<String>,
     },
     /// The connection is alive.

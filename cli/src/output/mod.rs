@@ -302,7 +302,7 @@ impl Out {
             return Ok(());
         }
         let line = delimited::header(self.format, &view.names(&self.fields));
-        // Off a terminal only the header is coloured, and only on request: rows are for programs.
+        // Off a terminal, colour is optional and limited to the header: rows are read by programs.
         if self.style.colour && self.format == Format::Tsv {
             let line = self.style.paint(line.trim_end(), cell::Tone::Bold);
             return self.write(&(line + "\n"));
@@ -347,12 +347,12 @@ pub fn error(error: &CliError, as_json: bool) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints a help text to stdout. A closed pipe is its reader's choice.
+/// Prints a help text to stdout. A closed pipe is no error.
 pub fn help(text: &str) {
     _ = io::stdout().write_all(text.as_bytes());
 }
 
-/// Prints what is wrong with a command line to stderr.
+/// Prints an error of the command line to stderr.
 pub fn usage(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }

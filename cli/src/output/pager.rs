@@ -19,12 +19,13 @@ pub struct Pager {
     columns: usize,
 }
 
-/// A pager has the terminal.
+/// Whether a pager is running.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 impl Pager {
-    /// The pager of this run: `LOUPE_PAGER`, `PAGER`, `less`. None off a terminal, on one that can't move
-    /// its cursor (`TERM=dumb`) or does not tell its size, with `--no-pager`, and where it is `cat`.
+    /// Returns the pager of this run: `LOUPE_PAGER`, `PAGER`, or `less`. Returns none without a terminal,
+    /// on one that can't move its cursor (`TERM=dumb`) or does not report its size, with `--no-pager`, and
+    /// for `cat`.
     pub fn of(global: &GlobalArgs, env: &Env) -> Option<Self> {
         let can_page = env.stdout_tty && !global.no_pager && env.var("TERM") != Some("dumb");
         let (rows, columns) = env.rows.zip(env.columns).filter(|it| can_page && it.0 > 0 && it.1 > 0)?;
@@ -32,13 +33,13 @@ impl Pager {
         (command != "cat").then_some(Self { command, rows, columns })
     }
 
-    /// Whether a text fits on the screen, with a row left for the shell's prompt.
+    /// Returns whether a text fits on the screen, with a row left for the shell's prompt.
     fn fits(&self, text: &str) -> bool {
         let rows = text.lines().map(|line| screen_width(line).div_ceil(self.columns).max(1));
         rows.sum::<usize>() < self.rows
     }
 
-    /// Shows a text; false if it fits on the screen, or the pager can't be run.
+    /// Shows a text; returns false if it fits on the screen or the pager can't be started.
     pub fn show(&self, text: &str) -> bool {
         if self.fits(text) {
             return false;
@@ -58,12 +59,12 @@ impl Pager {
     }
 }
 
-/// Whether a pager is open, which Ctrl-C is meant for then.
+/// Returns whether a pager is running, which then receives Ctrl-C.
 pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// The columns of a line, without the sequences that colour it.
+/// Returns the columns of a line, without escape sequences.
 fn screen_width(line: &str) -> usize {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line;

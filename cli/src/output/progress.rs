@@ -32,7 +32,7 @@ pub struct Progress {
     start: Instant,
     told: Instant,
     drawn: bool,
-    /// Columns of the line that is on the screen.
+    /// Width of the visible line in columns.
     columns: usize,
     count: usize,
     bytes: usize,
@@ -69,7 +69,7 @@ impl Progress {
         // Where stderr is closed there is nobody to tell.
         _ = match self.place {
             Place::Terminal => {
-                // Blanks over the rest of the last line: no escape sequence, whatever the terminal is.
+                // Spaces overwrite the rest of the last line, because any terminal supports them.
                 let columns = tui::text::width(&text);
                 let rest = " ".repeat(self.columns.saturating_sub(columns));
                 (self.drawn, self.columns) = (true, columns);

@@ -1,10 +1,10 @@
-//! The examples of every help text: what a reader copies from a terminal runs.
+//! The examples in every help text run when they are copied from a terminal.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
 use crate::stub::{Reply, Stub, run};
 
-/// A shell in which `loupe` notes its arguments, and other programs do nothing.
+/// A shell in which `loupe` records its arguments and other programs do nothing.
 const SHELL: &str = r#"
 loupe() { printf '%s\0' "$@" >> "$NOTES"; printf '\n\0' >> "$NOTES"; echo 0; }
 jq() { cat > /dev/null; }
@@ -15,7 +15,7 @@ TRACE=c07b44d1 FIRST=5e1f09aa SECOND=5e1f09ab id=01980f6e-5f0a-7c3e-9d2b-3c1a7b2
 TRACE_JSON='{}' KEY=lp_x LOUPE_URL=http://127.0.0.1:4600 fpath=/tmp
 "#;
 
-/// The examples of a help text as they stand on a terminal.
+/// Returns the examples of a help text as a terminal shows them.
 fn examples(help: &str) -> String {
     let from = help.find("Examples:\n").map_or(help.len(), |at| at + "Examples:\n".len());
     let lines = help[from..].lines().take_while(|line| line.starts_with("  "));
@@ -38,7 +38,7 @@ fn examples_can_be_copied_from_a_narrow_terminal() {
         let text = examples(&page.stdout);
         assert!(!text.is_empty(), "{line}: {}", page.stdout);
         assert!(!text.contains('\u{a0}'), "{line}: {text:?}");
-        // The same page by `loupe help`.
+        // The same page through `loupe help`.
         if !words.is_empty() {
             let page = run(stub.bare(&[&["help"], words.as_slice()].concat()));
             assert_eq!(examples(&page.stdout), text, "{line}");
@@ -52,7 +52,7 @@ fn examples_can_be_copied_from_a_narrow_terminal() {
             .output()
             .unwrap();
         let told = String::from_utf8_lossy(&shell.stderr);
-        // Redirections into folders that are not there are the reader's.
+        // Redirections into missing folders are the reader's responsibility.
         assert!(shell.status.success() || told.contains("No such file"), "{line}: {told}\n{text}");
         let noted = fs::read_to_string(&notes).unwrap();
         for call in noted.split("\n\0").filter(|it| !it.is_empty()) {

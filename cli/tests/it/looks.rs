@@ -35,7 +35,7 @@ fn forced_colour_reaches_the_format_of_pipes_without_touching_its_rows() {
     assert!(coloured.lines().skip(1).eq(plain.lines().skip(1)), "{coloured:?}");
 }
 
-/// What a terminal of 80 columns and these rows shows of a command.
+/// Returns a command's output on a terminal of 80 columns and this many rows.
 #[cfg(target_os = "linux")]
 fn on_terminal(stub: &Stub, arguments: &[&str], rows: u32, variables: &[(&str, &str)]) -> String {
     let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();

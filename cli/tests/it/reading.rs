@@ -191,7 +191,7 @@ fn a_search_without_a_provider_is_not_repeated() {
     let ran = run(stub.loupe(&["search", "refunds"]));
     assert_eq!((ran.code, stub.requests().len()), (15, 1), "{}", ran.stderr);
     assert!(!ran.stderr.contains("waiting"), "{}", ran.stderr);
-    // A proxy in front of a server that restarts is asked again.
+    // A proxy in front of a restarting server is retried.
     let stub = Stub::new(|_, before| match before {
         0 => Reply::status(502, json!({})).header("Retry-After: 0"),
         _ => Reply::json(json!({ "results": [], "has_more": false })),

@@ -104,7 +104,7 @@ fn otlp_files_pass_through() {
     assert_eq!(stub.requests()[0].body, "{\"resourceSpans\":[]}");
 }
 
-/// A server with the projects `bot` and `häuser`, of which the second is archived.
+/// A server with the projects `bot` and `häuser`; the second is archived.
 fn with_projects() -> Stub {
     Stub::new(|request, _| {
         let project = |id: u32, name: &str, status: &str| {
@@ -144,7 +144,7 @@ fn traces_are_sent_to_the_project_of_the_flag() {
             assert!(!request.body.contains("other"), "the flag wins: {}", request.body);
         }
     }
-    // A default is no order: what a trace says of itself wins over it.
+    // A default is not an explicit choice: the project of a trace overrides it.
     let stub = with_projects();
     let mut command = stub.loupe(&["traces", "send", "-"]);
     command.env("LOUPE_PROJECT", "bot").write_stdin(named);

@@ -1,4 +1,4 @@
-//! Errors are told in sentences of our own: no text of a library reaches a user.
+//! Errors are plain sentences: no message of a library reaches a user.
 
 use std::{
     io::{Read, Write},
@@ -42,14 +42,14 @@ fn told(ran: &Ran, what: &str) {
     assert!(ran.stderr.contains("error"), "{what}: {text}");
 }
 
-/// An address where this is answered to every connection, whatever is asked.
+/// Starts a server that sends this response to every connection.
 fn raw(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let mut head = [0; 1024];
-            // A caller that left is no failure of the test.
+            // A disconnected client is no failure of the test.
             _ = stream.read(&mut head).and_then(|_| stream.write_all(answer));
         }
     });
@@ -79,7 +79,7 @@ fn a_server_that_can_not_be_reached_is_described() {
         for command in [&["traces", "list"][..], &["doctor"], &["auth", "status"], &["metrics", "show"]] {
             let ran = run(stub.loupe(&[command, &["--url", &url, "--retries", "1"]].concat()));
             told(&ran, &format!("{command:?} at {url}"));
-            // A health check reads no JSON.
+            // A health check parses no JSON.
             let exact = command[0] == "traces";
             assert!(!exact || ran.stderr.contains(says), "{url}: {}", ran.stderr);
             assert!(!exact || ran.code == code, "{url}: {} {}", ran.code, ran.stderr);

@@ -1,4 +1,4 @@
-//! How the program ends when a signal ends it.
+//! How the program ends after a signal.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "waits for a process from the thread of its test")]
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     definition::{ConfigProblem, Definition, Method, Rule},
-    language::{Answer, Found, Language, ask, named},
+    language::{Answer, Language, LanguageName, ask, named},
     subject::Subject,
     target::Target,
     verdict::{Unjudged, Verdict},
@@ -79,9 +79,9 @@ fn languages(value: Option<&Value>) -> Result<Languages, String> {
     for it in list {
         let text = it.as_str().ok_or_else(wrong)?;
         match named(text) {
-            Found::Told(found) => languages.extend(found),
-            Found::Untold(name) => untold.push(name),
-            Found::Nothing => {
+            LanguageName::Detectable(found) => languages.extend(found),
+            LanguageName::Undetectable(name) => untold.push(name),
+            LanguageName::Unknown => {
                 let text: String = text.chars().take(40).collect();
                 return Err(format!(
                     "`{text}` is no language: use a code of ISO 639-1 or 639-3, such as `fr` or `fra`, or an \

@@ -26,7 +26,7 @@ pub const MOST_CHECKS: usize = 50;
 /// Bytes of all checks as text.
 const LONGEST: usize = 512 * 1024;
 /// Limits the memory of all compiled checks of a rule, in bytes.
-const MAX_COMPILED_BYTES: usize = 16 * 1024 * 1024;
+const MAX_RULE_BYTES: usize = 16 * 1024 * 1024;
 /// Checks whose reason is told.
 const TOLD: usize = 10;
 
@@ -69,7 +69,7 @@ pub fn compile(
                 ConfigProblem::new(field.trim_end_matches('.'), it.message)
             })),
         }
-        if bytes > MAX_COMPILED_BYTES {
+        if bytes > MAX_RULE_BYTES {
             return one(
                 "grow too large together when they are compiled: use fewer or smaller expressions and \
                         schemas, or several evaluators"

@@ -150,20 +150,20 @@ pub(crate) fn all() -> &'static [Language] {
 
 /// The meaning of a code or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LanguageName {
     /// Languages that can be detected.
-    Told(Vec<&'static Language>),
+    Detectable(Vec<&'static Language>),
     /// An existing language that is not in the table, by its English name.
-    Untold(&'static str),
+    Undetectable(&'static str),
     /// Not a language.
-    Nothing,
+    Unknown,
 }
 
 /// Resolves a code of ISO 639-1 or 639-3, a tag that begins with one, or an English name.
-pub(crate) fn named(text: &str) -> Found {
+pub(crate) fn named(text: &str) -> LanguageName {
     let told = find(text);
     if !told.is_empty() {
-        return Found::Told(told);
+        return LanguageName::Detectable(told);
     }
     let text = text.trim();
     let mut subtags = text.split(['-', '_']);
@@ -172,10 +172,10 @@ pub(crate) fn named(text: &str) -> Found {
     let is_tag = subtags.all(is_subtag);
     let by_code = || Iso::from_639_1(&primary).or_else(|| Iso::from_639_3(&primary));
     let by_name = || Iso::from_name_lowercase(&text.to_lowercase());
-    let Some(iso) = is_tag.then(by_code).flatten().or_else(by_name) else { return Found::Nothing };
+    let Some(iso) = is_tag.then(by_code).flatten().or_else(by_name) else { return LanguageName::Unknown };
     // Maps `fra` to `fr`.
     let told = iso.to_639_1().map(find).unwrap_or_default();
-    if told.is_empty() { Found::Untold(iso.to_name()) } else { Found::Told(told) }
+    if told.is_empty() { LanguageName::Undetectable(iso.to_name()) } else { LanguageName::Detectable(told) }
 }
 
 /// The languages that a code (`fr`, `fr-CA`, `zh-Hant`) or an English name stands for; none when it
@@ -215,23 +215,23 @@ pub(crate) fn find(text: &str) -> Vec<&'static Language> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, find, named};
+    use super::{LanguageName, find, named};
 
     #[test]
     fn languages_of_iso_639_exist() {
         let told = |text| match named(text) {
-            Found::Told(found) => found.iter().map(|it| it.code).collect::<Vec<_>>(),
+            LanguageName::Detectable(found) => found.iter().map(|it| it.code).collect::<Vec<_>>(),
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(told("fra"), ["fr"]);
         assert_eq!(told("deu-AT"), ["de"]);
         assert_eq!(told("nor"), ["nb", "nn"]);
-        assert_eq!(named("mt"), Found::Untold("Maltese"));
-        assert_eq!(named("mlt"), Found::Untold("Maltese"));
-        assert_eq!(named("Maltese"), Found::Untold("Maltese"));
-        assert_eq!(named("ilo-PH"), Found::Untold("Iloko"));
+        assert_eq!(named("mt"), LanguageName::Undetectable("Maltese"));
+        assert_eq!(named("mlt"), LanguageName::Undetectable("Maltese"));
+        assert_eq!(named("Maltese"), LanguageName::Undetectable("Maltese"));
+        assert_eq!(named("ilo-PH"), LanguageName::Undetectable("Iloko"));
         for text in ["xx", "qqq", "none such", "", "f"] {
-            assert_eq!(named(text), Found::Nothing, "{text}");
+            assert_eq!(named(text), LanguageName::Unknown, "{text}");
         }
     }
 

@@ -15,7 +15,7 @@ const CACHE_BYTES: usize = 1024 * 1024;
 /// Limits the caches of different expressions that a thread keeps during an evaluation.
 const MAX_CACHES: usize = 8;
 /// Number of bytes of a text between two records of the work done.
-const BLOCK: usize = 16 * 1024;
+const WORK_RECORD_BYTES: usize = 16 * 1024;
 
 thread_local! {
     /// Caches of the evaluation that runs on this thread, by the expression's id. They do not belong to the
@@ -60,7 +60,7 @@ fn search(dfa: &DFA, cache: &mut Cache, text: &[u8]) -> Option<bool> {
     let states = dfa.get_nfa().states().len() as u64;
     spend(states);
     let mut state = dfa.start_state_forward(cache, &Input::new(text)).ok()?;
-    for block in text.chunks(BLOCK) {
+    for block in text.chunks(WORK_RECORD_BYTES) {
         spend(block.len() as u64);
         for &byte in block {
             let next =

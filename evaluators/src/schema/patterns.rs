@@ -24,7 +24,7 @@ const MAX_NAME_PATTERN_BYTES: usize = 128 * 1024;
 /// Limits the states that the validator caches for one of them in each direction, in bytes.
 const NAME_CACHE_BYTES: usize = 64 * 1024;
 /// Number of characters of an expression that messages show.
-const MAX_SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// The regular expressions that are matched against member names.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,7 +120,7 @@ pub(super) fn keyword<'a, F: Json>(
         return Err(ValidationError::custom("is not of type string"));
     };
     let pattern = Pattern::compile_ecma(expression).map_err(ValidationError::custom)?;
-    Ok(Box::new(PatternKeyword { pattern, shown: cut(expression, MAX_SHOWN).into_owned() }))
+    Ok(Box::new(PatternKeyword { pattern, shown: cut(expression, MAX_SHOWN_CHARS).into_owned() }))
 }
 
 impl PatternKeyword {

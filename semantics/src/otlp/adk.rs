@@ -15,7 +15,7 @@ use super::{
 use crate::usage::Usage;
 
 /// Placeholders for contents that it was told not to send, or can't serialise.
-const ABSENT: &[&str] = &["{}", "N/A", "null", "<not serializable>", "\"<not serializable>\""];
+const ABSENT_CONTENTS: &[&str] = &["{}", "N/A", "null", "<not serializable>", "\"<not serializable>\""];
 
 /// Recognises a model call, which has no operation name. Tools carry an empty request too.
 pub(super) fn kind(attributes: &Attributes, name: &str) -> Option<SpanType> {
@@ -68,7 +68,7 @@ pub(super) fn usage(attributes: &Attributes) -> Option<Usage> {
 }
 
 fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
-    if attributes.str(key).is_some_and(|it| ABSENT.contains(&it)) {
+    if attributes.str(key).is_some_and(|it| ABSENT_CONTENTS.contains(&it)) {
         attributes.drop_key(key);
     }
     attributes.take_text(key)

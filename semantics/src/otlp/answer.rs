@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::text::clean;
 
 /// Members that describe a message and are not part of its content.
-const ENVELOPE: &[&str] = &[
+const ENVELOPE_MEMBERS: &[&str] = &[
     "role",
     "finish_reason",
     "index",
@@ -29,7 +29,7 @@ const ENVELOPE: &[&str] = &[
     "stop_sequence",
 ];
 /// Members in which the conventions put the content of a message.
-const CONTENTS: &[&str] = &["parts", "contents", "content"];
+const CONTENT_MEMBERS: &[&str] = &["parts", "contents", "content"];
 /// A message without content is never longer than this.
 const MAX_EMPTY_BYTES: usize = 1_024;
 
@@ -51,7 +51,7 @@ pub(super) fn plain_answer(json: &str) -> Option<String> {
     message.get("role")?;
     let mut text: Option<String> = None;
     for (name, value) in message.said() {
-        if !CONTENTS.contains(&name) {
+        if !CONTENT_MEMBERS.contains(&name) {
             return None;
         }
         let said = plain_content(value)?;
@@ -74,7 +74,7 @@ pub(super) fn is_empty_answer(json: &str) -> bool {
                         && message.get("type").is_none_or(|it| it.get() == "\"message\"")
                         && message
                             .said()
-                            .all(|(name, value)| CONTENTS.contains(&name) && is_empty_content(value))
+                            .all(|(name, value)| CONTENT_MEMBERS.contains(&name) && is_empty_content(value))
                 })
         })
 }
@@ -130,7 +130,7 @@ impl<'a> Members<'a> {
     fn said(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0
             .iter()
-            .filter(|(name, value)| !ENVELOPE.contains(&name.as_ref()) && !is_blank(value))
+            .filter(|(name, value)| !ENVELOPE_MEMBERS.contains(&name.as_ref()) && !is_blank(value))
             .map(|(name, value)| (name.as_ref(), *value))
     }
 }

@@ -17,7 +17,7 @@ use super::{
     langfuse, langsmith, litellm, llamaindex, logfire, mcp, messages,
     metadata::{self, Extra},
     mlflow, openinference, openlit, openllmetry,
-    provider::{Facts, Request},
+    provider::{Request, ResponseFacts},
     record::{self, Frame},
     text, time, tokens, value, vercel,
 };
@@ -241,9 +241,9 @@ struct Model {
 }
 
 /// Facts from the whole response of a model call, if its sender keeps the response.
-fn facts(attributes: &mut Attributes, span_type: &SpanType) -> Facts {
+fn facts(attributes: &mut Attributes, span_type: &SpanType) -> ResponseFacts {
     if *span_type != SpanType::Llm {
-        return Facts::default();
+        return ResponseFacts::default();
     }
     langsmith::facts(attributes).or_else(|| mlflow::facts(attributes)).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::draft::{EvaluationDraft, EventDraft};
 
 /// The first line of a Python traceback.
-const TRACEBACK: &str = "Traceback (most recent call last)";
+const TRACEBACK_START: &str = "Traceback (most recent call last)";
 
 /// What a span's events say.
 #[derive(Default)]
@@ -196,7 +196,7 @@ fn exception(attributes: &[KeyValue]) -> (String, String) {
     let text = |key| text::clean(str(attributes, key).unwrap_or_default().to_owned());
     let (mut kind, mut message) = (text("exception.type"), text("exception.message"));
     // Some senders append the whole traceback to the message.
-    if let Some(at) = message.find(TRACEBACK).filter(|at| *at > 0) {
+    if let Some(at) = message.find(TRACEBACK_START).filter(|at| *at > 0) {
         message.truncate(at);
         message.truncate(message.trim_end().len());
     }

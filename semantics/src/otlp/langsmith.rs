@@ -11,15 +11,15 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use super::{
     attributes::Attributes,
     keys::{Group, Key},
-    provider::{self, Facts, Request},
+    provider::{self, Request, ResponseFacts},
     value, wrapped,
 };
 
 /// Prefixes of the tags that LangChain gives to its internal steps.
-const STEP_TAGS: &[&str] =
+const STEP_TAG_PREFIXES: &[&str] =
     &["seq:step:", "graph:step:", "map:key:", "branch:", "condition:", "langsmith:", "langgraph:"];
 /// Prefix of the environment variables that every run carries as metadata.
-const ENVIRONMENT: &str = "LANGSMITH_";
+const ENVIRONMENT_PREFIX: &str = "LANGSMITH_";
 
 /// The run type of a span.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
@@ -53,7 +53,7 @@ fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
 }
 
 /// Facts from the response of a model call, apart from its answer.
-pub(super) fn facts(attributes: &mut Attributes) -> Option<Facts> {
+pub(super) fn facts(attributes: &mut Attributes) -> Option<ResponseFacts> {
     attributes.str(Key::LangsmithKind)?;
     let mut facts = attributes.str(Key::OpenlitCompletion).map(provider::facts).unwrap_or_default();
     let metadata = attributes
@@ -68,12 +68,12 @@ pub(super) fn facts(attributes: &mut Attributes) -> Option<Facts> {
 
 /// Returns whether a tag was set by the application, not by LangChain's internals.
 pub(super) fn is_chosen_tag(tag: &str) -> bool {
-    !STEP_TAGS.iter().any(|it| tag.starts_with(it))
+    !STEP_TAG_PREFIXES.iter().any(|it| tag.starts_with(it))
 }
 
 /// Returns whether a metadata key describes the run.
 pub(super) fn is_metadata(key: &str) -> bool {
-    !key.starts_with(ENVIRONMENT)
+    !key.starts_with(ENVIRONMENT_PREFIX)
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use super::{
 };
 
 /// Suffixes of classes that retrieve or rank documents.
-const RETRIEVERS: &[&str] = &["Retriever", "Rerank", "Reranker", "NodePostprocessor"];
+const RETRIEVER_SUFFIXES: &[&str] = &["Retriever", "Rerank", "Reranker", "NodePostprocessor"];
 /// Arguments that hold the question, as text or as a `QueryBundle`.
-const QUERIES: &[&str] = &["query_bundle", "str_or_query_bundle", "query"];
+const QUERY_ARGUMENTS: &[&str] = &["query_bundle", "str_or_query_bundle", "query"];
 
 /// Recognises the scope of this instrumentation.
 pub(super) fn is_sender(scope: &str) -> bool {
@@ -31,7 +31,7 @@ pub(super) fn kind(attributes: &Attributes, scope: &str) -> Option<SpanType> {
         return Some(SpanType::Tool);
     }
     let class = attributes.str(Key::TraceloopName)?.split('.').next()?;
-    RETRIEVERS.iter().any(|it| class.ends_with(it)).then_some(SpanType::Retrieval)
+    RETRIEVER_SUFFIXES.iter().any(|it| class.ends_with(it)).then_some(SpanType::Retrieval)
 }
 
 /// The question if the arguments hold nothing else; otherwise the arguments without vectors.
@@ -47,7 +47,7 @@ fn question(json: &str) -> Option<String> {
     let arguments = RawObject::parse(json)?;
     let mut members = arguments.members();
     let (name, value) = members.next()?;
-    if !QUERIES.contains(&name) || members.next().is_some() {
+    if !QUERY_ARGUMENTS.contains(&name) || members.next().is_some() {
         return None;
     }
     raw::string(value).or_else(|| RawObject::parse(value)?.text("query_str"))

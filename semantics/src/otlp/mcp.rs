@@ -8,20 +8,20 @@ use api::SpanType;
 use super::{attributes::Attributes, keys::Key};
 
 /// The method that calls a tool.
-const CALL: &str = "tools/call";
+const TOOL_CALL_METHOD: &str = "tools/call";
 
 /// A tool call is a tool span; other messages of the protocol are not.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let method = attributes.str(Key::McpMethod)?;
-    Some(if method == CALL { SpanType::Tool } else { SpanType::Other })
+    Some(if method == TOOL_CALL_METHOD { SpanType::Tool } else { SpanType::Other })
 }
 
 /// Extracts the tool from the name of a call's span: `[MCP send ]tools/call <tool>`.
 pub(super) fn tool_name(attributes: &Attributes, name: &str) -> Option<String> {
-    if attributes.str(Key::McpMethod) != Some(CALL) {
+    if attributes.str(Key::McpMethod) != Some(TOOL_CALL_METHOD) {
         return None;
     }
-    let (_, tool) = name.split_once(CALL)?;
+    let (_, tool) = name.split_once(TOOL_CALL_METHOD)?;
     let tool = tool.trim();
     (!tool.is_empty()).then(|| tool.to_owned())
 }

@@ -9,18 +9,18 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Valu
 use super::{
     attributes::Attributes,
     keys::Key,
-    provider::{self, Facts, Request},
+    provider::{self, Request, ResponseFacts},
     raw::RawObject,
     text, wrapped,
 };
 use crate::usage::Usage;
 
 /// An attribute that every span of this sender has.
-const MARK: &str = "mlflow.spanType";
+const SPAN_TYPE_ATTRIBUTE: &str = "mlflow.spanType";
 
 /// Removes the quotes from the texts of this sender's spans; other spans are unchanged.
 pub(super) fn decode(attributes: &mut [KeyValue]) {
-    if !attributes.iter().any(|it| it.key == MARK) {
+    if !attributes.iter().any(|it| it.key == SPAN_TYPE_ATTRIBUTE) {
         return;
     }
     for attribute in attributes {
@@ -66,7 +66,7 @@ pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
 }
 
 /// Facts from the response of a model call, apart from its answer.
-pub(super) fn facts(attributes: &Attributes) -> Option<Facts> {
+pub(super) fn facts(attributes: &Attributes) -> Option<ResponseFacts> {
     attributes.str(Key::MlflowOutputs).map(provider::facts)
 }
 
@@ -98,7 +98,12 @@ mod tests {
     fn texts_lose_their_quotes_on_spans_of_this_sender_alone() {
         let decoded = |marked: bool| {
             let mut list = attributes(&[("custom", r#""Z\u00fcrich""#), ("n", "\"1")]).into_rest();
-            list.extend(marked.then(|| attributes(&[(MARK, r#""TOOL""#)]).into_rest()).into_iter().flatten());
+            list.extend(
+                marked
+                    .then(|| attributes(&[(SPAN_TYPE_ATTRIBUTE, r#""TOOL""#)]).into_rest())
+                    .into_iter()
+                    .flatten(),
+            );
             decode(&mut list);
             let text = |it: &KeyValue| match it.value.as_ref().and_then(|it| it.value.as_ref()) {
                 Some(Value::StringValue(text)) => text.clone(),

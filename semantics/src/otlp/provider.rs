@@ -11,7 +11,7 @@ use super::{
 use crate::usage::Usage;
 
 /// Members of a request that make up its messages.
-const SPOKEN: &[&str] = &[
+const MESSAGE_MEMBERS: &[&str] = &[
     "messages",
     "input",
     "contents",
@@ -24,7 +24,7 @@ const SPOKEN: &[&str] = &[
 ];
 
 /// Members that only concern the transport of a request.
-const TRANSPORT: &[&str] = &["http_options", "extra_headers", "timeout"];
+const TRANSPORT_MEMBERS: &[&str] = &["http_options", "extra_headers", "timeout"];
 
 /// The request of a model call.
 pub(super) struct Request {
@@ -47,8 +47,9 @@ pub(super) fn request(json: &str) -> Option<Request> {
 }
 
 fn push_parameters(out: &mut String, sent: &RawObject<'_>) {
-    for (name, value) in
-        sent.members().filter(|(name, _)| !SPOKEN.contains(name) && !TRANSPORT.contains(name))
+    for (name, value) in sent
+        .members()
+        .filter(|(name, _)| !MESSAGE_MEMBERS.contains(name) && !TRANSPORT_MEMBERS.contains(name))
     {
         // Gemini nests the parameters in a member.
         if name == "config"
@@ -186,7 +187,7 @@ pub(super) fn is_empty(answer: &str) -> bool {
 
 /// Facts from a response, apart from its answer.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(super) struct ResponseFacts {
     /// The model that answered.
     pub(super) model: Option<String>,
     /// The provider's id of the response.
@@ -197,7 +198,7 @@ pub(super) struct Facts {
     pub(super) finish_reasons: Option<String>,
 }
 
-impl Facts {
+impl ResponseFacts {
     /// Adds the token counts that a span's attributes lack.
     pub(super) fn complete(&self, usage: Usage) -> Usage {
         let Some(told) = &self.usage else { return usage };
@@ -222,8 +223,8 @@ impl Facts {
 }
 
 /// Extracts the facts from a response.
-pub(super) fn facts(json: &str) -> Facts {
-    let Some(response) = RawObject::parse(json) else { return Facts::default() };
+pub(super) fn facts(json: &str) -> ResponseFacts {
+    let Some(response) = RawObject::parse(json) else { return ResponseFacts::default() };
     let choices = response.list("choices").or_else(|| response.list("candidates")).unwrap_or_default();
     let reasons: Vec<&str> = choices
         .iter()
@@ -243,7 +244,7 @@ pub(super) fn facts(json: &str) -> Facts {
         id = id.or_else(|| fact("id"));
         usage = usage.or_else(|| langchain_usage(message.get("usage_metadata")?));
     }
-    Facts {
+    ResponseFacts {
         model: model.filter(|it| !it.is_empty()).map(clean),
         id: id.filter(|it| !it.is_empty()).map(clean),
         usage,

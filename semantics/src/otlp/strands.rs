@@ -4,14 +4,14 @@
 use super::{attributes::Attributes, keys::Key};
 
 /// Substrings of the names of models whose providers exclude cached tokens from the prompt tokens.
-const COUNTED_APART: &[&str] = &["anthropic.", "amazon.", "claude"];
+const SEPARATE_CACHE_MODELS: &[&str] = &["anthropic.", "amazon.", "claude"];
 
 /// Returns whether the prompt tokens exclude cached tokens: Strands passes on the provider's counts.
 pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
     scope.starts_with("strands.")
         && attributes
             .str(Key::RequestModel)
-            .is_some_and(|model| COUNTED_APART.iter().any(|it| model.contains(it)))
+            .is_some_and(|model| SEPARATE_CACHE_MODELS.iter().any(|it| model.contains(it)))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const INPUT_NAMES: &[&str] = &["input", "inputs", "query", "question", "prompt",
 /// Names of a single result that carry no information.
 const OUTPUT_NAMES: &[&str] = &["output", "outputs", "documents", "result"];
 /// Members that LangGraph adds to a state of messages.
-const BOOKKEEPING: &[&str] = &["remaining_steps", "is_last_step"];
+const LANGGRAPH_MEMBERS: &[&str] = &["remaining_steps", "is_last_step"];
 
 /// Returns the arguments of a function in readable form.
 pub(super) fn input(json: String, span_type: &SpanType) -> Option<Request> {
@@ -56,7 +56,7 @@ fn shown(json: String, names: &[&str], role: &str) -> Option<String> {
         return None;
     }
     let state = RawObject::parse(value)
-        .filter(|it| it.members().all(|(name, _)| name == "messages" || BOOKKEEPING.contains(&name)));
+        .filter(|it| it.members().all(|(name, _)| name == "messages" || LANGGRAPH_MEMBERS.contains(&name)));
     let value = state.as_ref().and_then(|it| it.get("messages")).unwrap_or(value);
     if messages::are_messages(value) {
         return messages::rewritten(value, role);

@@ -184,7 +184,7 @@ fn details(cached: i64, reasoning: i64) -> UsageDetails {
     }
 }
 
-/// Expects the details of the trace, in any order of its spans.
+/// Checks the details of the trace, in any order of its spans.
 fn check_details(spans: &[SpanFacts<'_>], expected: UsageDetails) {
     let mut spans = spans.to_vec();
     for _ in 0..spans.len() {
@@ -232,7 +232,7 @@ fn texts_are_those_of_the_first_and_the_last_call() {
     assert_eq!(calls(&spans), (Some(id(2)), Some(id(4))));
     // A second span of the last call has no texts.
     assert_eq!(calls(&[call(2, true, true), call(3, false, false)]), (Some(id(2)), Some(id(2))));
-    // What was said before a failure is no answer.
+    // Earlier output is not the answer of a failed call.
     let failed = SpanFacts { has_error: true, ..call(3, true, false) };
     assert_eq!(calls(&[call(2, false, true), failed]), (Some(id(3)), None));
     assert_eq!(calls(&[failed, call(4, true, true)]), (Some(id(3)), Some(id(4))));

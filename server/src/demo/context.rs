@@ -8,7 +8,7 @@ use std::{
 use api::profile::{self, CONFIG_FILE, CREDENTIALS_FILE, Config, Credentials, ProfileError, write_private};
 
 /// Name of the context. If the user has a context of this name, the demo takes the next free one.
-const NAME: &str = "demo";
+const CONTEXT_NAME: &str = "demo";
 
 /// A context of the profile; dropping the value removes it.
 #[derive(Debug)]
@@ -110,6 +110,7 @@ impl Drop for DemoContext {
 /// demo left behind is replaced.
 fn free_name(config: &Config) -> String {
     let is_free = |name: &String| config.contexts.get(name).is_none_or(|it| it.temporary);
-    let names = std::iter::once(NAME.to_owned()).chain((2..).map(|it| format!("{NAME}-{it}")));
-    names.into_iter().find(is_free).unwrap_or_else(|| NAME.to_owned())
+    let names =
+        std::iter::once(CONTEXT_NAME.to_owned()).chain((2..).map(|it| format!("{CONTEXT_NAME}-{it}")));
+    names.into_iter().find(is_free).unwrap_or_else(|| CONTEXT_NAME.to_owned())
 }

@@ -18,7 +18,7 @@ const STOP_WORDS: &[&str] = &[
 ];
 
 /// Prefixes of words with similar meanings; scripts without spaces are searched for them too.
-const MEANINGS: &[&[&str]] = &[
+const MEANING_PREFIXES: &[&[&str]] = &[
     &["refund", "reimburs", "return", "moneyback", "money", "ersatz", "erstatt", "返金", "退款", "reembols"],
     &["order", "purchase", "bestell", "注文", "订单", "pedido", "طلب"],
     &["deliver", "ship", "parcel", "package", "arriv", "track", "paket", "liefer", "包裹", "customs", "清关"],
@@ -45,9 +45,9 @@ const MEANINGS: &[&[&str]] = &[
 ];
 
 /// Weights of the features of a text: a meaning, a word, a part of a word.
-const OF_MEANING: f64 = 1.6;
-const OF_WORD: f64 = 1.0;
-const OF_PART: f64 = 0.35;
+const MEANING_WEIGHT: f64 = 1.6;
+const WORD_WEIGHT: f64 = 1.0;
+const WORD_PART_WEIGHT: f64 = 0.35;
 
 /// Returns the vector of a text; never all zeros.
 pub(super) fn embed(text: &str) -> Vec<f32> {
@@ -67,15 +67,15 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
     for (word, count) in words(text) {
         // A word that occurs ten times is not ten times as important.
         let weight = 1.0 + f64::from(count).ln();
-        for (meaning, beginnings) in MEANINGS.iter().enumerate() {
+        for (meaning, beginnings) in MEANING_PREFIXES.iter().enumerate() {
             if beginnings.iter().any(|it| is_about(&word, it)) {
-                add(&format!("meaning {meaning}"), OF_MEANING * weight.min(2.0));
+                add(&format!("meaning {meaning}"), MEANING_WEIGHT * weight.min(2.0));
             }
         }
-        add(&format!("word {}", stem(&word)), OF_WORD * weight);
+        add(&format!("word {}", stem(&word)), WORD_WEIGHT * weight);
         let parts = parts(&word);
         #[expect(clippy::cast_precision_loss, reason = "a few parts")]
-        let share = OF_PART * weight / (parts.len().max(1) as f64).sqrt();
+        let share = WORD_PART_WEIGHT * weight / (parts.len().max(1) as f64).sqrt();
         for part in parts {
             add(&format!("part {part}"), share);
         }

@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// Name of the embedding model, which shows that the demo provides it.
-const EMBEDDER: &str = "demo-embedder";
+const EMBEDDING_MODEL: &str = "demo-embedder";
 /// Name of the judge model.
-const JUDGE: &str = "demo-judge";
+const JUDGE_MODEL: &str = "demo-judge";
 /// Limits a request in bytes: the largest that the server sends.
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 
@@ -47,13 +47,13 @@ impl Endpoint {
         let url = Some(format!("http://{}/v1", self.address));
         let embedding = EmbeddingSettings {
             embedding_base_url: url.clone(),
-            embedding_model: Some(EMBEDDER.to_owned()),
+            embedding_model: Some(EMBEDDING_MODEL.to_owned()),
             ..EmbeddingSettings::default()
         };
         let judge = JudgeSettings {
             judge_openai_base_url: url,
-            judge_openai_cheap_model: Some(JUDGE.to_owned()),
-            judge_openai_premium_model: Some(JUDGE.to_owned()),
+            judge_openai_cheap_model: Some(JUDGE_MODEL.to_owned()),
+            judge_openai_premium_model: Some(JUDGE_MODEL.to_owned()),
             ..JudgeSettings::default()
         };
         (embedding, judge)
@@ -123,7 +123,7 @@ fn embeddings(body: &Value) -> Option<Value> {
         };
         json!({"object": "embedding", "index": index, "embedding": embedding})
     });
-    Some(json!({"object": "list", "model": EMBEDDER, "data": data.collect::<Vec<_>>()}))
+    Some(json!({"object": "list", "model": EMBEDDING_MODEL, "data": data.collect::<Vec<_>>()}))
 }
 
 fn completion(body: &Value) -> Option<Value> {
@@ -140,7 +140,7 @@ fn completion(body: &Value) -> Option<Value> {
     let (prompt, completion) = (tokens(system) + tokens(user), tokens(&verdict));
     Some(json!({
         "object": "chat.completion",
-        "model": JUDGE,
+        "model": JUDGE_MODEL,
         "choices": [{"index": 0, "message": {"role": "assistant", "content": verdict}, "finish_reason": "stop"}],
         "usage": {
             "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::embedder;
 
 /// Words of a rubric that asks about harm in a text.
-const ABOUT_HARM: &[&str] =
+const HARM_RUBRIC_WORDS: &[&str] =
     &["toxic", "insult", "prejudice", "bias", "jailbreak", "injection", "attack", "personal data", "refus"];
 /// Words that such a rubric is about.
-const HARMFUL: &[&str] = &["idiot", "stupid", "hate", "kill", "ignore your instructions", "100% discount"];
+const HARMFUL_WORDS: &[&str] =
+    &["idiot", "stupid", "hate", "kill", "ignore your instructions", "100% discount"];
 /// Limits the words that a verdict names as its reasons.
 const MAX_NAMED_WORDS: usize = 3;
 
@@ -29,7 +30,7 @@ pub(super) fn verdict(system: &str, user: &str, schema: &Value) -> Value {
         .nth(1)
         .or_else(|| system.split("# Your task").nth(1))
         .unwrap_or(system);
-    let (quality, reason) = if ABOUT_HARM.iter().any(|it| task.to_lowercase().contains(it)) {
+    let (quality, reason) = if HARM_RUBRIC_WORDS.iter().any(|it| task.to_lowercase().contains(it)) {
         harm(judged)
     } else {
         likeness(judged, &others)
@@ -61,7 +62,7 @@ fn sections(user: &str) -> BTreeMap<&str, String> {
 /// Returns how free of harmful words a text is, from 0, the worst, to 1.
 fn harm(text: &str) -> (f64, String) {
     let lower = text.to_lowercase();
-    match HARMFUL.iter().find(|it| lower.contains(**it)) {
+    match HARMFUL_WORDS.iter().find(|it| lower.contains(**it)) {
         Some(word) => (0.2, format!("The text contains \"{word}\", which the question asks about.")),
         None => (1.0, "Nothing that the question asks about occurs in the text.".to_owned()),
     }

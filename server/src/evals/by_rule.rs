@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    code::{MAX_TIME, Unfinished},
+    code::{MAX_TASK_TIME, Unfinished},
     evaluator::{Compiled, Config, Evaluator},
     matching::label,
     rules,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How often collected verdicts are stored, in microseconds.
-const STORE_EVERY: i64 = 1_000_000;
+const STORE_INTERVAL_MICROS: i64 = 1_000_000;
 /// Evaluations that one job does.
 pub const AT_ONCE: usize = 64;
 /// How often a worker may get lost over an evaluation.
@@ -149,7 +149,7 @@ async fn judge(
             };
             ends.push((row, end));
         }
-        if app.clock.now() - stored_at > STORE_EVERY {
+        if app.clock.now() - stored_at > STORE_INTERVAL_MICROS {
             evaluations::end(&app.db, tenant, std::mem::take(&mut ends), app.clock.now()).await?;
             stored_at = app.clock.now();
         }
@@ -180,7 +180,7 @@ fn out_of_time() -> String {
     format!(
         "it took more than {} s of processor time, the most that an evaluation by code may use: simplify its \
          patterns or schemas (repeat less), or judge a span with a shorter text",
-        MAX_TIME.as_secs()
+        MAX_TASK_TIME.as_secs()
     )
 }
 

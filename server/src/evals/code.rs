@@ -1,7 +1,7 @@
 //! Runs code evaluators: one task per tenant at a time, on few threads, for a bounded processor time.
 //!
 //! The regular expressions, schemas and documents of a tenant can take arbitrarily long. Three bounds
-//! protect other tenants and a graceful shutdown: a task is interrupted after [`MAX_TIME`], a tenant that
+//! protect other tenants and a graceful shutdown: a task is interrupted after [`MAX_TASK_TIME`], a tenant that
 //! has used up its share of the processor waits for its next grant, and all tasks are interrupted when the
 //! server stops.
 
@@ -27,21 +27,21 @@ use crate::{
 };
 
 /// Limits the processor time of one task: compiling an evaluator, or one evaluation.
-pub const MAX_TIME: Duration = Duration::from_secs(3);
+pub const MAX_TASK_TIME: Duration = Duration::from_secs(3);
 /// Limits the unused processor time that a tenant accumulates, in microseconds.
-const MAX_SAVED: i64 = 10_000_000;
+const MAX_SAVED_MICROS: i64 = 10_000_000;
 /// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
 /// denominator.
-const GRANT: (i64, i64) = (1, 2);
+const GRANTED_SHARE: (i64, i64) = (1, 2);
 /// How long a request waits for its tenant's other tasks at most.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+const MAX_REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Number of tenants from which on those with a full balance are forgotten.
 const MAX_IDLE_TENANTS: usize = 1_000;
 
 /// The reason why a task has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// The task took longer than [`MAX_TIME`].
+    /// The task took longer than [`MAX_TASK_TIME`].
     OutOfTime,
     /// The server stops; the task can be repeated by another process.
     Stopping,
@@ -90,7 +90,8 @@ impl CodeRunner {
         let now = self.0.clock.now();
         let mut tenants = self.0.lock();
         let tenant = Shared::tenant(&mut tenants, tenant, now);
-        (tenant.saved < 0).then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANT.1) / GRANT.0)
+        (tenant.saved < 0)
+            .then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANTED_SHARE.1) / GRANTED_SHARE.0)
     }
 
     /// Waits for the tenant's turn. Returns none when the server stops.
@@ -127,7 +128,7 @@ impl CodeRunner {
         if self.exhausted_until(tenant).is_some() {
             return Err(busy());
         }
-        match timeout(REQUEST_PATIENCE, self.turn(tenant)).await {
+        match timeout(MAX_REQUEST_WAIT, self.turn(tenant)).await {
             Ok(Some(turn)) => Ok(turn),
             Ok(None) => Err(problem(ErrorCode::Overloaded, "the server is stopping; try again shortly")),
             Err(_) => Err(busy()),
@@ -149,7 +150,7 @@ impl Turn {
             let began = processor_time();
             let stopping = self.runner.0.stopping.clone();
             let must_end =
-                move || stopping.is_cancelled() || processor_time().saturating_sub(began) >= MAX_TIME;
+                move || stopping.is_cancelled() || processor_time().saturating_sub(began) >= MAX_TASK_TIME;
             let usage = Usage { turn: &self, began };
             let done = interruptible(must_end, work);
             drop(usage);
@@ -189,10 +190,12 @@ impl Shared {
         if tenants.len() > MAX_IDLE_TENANTS && !tenants.contains_key(&id) {
             tenants.retain(|_, it| {
                 it.save_up(now);
-                it.saved < MAX_SAVED || Arc::strong_count(&it.turn) > 1 || it.turn.available_permits() == 0
+                it.saved < MAX_SAVED_MICROS
+                    || Arc::strong_count(&it.turn) > 1
+                    || it.turn.available_permits() == 0
             });
         }
-        let new = || Tenant { turn: Arc::new(Semaphore::new(1)), saved: MAX_SAVED, at: now };
+        let new = || Tenant { turn: Arc::new(Semaphore::new(1)), saved: MAX_SAVED_MICROS, at: now };
         let tenant = tenants.entry(id).or_insert_with(new);
         tenant.save_up(now);
         tenant
@@ -201,8 +204,8 @@ impl Shared {
 
 impl Tenant {
     fn save_up(&mut self, now: i64) {
-        let granted = now.saturating_sub(self.at).max(0).saturating_mul(GRANT.0) / GRANT.1;
-        self.saved = self.saved.saturating_add(granted).min(MAX_SAVED);
+        let granted = now.saturating_sub(self.at).max(0).saturating_mul(GRANTED_SHARE.0) / GRANTED_SHARE.1;
+        self.saved = self.saved.saturating_add(granted).min(MAX_SAVED_MICROS);
         self.at = now;
     }
 }

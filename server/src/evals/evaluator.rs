@@ -175,14 +175,14 @@ pub struct Compiled(Cache<(Uuid, String, String), Arc<dyn Rule>>);
 /// Bytes that compiled rules and the configs they were made of take up, about.
 const KEPT: u64 = 256 * 1024 * 1024;
 /// Bytes of a compiled evaluator besides its config and its reported size.
-const WEIGHT: usize = 64 * 1024;
+const BASE_BYTES: usize = 64 * 1024;
 /// How long one is kept that nobody uses.
 const UNUSED: Duration = Duration::from_secs(900);
 
 impl Default for Compiled {
     fn default() -> Self {
         let weight = |key: &(Uuid, String, String), rule: &Arc<dyn Rule>| {
-            let bytes = key.2.len().saturating_mul(8).saturating_add(WEIGHT).saturating_add(rule.bytes());
+            let bytes = key.2.len().saturating_mul(8).saturating_add(BASE_BYTES).saturating_add(rule.bytes());
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().weigher(weight).max_capacity(KEPT).time_to_idle(UNUSED).build())

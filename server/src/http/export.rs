@@ -49,7 +49,7 @@ const AHEAD: usize = 2;
 /// Bytes of a piece, about.
 const PIECE: usize = 64 * 1024;
 /// Spans up to which traces are read together.
-const SPANS: i32 = 64;
+const SPANS_PER_READ: i32 = 64;
 /// Limits the exports of a tenant that a process runs at the same time.
 pub const MAX_EXPORTS: usize = 3;
 /// Limits the exports of a tenant that wait for another to end.
@@ -212,7 +212,7 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
     let (mut taken, mut spans) = (Vec::new(), 0);
     while let Some((row, _)) = rows.front() {
         spans += row.span_count.max(1);
-        if spans > SPANS && !taken.is_empty() {
+        if spans > SPANS_PER_READ && !taken.is_empty() {
             break;
         }
         taken.extend(rows.pop_front());

@@ -69,11 +69,11 @@ pub struct Pieces {
 /// A value with large texts that can be taken out.
 pub trait LargeTexts: Serialize {
     /// Passes the texts to `taker` in the order in which they are serialised.
-    fn texts(&mut self, taker: &mut Taker);
+    fn texts(&mut self, taker: &mut TextTaker);
 }
 
 impl LargeTexts for Trace {
-    fn texts(&mut self, taker: &mut Taker) {
+    fn texts(&mut self, taker: &mut TextTaker) {
         taker.text(&mut self.input);
         taker.text(&mut self.output);
         taker.json(&mut self.metadata);
@@ -81,7 +81,7 @@ impl LargeTexts for Trace {
 }
 
 impl LargeTexts for Span {
-    fn texts(&mut self, taker: &mut Taker) {
+    fn texts(&mut self, taker: &mut TextTaker) {
         taker.text(&mut self.input);
         taker.text(&mut self.output);
         taker.json(&mut self.metadata);
@@ -89,7 +89,7 @@ impl LargeTexts for Span {
 }
 
 impl LargeTexts for Event {
-    fn texts(&mut self, taker: &mut Taker) {
+    fn texts(&mut self, taker: &mut TextTaker) {
         if self.message.len() >= LARGE_TEXT_BYTES {
             let mut message = Some(std::mem::take(&mut self.message));
             taker.text(&mut message);
@@ -100,20 +100,20 @@ impl LargeTexts for Event {
 }
 
 impl LargeTexts for api::search::SearchResult {
-    fn texts(&mut self, taker: &mut Taker) {
+    fn texts(&mut self, taker: &mut TextTaker) {
         self.span.texts(taker);
     }
 }
 
 /// Takes large texts out of a value and leaves placeholders.
 #[derive(Default)]
-pub struct Taker {
+pub struct TextTaker {
     /// Random, so that no stored text contains a placeholder.
     mark: Option<Uuid>,
     taken: Vec<(String, Segment)>,
 }
 
-impl Taker {
+impl TextTaker {
     fn placeholder(&mut self) -> String {
         let mark = self.mark.get_or_insert_with(new_id);
         format!("{}-{}", mark.simple(), self.taken.len())
@@ -144,7 +144,7 @@ impl Pieces {
     /// # Errors
     /// When the value can't be serialised.
     pub fn of(mut value: impl LargeTexts) -> serde_json::Result<Self> {
-        let mut taker = Taker::default();
+        let mut taker = TextTaker::default();
         value.texts(&mut taker);
         Ok(Self::splice(serde_json::to_vec(&value)?, taker))
     }
@@ -169,7 +169,7 @@ impl Pieces {
     }
 
     /// Splits JSON that was serialised with the placeholders of `taker`.
-    pub fn splice(mut json: Vec<u8>, taker: Taker) -> Self {
+    pub fn splice(mut json: Vec<u8>, taker: TextTaker) -> Self {
         let mut pieces = Self::default();
         for (placeholder, segment) in taker.taken {
             let quoted = format!("\"{placeholder}\"");
@@ -301,7 +301,7 @@ pub struct PageWriter {
 
 /// The result of adding an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushOutcome {
     /// The item is on the page.
     Written,
     /// The page is full without the item.
@@ -354,7 +354,7 @@ impl PageWriter {
     ///
     /// # Errors
     /// When there is no memory for the first item.
-    pub async fn push(&mut self, item: impl LargeTexts, texts: usize) -> Result<Pushed> {
+    pub async fn push(&mut self, item: impl LargeTexts, texts: usize) -> Result<PushOutcome> {
         let item = Pieces::of(item).map_err(anyhow::Error::from)?;
         self.since_yield += item.len();
         if self.since_yield > YIELD_BYTES {
@@ -365,7 +365,7 @@ impl PageWriter {
         let optional = self.items > 0 || !self.needs_item;
         if optional && self.pieces.len() + item.len() > PAGE_BYTES {
             self.memory.shrink(texts);
-            return Ok(Pushed::Full);
+            return Ok(PushOutcome::Full);
         }
         // The buffer grows by doubling, and the item exists beside it for a moment.
         let needed = (self.pieces.memory() + 2 * item.memory()).saturating_sub(self.counted + texts);
@@ -373,7 +373,7 @@ impl PageWriter {
             Ok(()) => {}
             Err(Exhausted) if optional => {
                 self.memory.shrink(texts);
-                return Ok(Pushed::Full);
+                return Ok(PushOutcome::Full);
             }
             Err(Exhausted) => self.memory.grow(needed, MEMORY_WAIT).await?,
         }
@@ -385,7 +385,7 @@ impl PageWriter {
         let (reserved, used) = (self.counted + texts + needed, self.pieces.memory());
         self.memory.shrink(reserved.saturating_sub(used));
         self.counted = reserved.min(used);
-        Ok(Pushed::Written)
+        Ok(PushOutcome::Written)
     }
 
     /// Ends the JSON with `end` and releases memory that the response does not need.
@@ -434,7 +434,7 @@ mod tests {
     }
 
     impl LargeTexts for Item {
-        fn texts(&mut self, taker: &mut Taker) {
+        fn texts(&mut self, taker: &mut TextTaker) {
             taker.text(&mut self.input);
             taker.json(&mut self.metadata);
         }

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How long a body waits for memory of its tenant at most.
-const MEMORY_WAIT: Duration = Duration::from_secs(2);
+const BODY_MEMORY_WAIT: Duration = Duration::from_secs(2);
 /// Initial size of a body's buffer in bytes, and the least by which it grows.
 const BUFFER_STEP_BYTES: usize = 64 * 1024;
 /// Limits the objects and lists of a JSON body of the ingest.
@@ -75,7 +75,7 @@ impl Held {
     /// # Errors
     /// `overloaded` when there is no memory.
     pub async fn reserve(&mut self, bytes: usize) -> Result<()> {
-        Ok(self.memory.grow(bytes, MEMORY_WAIT).await?)
+        Ok(self.memory.grow(bytes, BODY_MEMORY_WAIT).await?)
     }
 }
 
@@ -92,7 +92,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
         let limit = app.config.max_body_bytes.min(MAX_SMALL_BODY_BYTES);
         let held = read_up_to(app, tenant, &parts.headers, body, limit).await?;
         let Held { bytes, mut memory } = held;
-        memory.grow(bytes.len() * VALUE_EXPANSION, MEMORY_WAIT).await?;
+        memory.grow(bytes.len() * VALUE_EXPANSION, BODY_MEMORY_WAIT).await?;
         Ok(Self(parse(&bytes)?))
     }
 }
@@ -205,7 +205,7 @@ async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Res
             let capacity = length.max(bytes.capacity() * 2).max(BUFFER_STEP_BYTES).min(known.max(length));
             // Both buffers exist until the content is copied.
             let waited = Instant::now();
-            memory.grow(capacity, MEMORY_WAIT).await?;
+            memory.grow(capacity, BODY_MEMORY_WAIT).await?;
             window.skip(waited.elapsed());
             let mut larger = Vec::with_capacity(capacity);
             larger.extend_from_slice(&bytes);
@@ -273,7 +273,7 @@ async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Rese
     let mut step = (packed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
     loop {
         // The output grows in steps, each of which reserves memory.
-        memory.grow(step, MEMORY_WAIT).await?;
+        memory.grow(step, BODY_MEMORY_WAIT).await?;
         let before = bytes.len();
         bytes.reserve_exact(step);
         let room = u64::try_from(step).unwrap_or(u64::MAX);

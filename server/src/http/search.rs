@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    pieces::{PageWriter, Pushed},
+    pieces::{PageWriter, PushOutcome},
     query::{Query, invalid},
     read::ApiJson,
     trace_view as view,
@@ -36,7 +36,7 @@ use crate::{
 const MAX_QUESTION: usize = 4_000;
 
 /// Number of spans whose rows and small texts are read at once.
-const BLOCK: usize = 64;
+const SPANS_PER_READ: usize = 64;
 
 /// What is looked for, and which page of it.
 struct Search<'a> {
@@ -171,7 +171,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
     let mut next_cursor = app.cursors.page(tenant, &scope, &mut hits, limit, |it| *it);
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"results\":[");
     let mut last = None;
-    'page: for block in hits.chunks(BLOCK) {
+    'page: for block in hits.chunks(SPANS_PER_READ) {
         let ids: Vec<(Uuid, Uuid)> = block.iter().map(|it| (it.trace_id, it.id)).collect();
         let rows = traces::some_spans(&app.db, tenant, &ids).await?;
         let mut texts =
@@ -184,7 +184,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
             let (distance, score) = (hit.distance, (1.0 - hit.distance).clamp(0.0, 1.0));
             let result = SearchResult { span: view::span(row, counted.texts), score, distance };
             let pushed = page.push(result, counted.reserved).await?;
-            if pushed == Pushed::Full {
+            if pushed == PushOutcome::Full {
                 next_cursor = last.map(|it: Hit| app.cursors.seal(tenant, &scope, it));
                 break 'page;
             }

@@ -49,13 +49,13 @@ const CHUNK_BYTES: usize = 32 * 1024;
 /// How far back is read again, microseconds: longer than a commit takes.
 const OVERLAP: i64 = 3_000_000;
 /// Number of sent changes that a stream remembers.
-const MAX_SENT: usize = 4_096;
+const MAX_REMEMBERED_CHANGES: usize = 4_096;
 /// Pause between looks for what other processes committed.
 const LOOK: Duration = Duration::from_secs(1);
 /// Silence after which the stream sends a comment.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// A subscriber that reads nothing for this long has fallen behind.
-const STALLED: Duration = Duration::from_secs(10);
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Follow traces as they are committed or changed.
 ///
@@ -166,7 +166,7 @@ impl Follower {
             return None;
         }
         // The connection polls again as soon as its buffer has room.
-        if self.last_output.elapsed() >= STALLED && (self.open.len() > 0 || !self.rows.is_empty()) {
+        if self.last_output.elapsed() >= STALL_TIMEOUT && (self.open.len() > 0 || !self.rows.is_empty()) {
             self.is_lagging = true;
         }
         let bytes = self.wait_for_bytes().await;
@@ -287,11 +287,11 @@ impl Follower {
         }
         let horizon = self.position.0.saturating_sub(2 * OVERLAP);
         self.sent.retain(|_, at| *at >= horizon);
-        if self.sent.len() > MAX_SENT {
+        if self.sent.len() > MAX_REMEMBERED_CHANGES {
             // This many changes came within seconds, so a shorter period is read again.
             let mut times: Vec<i64> = self.sent.values().copied().collect();
             times.sort_unstable();
-            self.overlap_from = times[times.len() - MAX_SENT / 2];
+            self.overlap_from = times[times.len() - MAX_REMEMBERED_CHANGES / 2];
             self.sent.retain(|_, at| *at >= self.overlap_from);
         }
         Ok(())
@@ -301,7 +301,7 @@ impl Follower {
     /// a comment is due.
     async fn wait(&mut self) -> bool {
         let stopping = self.app.stopping();
-        let comment_at = self.last_output + KEEP_ALIVE;
+        let comment_at = self.last_output + KEEP_ALIVE_INTERVAL;
         let commit = async {
             loop {
                 match self.wake.recv().await {

@@ -14,7 +14,7 @@ use axum::{
 use uuid::Uuid;
 
 use super::{
-    pieces::{PageWriter, Pushed},
+    pieces::{PageWriter, PushOutcome},
     query::{Query, invalid, path_id},
     trace_view as view,
 };
@@ -33,7 +33,7 @@ const DETAIL_EVENTS: u64 = 2_000;
 /// Tags that a list can be narrowed by at once.
 const MAX_TAG_FILTERS: usize = 20;
 /// Number of spans whose rows and small texts are read at once.
-const SPAN_BLOCK: usize = 64;
+const SPANS_PER_READ: usize = 64;
 /// Bytes of events that are read at once.
 const EVENT_BYTES: usize = 1024 * 1024;
 /// The position before the first span of a trace.
@@ -86,7 +86,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
             break reader.position().filter(|_| reader.has_more());
         };
         let trace = view::trace(row, counted.texts, preview);
-        if page.push(trace, counted.reserved).await? == Pushed::Full {
+        if page.push(trace, counted.reserved).await? == PushOutcome::Full {
             break before;
         }
     };
@@ -179,7 +179,7 @@ async fn write_spans(
         app.cursors.seal(tenant, &span_scope(trace), at.unwrap_or(BEFORE_FIRST_SPAN))
     };
     loop {
-        let wanted = SPAN_BLOCK.min(limit - written);
+        let wanted = SPANS_PER_READ.min(limit - written);
         let more = u64::try_from(wanted + 1).unwrap_or(u64::MAX);
         let mut rows = store::spans(&app.db, tenant, trace, last, more).await?;
         let has_more = rows.len() > wanted;
@@ -189,7 +189,7 @@ async fn write_spans(
         for row in rows {
             let position = (row.started_at, row.id);
             let counted = texts.of_span(&app.db, &row, page.memory()).await?;
-            if page.push(view::span(row, counted.texts), counted.reserved).await? == Pushed::Full {
+            if page.push(view::span(row, counted.texts), counted.reserved).await? == PushOutcome::Full {
                 return Ok(Some(cursor(last)));
             }
             (last, written) = (Some(position), written + 1);
@@ -214,7 +214,7 @@ async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, 
         left = left.saturating_sub(counted.texts.len() as u64);
         let mut reserved = counted.reserved;
         for row in counted.texts {
-            if page.push(view::event(row), std::mem::take(&mut reserved)).await? == Pushed::Full {
+            if page.push(view::event(row), std::mem::take(&mut reserved)).await? == PushOutcome::Full {
                 return Ok(());
             }
         }

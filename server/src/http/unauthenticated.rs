@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Limits the connections without a valid token that a listener keeps open.
 pub const MAX_UNAUTHENTICATED_CONNECTIONS: usize = 512;
 /// How long a connection is safe from displacement, so that it can send its first request head.
-const MIN_AGE: Duration = Duration::from_millis(100);
+const MIN_CONNECTION_AGE: Duration = Duration::from_millis(100);
 
 /// The connections of a listener that have not presented a valid token.
 #[derive(Debug)]
@@ -104,11 +104,11 @@ impl Connections {
             .max_by_key(|(_, its)| its.len())
             .and_then(|(address, its)| Some((*address, its.iter().find(|it| !it.1.is_checking)?)))
         else {
-            return Err(MIN_AGE);
+            return Err(MIN_CONNECTION_AGE);
         };
         let age = now.saturating_duration_since(oldest.1.since);
-        if age < MIN_AGE {
-            return Err(MIN_AGE - age);
+        if age < MIN_CONNECTION_AGE {
+            return Err(MIN_CONNECTION_AGE - age);
         }
         oldest.1.displaced.cancel();
         let id = *oldest.0;
@@ -184,7 +184,7 @@ mod tests {
         let (budget, start) = (Unauthenticated::new(4), Instant::now());
         let other = budget.try_admit(address(2), start).unwrap();
         let own: Vec<Slot> = (0..3).map(|_| budget.try_admit(address(1), start).unwrap()).collect();
-        let later = start + MIN_AGE;
+        let later = start + MIN_CONNECTION_AGE;
         let new = budget.try_admit(address(3), later).unwrap();
         let displaced = |it: &Slot| it.0.displaced.is_cancelled();
         assert!(displaced(&own[0]) && !displaced(&own[1]) && !displaced(&other) && !displaced(&new));
@@ -196,12 +196,12 @@ mod tests {
         let (budget, start) = (Unauthenticated::new(2), Instant::now());
         let first = budget.try_admit(address(1), start).unwrap();
         let second = budget.try_admit(address(1), start).unwrap();
-        assert_eq!(budget.try_admit(address(2), start).unwrap_err(), MIN_AGE);
+        assert_eq!(budget.try_admit(address(2), start).unwrap_err(), MIN_CONNECTION_AGE);
         let checking = first.checking();
-        let _third = budget.try_admit(address(2), start + MIN_AGE).unwrap();
+        let _third = budget.try_admit(address(2), start + MIN_CONNECTION_AGE).unwrap();
         assert!(!first.0.displaced.is_cancelled() && second.0.displaced.is_cancelled());
         drop(checking);
-        let _fourth = budget.try_admit(address(3), start + 2 * MIN_AGE).unwrap();
+        let _fourth = budget.try_admit(address(3), start + 2 * MIN_CONNECTION_AGE).unwrap();
         assert_eq!(budget.lock().count, 2);
     }
 

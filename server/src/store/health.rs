@@ -36,7 +36,7 @@ const PING_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Limits one attempt to reach PostgreSQL again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
 /// A connection that is released later than this after the last answer is tested before it is reused.
-const FRESH: Duration = Duration::from_millis(700);
+const FRESH_ANSWER_AGE: Duration = Duration::from_millis(700);
 /// Limits the test of such a connection.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -188,7 +188,7 @@ impl Health {
             return false;
         }
         let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.0.is_monitored.load(SeqCst) || answered.elapsed() < FRESH {
+        if !self.0.is_monitored.load(SeqCst) || answered.elapsed() < FRESH_ANSWER_AGE {
             return true;
         }
         matches!(tokio::time::timeout(RELEASE_TIMEOUT, connection.ping()).await, Ok(Ok(())))

@@ -8,7 +8,7 @@ use super::Db;
 
 /// Size of a PostgreSQL table in bytes up to which its rows are counted; the rows of a larger one are
 /// estimated.
-const COUNTED_BYTES: i64 = 64 * 1024 * 1024;
+const MAX_COUNTED_TABLE_BYTES: i64 = 64 * 1024 * 1024;
 
 /// The size of the database.
 #[derive(Debug, PartialEq, Serialize)]
@@ -118,7 +118,7 @@ async fn postgres(db: &Db) -> Result<Sizes, DbErr> {
             Ok(IndexSize { name: row.try_get_by_index(0)?, bytes: row.try_get_by_index(1)? })
         })
         .await?;
-        let rows_exact = bytes <= COUNTED_BYTES;
+        let rows_exact = bytes <= MAX_COUNTED_TABLE_BYTES;
         let rows = if rows_exact { count(db, &name).await? } else { estimated };
         tables.push(TableSize { name, rows, rows_exact, bytes, index_bytes: 0, indexes });
     }

@@ -1,5 +1,5 @@
-//! Every JSON body of every route: what is missing or of the wrong type is 400, a value that is not
-//! allowed is 422. The fields come from the OpenAPI document, so a new one is tested without being listed.
+//! Every JSON body of every route: a missing field or a wrong type gets 400, a forbidden value gets 422.
+//! The fields come from the OpenAPI document, so new ones are tested automatically.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tests::{Caller, Reply, TestApp, on_both_databases};
 
 use super::start;
 
-/// Requests that are right, by method and path template: the path with its parameters, and the body.
+/// Valid requests by method and path template: the path with its parameters, and the body.
 type Valid = BTreeMap<(&'static str, &'static str), (String, Value)>;
 
 async fn valid(app: &TestApp, owner: &Caller) -> Valid {
@@ -74,7 +74,7 @@ async fn send(owner: &Caller, method: &str, path: &str, body: &Value) -> Reply {
     owner.send(owner.request(method.parse().unwrap(), path).json(body)).await
 }
 
-/// The schema that a reference leads to.
+/// Resolves a reference to a schema.
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     match schema["$ref"].as_str() {
         Some(to) => document.pointer(to.trim_start_matches('#')).unwrap(),
@@ -82,7 +82,7 @@ fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// The JSON types that a schema takes; none when it takes all.
+/// Returns the JSON types that a schema allows; none when it allows all.
 fn types(document: &Value, schema: &Value) -> Option<Vec<String>> {
     let schema = resolved(document, schema);
     if let Some(parts) = schema["oneOf"].as_array() {
@@ -95,7 +95,7 @@ fn types(document: &Value, schema: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// Values of all types but null, which is absence.
+/// Values of all types except null, which means absence.
 fn values() -> [(&'static str, Value); 6] {
     [
         ("string", json!("text")),
@@ -107,7 +107,7 @@ fn values() -> [(&'static str, Value); 6] {
     ]
 }
 
-/// The schema of the JSON body of a route, if it has one with fields.
+/// Returns the schema of a route's JSON body, if it has one with fields.
 fn body_schema<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
     let operation = &document["paths"][path][method.to_lowercase()];
     let schema = resolved(document, &operation["requestBody"]["content"]["application/json"]["schema"]);
@@ -163,7 +163,7 @@ on_both_databases! {
         assert!(tried > 400, "{tried}");
     }
 
-    /// Fields of which one is needed, or that another field or the path makes necessary.
+    /// Fields that are required in alternatives, by another field or by the path.
     async fn missing_alternatives_are_400(app: TestApp) {
         let owner = app.session(Role::Owner);
         for (method, path, body) in [

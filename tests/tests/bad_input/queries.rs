@@ -83,7 +83,7 @@ fn hostile() -> Vec<(String, String)> {
     values
 }
 
-/// The value as a form has it; an error if its bytes are no text.
+/// Returns the form-encoded value; an error if its bytes are not UTF-8.
 fn percent_decoded(value: &str) -> Result<String, std::string::FromUtf8Error> {
     let (text, mut bytes, mut at) = (value.as_bytes(), Vec::new(), 0);
     while let Some(byte) = text.get(at) {
@@ -98,9 +98,9 @@ fn percent_decoded(value: &str) -> Result<String, std::string::FromUtf8Error> {
 /// What is expected of one parameter with one value.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// May be empty.
+    /// A text that may be empty.
     Text,
-    /// A text that is never empty.
+    /// A text that must not be empty.
     Filled,
     /// At least one word.
     Words,
@@ -207,7 +207,7 @@ on_both_databases! {
         try_all(app, &spans, &[("limit", Kind::Limit), ("cursor", Kind::Cursor)]).await;
     }
 
-    /// A parameter without a value has an empty one: it selects what is empty, or is refused.
+    /// A parameter without a value has an empty one, which selects empty texts or is refused.
     async fn empty_parameter_is_not_an_absent_one(app: TestApp) {
         let key = app.full_key();
         key.post("/v1/ingest", &serde_json::json!({"name": "", "session_id": "s"})).await.ok();
@@ -237,7 +237,7 @@ on_both_databases! {
                 key.get(&format!("{path}?{query}")).await.is(400, "invalid_query");
             }
         }
-        // The replacement character itself is text.
+        // The replacement character itself is valid text.
         key.get("/v1/traces?q=%EF%BF%BD").await.ok();
     }
 

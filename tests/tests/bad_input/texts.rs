@@ -117,11 +117,11 @@ on_both_databases! {
             let id = key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned();
             assert_eq!(key.get(&format!("/v1/traces/{id}")).await.ok()[field], item[field], "{field}");
         }
-        // Error messages and names of spans stand in rows that lists read, and are cut at 64 KiB.
+        // Error messages and span names are stored in rows that lists read, and are cut at 64 KiB.
         let cut = "\u{e4}".repeat(1 << 15);
         let id = key.post("/v1/ingest", &json!({"error": long})).await.ok()["id"].as_str().unwrap().to_owned();
         assert_eq!(key.get(&format!("/v1/traces/{id}")).await.ok()["error"], json!(cut));
-        // A name of the trace is indexed and is cut at 500 characters.
+        // The name of a trace is indexed and is cut at 500 characters.
         let item = json!({"spans": [{"name": long, "output": huge}]});
         let id = key.post("/v1/ingest", &item).await.ok()["id"].as_str().unwrap().to_owned();
         let shown = key.get(&format!("/v1/traces/{id}")).await.ok();

@@ -1,19 +1,19 @@
-//! Settings that only the first start reads: ignored later, and never in silence; and the way that the
-//! operator's documentation gives instead, done as it is written there.
+//! Settings that only the first start reads: later starts ignore them with a warning. Also runs the steps
+//! that the operator's documentation gives instead.
 
 use serde_json::{Value, json};
 use tests::{Caller, On, process::ServerProcess};
 
 use super::Home;
 
-/// The part of the operator's documentation on embedding.
+/// The section on embedding in the operator's documentation.
 fn documentation() -> &'static str {
     let text = include_str!("../../../docs/operations.md");
     let (_, rest) = text.split_once("\n## Embedding\n").unwrap();
     rest.split_once("\n## ").unwrap().0
 }
 
-/// What stands between two marks in the documentation.
+/// Returns the text between two marks in the documentation.
 fn between(start: &str, end: &str) -> &'static str {
     let (_, rest) = documentation().split_once(start).unwrap();
     rest.split_once(end).unwrap().0
@@ -26,7 +26,8 @@ fn owner(home: &Home, server: &ServerProcess, tenant: &Value) -> Caller {
     Caller::new(&server.url, issued["token"].as_str())
 }
 
-/// What a server logged up to its last line about the start, which comes after it says that it is ready.
+/// Returns the server's log up to its last line about the start, which follows the line that says that it
+/// is ready.
 fn log(server: &ServerProcess) -> String {
     for _ in 0..500 {
         if server.log().contains("\"ready\"") {
@@ -84,7 +85,7 @@ async fn setting_that_a_later_start_ignores_is_logged() {
             assert!(logged.contains(words), "no {words:?} in {logged}");
         }
         assert!(!logged.contains("canary"), "{logged}");
-        // Once the tenant uses what is configured, there is nothing to say.
+        // Once the tenant uses the configured provider, there is no warning.
         let tenant = home.caller(&later.url).get("/v1/me").await.ok()["tenant"]["id"].clone();
         let credential = json!({"api_key": "sk-canary"});
         owner(&home, &later, &tenant).put("/v1/provider-credentials/openai", &credential).await.ok();
@@ -94,7 +95,7 @@ async fn setting_that_a_later_start_ignores_is_logged() {
             logged.contains("LOUPE_EMBEDDING_BASE_URL") && !logged.contains("LOUPE_JUDGE_OPENAI"),
             "{logged}"
         );
-        // A key for a first start that is over.
+        // A key for the first start, which is over.
         let other = server::access::api_key::ApiKey::generate().unwrap();
         let logged = log(&home.setup.clone().with("LOUPE_BOOTSTRAP_API_KEY", other.reveal()).start());
         assert!(logged.contains("LOUPE_BOOTSTRAP_API_KEY is ignored"), "{logged}");

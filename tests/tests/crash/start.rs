@@ -46,7 +46,7 @@ async fn the_first_start_greets_once_with_a_key_that_works() {
     }
 }
 
-/// The flags that a help text lists.
+/// Returns the flags that a help text lists.
 fn flags(setup: &Setup, arguments: &[&str]) -> BTreeSet<String> {
     let help = setup.run(&[arguments, &["--help"]].concat());
     assert!(help.status.success(), "{help:?}");
@@ -69,17 +69,18 @@ async fn serve_is_the_same_command_as_none() {
     let all = flags(&setup, &[]);
     assert!(all.len() > 40 && all.contains("judge-timeout") && all.contains("metrics-listen"), "{all:?}");
     let mut serve = flags(&setup, &["serve"]);
-    // The version is of the program, not of a subcommand.
+    // The version belongs to the program, not to a subcommand.
     serve.insert("version".to_owned());
     assert_eq!(serve, all);
     let mut worker = flags(&setup, &["worker"]);
     worker.insert("version".to_owned());
     assert_eq!(worker, all);
-    // The operator's commands show what they use, and take the rest, which loupe.toml may hold.
+    // The operator's commands show the settings that they use, and accept the others, which loupe.toml may
+    // contain.
     let admin = flags(&setup, &["admin", "stats"]);
     assert!(admin.contains("database-url") && !admin.contains("judge-timeout"), "{admin:?}");
 
-    // A flag before the subcommand, one behind it, one in the file, one in the environment.
+    // One flag before the subcommand, one after it, one setting in the file, one in the environment.
     std::fs::write(folder.path().join("loupe.toml"), "unauthenticated_per_minute = 2\nno_workers = true\n")
         .unwrap();
     let setup = setup.with("LOUPE_MAX_BODY_BYTES", "1000");
@@ -95,7 +96,7 @@ async fn serve_is_the_same_command_as_none() {
     let key = server.greeting.split_whitespace().find(|it| it.starts_with("lp_")).unwrap();
     let large = json!({"name": "x".repeat(2_000)});
     assert_eq!(Caller::new(&server.url, Some(key)).post("/v1/ingest", &large).await.status, 413);
-    // A flag wins over the file, before or behind the subcommand.
+    // A flag overrides the file, before or after the subcommand.
     drop(server);
     for arguments in
         [&["--unauthenticated-per-minute=1", "serve"][..], &["serve", "--unauthenticated-per-minute", "1"]]
@@ -112,7 +113,7 @@ async fn the_welcome_fits_on_a_terminal_and_the_log_before_it_is_short() {
     let folder = tempfile::tempdir().unwrap();
     let server = Setup::new(folder.path()).with("LOUPE_LOG_FORMAT", "text").start();
     let rows: usize = server.greeting.lines().map(|it| it.chars().count().div_ceil(80).max(1)).sum();
-    // The line that says that it is ready, and the one of the cursor.
+    // The line that says that the server is ready, and the cursor's line.
     assert!(rows + 2 <= 24, "{rows} rows: {}", server.greeting);
     assert!(server.log().lines().count() <= 3, "{}", server.log());
     assert!(server.log().contains("the schema is up to date"), "{}", server.log());

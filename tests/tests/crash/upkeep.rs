@@ -8,7 +8,7 @@ use tests::{Caller, On, postgres::Database};
 
 use super::Home;
 
-/// Stores traces of every kind that a check compares: with spans, tags, feedback, costs and failures.
+/// Stores traces for every check: with spans, tags, feedback, costs and failures.
 async fn store_traces(caller: &Caller) {
     let items: Vec<Value> = (0..40)
         .map(|n| {
@@ -25,7 +25,7 @@ async fn store_traces(caller: &Caller) {
             })
         })
         .collect();
-    // Each in a commit of its own, so that there are enough for the roll-ups to be brought up to date.
+    // One commit each, so that there are enough for the roll-ups to be updated.
     let mut stored = Vec::new();
     for item in &items {
         stored.push(caller.post("/v1/ingest", item).await.ok()["id"].clone());
@@ -42,7 +42,7 @@ async fn store_traces(caller: &Caller) {
     assert_eq!(caller.post("/v1/eval", &body).await.status, 202);
 }
 
-/// Stores more traces of one day than a roll-up lists one by one.
+/// Stores more traces of one day than a roll-up lists individually.
 async fn store_a_busy_day(caller: &Caller) {
     let started = |n: usize| format!("2026-10-20T{:02}:{:02}:{:02}Z", n % 24, n / 24, n % 60);
     let items: Vec<Value> =
@@ -54,7 +54,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// Runs a statement on the database of a home.
+/// Runs a statement on the database of a server.
 async fn execute(home: &Home, sql: &str) {
     let statements = AssertSqlSafe(sql.to_owned());
     let changed = match &home.database {
@@ -73,7 +73,7 @@ async fn execute(home: &Home, sql: &str) {
     assert!(changed > 0, "{sql} changed nothing");
 }
 
-/// A row that is taken out of a table, and put back.
+/// Damage that deletes a row, and its repair.
 fn lost(table: &str, condition: &str) -> [String; 2] {
     let one = format!("{table} WHERE {condition}");
     [
@@ -82,7 +82,7 @@ fn lost(table: &str, condition: &str) -> [String; 2] {
     ]
 }
 
-/// A value that is changed, and changed back.
+/// Damage that changes a value, and its repair.
 fn changed(table: &str, change: &str, back: &str, condition: &str) -> [String; 2] {
     [change, back].map(|it| format!("UPDATE {table} SET {it} WHERE {condition}"))
 }
@@ -145,7 +145,7 @@ async fn check_finds_damage(on: On) {
     store_a_busy_day(&home.caller(&server.url)).await;
     store_traces(&home.caller(&server.url)).await;
     let check = || home.setup.run(&["admin", "check", "--json"]);
-    // Beside the server, whatever is being folded or judged at the moment.
+    // Beside the server, whatever jobs are running.
     for _ in 0..5 {
         let output = check();
         let found = report(&output);
@@ -153,7 +153,7 @@ async fn check_finds_damage(on: On) {
         assert!(found["checks"]["totals"]["compared"].as_i64() == Some(340), "{found}");
         assert!(found["checks"]["metrics"]["compared"].as_i64() > Some(8), "{found}");
     }
-    // Folded, so that the roll-ups are what is compared.
+    // All deltas are in the nodes, so that the nodes are compared.
     tokio::time::sleep(Duration::from_secs(3)).await;
     server.terminate();
     assert!(server.wait(Duration::from_secs(15)).success(), "{}", server.log());
@@ -206,7 +206,7 @@ async fn check_finds_a_damaged_sqlite_file() {
     assert!(server.wait(Duration::from_secs(15)).success());
     let file = home.folder.path().join("loupe-data/loupe.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    // Not the first page, which says what kind of file it is.
+    // Not the first page, which contains the file format.
     for page in bytes.chunks_mut(8_192).skip(20).step_by(3) {
         page[..512].fill(0x5a);
     }
@@ -245,7 +245,7 @@ async fn stats_show_tables_and_indexes() {
     }
 }
 
-/// The files of a folder.
+/// Returns the files of a folder.
 fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|it| it.unwrap().file_name().to_string_lossy().into_owned()).collect()
@@ -257,7 +257,7 @@ async fn a_backup_beside_a_running_server_is_complete_and_private() {
     let server = home.setup.start();
     let caller = home.caller(&server.url);
     store_traces(&caller).await;
-    // Traces go on coming while the copy is made.
+    // Traces keep arriving while the copy is made.
     let writing = {
         let caller = home.caller(&server.url);
         tokio::spawn(async move {
@@ -291,7 +291,7 @@ async fn a_backup_beside_a_running_server_is_complete_and_private() {
     let record = owner.get("/v1/audit-log?action=database.backup").await.ok();
     assert_eq!(record["audit_log"].as_array().map(Vec::len), Some(1), "{record}");
 
-    // Nothing is overwritten, not even a link that leads nowhere.
+    // Existing files are never overwritten, not even a broken link.
     let before = std::fs::read(&path).unwrap();
     let refused = backup(&path);
     assert!(!refused.status.success());
@@ -307,7 +307,7 @@ async fn a_backup_beside_a_running_server_is_complete_and_private() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("does not exist"), "{refused:?}");
     drop(server);
 
-    // What was stored before the copy began is in it, and it serves.
+    // The copy has all rows stored before it began, and a server can use it.
     let restored = tempfile::tempdir().unwrap();
     std::fs::create_dir(restored.path().join("loupe-data")).unwrap();
     std::fs::copy(&path, restored.path().join("loupe-data/loupe.db")).unwrap();

@@ -109,7 +109,7 @@ on_both_databases! {
         for cursor in ["x", ""] {
             owner.get(&format!("{path}?cursor={cursor}")).await.is(400, "invalid_cursor");
         }
-        // A cursor belongs to its list.
+        // A cursor is valid for its list only.
         owner.get(&format!("/v1/models?cursor={cursor}")).await.is(400, "invalid_cursor");
     }
 
@@ -225,7 +225,7 @@ on_both_databases! {
     }
 }
 
-/// What the refusal of a local model says, done as it says.
+/// Follows the instructions in the error for a local model.
 async fn refused_address_is_opened_as_the_refusal_says_on(database: On) {
     let app = TestApp::on(database).await;
     for (url, value) in [
@@ -239,7 +239,7 @@ async fn refused_address_is_opened_as_the_refusal_says_on(database: On) {
         refused.is(422, "validation_failed");
         let told = refused.json()["fields"][0]["message"].as_str().unwrap().to_owned();
         assert!(told.contains("LOUPE_EGRESS_ALLOW_CIDRS"), "{told}");
-        // The value stands between backticks.
+        // The value is in backticks.
         assert_eq!(told.split('`').nth(1), Some(value), "{told}");
         let opened = app.beside_with(&["--egress-allow-cidrs", value]).await;
         let stored = put(&opened.session(Role::Owner), "openai_compatible", &body).await.ok();
@@ -280,7 +280,7 @@ async fn plans_decide_what_a_credential_is_for(database: On) {
     let shown = owner.get("/v1/provider-credentials").await;
     shown.is(402, "plan_upgrade_required");
     assert_eq!(shown.json()["required_plan"], "pro");
-    // The plan that is named allows the request as it stands: no second refusal follows.
+    // The named plan allows the request as it is, without a second error.
     for (body, needed) in [
         (json!({"api_key": KEY, "embedding_model": "e"}), "pro"),
         (json!({"api_key": KEY, "embedding_model": "e", "judge_model_cheap": ""}), "pro"),

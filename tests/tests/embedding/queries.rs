@@ -1,4 +1,4 @@
-//! Text queries: embedded while somebody waits, with the tenant's own key and no other.
+//! Text queries are embedded with the tenant's own key only.
 
 use super::*;
 use crate::provider::Mood;
@@ -8,7 +8,7 @@ async fn ask(scene: &Scene, question: &str) -> Reply {
 }
 
 on_both! {
-    /// The platform's provider embeds the spans of Pro in the background, and never a query.
+    /// The platform's provider embeds spans of Pro in the background, but no queries.
     async fn text_query_needs_the_tenants_own_provider(on: On) {
         let scene = Scene::on(on, Plan::Pro).await;
         scene.say("hello").await;
@@ -17,7 +17,7 @@ on_both! {
         let refused = ask(&scene, "first").await;
         refused.is(502, "upstream_failed");
         assert!(refused.text().contains("PUT /v1/provider-credentials/openai"), "{}", refused.text());
-        // Its vectors are found by vector.
+        // Its vectors are found by a vector search.
         let body = json!({"vector": vec![1; 1536]});
         let found = scene.app.full_key().post("/v1/search/spans", &body).await.ok();
         assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found}");

@@ -1,11 +1,11 @@
-//! Built-in evaluators that are code: what black-box tests found them to judge wrong.
+//! Built-in code evaluators, on texts that they used to judge wrong.
 
 use serde_json::{Value, json};
 use tests::{TestApp, on_both_databases};
 
 use super::{judged, trace};
 
-/// Judges an output and compares status, score and label; returns the evaluation.
+/// Judges an output and checks status, score and label; returns the evaluation.
 async fn check(
     app: &TestApp,
     metric: &str,
@@ -32,7 +32,7 @@ fn open() -> (&'static str, Value, Value) {
     ("failed", Value::Null, Value::Null)
 }
 
-/// A trace whose tools were called so.
+/// Builds a trace with these tool calls.
 fn calls(calls: &[(&str, Value)]) -> Value {
     let span =
         |(name, input): &(&str, Value)| json!({"name": name, "type": "tool", "input": input.to_string()});
@@ -58,7 +58,7 @@ on_both_databases! {
         ] {
             check(app, "pii_leakage", json!({}), json!({"output": text}), fail(0.0)).await;
         }
-        // Numbers with decimals or thousands are no fields.
+        // Numbers with decimals or thousands separators are not fields.
         for text in ["The balance is 4512345678,90 euros.", "In total 1.234.567,89", "pi is 3,14159265358979", "1,234,567,890"] {
             check(app, "pii_leakage", json!({}), json!({"output": text}), pass()).await;
         }
@@ -125,7 +125,7 @@ on_both_databases! {
         }
     }
 
-    /// A reference that leads out of the schema is refused in our own words.
+    /// A reference out of the schema gets an error with a plain message.
     async fn a_remote_reference_is_refused_with_what_to_do(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({"output": "1"})).await;

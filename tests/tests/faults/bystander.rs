@@ -1,4 +1,4 @@
-//! The other tenant: lists its traces, and stores some if told to, for as long as an attack takes.
+//! The other tenant: lists its traces, and optionally stores some, during an attack.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::installation::Installation;
 
-/// Longest 99th percentile of the list's latency in a release build.
+/// Limits the 99th percentile of the list's latency in a release build.
 const MAX_LIST_P99: Duration = Duration::from_millis(100);
 
 /// A running loop of requests.
@@ -24,7 +24,7 @@ pub struct Bystander {
     task: JoinHandle<Figures>,
 }
 
-/// What the loop met.
+/// The results of the loop.
 #[derive(Debug, Default)]
 pub struct Figures {
     list: Vec<Duration>,
@@ -87,7 +87,7 @@ impl Figures {
     pub fn assert_served(&self) {
         assert!(self.server_errors.is_empty(), "{:?}", self.server_errors);
         assert!(self.list.len() > 10, "only {} lists were answered", self.list.len());
-        // A debug build on a shared machine says nothing of latency.
+        // Latencies of a debug build on a shared machine are meaningless.
         if !cfg!(debug_assertions) {
             assert!(percentile(&self.list, 99) < MAX_LIST_P99, "{self}");
         }

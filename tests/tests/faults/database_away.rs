@@ -16,15 +16,15 @@ use url::Url;
 
 use super::installation::{Installation, full_size};
 
-/// The first 503 comes no later than this, and so does the first success afterwards.
+/// Limits the time to the first 503, and afterwards to the first success.
 const BAR: Duration = Duration::from_secs(5);
 
-/// What happens to connections between the server and PostgreSQL.
+/// The state of the connections between the server and PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
     /// Bytes pass.
     Up,
-    /// Nothing passes and nothing is closed.
+    /// Nothing passes, and connections stay open.
     Stalled,
     /// Open connections are closed, and new ones as soon as they are opened.
     Refused,
@@ -34,7 +34,7 @@ enum Link {
 struct Proxy {
     address: SocketAddr,
     link: watch::Sender<Link>,
-    /// Counts up when the connections that are open then are lost.
+    /// A counter; each increase breaks the connections that are open then.
     lost: watch::Sender<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Proxy {
         Self { address, link, lost }
     }
 
-    /// Connections that are open now never carry another byte.
+    /// Breaks all open connections: they never carry another byte.
     fn lose_open_connections(&self) {
         self.lost.send_modify(|it| *it += 1);
     }
@@ -73,7 +73,7 @@ async fn connect(client: TcpStream, server: String, link: watch::Receiver<Link>,
     }
 }
 
-/// Passes bytes on while the link is up.
+/// Forwards bytes while the link is up.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -94,7 +94,7 @@ async fn copy(
     }
 }
 
-/// The status and how long it took; none when nothing came within 10 s.
+/// Returns the status and the latency; none without a response within 10 s.
 async fn timed(request: impl Future<Output = tests::Reply>) -> (u16, Duration) {
     let began = Instant::now();
     let reply = tokio::time::timeout(Duration::from_secs(10), request).await;
@@ -105,7 +105,7 @@ async fn ingest(caller: &Caller) -> (u16, Duration) {
     timed(caller.post("/v1/ingest", &json!({"name": "x"}))).await
 }
 
-/// How long it takes until ten requests of each kind succeed in a row.
+/// Measures how long it takes until ten requests of each kind succeed in a row.
 async fn healed(caller: &Caller) -> Duration {
     let began = Instant::now();
     let mut good = 0;
@@ -133,7 +133,7 @@ async fn is_refused_and_heals(fault: Link, lose: bool) {
     if lose {
         proxy.lose_open_connections();
     }
-    // Sent at once: their statements meet a link that nothing has noticed yet.
+    // Sent at once: their statements use a link whose failure is not known yet.
     let metrics = "/v1/metrics?metrics=trace_count";
     let first = tokio::join!(
         ingest(&caller),
@@ -147,7 +147,7 @@ async fn is_refused_and_heals(fault: Link, lose: bool) {
     for (status, took) in [first.0, first.1, first.2, first.3, first.5] {
         assert!(status == 503 && took < BAR, "{status} after {took:?}");
     }
-    // From now on it is known, and nobody waits.
+    // From now on the failure is known, and requests fail at once.
     let away = Duration::from_secs(if full_size() { 25 } else { 3 });
     let began = Instant::now();
     while began.elapsed() < away {
@@ -177,7 +177,7 @@ async fn a_stalled_postgres_is_503_in_time_and_heals() {
     is_refused_and_heals(Link::Stalled, false).await;
 }
 
-/// As when a firewall forgets the connections, or another machine takes the address over.
+/// Simulates a firewall that drops connections, or a failover of the address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_connections_are_503_in_time_and_replaced() {
     is_refused_and_heals(Link::Stalled, true).await;

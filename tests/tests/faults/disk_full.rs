@@ -15,14 +15,14 @@ use tests::{Caller, On, Reply};
 
 use super::installation::{Installation, full_size};
 
-/// A disk in memory of a size that can be changed; unmounted when it is dropped.
+/// An in-memory disk of variable size, unmounted when it is dropped.
 struct SmallDisk {
     path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    /// None where mounting is not allowed, with the reason printed.
+    /// Mounts a disk; returns none where mounting is not allowed, and prints the reason.
     fn mount(mib: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
@@ -50,10 +50,10 @@ impl SmallDisk {
         assert!(Command::new("mount").args(["-o", &size]).arg(&self.path).status().unwrap().success());
     }
 
-    /// Takes all space that is left.
+    /// Uses up all remaining space.
     fn fill(&self) -> PathBuf {
         let path = self.path.join("filling");
-        // Ends with an error, as it should.
+        // The write must fail.
         _ = Command::new("dd")
             .args(["if=/dev/zero", &format!("of={}", path.display()), "bs=64k"])
             .output()
@@ -64,7 +64,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: the server may not have ended yet.
+        // Lazy, because the server may still be running.
         _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
 }
@@ -73,7 +73,7 @@ async fn installation(data: &Path) -> Installation {
     Installation::with(On::Sqlite, &[("LOUPE_DATA_DIR", data.to_str().unwrap())]).await
 }
 
-/// Text that can't be compressed to much less.
+/// A text that compresses badly.
 fn text(bytes: usize) -> String {
     std::iter::repeat_with(fastrand::alphanumeric).take(bytes).collect()
 }
@@ -91,7 +91,7 @@ fn is_unavailable(reply: &Reply) {
     assert!(reply.headers.contains_key("retry-after"), "{:?}", reply.headers);
 }
 
-/// How long it takes until the server is ready and stores traces.
+/// Measures how long it takes until the server is ready and stores traces.
 async fn healed(caller: &Caller, id: &str) -> Duration {
     let began = Instant::now();
     for n in 0.. {
@@ -143,7 +143,7 @@ async fn a_disk_that_writers_fill_heals_when_it_is_enlarged() {
     }
     let stored: Vec<String> = writers.join_all().await.into_iter().flatten().collect();
     assert!(stored.len() > 20, "{}", stored.len());
-    // While it is full.
+    // While the disk is full.
     let began = Instant::now();
     while caller.get("/readyz").await.status != 503 {
         assert!(began.elapsed() < Duration::from_secs(2), "ready on a full disk");
@@ -161,7 +161,7 @@ async fn a_disk_that_writers_fill_heals_when_it_is_enlarged() {
     println!("{} traces of 200 kB filled the disk; healthy {took:?} after there was space", stored.len());
     assert!(took < Duration::from_secs(5), "{took:?}");
     all_are_stored(&caller, &stored).await;
-    // And what was acknowledged is on the disk.
+    // All acknowledged traces are stored.
     let next = installation.setup.start();
     std::mem::replace(&mut installation.server, next).kill();
     let next = installation.setup.start();
@@ -169,7 +169,7 @@ async fn a_disk_that_writers_fill_heals_when_it_is_enlarged() {
     all_are_stored(&installation.bystander(), &stored).await;
 }
 
-/// Transactions that fail in the middle, before anything has noticed that the disk is full.
+/// Transactions fail midway, before the server has noticed that the disk is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_that_fail_on_a_full_disk_leave_usable_connections() {
     let Some(disk) = SmallDisk::mount(64) else { return };
@@ -177,7 +177,7 @@ async fn transactions_that_fail_on_a_full_disk_leave_usable_connections() {
     let caller = installation.bystander();
     let mut stored = Vec::new();
     for round in 0..if full_size() { 20 } else { 3 } {
-        // Made before, so that they arrive before the server looks at the disk again.
+        // Built in advance, so that the requests arrive before the next check of the disk.
         let items: Vec<Value> = (0..8).map(|n| item(&format!("r{round}-{n}"), 1_500_000)).collect();
         let filling = disk.fill();
         let replies = items.iter().map(|it| caller.post("/v1/ingest", it));

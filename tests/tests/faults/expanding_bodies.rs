@@ -1,4 +1,4 @@
-//! Bodies that take many times their size once they are decoded, and reads that run at the same time.
+//! Bodies that take many times their size once decoded, and concurrent reads.
 
 use futures::future::join_all;
 use tests::On;
@@ -11,13 +11,13 @@ use crate::{
 /// Bytes of each body: a little below the limit of 32 MiB.
 const BODY_BYTES: usize = 30_000_000;
 
-/// A body of `start`, as many of `item` as fit with commas between them, and `end`.
+/// Builds a body of `start`, as many of `item` as fit, separated by commas, and `end`.
 fn repeated(start: &str, item: &str, end: &str) -> Vec<u8> {
     let items = vec![item; (BODY_BYTES - start.len()) / (item.len() + 1)];
     format!("{start}{}{end}", items.join(",")).into_bytes()
 }
 
-/// A trace with a text that compression makes little smaller.
+/// A trace with a text that compresses badly.
 fn incompressible() -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
     let text: String = (0..BODY_BYTES - 100).map(|_| random.alphanumeric()).collect();
@@ -41,7 +41,7 @@ async fn bodies_are_counted_as_they_are_decoded(on: On) {
     ];
     let bystander = Bystander::start(&installation, false).await;
     for (path, content_type, body, status) in bodies {
-        // Several at once: the others wait, or are refused.
+        // Several at once: the others wait or are refused.
         let replies = join_all((0..3).map(|_| attacker.post_bytes(path, content_type, body.clone()))).await;
         let statuses: Vec<u16> = replies.iter().map(|it| it.status).collect();
         println!("{on:?}: POST {path}: {statuses:?}, peak {} MiB", installation.peak_resident_mib());

@@ -11,8 +11,8 @@ use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use super::installation::{Installation, MAX_RESIDENT_MIB, full_size};
 
-/// Opens connections that each send this much of a header that never ends. The server may close
-/// them at any time.
+/// Opens connections that each send this much of an unfinished header. The server may close them at any
+/// time.
 async fn unfinished_headers(url: &str, connections: usize, bytes: usize) -> Vec<TcpStream> {
     let mut open = Vec::with_capacity(connections);
     let filling = vec![b'x'; bytes];
@@ -22,14 +22,14 @@ async fn unfinished_headers(url: &str, connections: usize, bytes: usize) -> Vec<
             socket.write_all(b"GET /v1/traces HTTP/1.1\r\nHost: x\r\nX-Filling: ").await?;
             socket.write_all(&filling).await
         };
-        // A server that does not read on leaves the rest in the sockets' buffers.
+        // A server that stops reading leaves the rest in the socket buffers.
         _ = tokio::time::timeout(Duration::from_millis(200), sent).await;
         open.push(socket);
     }
     open
 }
 
-/// Asks for the other tenant's list on a new connection each time; answers the slowest.
+/// Requests the other tenant's list on a new connection each time; returns the longest latency.
 async fn bystander_is_served(installation: &Installation, requests: usize) -> Duration {
     let token = format!("Authorization: Bearer {}", installation.bystander);
     let mut slowest = Duration::ZERO;
@@ -54,7 +54,7 @@ async fn unfinished_headers_are_bounded(database: On) {
         "{database:?}: {connections} headers of 390 KiB: {before} -> {peak} MiB, slowest list {slowest:?}"
     );
     drop(open);
-    // Below the limit of a header, so that none of them is refused for its size.
+    // Below the size limit of a header, so that none is refused for its size.
     let open = unfinished_headers(&installation.server.url, connections * 4, 15 * 1024).await;
     let slowest = bystander_is_served(&installation, 50).await;
     let peak = installation.peak_resident_mib();
@@ -77,7 +77,7 @@ async fn unfinished_headers_are_bounded_postgres() {
     unfinished_headers_are_bounded(On::Postgres).await;
 }
 
-/// Sends a request and fails unless the answer is this error, with a whole error body.
+/// Sends a request and panics unless the response is this error, with a complete body.
 async fn is_refused(url: &str, request: &str, expected: u16, code: &str) {
     let mut socket = connect_to(url).await;
     _ = socket.write_all(request.as_bytes()).await;
@@ -98,7 +98,7 @@ async fn oversized_and_incomplete_heads_get_an_error_body() {
     let url = installation.server.url.as_str();
     let with = |filling: usize| {
         let head = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: ";
-        // The four bytes are those that end the header and the head.
+        // The four bytes end the header and the head.
         format!("{head}{}\r\n\r\n", "x".repeat(filling - head.len() - 4))
     };
     let mut socket = connect_to(url).await;

@@ -7,7 +7,7 @@ use tests::{Caller, On};
 
 use super::installation::{Installation, full_size};
 
-/// What a server may keep of a load after a minute without requests, in MiB: its caches.
+/// Memory that a server may keep after a minute without requests, in MiB: its caches.
 const MAX_KEPT_MIB: u64 = 24;
 
 fn text(words: usize) -> String {

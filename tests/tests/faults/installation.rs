@@ -1,4 +1,4 @@
-//! A server process with two tenants: one attacks, the other must not notice.
+//! A server process with two tenants: one attacks, the other must not be affected.
 
 #![allow(dead_code, reason = "each attack uses a part of it")]
 
@@ -9,12 +9,12 @@ use tests::{
     process::{ServerProcess, Setup},
 };
 
-/// Resident memory that no attack may exceed, in MiB.
+/// Limits the resident memory under any attack, in MiB.
 pub const MAX_RESIDENT_MIB: u64 = 400;
 
 /// A running server, its settings and its two tenants.
 pub struct Installation {
-    /// How the server is started again.
+    /// The command that starts the server again.
     pub setup: Setup,
     /// The running process.
     pub server: ServerProcess,
@@ -66,12 +66,12 @@ impl Installation {
         Caller::new(&self.server.url, Some(&self.bystander))
     }
 
-    /// Resident memory of the server now, in MiB.
+    /// Returns the server's resident memory in MiB.
     pub fn resident_mib(&self) -> u64 {
         self.memory_mib("VmRSS:")
     }
 
-    /// The highest resident memory of the server since its start, in MiB.
+    /// Returns the server's peak resident memory since its start, in MiB.
     pub fn peak_resident_mib(&self) -> u64 {
         self.memory_mib("VmHWM:")
     }
@@ -91,7 +91,7 @@ fn tenant(setup: &Setup, name: &str, plan: &str) -> String {
     made["api_key"]["secret"].as_str().unwrap().to_owned()
 }
 
-/// Whether the attacks run in their whole size.
+/// Returns whether the attacks run in full size.
 #[allow(clippy::disallowed_methods, reason = "the size of a test run comes from the environment")]
 pub fn full_size() -> bool {
     std::env::var("LOUPE_TEST_FAULTS").is_ok_and(|it| it == "full")

@@ -1,4 +1,4 @@
-//! Regular expressions of a tenant that take long on long texts, as evaluators and in schemas.
+//! Slow regular expressions of a tenant on long texts, in evaluators and in schemas.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::installation::{Installation, MAX_RESIDENT_MIB, full_size};
 
 /// An expression whose search takes several thousand steps for each byte.
 const SLOW: &str = "(?:a[ab]{900}|b[ab]{901}|[ab]{3}a[ab]{700})+c";
-/// Bytes of the text that it is searched in: minutes of work.
+/// Length of the searched text in bytes, for minutes of work.
 const TEXT_BYTES: usize = 8_000_000;
-/// Evaluations that the attacker asks for at once.
+/// Number of evaluations that the attacker requests at once.
 const ATTACKS: usize = 12;
-/// Evaluations of the attacker that may have ended when the other tenant's one has: each takes all of the
-/// processor time that it may use, so many more would mean that the other tenant waited for them.
+/// Number of the attacker's evaluations that may have ended before the other tenant's: each takes the whole
+/// processor time that it is allowed, so more would mean that the other tenant waited for them.
 const MAX_ENDED_BEFORE: usize = 3;
-/// How long a graceful stop may take.
+/// Limits the time of a graceful stop.
 const STOP: Duration = Duration::from_secs(10);
-/// How long anything may take before the test gives up.
+/// Limits the time of any step of the test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A text without a match, of which each piece differs.
+/// A text without a match; all of its pieces differ.
 fn text() -> String {
     let mut random = 1_u64;
     let letter = |_| {
@@ -43,13 +43,13 @@ async fn evaluate(key: &Caller, trace: &str, metric: &str, config: Value) -> Str
     reply.ok()["id"].as_str().unwrap().to_owned()
 }
 
-/// The evaluations of a tenant that have ended.
+/// Counts the evaluations of a tenant that have ended.
 async fn ended(key: &Caller) -> Vec<Value> {
     let list = key.get("/v1/eval?limit=200").await.ok()["evaluations"].as_array().unwrap().clone();
     list.into_iter().filter(|it| it["status"] == "failed" || it["status"] == "complete").collect()
 }
 
-/// The evaluation once it has ended.
+/// Waits until the evaluation has ended, and returns it.
 async fn end_of(key: &Caller, id: &str) -> Value {
     let polled = async {
         loop {
@@ -63,7 +63,7 @@ async fn end_of(key: &Caller, id: &str) -> Value {
     tokio::time::timeout(PATIENCE, polled).await.expect("the evaluation ends")
 }
 
-/// Waits until an evaluation of the tenant is being done.
+/// Waits until an evaluation of the tenant is running.
 async fn until_running(key: &Caller) {
     let running = async {
         while key.get("/v1/eval?status=running").await.ok()["evaluations"].as_array().unwrap().is_empty() {
@@ -86,7 +86,7 @@ async fn slow_expression_holds_up_nobody(database: On) {
     }
     until_running(&attacker).await;
 
-    // The other tenant's evaluation, with an expression too, does not wait for those asked for before.
+    // The other tenant's evaluation, which has an expression too, overtakes the earlier ones.
     let harmless = trace(&bystander, "Your order 1234 has left.").await;
     let config = json!({"format": "regex", "pattern": r"order \d+"});
     let id = evaluate(&bystander, &harmless, "output_format_compliance", config).await;
@@ -95,7 +95,7 @@ async fn slow_expression_holds_up_nobody(database: On) {
     assert_eq!((&end["status"], &end["score"]), (&json!("complete"), &json!(1.0)), "{end}");
     assert!(before <= MAX_ENDED_BEFORE, "{before} evaluations of the attacker came first");
 
-    // The attacker's own ends with the reason.
+    // The attacker's evaluation ends with the reason.
     let end = end_of(&attacker, &attacks[0]).await;
     assert_eq!(end["status"], "failed", "{end}");
     assert!(end["error"].as_str().unwrap().contains("processor time"), "{end}");
@@ -112,7 +112,7 @@ async fn slow_expression_holds_up_nobody(database: On) {
     println!("{database:?}: {before} of {ATTACKS} before the other tenant's, peak {peak} MiB");
     assert!(peak <= MAX_RESIDENT_MIB, "{peak} MiB");
 
-    // Whatever still runs, the process stops, and what it had not finished is not lost.
+    // The process stops despite running evaluations, and loses none of them.
     it.server.terminate();
     assert!(it.server.wait(STOP).success());
     it.server = it.setup.start();
@@ -134,7 +134,7 @@ async fn slow_expression_holds_up_nobody_postgres() {
     slow_expression_holds_up_nobody(On::Postgres).await;
 }
 
-/// The same expression in a schema, tried by a rule's test while a request waits for it.
+/// Uses the same expression in a schema, in a rule's test that a request waits for.
 async fn slow_schema_ends_with_the_reason(database: On) {
     let mut it = Installation::on(database).await;
     let attacker = it.attacker();
@@ -151,7 +151,7 @@ async fn slow_schema_ends_with_the_reason(database: On) {
     assert_eq!(tested["status"], "failed", "{tested}");
     assert!(tested["error"].as_str().unwrap().contains("processor time"), "{tested}");
 
-    // Names of members are matched by the validator, which cannot be interrupted: bounded beforehand.
+    // The validator matches member names and cannot be interrupted, so the work is bounded in advance.
     let names = trace(&attacker, &format!("{{{output}: 1}}")).await;
     let schema = json!({"schema": {"patternProperties": {SLOW: true}}});
     let end = evaluate(&attacker, &names, "json_schema_conformance", schema).await;
@@ -159,7 +159,7 @@ async fn slow_schema_ends_with_the_reason(database: On) {
     assert_eq!(end["status"], "failed", "{end}");
     assert!(end["error"].as_str().unwrap().contains("too many steps"), "{end}");
 
-    // Two signals end the process at once, in the middle of an evaluation.
+    // Two signals end the process at once, even during an evaluation.
     evaluate(&attacker, &attacked, "json_schema_conformance", json!({"schema": {"pattern": SLOW}})).await;
     until_running(&attacker).await;
     it.server.terminate();
@@ -178,7 +178,7 @@ async fn slow_schema_ends_with_the_reason_postgres() {
     slow_schema_ends_with_the_reason(On::Postgres).await;
 }
 
-/// Expressions that grow when they are compiled are refused, alone and together.
+/// Expressions that grow when compiled are refused, alone and in total.
 #[tokio::test]
 async fn large_expressions_are_refused() {
     let it = Installation::on(On::Sqlite).await;

@@ -14,7 +14,7 @@ async fn ingest(caller: &Caller, name: &str) -> Reply {
     caller.post("/v1/ingest", &json!({"name": name})).await
 }
 
-/// Runs `replace` on the database's path under load, and checks what the server does from then on.
+/// Runs `replace` on the database's path under load, and checks the server afterwards.
 async fn is_noticed(what: &str, replace: impl FnOnce(&Path)) -> Installation {
     let installation = Installation::on(On::Sqlite).await;
     let caller = installation.bystander();
@@ -60,7 +60,7 @@ async fn is_noticed(what: &str, replace: impl FnOnce(&Path)) -> Installation {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_file_stops_writes() {
     let installation = is_noticed("deleted", |path| std::fs::remove_file(path).unwrap()).await;
-    // The server makes no new file at the path.
+    // The server creates no new file at the path.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!installation.folder.path().join("loupe-data/loupe.db").exists());
 }
@@ -78,7 +78,7 @@ async fn a_replaced_file_stops_writes_until_the_restart() {
         std::fs::copy(&aside, path).unwrap();
     })
     .await;
-    // The file that it had comes back, and it still does not go on by itself.
+    // Even with its original file back, the server needs a restart.
     let path = installation.folder.path().join("loupe-data/loupe.db");
     std::fs::rename(path.with_extension("aside"), &path).unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;

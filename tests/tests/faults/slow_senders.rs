@@ -15,7 +15,7 @@ use crate::{
 const ANNOUNCED: usize = 3_000_000;
 const SENT: usize = 1_500_000;
 
-/// Announces a body, sends a part of it and falls silent.
+/// Announces a body, sends a part of it and stops.
 async fn send_half(mut socket: TcpStream, key: String) -> TcpStream {
     let head = format!(
         "POST /v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\

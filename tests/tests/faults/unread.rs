@@ -1,4 +1,4 @@
-//! Raw connections of the attacking tenant: requests whose response nobody reads.
+//! Raw connections of the attacking tenant: requests whose responses are never read.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::installation::Installation;
 
-/// A connection with a receive buffer of a few KiB, so that the server keeps what is not read.
+/// Opens a connection with a small receive buffer, so that unread bytes stay in the server.
 pub async fn connect(installation: &Installation) -> TcpStream {
     let address = installation.server.url.strip_prefix("http://").unwrap().parse().unwrap();
     let socket = TcpSocket::new_v4().unwrap();
@@ -37,8 +37,8 @@ pub async fn ask_without_reading(
     sockets
 }
 
-/// How often each status was answered; 0 stands for no answer yet, 1 for a connection that the server
-/// closed without one. Closes the connections.
+/// Counts the responses by status: 0 for none yet, 1 for a connection that the server closed without one.
+/// Closes the connections.
 pub async fn responses(sockets: Vec<TcpStream>) -> BTreeMap<u16, usize> {
     let mut statuses = BTreeMap::new();
     for mut socket in sockets {

@@ -1,4 +1,4 @@
-//! Responses that a client asks for and does not read.
+//! Responses that a client requests and does not read.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ async fn unread_responses_stay_within_the_share(on: On) {
         figures.assert_served();
     }
     assert!(installation.peak_resident_mib() <= MAX_RESIDENT_MIB);
-    // The attacker is served again as soon as the connections are gone.
+    // The attacker is served again once its connections are closed.
     let attacker = installation.attacker();
     let mut page = attacker.get("/v1/traces?limit=200").await;
     for _ in 0..20 {

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use tests::{Caller, on_both_databases};
 
-/// Bytes of a page that holds more than one trace.
+/// Limits a page with more than one trace, in bytes.
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Names of the traces on all pages, each with the size of its page.
+/// Returns the names of the traces on all pages, each with the size of its page.
 async fn pages(caller: &Caller, path: &str) -> Vec<(Vec<String>, usize)> {
     let (mut pages, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -48,7 +48,7 @@ on_both_databases! {
 
     async fn a_trace_larger_than_a_page_can_be_read(app: TestApp) {
         let key = app.full_key();
-        // 12 MB as JSON, and a character at every border of a piece.
+        // 12 MB as JSON, with a character on every chunk boundary.
         let text = format!("{}ä", "\u{1}".repeat(2_000_000));
         let metadata = json!({"long": "y".repeat(300_000)});
         let span = json!({"name": "s", "output": text, "metadata": metadata});

@@ -1,4 +1,4 @@
-//! What models and tools answer: plain where nothing is lost by it, and never dropped.
+//! Outputs of models and tools: plain if nothing is lost, and never dropped.
 
 use serde_json::{Value, json};
 use tests::{
@@ -35,7 +35,7 @@ on_both_databases! {
         assert_eq!((&span["output"], &span["metadata"]["gen_ai.output.messages"]), (&Value::Null, &json!(ended)));
     }
 
-    /// OpenInference's instrumentation of LangChain writes a role for a call that failed.
+    /// OpenInference's LangChain instrumentation writes a message with only a role for a failed call.
     async fn failed_call_of_langchain_has_no_output(app: TestApp) {
         let key = app.full_key();
         let span = stored(&key, |span| span.with("openinference.span.kind", "LLM")
@@ -43,7 +43,7 @@ on_both_databases! {
         assert_eq!((&span["type"], &span["output"]), (&json!("llm"), &Value::Null));
     }
 
-    /// OpenInference's instrumentation of the OpenAI Agents SDK writes the text of a message twice.
+    /// OpenInference's OpenAI Agents instrumentation writes the text of a message twice.
     async fn message_with_content_and_contents_has_its_text_once(app: TestApp) {
         let key = app.full_key();
         let message = |span: Span, of: &str, role: &str, text: &str| {
@@ -89,7 +89,7 @@ on_both_databases! {
             }
             assert!(span["metadata"].get("gen_ai.system_instructions").is_none());
         }
-        // Structured attributes, other conventions' messages, and instructions that are repeated.
+        // Structured attributes, messages of other conventions, and repeated instructions.
         let repeated = r#"[{"role":"system","content":"Be terse"},{"role":"user","content":"Hi"}]"#;
         let span = stored(&key, |span| span.calls("gpt-4o", 1, 1).with("gen_ai.system_instructions", vec!["Be terse"])
             .with("gen_ai.input.messages", repeated)).await;
@@ -100,7 +100,7 @@ on_both_databases! {
     }
 }
 
-/// Stores a span with what `make` adds to it, and answers it as it is shown.
+/// Stores a span that `make` extends, and returns it as shown.
 async fn stored(key: &Caller, make: impl FnOnce(Span) -> Span) -> Value {
     let trace = fastrand::u128(1..);
     let span = make(Span::new(trace, 1, "span", START));

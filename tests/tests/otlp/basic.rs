@@ -1,4 +1,4 @@
-//! Basic authentication on the address of Langfuse's exporter, and nowhere else.
+//! Basic authentication on the path of Langfuse's exporter, and on no other.
 
 use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
 use reqwest::Method;
@@ -55,7 +55,7 @@ on_both_databases! {
         for header in ["Basic", "Basic ", "Basic ???", "Basic cGs6/w==", "Basic /////w==", &format!("Basic {key}"), &format!("Digest {key}")] {
             post(&anyone, LANGFUSE, header, 1).await.is(401, "unauthorized");
         }
-        // Only an API key is a password.
+        // The password must be an API key.
         let header = format!("Basic {}", BASE64_STANDARD.encode(format!("pk:{session}")));
         post(&anyone, LANGFUSE, &header, 1).await.is(401, "unauthorized");
         assert_eq!(app.full_key().get("/v1/traces").await.ok()["traces"], json!([]));

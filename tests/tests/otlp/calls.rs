@@ -1,4 +1,4 @@
-//! Traces whose root says nothing show the input of their first model call and the output of the last.
+//! Traces whose root has no texts show the input of their first model call and the output of the last.
 
 use serde_json::{Value, json};
 use tests::{
@@ -11,7 +11,7 @@ use tests::{
 const TRACE: u128 = 0xca11;
 const SECOND: i64 = 1_000_000;
 
-/// A model call below the root, with these texts.
+/// Builds a model call below the root, with these texts.
 fn call(id: u64, at: i64, input: Option<&str>, output: Option<&str>) -> Span {
     let mut span =
         Span::new(TRACE, id, &format!("call {id}"), START + at * SECOND).under(1).calls("gpt-4o", 10, 5);
@@ -42,7 +42,7 @@ on_both_databases! {
             Span::new(TRACE, 4, "tool", START + 3 * SECOND).under(1).with("input.value", "arguments").with("output.value", "result"),
         ]).await;
         expect(&key, Some(&message("user", "first")), Some("done")).await;
-        // What lists show is what they find.
+        // Lists show the same texts that they search.
         for word in ["first", "done"] {
             assert_eq!(key.get(&format!("/v1/traces?q={word}")).await.ok()["traces"].as_array().unwrap().len(), 1, "{word}");
         }
@@ -118,7 +118,7 @@ on_both_databases! {
             assert_eq!((&shown["input"], &shown["output"]), (&json!(input), &json!(output)), "{item}");
             assert_eq!(shown["metadata"], item.get("metadata").cloned().unwrap_or_else(|| json!({})));
         }
-        // The root's come before those of the calls, also where the item has some of its own.
+        // Texts of the root precede those of the calls, even if the item has some of its own.
         let mut rooted = spans.clone();
         rooted[0]["input"] = "the root's".into();
         let id = key.post("/v1/ingest", &json!({"spans": rooted, "output": "given"})).await.ok()["id"].as_str().unwrap().to_owned();
@@ -159,7 +159,7 @@ async fn trace(key: &Caller) -> Value {
     key.get(&format!("/v1/traces/{TRACE:032x}")).await.ok()
 }
 
-/// Expects these texts in the detail and in the list.
+/// Checks for these texts in the detail and in the list.
 async fn expect(key: &Caller, input: Option<&str>, output: Option<&str>) {
     let listed = key.get("/v1/traces").await.ok()["traces"][0].clone();
     for shown in [trace(key).await, listed] {

@@ -20,7 +20,7 @@ const JSON: &str = "application/json";
 
 /// The addresses of the one handler.
 const ADDRESSES: [&str; 4] = ["/v1/otlp/traces", "/v1/otlp/v1/traces", "/v1/traces", LANGFUSE];
-/// The address of Langfuse's exporter.
+/// The path of Langfuse's exporter.
 const LANGFUSE: &str = "/api/public/otel/v1/traces";
 
 on_both_databases! {

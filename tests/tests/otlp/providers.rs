@@ -1,4 +1,4 @@
-//! What providers and their instrumentations report of calls: tokens, prices, failures, ids.
+//! Tokens, prices, failures and ids in the spans of providers and their instrumentations.
 
 use serde_json::{Value, json};
 use tests::{
@@ -11,7 +11,7 @@ use tests::{
 const BEDROCK_MODEL: &str = "anthropic.claude-3-5-sonnet-20241022-v2:0";
 
 on_both_databases! {
-    /// As captured of botocore and of OpenLLMetry: 31 input tokens beside 5 that were read from the cache.
+    /// As captured from botocore and OpenLLMetry: 31 input tokens, plus 5 read from the cache.
     async fn cache_reads_of_bedrock_are_priced_apart(app: TestApp) {
         let key = app.full_key();
         let call = |span: Span| span.with("gen_ai.operation.name", "chat").with("gen_ai.request.model", BEDROCK_MODEL)
@@ -39,7 +39,7 @@ on_both_databases! {
         let details = &span["metadata"]["cost_details"];
         assert_eq!(details["model"], "gpt-4o-mini", "the model that answered comes first");
         assert_eq!(stored(&key, "test", call("nobody-knows", "neither")).await["cost"], Value::Null);
-        // OpenInference names the model asked in the parameters of the call.
+        // OpenInference names the requested model in the parameters of the call.
         let span = stored(&key, "openinference.instrumentation.openai", |span| span.with("openinference.span.kind", "LLM")
             .with("llm.model_name", "my-deployment").with("llm.invocation_parameters", r#"{"model":"gpt-4o"}"#)
             .with("llm.token_count.prompt", 1000).with("llm.token_count.completion", 100)).await;
@@ -77,7 +77,7 @@ on_both_databases! {
     }
 }
 
-/// Stores a span of this instrumentation with what `make` adds to it, and answers it as it is shown.
+/// Stores a span of this instrumentation that `make` extends, and returns it as shown.
 async fn stored(key: &Caller, scope: &str, make: impl FnOnce(Span) -> Span) -> Value {
     let trace = fastrand::u128(1..);
     let span = make(Span::new(trace, 1, "span", START));

@@ -1,4 +1,4 @@
-//! Cached, cache-write and reasoning tokens: shown whenever they are sent, and summed once.
+//! Cached, cache-write and reasoning tokens are shown as sent and summed once.
 
 use serde_json::{Value, json};
 use tests::{
@@ -29,7 +29,7 @@ on_both_databases! {
         send(&key, &[Span::new(TRACE, 1, "call", START).calls("gpt-4o", 100, 20)]).await;
         let without = trace(&key).await;
         assert_eq!((without.get("usage_details"), without["spans"][0].get("usage_details")), (None, None));
-        // What was sent as zero is shown as zero, and what was not sent is not.
+        // A zero that was sent is shown; a count that was not sent is left out.
         send(&key, &[Span::new(TRACE, 2, "next", START).under(1).calls("gpt-4o", 100, 20).with("gen_ai.usage.cache_read.input_tokens", 0)]).await;
         assert_eq!(trace(&key).await["usage_details"], json!({"cached_input_tokens": 0}));
     }
@@ -71,7 +71,7 @@ on_both_databases! {
         key.post("/v1/ingest", &item).await.ok();
         let given = trace(&key).await;
         assert_eq!(given["usage_details"], json!({"cached_input_tokens": 405, "reasoning_tokens": 30}), "items are taken literally");
-        // 600 at 2.50, 400 at 1.25, and 100 at 10 dollars a million.
+        // 600 at 2.50, 400 at 1.25, and 100 at 10 dollars per million.
         assert_eq!(named(&given, "outer")["cost"], 0.003);
         assert_eq!(named(&given, "outer")["metadata"]["cost_details"]["buckets"]["cached_input"], 400);
         send(&key, &[Span::new(TRACE, 1, "late", START).calls("gpt-4o", 10, 5).with("gen_ai.usage.cache_read.input_tokens", 7)]).await;

@@ -305,7 +305,7 @@ async fn answer<T: DeserializeOwned>(
     })
 }
 
-/// A successful answer that is not what the API answers.
+/// Returns the error for a successful response that is not the API's.
 fn unreadable(answer: &client::Answer) -> NetError {
     let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let what = if kind.starts_with("text/html") || answer.body.trim_ascii_start().starts_with(b"<") {
@@ -340,7 +340,7 @@ async fn follow(client: Client, query: Query, request: RequestId, sender: Unboun
                     return;
                 }
             }
-            // Nothing is left out: the stream goes on behind the last trace received.
+            // No trace is lost: the stream resumes after the last one received.
             Some(Ok(Wire::Lagged { cursor })) => match client.stream(&call, cursor.as_deref()).await {
                 Ok(resumed) => stream = resumed,
                 Err(error) => break net_error(error),
@@ -373,7 +373,8 @@ fn net_error(error: client::Error) -> NetError {
     let message = error.to_string();
     match error {
         client::Error::Answer(answer) => {
-            // Every answer of the API is an object with a sentence; a redirect is no answer of it.
+            // An error of the API is an object with a sentence; anything else, such as a redirect, comes
+            // from another server.
             let not_api = !answer.body.is_object();
             let status = answer.status;
             let redirected = (300..400).contains(&status);

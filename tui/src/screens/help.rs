@@ -83,7 +83,7 @@ fn help(state: &State, words: &str) -> Vec<Pieces> {
     lines
 }
 
-/// What the marks of the rows and the bar on top stand for.
+/// Explains the marks of the rows and the bar at the top.
 fn marks(state: &State) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
     let mark = |mark: &str, tone, meaning: &str| {

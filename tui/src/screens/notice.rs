@@ -48,7 +48,7 @@ pub fn first_steps(state: &State) -> Vec<String> {
     ]
 }
 
-/// What can be done about a failure, a sentence each. Nothing for one that passes by itself.
+/// Suggests what to do about a failure, one sentence a line; nothing for one that clears without help.
 pub fn advice(state: &State, error: &NetError) -> Vec<String> {
     let url = &state.target.url;
     let scope = state.scope_below();
@@ -97,7 +97,7 @@ pub fn advice(state: &State, error: &NetError) -> Vec<String> {
     }
 }
 
-/// The panel of a failed request: what failed, what to do, and when it is asked again.
+/// Builds the panel of a failed request: what failed, what to do, and when the next request follows.
 pub fn failure(state: &State, error: &NetError, next: Option<Timestamp>) -> Vec<(Tone, String)> {
     let mut lines = vec![(Tone::Bad, describe(error)), (Tone::Plain, String::new())];
     lines.extend(advice(state, error).into_iter().map(|advice| (Tone::Plain, advice)));

@@ -15,7 +15,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Whether this version of the console has the screen.
+    /// Returns whether this version of the console has the screen.
     pub const fn is_built(&self) -> bool {
         self.what.is_empty()
     }

@@ -19,11 +19,11 @@ use crate::{
 /// Columns of the latency bar at the right edge, and the milliseconds that fill it.
 const BAR: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
-/// Columns of the tags, where they have a column of their own.
-const TAGS: usize = 20;
-/// Columns that a long name leaves to the tags, where both share a column.
-const SHARED_TAGS: usize = 10;
-/// The most lines that the reason of a refusal takes from the rows.
+/// Width of the tags' own column, in columns.
+const TAGS_COLUMNS: usize = 20;
+/// Columns that a long name leaves to the tags in a shared column.
+const SHARED_TAGS_COLUMNS: usize = 10;
+/// Limits the lines that an error takes from the rows.
 const REASON_LINES: usize = 6;
 
 /// Widths of the columns; 0 leaves a column out.
@@ -52,7 +52,7 @@ impl Columns {
             latency: 7,
             tokens: if wide { 7 } else { 6 },
             cost: if wide { 8 } else { 7 },
-            tags: if wide { TAGS + cols.saturating_sub(120) / 3 } else { 0 },
+            tags: if wide { TAGS_COLUMNS + cols.saturating_sub(120) / 3 } else { 0 },
             id: if wide { 8 } else { 0 },
             bar: if wide { BAR } else { 0 },
         };
@@ -98,7 +98,7 @@ impl Columns {
         line
     }
 
-    /// The name, and the tags at the right edge of its column where they have none of their own.
+    /// Returns the name, with the tags at the right edge of its column if they have no column of their own.
     fn name(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
         let glyphs = &theme.glyphs;
         if self.tags > 0 || cells.tags.is_empty() {
@@ -106,8 +106,8 @@ impl Columns {
         }
         let wanted = width(&clean(&cells.tags.join(" ")));
         let name = width(&cut(cells.name, self.name, glyphs));
-        // The name gives way only as far as the tags need it.
-        let kept = wanted.min(SHARED_TAGS).min(self.name / 3);
+        // The name is cut only as far as the tags need it.
+        let kept = wanted.min(SHARED_TAGS_COLUMNS).min(self.name / 3);
         let room = self.name.saturating_sub(name + 1).max(kept);
         let tags = tags_cell(cells.tags, room.min(wanted), glyphs);
         let name = self.name.saturating_sub(width(&tags) + 1);
@@ -115,7 +115,7 @@ impl Columns {
     }
 }
 
-/// As many tags as fit, with the number of the others. A tag that does not fit as a whole is
+/// Returns as many tags as fit, and the number of the others. A tag that does not fit as a whole is
 /// shortened in the middle.
 fn tags_cell(tags: &[String], cols: usize, glyphs: &Glyphs) -> String {
     let Some(first) = tags.first().filter(|_| cols > 0) else { return String::new() };
@@ -143,9 +143,9 @@ struct Cells<'a> {
     tags: &'a [String],
     id: String,
     bar: String,
-    /// Tone of the mark and the bar.
+    /// Returns the tone of the mark and the bar.
     mark_tone: Tone,
-    /// Tone of the latency.
+    /// Returns the tone of the latency.
     tone: Tone,
     /// Tone of the name.
     title: Tone,
@@ -189,8 +189,8 @@ pub fn draw(state: &State, buffer: &mut Buffer, _area: Rect) {
     }
 }
 
-/// Why the rows are not current and what can be done, for the lines below them. Nothing while the
-/// trouble may pass by itself: the header says enough.
+/// Explains below the rows why they are not current and what to do. Returns nothing while the trouble may
+/// clear without help: the header suffices.
 fn reason(state: &State, cols: usize) -> Vec<Pieces> {
     let Some(error) = state.failure().filter(|error| !error.is_transient()) else { return Vec::new() };
     let advice = notice::advice(state, error).into_iter().map(|advice| (Tone::Plain, advice));

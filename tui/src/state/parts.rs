@@ -51,9 +51,9 @@ impl Older {
 pub enum Purpose {
     /// Who the credential belongs to.
     Me,
-    /// The same with a session token that the server refused before.
+    /// The same with a session token that the server refused earlier.
     RefusedSession,
-    /// The project shown, to notice that it was archived or restored.
+    /// The current project, to notice that it was archived or restored.
     Project(Uuid),
     /// The projects, to find the one asked for.
     Lookup,
@@ -192,6 +192,6 @@ pub struct FilterLine {
     pub history: Vec<String>,
     /// What is wrong with the text being edited, and at which character.
     pub error: Option<(usize, String)>,
-    /// Enter was pressed on a text with an error, so every change of the text is checked.
+    /// Whether Enter was pressed on an invalid text, after which every change is checked.
     pub refused: bool,
 }

@@ -1,5 +1,5 @@
-//! Refusals, failures and silence of a server, over real sockets. The clock is the test's own, so
-//! half a minute passes at once.
+//! Errors, failures and silence of a server, over real sockets. The test controls the clock, so half a
+//! minute passes at once.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -18,12 +18,12 @@ use crate::{
     state::{Link, Purpose},
 };
 
-/// What the server does with a request for the list.
+/// How the server responds to requests for the list.
 #[derive(Clone, Debug)]
 enum Behaviour {
-    /// It answers with this status, content type and body.
+    /// It responds with this status, content type and body.
     Answer(u16, &'static str, String),
-    /// It reads the request and answers nothing.
+    /// It reads the request and sends nothing.
     Silence,
 }
 
@@ -44,7 +44,7 @@ impl Behaviour {
     }
 }
 
-/// A server whose behaviour the test changes as it goes.
+/// A server whose behaviour changes during the test.
 struct Server {
     url: String,
     behaviour: Arc<Mutex<Behaviour>>,
@@ -87,10 +87,10 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
     match behaviour {
         Behaviour::Answer(status, kind, body) => {
             let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close");
-            // A console that left is no failure of the test.
+            // A disconnected console is no failure of the test.
             _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         }
-        // Until the console gives the connection up.
+        // Until the console drops the connection.
         Behaviour::Silence => _ = reader.read_line(&mut line),
     }
 }
@@ -132,7 +132,7 @@ impl Console {
         self.state.awaits(of_list)
     }
 
-    /// Takes in answers until none for the list is under way, and those that come with the last.
+    /// Handles responses until no request for the list is open, with those that arrive meanwhile.
     async fn settle(&mut self) {
         loop {
             let patience = Duration::from_millis(if self.asks_for_the_list() { 10_000 } else { 150 });
@@ -155,7 +155,7 @@ impl Console {
     }
 }
 
-/// What an answer is, and the words that the console has for it.
+/// A response, and the console's description of it.
 fn refusals() -> Vec<(Behaviour, &'static str, &'static str)> {
     vec![
         (Behaviour::error(401, "unauthorized"), "401 unauthorized", "loupe auth login"),

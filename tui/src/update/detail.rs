@@ -158,8 +158,8 @@ fn next_rule(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadDecisions { request, rule, trace: Some(trace) }]
 }
 
-/// The clock moved on: evaluations in sight are asked for again while something may change, and a
-/// trace that could not be read is.
+/// Handles a tick: visible evaluations are requested again while they may change, and a trace that could
+/// not be read is requested again.
 pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     if state.overlay.is_some() || state.is_unauthorized() {
         return Vec::new();

@@ -215,10 +215,10 @@ fn baseline(state: &mut State) -> Vec<Effect> {
     vec![Effect::LoadEvaluation { request: state.request(Purpose::Baseline(id)), id }]
 }
 
-/// Microseconds to wait after so many failures one after the other.
+/// Returns the wait after this many consecutive failures, in microseconds.
 pub(super) fn backoff(state: &mut State, failures: u32, error: &NetError) -> i64 {
     if !error.is_transient() {
-        return trouble::PROBE;
+        return trouble::PROBE_INTERVAL;
     }
     let asked = i64::try_from(trouble::retry_after(error)).unwrap_or_default();
     let backoff = trouble::jittered(state, (LOOK << failures.min(4)).min(LONGEST));

@@ -11,7 +11,7 @@ use crate::{
 use super::{go, network, typing};
 
 /// The term that selects failed traces.
-const FAILURES: &str = "error:true";
+const FAILED_FILTER: &str = "error:true";
 /// Rows before the end of the loaded ones at which older ones are asked for.
 const AHEAD: usize = 20;
 
@@ -73,7 +73,7 @@ fn failures_only(state: &mut State) -> Vec<Effect> {
     let terms = state.filter.text.split_whitespace().filter(|term| !term.starts_with("error:"));
     let mut terms: Vec<&str> = terms.collect();
     if !only {
-        terms.push(FAILURES);
+        terms.push(FAILED_FILTER);
     }
     let text = terms.join(" ");
     if text == state.filter.text {

@@ -21,10 +21,10 @@ use super::{detail, enter, evals, manage, metrics, outcome, search, trouble, typ
 
 /// Microseconds between two polls.
 const POLL: i64 = 2_000_000;
-/// The longest wait, in microseconds, until a stream that broke is tried again.
+/// Limits the wait until a broken stream is opened again, in microseconds.
 const STREAM_AGAIN: i64 = 15_000_000;
-/// Microseconds between two looks at the identity, the refused session and the project shown.
-const CHECK: i64 = 30_000_000;
+/// Microseconds between two checks of the identity, the refused session and the current project.
+const CHECK_INTERVAL: i64 = 30_000_000;
 /// Microseconds before the end of a session at which it is announced.
 const EXPIRES_SOON: i64 = 300_000_000;
 
@@ -112,15 +112,15 @@ fn reload(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Forgets that the list was refused: another request, or a later one, need not be. An outage of
-/// the server goes on until an answer ends it.
+/// Forgets that the list was refused, because another or later request may succeed. An outage of the server
+/// lasts until a response ends it.
 fn forget_refusal(state: &mut State) {
     if state.failure().is_some_and(|error| !error.is_transient()) {
         state.link = Link::Connecting;
     }
 }
 
-/// Asks at once, on the reader's word, whatever went wrong before.
+/// Sends the requests at once when the reader asks for it, whatever failed before.
 pub(super) fn retry(state: &mut State) -> Vec<Effect> {
     forget_refusal(state);
     let mut effects = Vec::new();
@@ -160,10 +160,10 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Looks again at what can change on the server without a word of it on the stream. While the
-/// server is away or refuses, only the list is asked for.
+/// Requests data that can change without an event on the stream. While the server is unreachable or
+/// refuses, only the list is requested.
 fn check(state: &mut State) -> Vec<Effect> {
-    state.next_check = after(state, CHECK);
+    state.next_check = after(state, CHECK_INTERVAL);
     if !matches!(state.link, Link::Streaming | Link::Polling) {
         return Vec::new();
     }
@@ -183,7 +183,7 @@ fn check(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// The project shown, as the server has it now.
+/// Stores the current project as the server returned it.
 fn renewed(state: &mut State, project: Project) {
     let Some(shown) = state.project.as_mut().filter(|shown| shown.id == project.id) else { return };
     let notice = match (shown.status, project.status) {
@@ -283,11 +283,11 @@ pub(super) fn reply(state: &mut State, request: RequestId, result: Result<Reply,
     }
 }
 
-/// The server answered a request for the list: if it was away or refused, it is back.
+/// Handles a response to a request for the list: an unreachable or refusing server is back.
 fn heard(state: &mut State) -> Vec<Effect> {
     let known = state.heard.replace(state.now).is_some();
     if state.next_check.is_none() {
-        state.next_check = after(state, CHECK);
+        state.next_check = after(state, CHECK_INTERVAL);
     }
     let refused = match &state.link {
         Link::Down(outage) => {
@@ -308,7 +308,7 @@ fn heard(state: &mut State) -> Vec<Effect> {
     // A stream from before the outage may never say that it is dead.
     state.stream = None;
     state.next_stream = None;
-    // Behind a refusal, the role or the plan may have changed.
+    // The role or the plan may have changed during the refusal.
     let missing = (state.me.is_none() || refused) && !state.awaits(|it| *it == Purpose::Me);
     let mut effects = Vec::new();
     if state.screen == MANAGE {

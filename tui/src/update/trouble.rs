@@ -1,8 +1,8 @@
 //! What refusals, failures and silence of the server do.
 //!
-//! No failure stops the console for good. What may pass is asked again after a growing, randomly
-//! spread wait; what will not pass by itself is probed every [`PROBE`], because a role, a plan or
-//! a proxy can change while the console is open.
+//! No failure stops the console for good. A temporary failure is retried after a growing, randomly spread
+//! wait. Any other failure is probed every [`PROBE_INTERVAL`], because a role, a plan or a proxy can change while
+//! the console is open.
 
 use crate::{
     msg::{Effect, FailureKind, NetError, RateLimit},
@@ -13,12 +13,12 @@ use crate::{
 use super::network::{after, load_me};
 
 /// Microseconds between two probes of a server that refuses.
-pub(super) const PROBE: i64 = 30_000_000;
-/// The longest wait that a server's `Retry-After` can ask for, in seconds.
+pub(super) const PROBE_INTERVAL: i64 = 30_000_000;
+/// Limits the wait that a server's `Retry-After` can demand, in seconds.
 const MAX_RETRY_AFTER: u64 = 120;
 
-/// Handles a refused session while a key goes on reading: changes that need a person are no longer
-/// offered, and the identity is asked for with the key. Does nothing on any other error.
+/// Handles a refused session while a key can still read: actions that need a person are no longer offered,
+/// and the identity is requested with the key. Ignores any other error.
 pub(super) fn refused_session(state: &mut State, error: Option<&NetError>) -> Vec<Effect> {
     let Some(error) = error.filter(|error| error.unauthorized() && state.target.api_key) else {
         return Vec::new();
@@ -50,14 +50,14 @@ pub(super) fn failed(state: &mut State, purpose: &Purpose, error: NetError) -> V
     effects
 }
 
-/// Keeps a failure where the screen that asked shows it.
+/// Stores a failure for the screen whose request failed.
 fn of_record(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effect> {
     match purpose {
-        // They only decorate the header and are asked for again by themselves.
+        // These requests only serve the header and are retried anyway.
         Purpose::Me | Purpose::RefusedSession | Purpose::Project(_) => {}
         Purpose::Trace(_) => {
             complain(state, &error);
-            let next = after(state, PROBE);
+            let next = after(state, PROBE_INTERVAL);
             if let Some(open) = &mut state.detail {
                 open.error = Some(error);
                 open.next = next;
@@ -81,7 +81,7 @@ fn of_record(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effec
                 complain(state, &error);
             }
             let wait = i64::try_from(retry_after(&error)).unwrap_or_default().saturating_mul(1_000_000);
-            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh().min(PROBE)));
+            state.metrics.next = after(state, wait.max(state.metrics.stretch.refresh().min(PROBE_INTERVAL)));
             state.metrics.error = Some(error);
         }
         // They go with the metrics, whose own request tells the trouble.
@@ -121,7 +121,7 @@ fn of_record(state: &mut State, purpose: &Purpose, error: NetError) -> Vec<Effec
     Vec::new()
 }
 
-/// Notes that the list can't be had, and when to ask for it again.
+/// Records that the list can't be read, and when to retry.
 pub(super) fn outage(state: &mut State, error: NetError) -> Vec<Effect> {
     let before = match &state.link {
         Link::Down(outage) => Some(outage.clone()),
@@ -135,7 +135,7 @@ pub(super) fn outage(state: &mut State, error: NetError) -> Vec<Effect> {
         let limit = state.limit.map_or(0, |limit| limit.limit);
         state.limit = Some(RateLimit { limit, remaining: 0, reset: next });
     }
-    // One notice for each kind of trouble, and not one for each attempt.
+    // One notice for each kind of trouble, not for each attempt.
     if before.is_none_or(|before| before.error.kind() != error.kind()) {
         let seconds = (wait + 999_999) / 1_000_000;
         let text = match notice::advice(state, &error).first() {
@@ -155,30 +155,30 @@ pub(super) fn outage(state: &mut State, error: NetError) -> Vec<Effect> {
     vec![Effect::CloseStream]
 }
 
-/// Microseconds until the next attempt.
+/// Returns the microseconds until the next attempt.
 fn delay(state: &mut State, error: &NetError, attempts: u32) -> i64 {
     if !error.is_transient() {
-        return PROBE;
+        return PROBE_INTERVAL;
     }
     let asked = i64::try_from(retry_after(error)).unwrap_or_default().saturating_mul(1_000_000);
-    let backoff = 1_000_000_i64.saturating_mul(1 << attempts.min(5)).min(PROBE);
+    let backoff = 1_000_000_i64.saturating_mul(1 << attempts.min(5)).min(PROBE_INTERVAL);
     asked.max(jittered(state, backoff))
 }
 
-/// The wait that the server asked for, in seconds; 0 if it asked for none.
+/// Returns the wait that the server demands, in seconds; 0 if none.
 pub(super) fn retry_after(error: &NetError) -> u64 {
     error.retry_after.unwrap_or(0).min(MAX_RETRY_AFTER)
 }
 
-/// Between half of a wait and the whole of it, at random: consoles that lost a server at the same
-/// time do not return to it at the same time.
+/// Returns a random wait between half and the whole of this one, so that consoles that lost a server at the
+/// same time do not return at the same time.
 pub(super) fn jittered(state: &mut State, micros: i64) -> i64 {
     let half = micros / 2;
     half + state.rng.i64(0..=half)
 }
 
-/// Whether a failure is not the one that is known already. Requests that repeat themselves are
-/// noted in the log once for each trouble.
+/// Returns whether a failure differs from the known one. Repeated requests are logged once for each
+/// trouble.
 fn is_news(known: Option<&NetError>, error: &NetError) -> bool {
     known.is_none_or(|known| known.message != error.message)
 }

@@ -18,14 +18,14 @@ use super::{evals, network, rules, search};
 /// Filters that are remembered.
 const HISTORY: usize = 100;
 
-/// Opens a line for a text.
+/// Opens an input line for a text.
 pub(super) fn begin(state: &mut State, input: Input) {
     state.filter.error = None;
     state.filter.refused = false;
     state.input = Some(input);
 }
 
-/// Opens the filter line on a text that can't be used, with the reason below it.
+/// Opens the filter line on an invalid text, with the error below it.
 pub(super) fn refuse(state: &mut State, text: &str, error: (usize, String)) {
     begin(state, Input::new(Purpose::Filter, text));
     state.filter.error = Some(error);
@@ -110,8 +110,8 @@ fn changed(state: &mut State) {
     }
 }
 
-/// Checks a filter while it is typed. A term is complained about once the cursor has left it; after
-/// Enter was pressed on a wrong text, at every change until the text is right.
+/// Checks a filter during typing. A term's error appears once the cursor has left the term; after Enter was
+/// pressed on an invalid text, at every change until the text is valid.
 fn check(state: &mut State) {
     let Some(input) = &state.input else { return };
     let (text, (before, _)) = (input.text(), input.around());
@@ -119,7 +119,7 @@ fn check(state: &mut State) {
     let error = match input.purpose {
         Purpose::Filter => state.parse(text).err(),
         Purpose::EvalFilter => crate::evals::Line::parse(text, &clock).err(),
-        // A search without words is only not finished.
+        // A search without words is unfinished, not wrong.
         _ if state.filter.refused => crate::search::Line::parse(text, &clock).err(),
         _ => None,
     };

@@ -102,7 +102,7 @@ impl Pieces {
         Self(kept)
     }
 
-    /// As a bar over the whole width in one tone.
+    /// Draws the row as a bar over the whole width in one tone.
     pub fn bar(self, theme: &Theme, tone: Tone) -> Line<'static> {
         let spans = self.0.into_iter().map(|(_, text)| Span::raw(text));
         Line::from(spans.collect::<Vec<_>>()).style(theme.style(tone))
@@ -131,7 +131,7 @@ pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     buffer.set_line(area.x, area.y + row, line, area.width);
 }
 
-/// Draws a line like [`put`], over whatever the row held before.
+/// Draws a line like [`put`], and clears the rest of the row.
 pub fn put_over(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     let within = area.intersection(buffer.area);
     if let Some(y) = u16::try_from(row).ok().filter(|row| *row < within.height).map(|row| within.y + row) {

@@ -54,7 +54,7 @@ pub async fn run(ctx: &mut Ctx, command: Command) -> Result {
     }
 }
 
-/// Asks for a credential, checks it and stores it, as `loupe auth login` without flags does.
+/// Asks for a credential, verifies it and stores it, like `loupe auth login` without flags.
 pub async fn sign_in(ctx: &mut Ctx) -> Result {
     login::run(ctx, login::LoginArgs::default()).await
 }

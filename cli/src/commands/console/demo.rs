@@ -1,4 +1,4 @@
-//! The demo server as a child process: found, started, and stopped with the console.
+//! Runs the demo server as a child process: finds it, starts it, and stops it with the console.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -18,23 +18,23 @@ use crate::{
     exit::Exit,
 };
 
-/// The program that serves the demo.
+/// The program that runs the demo.
 const PROGRAM: &str = "loupe-server";
-/// The line of its output that holds its address.
-const READY: &str = " is ready at ";
-/// The longest wait for that line. A demo makes its traces first.
+/// The text before the address in its output.
+const READY_MARK: &str = " is ready at ";
+/// How long to wait for that line: a demo creates its traces first.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// The longest wait for its end after it was asked to stop.
+/// How long to wait for the demo's end after it was asked to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(12);
-/// Between two looks at whether it ended.
-const POLL: Duration = Duration::from_millis(50);
-/// Lines of its log that an error shows.
+/// Pause between two checks for its end.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of log lines that an error shows.
 const SHOWN_LINES: usize = 5;
 
 /// A running demo.
 pub struct Demo {
     child: Child,
-    /// Address of its API.
+    /// The address of its API.
     pub url: String,
 }
 
@@ -50,21 +50,21 @@ impl Demo {
         let program = find(env, std::env::current_exe().ok().as_deref()).ok_or_else(missing)?;
         let mut command = Command::new(&program);
         command.args(["demo", "--port", "0"]);
-        // A ctrl-c at the terminal is for this program, which then stops the demo.
+        // A ctrl-c at the terminal must reach this program only, which then stops the demo.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = piped.spawn().map_err(|error| {
             CliError::new(Exit::Unexpected, format!("can't start {}: {error}", program.display()))
         })?;
-        // From here on it is stopped with the value, whatever happens.
+        // From here on, dropping the value stops the demo.
         let mut demo = Self { child, url: String::new() };
         let mut output = demo.output();
         demo.url = demo.ready(&mut output).await?;
         Ok(demo)
     }
 
-    /// Reads both pipes to their ends: a full one would stop the demo.
+    /// Reads both pipes to their ends, because a full pipe would block the demo.
     fn output(&mut self) -> UnboundedReceiver<Output> {
         let (sender, receiver) = unbounded_channel();
         if let Some(pipe) = self.child.stdout.take() {
@@ -82,7 +82,7 @@ impl Demo {
         loop {
             match timeout_at(deadline, output.recv()).await {
                 Ok(Some(Output::Stdout(line))) => {
-                    if let Some((_, url)) = line.split_once(READY) {
+                    if let Some((_, url)) = line.split_once(READY_MARK) {
                         return Ok(url.trim().to_owned());
                     }
                 }
@@ -93,7 +93,7 @@ impl Demo {
         }
     }
 
-    /// Stops the demo and waits until it has removed what it made.
+    /// Stops the demo and waits for its clean-up.
     pub async fn stop(mut self) {
         self.terminate();
         let deadline = Instant::now() + STOP_LIMIT;
@@ -101,19 +101,19 @@ impl Demo {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            sleep(POLL).await;
+            sleep(STOP_POLL_INTERVAL).await;
         }
-        // It did not end when asked; there is nothing left to try after this.
+        // It did not stop when asked, and there is no other way left.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 
-    /// Asks the demo to stop, unless it has ended already.
+    /// Asks the demo to stop, unless it has ended.
     fn terminate(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // `kill` of the system's tools, because sending a signal by hand needs unsafe code.
+        // The system's `kill` program, because sending a signal directly needs unsafe code.
         #[cfg(unix)]
         let asked = Command::new("kill")
             .args(["-TERM", &self.child.id().to_string()])
@@ -133,7 +133,7 @@ impl Drop for Demo {
     }
 }
 
-/// The server's program: beside this one, else in the folders of `PATH`.
+/// Returns the server's program: beside this one, else in a folder of `PATH`.
 fn find(env: &Env, this: Option<&Path>) -> Option<PathBuf> {
     let name = format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX);
     let beside = this.and_then(Path::parent).map(Path::to_owned);
@@ -155,8 +155,7 @@ fn failed(message: &str, log: Vec<String>) -> CliError {
     error
 }
 
-/// Sends the lines of a pipe from a thread of its own; once nobody receives them, it goes on
-/// reading them.
+/// Sends the lines of a pipe from its own thread. Without a receiver, the thread keeps reading.
 fn forward(
     pipe: impl Read + Send + 'static,
     sender: UnboundedSender<Output>,

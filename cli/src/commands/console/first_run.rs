@@ -12,11 +12,11 @@ use crate::{
     prompt::{self, MenuItem},
 };
 
-/// How the console goes on.
+/// How the console continues.
 pub enum Start {
-    /// With the credential that is there, or that was just stored.
+    /// With the existing credential, or with the one that was just stored.
     Configured,
-    /// With a demo, which ends with the console.
+    /// With a demo that ends with the console.
     Demo(Demo),
     /// Not at all: help was shown, or nothing was chosen.
     Not,
@@ -29,7 +29,7 @@ const MENU: [MenuItem; 4] = [
     MenuItem { key: 'q', label: "Quit", note: "" },
 ];
 
-/// Makes sure that there is a credential, by asking what to do where there is none.
+/// Makes sure that there is a credential. Without one, asks how to continue.
 pub async fn run(ctx: &mut Ctx) -> Result<Start> {
     if ctx.settings.api_key.is_some() || ctx.settings.session.is_some() {
         return Ok(Start::Configured);
@@ -48,7 +48,7 @@ pub async fn run(ctx: &mut Ctx) -> Result<Start> {
             Ok(Start::Configured)
         }
         Some(2) => {
-            // No pager: what was chosen stays on the screen.
+            // Without a pager, so that the text stays on the screen.
             ctx.out.write(help::SHORT)?;
             ctx.out.write(FIRST_TRACE)?;
             Ok(Start::Not)
@@ -65,13 +65,13 @@ A server on this machine, and a first trace:
   loupe console                                  shows it
 ";
 
-/// Starts a demo and turns the settings to its context.
+/// Starts a demo and switches the settings to its context.
 async fn demo(ctx: &mut Ctx) -> Result<Demo> {
-    // The demo writes its context there.
+    // The demo writes its context to this folder.
     let profile = ctx.settings.profile_dir()?.to_owned();
     ctx.out.note("Starting the demo; this takes a few seconds. It stops when you quit the console.");
     let demo = Demo::start(&ctx.env).await?;
-    // Its name depends on the contexts that are there already.
+    // The context's name depends on the existing contexts.
     let contexts = Config::load(&profile)?.contexts;
     let written = contexts.into_iter().find(|(_, context)| context.url.as_deref() == Some(demo.url.as_str()));
     let Some((name, _)) = written else {

@@ -115,7 +115,7 @@ fn state(row: &Value, _: &Style) -> Cell {
     }
 }
 
-/// Why a rule does not run though it is enabled, in a sentence; none when it runs.
+/// Returns in a sentence why a rule does not run although it is enabled; none when it runs.
 pub fn paused(row: &Value) -> Option<String> {
     let (reason, detail) = (word(row, "paused_reason"), word(row, "paused_detail"));
     (!reason.is_empty()).then(|| PauseReason::describe(reason, Some(detail)))

@@ -177,7 +177,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
     text
 }
 
-/// The tokens that are billed apart: `1.2k cached, 64 reasoning`.
+/// Formats the tokens that are billed separately: `1.2k cached, 64 reasoning`.
 fn usage(details: &Value, style: &Style) -> String {
     [
         ("cached_input_tokens", "cached"),

@@ -107,16 +107,17 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     sender.finish(ctx).await
 }
 
-/// The project that the traces are sent to.
+/// The project that receives the traces.
 pub struct Target {
-    /// Its name, which the server is told; none is the credential's own.
+    /// Its name for the server; none for the credential's own project.
     name: Option<String>,
-    /// The command line names it, which wins over what a trace says.
+    /// Whether the command line names it, which overrides the project of a trace.
     by_flag: bool,
 }
 
 impl Target {
-    /// The project of this run, which must exist: a misspelt name would make the server create one.
+    /// Returns the project of this run. It must exist: for a misspelt name the server would create a
+    /// project.
     async fn resolve(ctx: &Ctx, client: &Client) -> Result<Self> {
         let Some(project) = &ctx.settings.project else { return Ok(Self { name: None, by_flag: false }) };
         let by_flag = project.source == "flag";
@@ -133,7 +134,7 @@ impl Target {
         Ok(Self { name: Some(found.name), by_flag })
     }
 
-    /// Takes the project that a trace names off it, where the command line names another.
+    /// Removes the project of a trace if the command line names another one.
     fn claim(&self, item: &mut Value) {
         if self.by_flag
             && let Some(members) = item.as_object_mut()
@@ -142,7 +143,7 @@ impl Target {
         }
     }
 
-    /// The call with the project's name.
+    /// Adds the project's name to the request.
     pub fn address<T>(&self, call: Call<T>) -> Call<T> {
         match &self.name {
             Some(name) => call.header(calls::PROJECT_NAME, name),

@@ -220,7 +220,7 @@ impl Tail {
                 StreamEvent::Lagged { cursor } => {
                     self.last_event = cursor.or_else(|| self.last_event.take());
                     ctx.out.note("fell behind the live stream; going on from the last trace received");
-                    // The next round opens the stream behind that trace.
+                    // The next iteration opens the stream after that trace.
                     return Ok(());
                 }
                 StreamEvent::Trace { id, trace } => {

@@ -1,15 +1,15 @@
-//! Input and output of a trace, as a person reads them.
+//! Formats the input and the output of a trace for reading.
 
 use serde_json::Value;
 
 use crate::output::cell::{self, Style, Tone};
 
-/// Lines of a text that are shown unless the whole is asked for.
+/// Number of lines of a text that are shown without `--full`.
 const SHOWN_LINES: usize = 12;
-/// Columns before a text.
+/// Indentation of texts in columns.
 const INDENT: usize = 12;
 
-/// The input and the output, each below its name; nothing where there is none.
+/// Returns the input and the output, each below its name; nothing if both are missing.
 pub fn render(trace: &Value, style: &Style, width: Option<usize>, full: bool) -> String {
     let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(INDENT)).max(20);
     let mut text = String::new();
@@ -32,7 +32,7 @@ pub fn render(trace: &Value, style: &Style, width: Option<usize>, full: bool) ->
     text
 }
 
-/// The text itself; a conversation as its messages, any other JSON with a member a line.
+/// Formats a text: a conversation as its messages, any other JSON with one member a line.
 fn readable(value: &Value) -> String {
     let text = cell::raw(Some(value));
     let parsed: Option<Value> = serde_json::from_str(&text).ok();
@@ -46,7 +46,7 @@ fn readable(value: &Value) -> String {
     }
 }
 
-/// A message that holds a text and nothing else, such as `user: Where is my order?`.
+/// Formats a message that holds only a text, such as `user: Where is my order?`.
 fn message(message: &Value) -> Option<String> {
     let members = message.as_object().filter(|it| it.len() == 2)?;
     Some(format!("{}: {}", members.get("role")?.as_str()?, members.get("content")?.as_str()?))

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use entities::{event, span, trace};
 use uuid::Uuid;
 
-use super::{Pieces, SPANS, Stopped, jsonl, otlp};
+use super::{Pieces, SPANS_PER_READ, Stopped, jsonl, otlp};
 use crate::{
     error::Error,
     memory::MEMORY_WAIT,
@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// Limits the number and the bytes of events that are read together with their traces.
-const EVENTS: (u64, u64) = (2_000, 1024 * 1024);
+const MAX_EVENTS_READ_TOGETHER: (u64, u64) = (2_000, 1024 * 1024);
 /// Spans, and events, of a long trace that are read at once.
-const BLOCK: u64 = 64;
+const ROWS_PER_READ: u64 = 64;
 /// Limits the bytes of a long trace's events that are read at once.
 const EVENT_BYTES: usize = 1024 * 1024;
 
@@ -64,9 +64,9 @@ pub(super) async fn write(
 ) -> Result<(), Stopped> {
     let db = pieces.app.db.clone();
     let ids: Vec<Uuid> = traces.iter().map(|it| it.0.id).collect();
-    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= SPANS);
+    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= SPANS_PER_READ);
     let (count, bytes) = store::size_of_events(&db, tenant, &ids).await?;
-    if !short || count > EVENTS.0 || bytes > EVENTS.1 {
+    if !short || count > MAX_EVENTS_READ_TOGETHER.0 || bytes > MAX_EVENTS_READ_TOGETHER.1 {
         for (row, texts) in traces {
             match format {
                 Format::Jsonl => long_jsonl(pieces, &db, row, texts).await?,
@@ -78,7 +78,7 @@ pub(super) async fn write(
     let events = match count {
         0 => Vec::new(),
         // New events may have been stored meanwhile.
-        _ => store::events_of(&db, tenant, &ids, EVENTS.0).await?,
+        _ => store::events_of(&db, tenant, &ids, MAX_EVENTS_READ_TOGETHER.0).await?,
     };
     let mut events = by_trace(events, |it| it.trace_id);
     let mut spans = by_trace(store::spans_of(&db, tenant, &ids).await?, |it| it.trace_id);
@@ -112,7 +112,8 @@ async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Text
     }
     let mut after = None;
     loop {
-        let read = store::events_within(db, tenant, id, after, BLOCK, EVENT_BYTES, line.memory()).await?;
+        let read =
+            store::events_within(db, tenant, id, after, ROWS_PER_READ, EVENT_BYTES, line.memory()).await?;
         let Some(last) = read.texts.last() else { return line.end().await };
         after = Some((last.created_at, last.id));
         line.events(read.texts).await?;
@@ -146,7 +147,7 @@ async fn next_spans(
     row: &trace::Model,
     after: &mut Option<Position>,
 ) -> Result<Option<Vec<span::Model>>, Stopped> {
-    let spans = store::spans(db, row.tenant_id, row.id, *after, BLOCK).await?;
+    let spans = store::spans(db, row.tenant_id, row.id, *after, ROWS_PER_READ).await?;
     let Some(last) = spans.last() else { return Ok(None) };
     *after = Some((last.started_at, last.id));
     Ok(Some(spans))

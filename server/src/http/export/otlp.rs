@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Pieces, Stopped, lines::Block};
 use crate::{
     error::Error,
-    http::pieces::{Pieces as JsonPieces, Taker},
+    http::pieces::{Pieces as JsonPieces, TextTaker},
     ingest::{
         part::{Given, Hints, details_of, failure_of},
         spans::span_id,
@@ -106,7 +106,7 @@ impl<'a> Line<'a> {
         let parent = row
             .parent_id
             .map(|parent| otel_id(row.trace_id, parent, parents.get(&parent).and_then(|it| it.as_deref())));
-        let mut taker = Taker::default();
+        let mut taker = TextTaker::default();
         taker.text(&mut texts.input);
         taker.text(&mut texts.output);
         let escaped = self.reserve_escaped(&texts, events).await?;
@@ -193,7 +193,7 @@ impl<'a> Line<'a> {
         write_span(&mut text, span, self.events(events, Uuid::nil()));
         let escaped = if text.len() > SMALL_BYTES { 2 * text.len() } else { 0 };
         self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
-        self.push(JsonPieces::splice(text.into_bytes(), Taker::default())).await?;
+        self.push(JsonPieces::splice(text.into_bytes(), TextTaker::default())).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }

@@ -16,11 +16,11 @@ use crate::{
 };
 
 /// Number of days compared at once.
-const DAYS: i64 = 30;
+const DAYS_PER_PAGE: i64 = 30;
 /// Number of deltas read at once.
-const DELTAS: u64 = 16;
+const DELTAS_PER_PAGE: u64 = 16;
 /// Number of projects read at once.
-const PROJECTS: usize = 200;
+const PROJECTS_PER_PAGE: usize = 200;
 
 /// The totals of a set of traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,8 +67,9 @@ struct StoredNode {
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
     let mut last = Uuid::nil();
     loop {
-        let sql =
-            format!("SELECT id FROM project WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {PROJECTS}");
+        let sql = format!(
+            "SELECT id FROM project WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {PROJECTS_PER_PAGE}"
+        );
         let values = [tenant.into(), last.into()];
         let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
         let rows = db.read.query_all_raw(statement).await?;
@@ -79,7 +80,7 @@ pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) ->
             snapshot.commit().await?;
         }
         match projects.last() {
-            Some(project) if projects.len() == PROJECTS => last = *project,
+            Some(project) if projects.len() == PROJECTS_PER_PAGE => last = *project,
             _ => return Ok(()),
         }
     }
@@ -92,7 +93,7 @@ async fn of_project(db: &DatabaseTransaction, owner: Owner, findings: &mut Findi
     let mut pending = pending(db, owner).await?;
     let mut cursor = i64::MIN;
     while let Some(first) = first_day(db, owner, cursor, &pending).await? {
-        let end = first.saturating_add(DAYS * Level::DAY.length());
+        let end = first.saturating_add(DAYS_PER_PAGE * Level::DAY.length());
         let mut counted: BTreeMap<i64, Rollup> = BTreeMap::new();
         while let Some(entry) = pending.first_entry().filter(|it| *it.key() < end) {
             let (day, rollup) = entry.remove_entry();
@@ -172,7 +173,7 @@ async fn pending(db: &DatabaseTransaction, (tenant, project): Owner) -> Result<B
             .filter(metric_delta::Column::TenantId.eq(tenant))
             .filter(metric_delta::Column::Id.gt(last))
             .order_by_asc(metric_delta::Column::Id)
-            .limit(DELTAS)
+            .limit(DELTAS_PER_PAGE)
             .all(db)
             .await?;
         for row in &deltas {
@@ -182,7 +183,7 @@ async fn pending(db: &DatabaseTransaction, (tenant, project): Owner) -> Result<B
             }
         }
         match deltas.last() {
-            Some(row) if deltas.len() as u64 == DELTAS => last = row.id,
+            Some(row) if deltas.len() as u64 == DELTAS_PER_PAGE => last = row.id,
             _ => return Ok(days),
         }
     }

@@ -19,10 +19,10 @@ use super::Db;
 use entities::dialect::Dialect;
 
 /// Findings of one check that are described; further ones are only counted.
-const DESCRIBED: u64 = 20;
+const MAX_DESCRIBED_FINDINGS: u64 = 20;
 
 /// Number of tenants read at once.
-const TENANTS: usize = 200;
+const TENANTS_PER_PAGE: usize = 200;
 
 /// An inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ impl Findings {
     fn add(&mut self, check: &'static str, tenant: Option<Uuid>, subject: String, problem: String) {
         let count = self.checks.entry(check).or_default();
         count.problems += 1;
-        if count.problems <= DESCRIBED {
+        if count.problems <= MAX_DESCRIBED_FINDINGS {
             self.described.push(Finding { check, tenant_id: tenant, subject, problem });
         }
     }
@@ -101,7 +101,7 @@ pub async fn run(db: &Db, month: i32) -> Result<Findings, DbErr> {
             metrics::of_tenant(db, *tenant, &mut findings).await?;
         }
         match tenants.last() {
-            Some(tenant) if tenants.len() == TENANTS => last = *tenant,
+            Some(tenant) if tenants.len() == TENANTS_PER_PAGE => last = *tenant,
             _ => return Ok(findings),
         }
     }
@@ -132,7 +132,9 @@ async fn integrity(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
 }
 
 async fn tenants_after(db: &Db, last: Uuid) -> Result<Vec<Uuid>, DbErr> {
-    let sql = format!("SELECT tenant_id FROM tenant WHERE tenant_id > $1 ORDER BY tenant_id LIMIT {TENANTS}");
+    let sql = format!(
+        "SELECT tenant_id FROM tenant WHERE tenant_id > $1 ORDER BY tenant_id LIMIT {TENANTS_PER_PAGE}"
+    );
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [last.into()]);
     db.read.query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
 }

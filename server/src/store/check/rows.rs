@@ -4,11 +4,11 @@ use entities::dialect::Dialect;
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use uuid::Uuid;
 
-use super::{DESCRIBED, Findings};
+use super::{Findings, MAX_DESCRIBED_FINDINGS};
 use crate::store::Db;
 
 /// Every table with a tenant.
-const TABLES: [&str; 25] = [
+const TENANT_TABLES: [&str; 25] = [
     "api_key",
     "audit_record",
     "body",
@@ -37,11 +37,11 @@ const TABLES: [&str; 25] = [
 ];
 
 /// Tables whose rows belong to a trace.
-const OF_TRACES: [&str; 7] =
+const TRACE_TABLES: [&str; 7] =
     ["span", "span_vector", "event", "feedback", "evaluation", "rule_decision", "trace_tag"];
 
 /// Tables whose rows belong to a project, with the column that identifies a row.
-const OF_PROJECTS: [(&str, &str); 5] = [
+const PROJECT_TABLES: [(&str, &str); 5] = [
     ("trace", "id"),
     ("api_key", "id"),
     ("eval_rule", "id"),
@@ -50,12 +50,12 @@ const OF_PROJECTS: [(&str, &str); 5] = [
 ];
 
 /// Tables whose rows refer to text blocks, with the columns that do.
-const WITH_TEXTS: [(&str, &str); 4] =
+const TEXT_TABLES: [(&str, &str); 4] =
     [("span", "body_id"), ("trace", "body_id"), ("trace", "input_body_id"), ("trace", "output_body_id")];
 
 /// Finds rows of tenants that do not exist.
 pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
-    for table in TABLES {
+    for table in TENANT_TABLES {
         findings.compared("tenants", 1);
         let sql = format!(
             "SELECT COUNT(*) FROM {table} x \
@@ -72,17 +72,17 @@ pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(
 
 /// Finds a tenant's rows with broken references, and tags and feedback that a trace's row lacks.
 pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
-    for table in OF_TRACES {
+    for table in TRACE_TABLES {
         let broken = "NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
         let problem = format!("a row of {table} belongs to this trace, which does not exist");
         look(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
     }
-    for (table, id) in OF_PROJECTS {
+    for (table, id) in PROJECT_TABLES {
         let broken = "NOT EXISTS (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
         let problem = format!("the row of {table} belongs to a project that does not exist");
         look(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
     }
-    for (table, column) in WITH_TEXTS {
+    for (table, column) in TEXT_TABLES {
         let broken = format!(
             "x.{column} IS NOT NULL AND NOT EXISTS \
              (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.{column})"
@@ -161,16 +161,17 @@ async fn report(
     problem: &str,
 ) -> Result<(), DbErr> {
     findings.compared(check, 1);
-    let sql = format!("SELECT x.{id} {from} LIMIT {DESCRIBED}");
+    let sql = format!("SELECT x.{id} {from} LIMIT {MAX_DESCRIBED_FINDINGS}");
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
     let rows = db.read.query_all_raw(statement).await?;
     for row in &rows {
         let id: Uuid = row.try_get_by_index(0)?;
         findings.add(check, Some(tenant), format!("{kind} {id}"), problem.to_owned());
     }
-    if rows.len() as u64 == DESCRIBED {
+    if rows.len() as u64 == MAX_DESCRIBED_FINDINGS {
         let all = count(db, &format!("SELECT COUNT(*) {from}"), [tenant.into()]).await?;
-        findings.add_more(check, u64::try_from(all).unwrap_or_default().saturating_sub(DESCRIBED));
+        findings
+            .add_more(check, u64::try_from(all).unwrap_or_default().saturating_sub(MAX_DESCRIBED_FINDINGS));
     }
     Ok(())
 }

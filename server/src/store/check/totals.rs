@@ -9,17 +9,17 @@ use super::{Findings, is_same};
 use crate::{clock::month, ingest::part::Given, long_trace, queue::Job, store::Db, trace_removal};
 
 /// Number of traces compared at once.
-const PAGE: usize = 500;
+const TRACES_PER_PAGE: usize = 500;
 
 /// Columns of spans and of traces that count tokens. The first two add up to the total.
-const TOKENS: [&str; 5] =
+const TOKEN_COLUMNS: [&str; 5] =
     ["prompt_tokens", "completion_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens"];
 
 /// The totals in a trace's row.
 struct Totals {
     id: Uuid,
     spans: i64,
-    /// In the order of [`TOKENS`].
+    /// In the order of [`TOKEN_COLUMNS`].
     tokens: Vec<Option<i64>>,
     total: i64,
     cost: Option<i64>,
@@ -59,7 +59,7 @@ pub(super) async fn of_tenant(
             }
         }
         snapshot.commit().await?;
-        if page.len() < PAGE {
+        if page.len() < TRACES_PER_PAGE {
             return Ok(months);
         }
         last = end;
@@ -80,7 +80,7 @@ fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
     if trace.spans != sums.spans {
         return told("spans", trace.spans.to_string(), sums.spans.to_string());
     }
-    for (at, what) in TOKENS.iter().enumerate() {
+    for (at, what) in TOKEN_COLUMNS.iter().enumerate() {
         let (row, sum) = (trace.tokens.get(at).copied().flatten(), sums.tokens.get(at).copied().flatten());
         if !fits(row, sum) {
             return told(what, shown(row), summed(sum));
@@ -101,8 +101,8 @@ fn compare(trace: &Totals, sums: &Sums) -> Option<String> {
 async fn traces(db: &DatabaseTransaction, tenant: Uuid, last: Uuid) -> Result<Vec<Totals>, DbErr> {
     let sql = format!(
         "SELECT id, CAST(span_count AS BIGINT), total_tokens, cost, given, created_at, {} \
-         FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {PAGE}",
-        TOKENS.join(", ")
+         FROM trace WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT {TRACES_PER_PAGE}",
+        TOKEN_COLUMNS.join(", ")
     );
     let values = [tenant.into(), last.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
@@ -136,7 +136,7 @@ async fn sums(
         "SELECT trace_id, COUNT(*), {}, {} FROM span \
          WHERE tenant_id = $1 AND trace_id > $2 AND trace_id <= $3 GROUP BY trace_id",
         sum("cost", "cost_counted"),
-        TOKENS.map(|it| sum(it, "counted")).join(", "),
+        TOKEN_COLUMNS.map(|it| sum(it, "counted")).join(", "),
     );
     let values = [tenant.into(), after.into(), end.into()];
     let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
@@ -154,7 +154,7 @@ async fn sums(
 
 /// Reads the token counts of a row, from a column on.
 fn tokens<T: sea_orm::TryGetable>(row: &QueryResult, from: usize) -> Result<Vec<Option<T>>, DbErr> {
-    (from..from + TOKENS.len()).map(|it| row.try_get_by_index(it)).collect()
+    (from..from + TOKEN_COLUMNS.len()).map(|it| row.try_get_by_index(it)).collect()
 }
 
 /// Returns whether a job is about to update the trace's row or to remove the trace.

@@ -37,9 +37,9 @@ pub struct Changes {
 /// Bytes of text after which a page that is read at once ends early.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Number of traces whose rows and small texts are read at once.
-const ROWS: usize = 50;
-/// Like [`ROWS`], for a search for words.
-const SEARCHED_ROWS: usize = 100;
+const ROWS_PER_READ: usize = 50;
+/// Like [`ROWS_PER_READ`], for a search for words.
+const SEARCHED_ROWS_PER_READ: usize = 100;
 /// Traces whose texts one request looks through for words.
 const SEARCHED: usize = 2_000;
 /// Values of a tag's key up to which its rows are merged; beyond, the list is looked through.
@@ -80,7 +80,7 @@ impl<'a> TraceReader<'a> {
         limit: usize,
     ) -> Result<Self, DbErr> {
         let driver = driver(db, tenant, filter).await?;
-        let block = if filter.words.is_empty() { limit.min(ROWS) } else { SEARCHED_ROWS };
+        let block = if filter.words.is_empty() { limit.min(ROWS_PER_READ) } else { SEARCHED_ROWS_PER_READ };
         let rows = Vec::new().into_iter();
         Ok(Self {
             db,
