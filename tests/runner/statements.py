@@ -27,6 +27,8 @@ OVER_TENANTS = {
     "FROM span_vector WHERE tenant_id > $1 AND NOT indexed": "the next tenant that has vectors outside the graph",
     "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job": "how much is waiting, for the operator",
     'FROM "tenant" ORDER BY': "the operator's list of tenants",
+    "WHERE NOT EXISTS (SELECT 1 FROM tenant t WHERE t.tenant_id = x.tenant_id)": "the operator's check for rows without a tenant",
+    "SELECT tenant_id FROM tenant WHERE tenant_id > $1 ORDER BY tenant_id LIMIT 200": "the next tenants that the operator's check looks at",
     "INSERT INTO external_tenant (external_id, tenant_id) SELECT": "a migration",
     'SELECT COUNT(*) AS num_items FROM (SELECT "tenant"."tenant_id"': "whether this is the first start",
 }
@@ -50,9 +52,13 @@ ARRANGED_ENDS = (
     'FROM "idempotency" LIMIT $1',
     'FROM "idempotency") AS "sub_query"',
     'FROM "audit_record") AS "sub_query"',
+    'FROM "body") AS "sub_query"',
     'FROM "provider_credential" ORDER BY "provider_credential"."tenant_id" ASC, '
     '"provider_credential"."provider" ASC',
 )
+
+# The operator's count of the rows of each table, without a condition.
+_TABLE_SIZE = re.compile(r'SELECT COUNT\(\*\) FROM "\w+"')
 
 # Words that may follow a table's name in place of an alias.
 _NO_ALIAS = "where|set|join|inner|left|right|cross|on|order|group|limit|for|from|using|union|returning"
@@ -175,7 +181,7 @@ def check(log: Path, root: Path) -> tuple:
     for statement in statements:
         if statement in ARRANGED or statement.endswith(ARRANGED_ENDS):
             continue
-        if any(it in statement for it in OVER_TENANTS):
+        if any(it in statement for it in OVER_TENANTS) or _TABLE_SIZE.fullmatch(statement):
             continue
         missing = forgotten(statement, owned)
         if missing:

@@ -8,12 +8,12 @@ use tests::{TestApp, on_both_databases};
 
 const TRACE: &str = "5b8efff798038103d269b633813fc60c";
 
-/// One OTLP span of the trace, a call with tokens.
+/// One OTLP span of the trace, a call with tokens, a microsecond after the one before.
 fn span(i: usize) -> Value {
     let id = format!("{:016x}", i + 1);
     let usage = |key: &str, n: usize| json!({"key": key, "value": {"intValue": n.to_string()}});
     json!({"traceId": TRACE, "spanId": id, "parentSpanId": if i == 0 { "" } else { "0000000000000001" },
-        "name": format!("step {i}"), "startTimeUnixNano": format!("{}", 1_781_524_800_000_000_000_u64 + i as u64),
+        "name": format!("step {i}"), "startTimeUnixNano": format!("{}", 1_781_524_800_000_000_000_u64 + i as u64 * 1_000),
         "endTimeUnixNano": "1781524801000000000",
         "attributes": if i == 0 { json!([]) } else { json!([
             {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},

@@ -169,9 +169,9 @@ on_both_databases! {
         for (body, field) in [
             (rule(json!({"name": ""})), "name"), (rule(json!({"name": "Mine"})), "name"), (rule(json!({"name": "a b"})), "name"), (rule(json!({"name": "a".repeat(101)})), "name"),
             (rule(json!({"evaluator_type": "magic"})), "evaluator_type"), (rule(json!({"checks": []})), "checks"), (rule(json!({"checks": [{"kind": "nonsense"}]})), "checks[0].kind"),
-            (rule(json!({"checks": [{"kind": "regex", "pattern": "("}]})), "checks[0].pattern"), (rule(json!({"checks": null})), "checks"),
+            (rule(json!({"checks": [{"kind": "regex", "pattern": "("}]})), "checks[0].pattern"),
             (rule(json!({"combine": "most"})), "combine"), (rule(json!({"rubric": "x"})), "rubric"), (rule(json!({"tags": [""]})), "tags"),
-            (rule(json!({"config_schema": {"type": 7}})), "config_schema"), (llm(json!({"rubric": null})), "rubric"), (llm(json!({"rubric": "Is {{outptu}} good?"})), "rubric"),
+            (rule(json!({"config_schema": {"type": 7}})), "config_schema"), (llm(json!({"rubric": "Is {{outptu}} good?"})), "rubric"),
             (llm(json!({"scale": {"min": 5, "max": 1}})), "scale"), (llm(json!({"checks": []})), "checks"),
         ] {
             let reply = key.post("/v1/evaluators", &body).await;
@@ -185,7 +185,9 @@ on_both_databases! {
             app.session(Role::Owner).delete(&format!("/v1/evaluators/{name}")).await.is(409, "conflict");
         }
         key.post("/v1/evaluators", &json!({"name": "mine"})).await.is(400, "invalid_body");
-        key.post("/v1/evaluators", &rule(json!({"checks": "none"}))).await.is(400, "invalid_body");
+        for body in [rule(json!({"checks": "none"})), rule(json!({"checks": null})), llm(json!({"rubric": null}))] {
+            key.post("/v1/evaluators", &body).await.is(400, "invalid_body");
+        }
         patch(&key, "/v1/evaluators/mine", &json!({"description": "x"})).await.is(404, "not_found");
         // One tenant's is not another's.
         key.post("/v1/evaluators", &rule(json!({}))).await.ok();

@@ -37,7 +37,8 @@ pub async fn ask_without_reading(
     sockets
 }
 
-/// Counts the responses by status, 0 for none yet. Closes the connections.
+/// Counts the responses by status: 0 for none yet, 1 for a connection that the server closed without one.
+/// Closes the connections.
 pub async fn responses(sockets: Vec<TcpStream>) -> BTreeMap<u16, usize> {
     let mut statuses = BTreeMap::new();
     for mut socket in sockets {
@@ -45,7 +46,8 @@ pub async fn responses(sockets: Vec<TcpStream>) -> BTreeMap<u16, usize> {
         let read = tokio::time::timeout(Duration::from_millis(20), socket.read_exact(&mut start)).await;
         let status = match read {
             Ok(Ok(_)) => status(&String::from_utf8_lossy(&start)),
-            _ => 0,
+            Ok(Err(_)) => 1,
+            Err(_) => 0,
         };
         *statuses.entry(status).or_default() += 1;
     }

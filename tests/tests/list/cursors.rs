@@ -48,7 +48,8 @@ on_both_databases! {
             for bit in 0..good.len() * 8 {
                 let mut bytes = good.clone().into_bytes();
                 bytes[bit / 8] ^= 1 << (bit % 8);
-                caller.get(&format!("{path}&cursor={}", encoded(&bytes))).await.is(400, "invalid_cursor");
+                let code = if std::str::from_utf8(&bytes).is_ok() { "invalid_cursor" } else { "invalid_query" };
+                caller.get(&format!("{path}&cursor={}", encoded(&bytes))).await.is(400, code);
             }
             for length in 1..good.len() {
                 caller.get(&format!("{path}&cursor={}", &good[..length])).await.is(400, "invalid_cursor");
@@ -100,7 +101,7 @@ on_both_databases! {
         let mut reordered = bytes.clone();
         reordered.reverse();
         let invented = [
-            "0".to_owned(), "null".to_owned(), "1".repeat(40), "A".repeat(54), "A".repeat(10_000), "=".to_owned(),
+            "0".to_owned(), "null".to_owned(), "1".repeat(40), "A".repeat(54), "A".repeat(4_000), "=".to_owned(),
             format!("{good}="), format!("{good}A"), format!(" {good}"), format!("{good}\n"), good.to_lowercase(),
             format!("{good}{good}"), BASE64_URL_SAFE_NO_PAD.encode(&bytes[..24]), BASE64_URL_SAFE_NO_PAD.encode(&bytes[24..]),
             BASE64_URL_SAFE_NO_PAD.encode(&reordered), BASE64_URL_SAFE_NO_PAD.encode([0_u8; 40]),
@@ -113,8 +114,8 @@ on_both_databases! {
             key.get(&path).await.is(400, "invalid_cursor");
         }
         key.get("/v1/traces?cursor=%00").await.is(400, "invalid_query");
-        // An empty one counts as none, and of several the last counts.
-        assert_eq!(key.get("/v1/traces?cursor=").await.ok()["traces"].as_array().unwrap().len(), 5);
+        // An empty one is not an absent one, and of several the last counts.
+        key.get("/v1/traces?cursor=").await.is(400, "invalid_cursor");
         key.get(&format!("/v1/traces?cursor=x&cursor={good}")).await.ok();
         key.get(&format!("/v1/traces?cursor={good}&cursor=x")).await.is(400, "invalid_cursor");
         let stream = key.request(reqwest::Method::GET, "/v1/traces/stream").header("last-event-id", &good);

@@ -133,7 +133,7 @@ fn sizes(book: &mut Book) {
     assert!(fits.len() <= 8_192, "{}", fits.len());
     book.taken("8 KiB", &fits);
     book.refused("more than 8 KiB", &long);
-    let token = book.token(&book.with("x", json!("x".repeat(20_000))));
-    book.refused("20 KB", &token);
-    book.refused("30,000 dots", &".".repeat(30_000));
+    let token = book.token(&book.with("x", json!("x".repeat(9_000))));
+    book.refused("12 KB", &token);
+    book.refused("12,000 dots", &".".repeat(12_000));
 }
