@@ -33,7 +33,7 @@ exits! {
     /// A bug, the disk, the output.
     Unexpected = 1, "unexpected: a bug, the disk, the output";
     /// The command line is wrong.
-    Usage = 2, "wrong use: flags, a filter, an address that is none, a question that nobody can answer";
+    Usage = 2, "wrong use: flags, a filter, an invalid address, a question without a terminal to ask it on";
     /// A question was answered with no.
     Declined = 3, "you answered no";
     /// No valid credential.

@@ -136,10 +136,14 @@ impl Partial {
         match fs::hard_link(&self.0, path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                bail!("{} came into being meanwhile, and is not overwritten", path.display())
+                bail!("{} was created meanwhile, and is not overwritten", path.display())
             }
             Err(_) => {
-                ensure!(fs::symlink_metadata(path).is_err(), "{} came into being meanwhile", path.display());
+                ensure!(
+                    fs::symlink_metadata(path).is_err(),
+                    "{} was created meanwhile, and is not overwritten",
+                    path.display()
+                );
                 fs::rename(&self.0, path).with_context(|| format!("can't write {}", path.display()))?;
             }
         }

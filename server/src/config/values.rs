@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// When the text is no whole number or out of range.
 pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().and_then(|it: u64| T::try_from(it).ok());
-    number.ok_or_else(|| "must be a whole number, and not too large".to_owned())
+    number.ok_or_else(|| "must be a whole number within the range of this setting".to_owned())
 }
 
 /// Parses an IP address with a port.

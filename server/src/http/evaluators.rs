@@ -312,7 +312,11 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             only(body.checks.is_some(), "checks", "rule")?;
             only(body.combine.is_some(), "combine", "rule")?;
             let Some(rubric) = body.rubric.as_deref() else {
-                return Err(Problem::missing("rubric", "what the judge is told, for type llm").into());
+                return Err(Problem::missing(
+                    "rubric",
+                    "the instructions for the judge, required for type llm",
+                )
+                .into());
             };
             let instructions =
                 custom::llm::compile(rubric, body.scale.as_ref()).map_err(|it| refused("", it))?;
@@ -325,7 +329,7 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
             let combine = body.combine.as_deref().map_or(Ok(Combine::All), str::parse);
             let combine = combine.map_err(|it| Problem::field("combine", it.to_string()))?;
             let Some(checks) = body.checks.as_deref() else {
-                return Err(Problem::missing("checks", "what is checked, for type rule").into());
+                return Err(Problem::missing("checks", "the checks to run, required for type rule").into());
             };
             custom::rule::compile(checks, combine, &serde_json::Map::new()).map_err(|it| refused("", it))?;
         }

@@ -129,7 +129,7 @@ fn authenticate<'a>(
     schemes: auth::Schemes,
     request: &'a Request,
 ) -> impl Future<Output = Result<Caller>> + Send + 'a {
-    // The parts are copied because a request is not `Sync`.
+    // Only these parts are captured, because a request is not `Sync`.
     let (headers, id) = (request.headers(), id(request));
     let slot = request.extensions().get::<Slot>().cloned();
     async move {

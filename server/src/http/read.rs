@@ -240,7 +240,12 @@ impl Window {
             match tokio::time::timeout_at(self.end, body.frame()).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(Ok(frame))) => return Ok(Some(frame)),
-                Ok(Some(Err(_))) => return Err(problem(ErrorCode::InvalidBody, "the body broke off")),
+                Ok(Some(Err(_))) => {
+                    return Err(problem(
+                        ErrorCode::InvalidBody,
+                        "the connection ended before the body was complete",
+                    ));
+                }
                 Err(_) if self.received >= MIN_WINDOW_BYTES => *self = Self::begin(),
                 Err(_) => {
                     return Err(problem(

@@ -141,7 +141,7 @@ impl Health {
             Some(path) => {
                 self.set(
                     Some(Unavailable::FileReplaced),
-                    &format!("{} is gone or another file", path.display()),
+                    &format!("{} was deleted or replaced", path.display()),
                 );
                 Err(Unavailable::FileReplaced)
             }

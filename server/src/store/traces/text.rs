@@ -182,11 +182,15 @@ impl TextBlocks {
         if let Some(entries) = self.open.get_mut(&id) {
             return Ok(Counted { texts: take(entries), reserved: 0 });
         }
-        let (mut entries, reserved) = match self.small.remove(&id) {
+        let (mut entries, mut reserved) = match self.small.remove(&id) {
             Some(data) => unpack_counted(&data, usize::MAX, memory).await?,
             None => self.unpack_large(db, id, usize::MAX, memory).await?,
         };
         let texts = take(&mut entries);
+        // A block of many short texts exceeds the size with its lengths, but later spans need it as well.
+        if entries.len() > 1 {
+            memory.shrink(std::mem::take(&mut reserved));
+        }
         if reserved == 0 {
             self.open.insert(id, entries);
         }
