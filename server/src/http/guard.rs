@@ -203,8 +203,12 @@ async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Re
         },
         false => None,
     };
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let response = next.run(request).await;
-    held::count(app, tenant, response).await.unwrap_or_else(IntoResponse::into_response)
+    match is_read {
+        true => held::count(app, tenant, response).await.unwrap_or_else(IntoResponse::into_response),
+        false => held::count_write(app, tenant, response),
+    }
 }
 
 /// Writes down that a sensitive action was refused to a known caller.

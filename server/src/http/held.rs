@@ -29,12 +29,16 @@ const COMPRESSOR_BYTES: usize = 1024 * 1024;
 
 /// The memory of a response body; an extension of the response.
 #[derive(Clone, Debug)]
-pub struct BodyMemory(Arc<Reservation>);
+pub struct BodyMemory {
+    reservation: Arc<Reservation>,
+    /// The request changed nothing, so it may still be answered 503.
+    is_refusable: bool,
+}
 
 impl BodyMemory {
     /// Counts `reservation` until the body is sent or dropped.
     pub fn new(reservation: Reservation) -> Self {
-        Self(Arc::new(reservation))
+        Self { reservation: Arc::new(reservation), is_refusable: true }
     }
 }
 
@@ -46,6 +50,17 @@ pub async fn count(app: &App, tenant: Uuid, response: Response) -> Result<Respon
     count_for(app, Holder::Tenant(tenant), response).await
 }
 
+/// Counts the response to a write as far as the share allows: what is stored must be acknowledged.
+pub fn count_write(app: &App, tenant: Uuid, mut response: Response) -> Response {
+    let bytes = uncounted_bytes(&response);
+    let mut reservation = app.memory.reservation(Holder::Tenant(tenant));
+    if bytes > 0 && reservation.try_grow(bytes).is_ok() {
+        let memory = BodyMemory { reservation: Arc::new(reservation), is_refusable: false };
+        response.extensions_mut().insert(memory);
+    }
+    response
+}
+
 /// Counts the responses of routes without a token, like [`count`].
 pub async fn count_open(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
@@ -54,14 +69,23 @@ pub async fn count_open(State(app): State<Arc<App>>, request: Request, next: Nex
 }
 
 async fn count_for(app: &App, holder: Holder, mut response: Response) -> Result<Response> {
-    let bytes =
-        response.body().size_hint().exact().and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
-    if bytes > UNCOUNTED_BYTES && response.extensions().get::<BodyMemory>().is_none() {
+    let bytes = uncounted_bytes(&response);
+    if bytes > 0 {
         let mut memory = app.memory.reservation(holder);
         memory.grow(bytes, MEMORY_WAIT).await?;
         response.extensions_mut().insert(BodyMemory::new(memory));
     }
     Ok(response)
+}
+
+/// Bytes of a response that have to be counted; 0 when it is small or counted already.
+fn uncounted_bytes(response: &Response) -> usize {
+    let bytes =
+        response.body().size_hint().exact().and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
+    match bytes > UNCOUNTED_BYTES && response.extensions().get::<BodyMemory>().is_none() {
+        true => bytes,
+        false => 0,
+    }
 }
 
 /// Attaches the memory of a response to its body. The outermost layer does this, so that the output of the
@@ -70,8 +94,9 @@ pub fn attach(mut response: Response) -> Response {
     let Some(mut memory) = response.extensions_mut().remove::<BodyMemory>() else { return response };
     // The state of the compressor exists until the client has read the body.
     if response.headers().contains_key(header::CONTENT_ENCODING)
-        && let Some(reservation) = Arc::get_mut(&mut memory.0)
+        && let Some(reservation) = Arc::get_mut(&mut memory.reservation)
         && let Err(exhausted) = reservation.try_grow(COMPRESSOR_BYTES)
+        && memory.is_refusable
     {
         return Error::from(exhausted).into_response();
     }

@@ -1,6 +1,8 @@
 //! Settings that only the first start reads: later starts ignore them with a warning. Also runs the steps
 //! that the operator's documentation gives instead.
 
+#![allow(clippy::disallowed_methods, reason = "waits for the output of a process")]
+
 use serde_json::{Value, json};
 use tests::{Caller, On, process::ServerProcess};
 

@@ -1,5 +1,7 @@
 //! `admin backup`, `admin check` and `admin stats`, beside a running server and on damaged data.
 
+#![allow(clippy::disallowed_methods, reason = "traces are sent beside the command under test")]
+
 use std::{path::Path, process::Output, time::Duration};
 
 use serde_json::{Value, json};

@@ -3,6 +3,8 @@
 //! is away. Each attack runs in a short form; `LOUPE_TEST_FAULTS=full` runs the whole size.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "attackers and bystanders run beside the test")]
+#![allow(clippy::large_futures, reason = "a test awaits its future in one place")]
 #![allow(clippy::print_stdout, reason = "each attack prints the figures that it measured")]
 
 mod bystander;
