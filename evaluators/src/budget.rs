@@ -1,8 +1,8 @@
 //! Interrupts long evaluations: loops over texts check from time to time whether they may go on.
 //!
 //! This crate reads no clock. The caller passes a function that returns whether the work has to end, for
-//! example because its time is used up or the server stops. Loops over texts call [`spend`], which calls
-//! that function every [`POLL_UNITS`] units. Interrupted work ends by unwinding, because some of it runs inside
+//! example because its time is used up or the server stops. Loops over texts call `spend`, which calls
+//! that function every `POLL_UNITS` units. Interrupted work ends by unwinding, because some of it runs inside
 //! libraries that cannot be stopped; no panic is reported.
 
 use std::{

@@ -1,7 +1,7 @@
 //! Limits the connections that have not presented a valid token yet.
 //!
 //! Their number is fixed, and with it their memory, because a request head has at most
-//! [`MAX_HEAD_BYTES`](super::head::MAX_HEAD_BYTES). When the limit is reached, a new connection displaces
+//! `head::MAX_HEAD_BYTES`. When the limit is reached, a new connection displaces
 //! the oldest connection of the address that has the most. An address that opens many connections displaces
 //! its own, and a client with a valid token never waits for clients without one.
 
