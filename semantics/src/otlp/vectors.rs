@@ -1,4 +1,4 @@
-//! Removes embedding vectors from JSON text: nobody reads them, and they are larger than the rest.
+//! Removes embedding vectors from JSON text: they are not readable, and larger than the rest.
 
 /// Shorter lists of numbers are kept: bounds, scores, logits.
 const MIN_VECTOR_NUMBERS: usize = 64;

@@ -50,7 +50,7 @@ pub async fn count(app: &App, tenant: Uuid, response: Response) -> Result<Respon
     count_for(app, Holder::Tenant(tenant), response).await
 }
 
-/// Counts the response to a write as far as the share allows: what is stored must be acknowledged.
+/// Counts the response to a write as far as the share allows: a stored write must be acknowledged.
 pub fn count_write(app: &App, tenant: Uuid, mut response: Response) -> Response {
     let bytes = uncounted_bytes(&response);
     let mut reservation = app.memory.reservation(Holder::Tenant(tenant));

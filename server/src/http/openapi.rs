@@ -1,5 +1,5 @@
 //! The OpenAPI document: paths and schemas from the handlers, errors and security from the
-//! table of routes. What is the same for all operations is added in `common`.
+//! table of routes. Parts common to all operations are added in `common`.
 
 mod common;
 
