@@ -15,7 +15,8 @@ use serde_json::Value;
 
 /// The folder of the captured payloads.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/otlp")
+    let ancestors = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    ancestors.map(|it| it.join("tests/fixtures/otlp")).find(|it| it.is_dir()).unwrap()
 }
 
 /// Every folder with an `expect.json`, sorted.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::report;
-use crate::source::{CRATES, root};
+use crate::source::{CRATES, folder_of, root};
 
 /// Which of our crates a crate may use; `tests` may use all.
 const ARROWS: [(&str, &[&str]); 8] = [
@@ -103,7 +103,7 @@ struct Manifest {
 impl Manifest {
     /// Reads the one-line forms, `name.workspace = true` and `name = { … }`, that this workspace uses.
     fn of(name: &str) -> Self {
-        let text = fs::read_to_string(root().join(name).join("Cargo.toml")).unwrap();
+        let text = fs::read_to_string(root().join(folder_of(name)).join("Cargo.toml")).unwrap();
         let mut dependencies = BTreeMap::new();
         let mut inside = false;
         for line in text.lines() {

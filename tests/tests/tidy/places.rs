@@ -45,7 +45,7 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["reqwest"],
-        places: &["server/src/providers/", "api/src/client/"],
+        places: &["server/src/providers/", "crates/api/src/client/"],
         instead: "the server calls out in server/src/providers only, the programs through api::client",
     },
     Home {
@@ -71,7 +71,7 @@ const HOMES: &[Home] = &[
 /// What a crate does not do at all.
 const ABSENCES: &[(&str, &[&str], &str)] = &[
     (
-        "semantics/src/",
+        "crates/semantics/src/",
         &[
             "std::fs",
             "std::net",
@@ -87,7 +87,7 @@ const ABSENCES: &[(&str, &[&str], &str)] = &[
         "semantics is pure: pass in what it needs and act on what it returns",
     ),
     (
-        "api/src/",
+        "crates/api/src/",
         &["axum", "sqlx", "std::net"],
         "api is the contract: types, and with feature `client` the client",
     ),
@@ -122,7 +122,7 @@ fn pure_crates_do_no_input_or_output() {
     for file in product_files() {
         for (place, names, instead) in ABSENCES.iter().filter(|(place, _, _)| file.is_in(place)) {
             // The client is the part of `api` that does talk.
-            if file.is_in("api/src/client/") {
+            if file.is_in("crates/api/src/client/") {
                 continue;
             }
             for (number, line) in file.product_code() {

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates, in the order of their arrows.
+/// The crates, in the order of their arrows. The products are top-level folders, the libraries below
+/// them are in `crates`.
 pub const CRATES: [&str; 9] =
     ["api", "semantics", "evaluators", "entities", "migrations", "server", "tui", "cli", "tests"];
 
@@ -51,12 +52,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
 
+/// The folder of a crate, from the repository's root.
+pub fn folder_of(name: &str) -> String {
+    let library = format!("crates/{name}");
+    if root().join(&library).is_dir() { library } else { name.to_owned() }
+}
+
 /// All Rust files of all crates.
 pub fn rust_files() -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
     for name in CRATES {
-        collect(&root.join(name), "rs", &mut found);
+        collect(&root.join(folder_of(name)), "rs", &mut found);
     }
     assert!(found.len() > 30, "only {} Rust files found: is this the repository?", found.len());
     found.iter().map(|it| Source::read(&root, it)).collect()

@@ -13,7 +13,7 @@ use prost::Message as _;
 use semantics::otlp::{Decoded, from_json, from_protobuf};
 
 fn fixture(name: &str) -> Vec<u8> {
-    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/otlp").join(name)).unwrap()
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/otlp").join(name)).unwrap()
 }
 
 /// What holds for whatever could be read.

@@ -174,7 +174,7 @@ fn what_rubrics_need_is_what_their_descriptions_say() {
 
 #[test]
 fn the_table_for_users_says_what_each_needs_and_uses() {
-    let page = include_str!("../../docs/evaluators.md");
+    let page = include_str!("../../../docs/evaluators.md");
     for definition in builtin::ALL {
         let start = format!("| `{}` |", definition.name);
         let row = page.lines().find(|it| it.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));

@@ -28,7 +28,7 @@ use expectation::{
     Differences, assert_only_deviations, joined, name_of, read_json, root, scenarios_of, session, text,
 };
 
-#[path = "../../tests/src/expectation.rs"]
+#[path = "../../../tests/src/expectation.rs"]
 mod expectation;
 
 #[test]
