@@ -9,16 +9,16 @@ use std::fmt;
 use api::Timestamp;
 use uuid::Uuid;
 
-pub use form::{Choice, Field, Form, Given, Kind, Loaded, Name, Value};
+pub use crate::dialog::form::{Choice, Field, Form, Given, Kind, Name, Value};
 
 use crate::{
     change::Change,
-    input::{Input, Purpose},
+    input::{Input, InputKind},
 };
 
 /// Microseconds after opening in which keys are ignored: they were meant for what was there
 /// before.
-pub const DEAF: i64 = 300_000;
+pub const GUARD_MICROS: i64 = 300_000;
 /// Last characters of an id that have to be typed on a protected context.
 const TYPED: usize = 4;
 
@@ -140,19 +140,19 @@ impl Dialog {
     /// A dialog that asks whether to do something. `protected` asks for characters to be typed.
     pub fn confirm(change: Change, protected: bool, now: Timestamp) -> Self {
         let id = change.id().map(|id| id.simple().to_string()).filter(|_| protected);
-        let typed = id.map(|id| (id[id.len() - TYPED..].to_owned(), Input::new(Purpose::Dialog, "")));
+        let typed = id.map(|id| (id[id.len() - TYPED..].to_owned(), Input::new(InputKind::Dialog, "")));
         Self::new(Body::Confirm { change, typed }, Stop::Cancel, now)
     }
 
     /// A dialog that asks for the parts of a new key.
     pub fn new_key(project: Option<Uuid>, now: Timestamp) -> Self {
-        let name = Input::new(Purpose::Dialog, "");
+        let name = Input::new(InputKind::Dialog, "");
         Self::new(Body::NewKey { name, query: false, project }, Stop::Text, now)
     }
 
     /// A dialog that asks for the name of a new project.
     pub fn new_project(now: Timestamp) -> Self {
-        Self::new(Body::NewProject { name: Input::new(Purpose::Dialog, "") }, Stop::Text, now)
+        Self::new(Body::NewProject { name: Input::new(InputKind::Dialog, "") }, Stop::Text, now)
     }
 
     /// A dialog with lines to fill in.

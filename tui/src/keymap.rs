@@ -12,8 +12,8 @@ mod tests;
 
 use std::{collections::BTreeMap, fmt};
 
-pub use names::{key_label, key_name};
-pub use table::{Action, BINDINGS, Binding, Scope};
+pub use crate::keymap::names::{key_label, key_name};
+pub use crate::keymap::table::{Action, BINDINGS, Binding, Scope};
 
 /// Keys that a configuration gives to actions: the action's name and its sequences.
 pub type Rebinding = BTreeMap<String, Vec<String>>;

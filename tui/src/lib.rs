@@ -7,41 +7,32 @@
 //! The command line shows the same things in the same words, so it borrows how they read:
 //! [`chart`], [`mod@format`], [`share`], [`standing`], [`text`] and [`theme`].
 
+mod app;
 mod bookmarks;
 mod change;
 pub mod chart;
-mod content;
-mod detail;
 mod dialog;
-mod driver;
-mod evals;
-mod export;
+mod evaluations;
 mod find;
 #[cfg(test)]
 mod fixture;
 pub mod format;
-mod freshness;
+mod fuzzy;
 mod ids;
 mod input;
 mod keymap;
 mod layout;
-mod list;
-mod manage;
-mod metrics;
-mod msg;
+mod net;
 mod options;
-mod palette;
-mod screens;
-mod search;
+mod record;
+mod screen;
 pub mod share;
+mod shell;
 pub mod standing;
-mod state;
 mod terminal;
 pub mod text;
 pub mod theme;
-mod tree;
-mod update;
-mod view;
+mod travel;
 mod widgets;
 
 #[cfg(test)]
@@ -56,7 +47,12 @@ use anyhow::Context;
 use ratatui::{Terminal, backend::CrosstermBackend};
 
 use crate::{
-    bookmarks::Bookmarks, format::Zone, keymap::Keymap, options::Target, state::State, theme::Theme,
+    app::{App, connection, driver},
+    bookmarks::Bookmarks,
+    format::Zone,
+    keymap::Keymap,
+    options::Target,
+    theme::Theme,
 };
 pub use crate::{
     keymap::{KeymapError, Rebinding},
@@ -86,26 +82,25 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         return Err(NoTerminal.into());
     }
     let keymap = Keymap::new(&options.keys)?;
-    let client = driver::connect(&options.connection)?;
+    let client = net::requests::connect(&options.connection)?;
 
     #[expect(clippy::disallowed_methods, reason = "colours and characters are the terminal's own settings")]
     let theme = Theme::of_environment(|name| std::env::var(name).ok());
     let size = crossterm::terminal::size().context("the terminal does not tell its size")?;
-    let mut state = State::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
-    state.keymap = keymap;
-    state.rng = fastrand::Rng::new();
-    state.saved.clone_from(&options.filters);
+    let mut app = App::new(Target::of(&options.connection), theme, Zone::Local, driver::now(), size);
+    app.shell.keymap = keymap;
+    app.shell.rng = fastrand::Rng::new();
+    app.shell.saved.clone_from(&options.filters);
     if let Some(dir) = &options.state_dir {
-        state.bookmarks = Bookmarks::load(dir);
+        app.shell.bookmarks = Bookmarks::load(dir);
     }
-    state.contexts = options.contexts.iter().map(Target::of).collect();
-    let effects = update::start(&mut state, &options);
+    app.shell.contexts = options.contexts.iter().map(Target::of).collect();
+    let effects = connection::start(&mut app, &options);
     let result = {
         let guard = terminal::Guard::take().context("can't take the terminal over")?;
         let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let result =
-            driver::run(client, options.contexts, options.state_dir, &mut state, &mut terminal, effects)
-                .await;
+            driver::run(client, options.contexts, options.state_dir, &mut app, &mut terminal, effects).await;
         drop(guard);
         result
     };

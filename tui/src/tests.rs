@@ -5,39 +5,33 @@ mod dialogs;
 mod effects;
 mod eval_forms;
 mod eval_screens;
-mod eval_tab;
-mod evals;
-mod manage;
-mod metrics;
 mod recovery;
-mod rules;
-mod screens;
-mod search;
+pub mod screens;
 
-use api::{
+pub use api::{
     Plan, Role, Timestamp,
     tenant::{Limits, Me, RequestLimits, Tenant, Usage},
     trace::{Span, Trace, TraceList},
 };
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use serde_json::value::RawValue;
+pub use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+pub use serde_json::value::RawValue;
 
-use crate::{
+pub use crate::{
     Options,
+    app::{App, connection::start, update::update},
     fixture::{BASE, id, span, trace},
     format::Zone,
-    msg::{Effect, Msg, NetError, Reply, StreamEvent},
+    net::{Effect, Msg, NetError, Reply, StreamEvent},
     options::Target,
-    state::State,
+    screen::traces::state::TracesRequest,
     theme::{Glyphs, Theme},
-    update::{start, update},
 };
 
-const UNICODE: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
-const ASCII: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
+pub const UNICODE: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
+pub const ASCII: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
 
 /// A console that was just started, and its first effects.
-fn started(size: (u16, u16), theme: Theme) -> (State, Vec<Effect>) {
+pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
     let target = Target {
         url: "https://loupe.example".into(),
         context: Some("prod".into()),
@@ -49,14 +43,14 @@ fn started(size: (u16, u16), theme: Theme) -> (State, Vec<Effect>) {
         variable: "LOUPE_API_KEY",
         project: None,
     };
-    let mut state = State::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE + 60_000_000), size);
+    let mut state = App::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE + 60_000_000), size);
     let effects = start(&mut state, &Options::default());
-    state.toast = None;
+    state.shell.toast = None;
     (state, effects)
 }
 
 /// A console with a list of traces, over the stream.
-fn filled(size: (u16, u16), theme: Theme) -> State {
+pub fn filled(size: (u16, u16), theme: Theme) -> App {
     let (mut state, effects) = started(size, theme);
     update(&mut state, Msg::Reply(me_request(&effects), Ok(Reply::Me(Box::new(me())))));
     let effects = answer(&mut state, &effects, page(rows()));
@@ -66,7 +60,7 @@ fn filled(size: (u16, u16), theme: Theme) -> State {
     state
 }
 
-fn me() -> Me {
+pub fn me() -> Me {
     Me {
         tenant: Tenant {
             id: id(0),
@@ -97,7 +91,7 @@ fn me() -> Me {
     }
 }
 
-fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
+pub fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
     use api::project::{Project, ProjectStatus};
     let time = Timestamp::from_micros(BASE);
     Project {
@@ -112,7 +106,7 @@ fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
     }
 }
 
-fn me_request(effects: &[Effect]) -> u64 {
+pub fn me_request(effects: &[Effect]) -> u64 {
     effects
         .iter()
         .find_map(|it| if let Effect::LoadMe { request, .. } = it { Some(*request) } else { None })
@@ -120,12 +114,12 @@ fn me_request(effects: &[Effect]) -> u64 {
 }
 
 /// Answers the request for traces among the effects.
-fn answer(state: &mut State, effects: &[Effect], page: TraceList) -> Vec<Effect> {
+pub fn answer(state: &mut App, effects: &[Effect], page: TraceList) -> Vec<Effect> {
     reply(state, effects, Ok(Reply::Traces(page)))
 }
 
 /// Answers the last request among the effects.
-fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
+pub fn reply(state: &mut App, effects: &[Effect], result: Result<Reply, NetError>) -> Vec<Effect> {
     let request = effects.iter().rev().find_map(|effect| match effect {
         Effect::LoadMe { request, .. }
         | Effect::LoadProjects(request)
@@ -141,22 +135,28 @@ fn reply(state: &mut State, effects: &[Effect], result: Result<Reply, NetError>)
         | Effect::LoadRules { request, .. }
         | Effect::LoadDecisions { request, .. }
         | Effect::LoadEvaluators(request)
-        | Effect::Search { request, .. }
         | Effect::LoadSpans { request, .. } => Some(*request),
+        Effect::Fetch(fetch) => Some(fetch.request),
         _ => None,
     });
     update(state, Msg::Reply(request.expect("no request"), result))
 }
 
-fn page(traces: Vec<Trace>) -> TraceList {
+/// Starts a request of the list of traces.
+pub fn start_list_request(state: &mut App, purpose: TracesRequest) -> u64 {
+    let ticket = state.shell.ticket();
+    state.screens.traces.pending.start(ticket, purpose)
+}
+
+pub fn page(traces: Vec<Trace>) -> TraceList {
     TraceList { traces, has_more: true, next_cursor: Some("older".into()) }
 }
 
-fn last_page(traces: Vec<Trace>) -> TraceList {
+pub fn last_page(traces: Vec<Trace>) -> TraceList {
     TraceList { traces, has_more: false, next_cursor: None }
 }
 
-fn rows() -> Vec<Trace> {
+pub fn rows() -> Vec<Trace> {
     let mut rows: Vec<Trace> = (0..40).map(trace).collect();
     for (at, row) in rows.iter_mut().enumerate() {
         match at % 5 {
@@ -185,7 +185,7 @@ fn rows() -> Vec<Trace> {
 }
 
 /// The trace of the failed refund.
-fn refund() -> Trace {
+pub fn refund() -> Trace {
     let mut trace = rows().remove(36);
     let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
     let at = |mut span: Span, name: &str, kind: &str, from: i64, ms: i64| {
@@ -225,7 +225,7 @@ fn refund() -> Trace {
 }
 
 /// A console with the failed refund opened.
-fn opened(size: (u16, u16), theme: Theme) -> State {
+pub fn opened(size: (u16, u16), theme: Theme) -> App {
     let mut state = filled(size, theme);
     press(&mut state, "jjj");
     let effects = key(&mut state, KeyCode::Enter);
@@ -233,26 +233,26 @@ fn opened(size: (u16, u16), theme: Theme) -> State {
     state
 }
 
-fn press(state: &mut State, keys: &str) -> Vec<Effect> {
+pub fn press(state: &mut App, keys: &str) -> Vec<Effect> {
     keys.chars().flat_map(|c| key(state, KeyCode::Char(c))).collect()
 }
 
-fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
+pub fn key(state: &mut App, code: KeyCode) -> Vec<Effect> {
     update(state, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
-fn tick(state: &mut State, seconds: i64) -> Vec<Effect> {
-    update(state, Msg::Tick(Timestamp::from_micros(state.now.micros() + seconds * 1_000_000)))
+pub fn tick(state: &mut App, seconds: i64) -> Vec<Effect> {
+    update(state, Msg::Tick(Timestamp::from_micros(state.shell.now.micros() + seconds * 1_000_000)))
 }
 
-fn offline() -> NetError {
+pub fn offline() -> NetError {
     NetError {
         message: "can't reach https://loupe.example: connection refused".into(),
         ..NetError::default()
     }
 }
 
-fn answered(status: u16, code: &str, message: &str) -> NetError {
+pub fn answered(status: u16, code: &str, message: &str) -> NetError {
     NetError {
         status: Some(status),
         code: Some(code.into()),

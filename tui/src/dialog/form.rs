@@ -14,9 +14,8 @@ use crossterm::event::{KeyCode, KeyEvent};
 use uuid::Uuid;
 
 pub use choice::Choice;
-pub use read::Loaded;
 
-use crate::input::{Input, Purpose};
+use crate::input::{Input, InputKind};
 
 /// What a form makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +167,7 @@ pub enum Value {
 
 impl Field {
     fn text(name: Name, text: &str) -> Self {
-        Self { name, value: Value::Text(Input::new(Purpose::Dialog, text)) }
+        Self { name, value: Value::Text(Input::new(InputKind::Dialog, text)) }
     }
 
     fn choice(name: Name, choice: Choice) -> Self {

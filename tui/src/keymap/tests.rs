@@ -1,6 +1,6 @@
 //! The table as it is, and with keys of a reader's own.
 
-use super::*;
+use crate::keymap::*;
 
 fn action(keymap: &Keymap, scope: Scope, sequence: &str) -> Option<Action> {
     match keymap.lookup(scope, sequence) {

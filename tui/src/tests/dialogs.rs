@@ -1,21 +1,21 @@
 //! Keys & Projects, dialogs and choices on the screen.
 
-use super::{
-    manage::{answer_all, api_key, keys, managing, wait},
-    screens::{SIZES, screen, snap},
-    *,
+use crate::{
+    screen::manage::tests::{answer_all, api_key, keys, managing, wait},
+    tests::screens::{SIZES, screen, snap},
+    tests::*,
 };
 
 #[test]
 fn sections() {
     for size in SIZES {
         let mut state = managing(size, UNICODE);
-        state.limit = Some(crate::msg::RateLimit {
+        state.shell.limit = Some(crate::net::RateLimit {
             limit: 60,
             remaining: 52,
-            reset: Some(Timestamp::from_micros(state.now.micros() + 38_000_000)),
+            reset: Some(Timestamp::from_micros(state.shell.now.micros() + 38_000_000)),
         });
-        state.project = state.manage.projects.items.first().cloned();
+        state.shell.project = state.shell.projects.items.first().cloned();
         snap("keys", &state);
         press(&mut state, "]h");
         snap("projects-tab", &state);
@@ -49,7 +49,7 @@ fn loading_empty_and_error() {
 #[test]
 fn a_session_is_needed_or_was_refused() {
     let mut state = filled((80, 24), UNICODE);
-    state.target.session = false;
+    state.shell.target.session = false;
     let effects = press(&mut state, "7");
     answer_all(&mut state, &effects);
     snap("session-needed", &state);
@@ -75,7 +75,7 @@ fn confirmations() {
         snap("stuck", &state);
     }
     let mut state = managing((80, 24), UNICODE);
-    state.target.protected = false;
+    state.shell.target.protected = false;
     press(&mut state, "d");
     snap("confirm", &state);
 }
@@ -114,8 +114,8 @@ fn the_palette_and_contexts() {
         variable: "LOUPE_API_KEY",
         ..Target::default()
     };
-    state.contexts = vec![dev, state.target.clone()];
-    state.saved = [("slow".to_owned(), "latency:>=5s from:-1h".to_owned())].into();
+    state.shell.contexts = vec![dev, state.shell.target.clone()];
+    state.shell.saved = [("slow".to_owned(), "latency:>=5s from:-1h".to_owned())].into();
     press(&mut state, ":proj");
     snap("palette", &state);
     key(&mut state, KeyCode::Esc);
@@ -126,10 +126,10 @@ fn the_palette_and_contexts() {
 #[test]
 fn a_viewer_sees_which_role_is_needed_and_read_only_shows_nothing_of_it() {
     let mut state = managing((120, 40), UNICODE);
-    state.me.as_mut().unwrap().role = Role::Viewer;
+    state.shell.me.as_mut().unwrap().role = Role::Viewer;
     press(&mut state, "]");
     snap("viewer", &state);
-    state.target.read_only = true;
+    state.shell.target.read_only = true;
     let text = screen(&state);
     assert!(!text.contains("archive (") && !text.contains("autoship"), "{text}");
     press(&mut state, "?");
@@ -139,7 +139,7 @@ fn a_viewer_sees_which_role_is_needed_and_read_only_shows_nothing_of_it() {
 #[test]
 fn ascii_and_no_colour_keep_dialogs_readable() {
     let mut state = managing((80, 24), ASCII);
-    state.manage.fill_keys(keys().into_iter().filter(|key| key.name.is_ascii()).collect());
+    state.screens.manage.fill_keys(keys().into_iter().filter(|key| key.name.is_ascii()).collect());
     press(&mut state, "hd");
     let text = screen(&state);
     assert!(text.is_ascii(), "{text}");
@@ -155,10 +155,10 @@ fn every_size_draws_every_dialog() {
             for keys in ["", "d", "]", "A", "]", "]c", "]:", "?"] {
                 press(&mut state, keys);
                 screen(&state);
-                if state.dialog.is_some() {
+                if state.shell.dialog.is_some() {
                     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
                     update(&mut state, Msg::Key(interrupt));
-                    state.dialog = None;
+                    state.shell.dialog = None;
                 }
             }
         }
@@ -168,7 +168,7 @@ fn every_size_draws_every_dialog() {
 #[test]
 fn keys_that_can_not_be_seen_decide_nothing() {
     let mut state = managing((80, 24), UNICODE);
-    state.target.protected = false;
+    state.shell.target.protected = false;
     press(&mut state, "d");
     wait(&mut state);
     update(&mut state, Msg::Resize(30, 8));

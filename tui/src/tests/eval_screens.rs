@@ -1,9 +1,9 @@
 //! Evals on the screen.
 
-use super::{
-    evals::{judged, judging, list, typed},
-    screens::{SIZES, screen, snap},
-    *,
+use crate::{
+    screen::evals::tests::{judged, judging, list, typed},
+    tests::screens::{SIZES, screen, snap},
+    tests::*,
 };
 
 #[test]
@@ -15,7 +15,7 @@ fn eval_states() {
         snap("evals-loading", &state);
         reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
         reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
-        state.toast = None;
+        state.shell.toast = None;
         snap("evals-empty", &state);
         let mut state = filled(size, UNICODE);
         let effects = press(&mut state, "2");
@@ -68,7 +68,7 @@ fn eval_states_of_a_kind() {
 #[test]
 fn evals_without_unicode_colour_and_in_any_size() {
     let mut state = judging((80, 24), ASCII);
-    state.evals.rows[0].reasoning = Some("plain".into());
+    state.screens.evals.rows[0].reasoning = Some("plain".into());
     let text = screen(&state);
     assert!(text.is_ascii(), "{text}");
     snap("ascii-evals", &state);
@@ -81,7 +81,7 @@ fn evals_without_unicode_colour_and_in_any_size() {
                 screen(&state);
             }
             key(&mut state, KeyCode::Esc);
-            state.dialog = None;
+            state.shell.dialog = None;
             key(&mut state, KeyCode::Enter);
             screen(&state);
         }

@@ -6,12 +6,12 @@ use ratatui::{
     style::{Color, Modifier},
 };
 
-use super::*;
-use crate::{text::width, view::draw};
+use crate::tests::*;
+use crate::{app::view::draw, text::width};
 
 /// The screen as lines without trailing blanks; wide characters take their two columns.
-pub fn screen(state: &State) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+pub fn screen(state: &App) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     let buffer = terminal.backend().buffer();
     let mut text = String::new();
@@ -23,7 +23,7 @@ pub fn screen(state: &State) -> String {
             line.push_str(symbol);
             x += u16::try_from(width(symbol).max(1)).unwrap();
         }
-        assert!(width(&line) <= usize::from(state.size.0), "{line}");
+        assert!(width(&line) <= usize::from(state.shell.size.0), "{line}");
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -31,28 +31,28 @@ pub fn screen(state: &State) -> String {
 }
 
 /// Whether the first line that holds these words shows them dimmed.
-pub fn faded(state: &State, words: &str) -> bool {
+pub fn faded(state: &App, words: &str) -> bool {
     let text = screen(state);
     let (y, line) = text.lines().enumerate().find(|(_, line)| line.contains(words)).unwrap();
     let x = width(&line[..line.find(words).unwrap()]);
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+    let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     let cell = &terminal.backend().buffer()[(u16::try_from(x).unwrap(), u16::try_from(y).unwrap())];
     cell.modifier.contains(Modifier::DIM)
 }
 
 /// The screen as cells.
-fn cells(state: &State) -> ratatui::buffer::Buffer {
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
+fn cells(state: &App) -> ratatui::buffer::Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(state.shell.size.0, state.shell.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
 pub const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (60, 20)];
 
-pub fn snap(name: &str, state: &State) {
+pub fn snap(name: &str, state: &App) {
     insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false, omit_expression => true}, {
-        insta::assert_snapshot!(format!("{name}-{}x{}", state.size.0, state.size.1), screen(state));
+        insta::assert_snapshot!(format!("{name}-{}x{}", state.shell.size.0, state.shell.size.1), screen(state));
     });
 }
 
@@ -79,7 +79,7 @@ fn full() {
     for size in SIZES {
         let mut state = filled(size, UNICODE);
         press(&mut state, "jjj");
-        let request = state.stream.unwrap();
+        let request = state.shell.stream.unwrap();
         update(&mut state, Msg::Stream(request, StreamEvent::Traces(vec![trace(50)])));
         snap("full", &state);
     }
@@ -176,7 +176,7 @@ fn stale_rows_stay_under_a_bar() {
         let effects = press(&mut state, "R");
         reply(&mut state, &effects, Err(answered(403, "member_removed", "you are no member any more")));
         tick(&mut state, 10);
-        state.toast = None;
+        state.shell.toast = None;
         snap("stale", &state);
         let cells = cells(&state);
         for x in 0..80 {
@@ -225,8 +225,8 @@ fn tabs_of_screens_that_are_not_built_are_dimmed() {
 fn rate_limit_appears_only_when_it_runs_low() {
     let mut state = filled((80, 24), UNICODE);
     let mut limited = |remaining, limit, seconds: i64| {
-        let reset = Some(Timestamp::from_micros(state.now.micros() + seconds * 1_000_000));
-        update(&mut state, Msg::Limit(crate::msg::RateLimit { limit, remaining, reset }));
+        let reset = Some(Timestamp::from_micros(state.shell.now.micros() + seconds * 1_000_000));
+        update(&mut state, Msg::Limit(crate::net::RateLimit { limit, remaining, reset }));
         screen(&state).lines().next().unwrap().to_owned()
     };
     assert!(!limited(52, 60, 30).contains("RL"));

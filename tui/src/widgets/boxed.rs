@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
-use super::table::{Pieces, put};
+use crate::widgets::table::{Pieces, put};
 use crate::{
     text::{cut, width},
     theme::{Theme, Tone},

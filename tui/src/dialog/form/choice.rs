@@ -1,8 +1,8 @@
 //! A line of a form whose value is one of several.
 
 use crate::{
-    input::{Input, Purpose},
-    palette::score,
+    fuzzy::score,
+    input::{Input, InputKind},
 };
 
 /// One of several values.
@@ -27,7 +27,7 @@ impl Choice {
 
     /// A word among values that are not known yet, or none; letters narrow them down.
     pub(super) fn awaiting(word: Option<&str>) -> Self {
-        let letters = Some(Input::new(Purpose::Dialog, ""));
+        let letters = Some(Input::new(InputKind::Dialog, ""));
         Self { letters, open: true, ..Self::of(word.as_slice()) }
     }
 

@@ -1,0 +1,394 @@
+//! What may happen to the console, and what it may ask for in return.
+//!
+//! `update` takes a [`Msg`] and answers [`Effect`]s; the driver performs them and feeds the
+//! results back as messages. A reply carries the number of its request, so that one that was
+//! overtaken is recognised and dropped.
+
+mod fetch;
+mod files;
+mod lists;
+pub mod requests;
+
+pub use fetch::{Fetch, Fetched};
+
+use api::{
+    Timestamp,
+    client::calls::{EvaluationFilter, FeedbackFilter, MetricQuery},
+    eval::{Evaluation, EvaluationList},
+    eval_rule::{EvalRule, RuleDecisionList, RuleTest},
+    evaluator::Evaluator,
+    feedback::FeedbackList,
+    filter::Filter,
+    key::ApiKey,
+    metrics::Metrics,
+    project::Project,
+    tenant::Me,
+    trace::{SpanList, Trace, TraceList},
+};
+use crossterm::event::KeyEvent;
+use uuid::Uuid;
+
+use crate::{bookmarks::Bookmarks, change::Change};
+
+/// Number of a request; later requests have larger ones.
+pub type RequestId = u64;
+
+/// Which traces a list or a stream holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceQuery {
+    /// The filter.
+    pub filter: Filter,
+    /// Only this project's.
+    pub project: Option<Uuid>,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Msg {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The terminal has this many columns and rows.
+    Resize(u16, u16),
+    /// The clock moved on.
+    Tick(Timestamp),
+    /// A request came to its end.
+    Reply(RequestId, Result<Reply, NetError>),
+    /// Something arrived on a stream.
+    Stream(RequestId, StreamEvent),
+    /// A file was written, or why it was not; a sentence either way.
+    Written(Result<String, String>),
+    /// The server told how many requests are left.
+    Limit(RateLimit),
+}
+
+/// What a request brought.
+#[derive(Debug)]
+pub enum Reply {
+    /// Who the credential belongs to.
+    Me(Box<Me>),
+    /// The tenant's projects, archived ones too.
+    Projects(Vec<Project>),
+    /// One project.
+    Project(Box<Project>),
+    /// The tenant's API keys.
+    Keys(Vec<ApiKey>),
+    /// The API key that was made, with its secret.
+    Key(Box<ApiKey>),
+    /// What was to be done is done, and there is no more to say.
+    Done,
+    /// A page of traces.
+    Traces(TraceList),
+    /// One trace with its spans.
+    Trace(Box<Trace>),
+    /// More spans of a trace.
+    Spans(SpanList),
+    /// Metrics of traces.
+    Metrics(Box<Metrics>),
+    /// A metric of a project.
+    ProjectMetric(i64),
+    /// A page of feedback.
+    Feedback(FeedbackList),
+    /// A page of evaluations.
+    Evaluations(EvaluationList),
+    /// One evaluation: asked for, or just begun.
+    Evaluation(Box<Evaluation>),
+    /// The rules.
+    Rules(Vec<EvalRule>),
+    /// The rule that was made.
+    RuleMade(Uuid),
+    /// What a rule says of a trace.
+    Tested(Box<RuleTest>),
+    /// What a rule decided.
+    Decisions(RuleDecisionList),
+    /// The evaluators.
+    Evaluators(Vec<Evaluator>),
+    /// The response to a [`Fetch`].
+    Fetched(Fetched),
+}
+
+/// What a stream brought.
+#[derive(Debug)]
+pub enum StreamEvent {
+    /// The server accepted the stream.
+    Open,
+    /// The server sent a keep-alive.
+    Alive,
+    /// Traces were stored or changed.
+    Traces(Vec<Trace>),
+    /// The stream ended, or was never opened.
+    Closed(NetError),
+}
+
+/// Requests left in the current minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Requests that the window allows.
+    pub limit: u64,
+    /// Requests left in the window.
+    pub remaining: u64,
+    /// When the next window begins, if the server said so.
+    pub reset: Option<Timestamp>,
+}
+
+impl RateLimit {
+    /// Returns whether the plan has no limit. The server then sends a number that no client reaches.
+    pub const fn is_unlimited(&self) -> bool {
+        self.limit >= 1_000_000_000
+    }
+
+    /// Returns whether at most a fifth of the window is left and the window has not ended yet.
+    pub fn is_low(&self, now: Timestamp) -> bool {
+        self.limit > 0
+            && self.remaining.saturating_mul(5) <= self.limit
+            && self.reset.is_none_or(|at| at > now)
+    }
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetError {
+    /// The HTTP status; nothing when no answer came.
+    pub status: Option<u16>,
+    /// The machine-readable code, where the server sent one.
+    pub code: Option<String>,
+    /// A sentence for people.
+    pub message: String,
+    /// Identifier of the request, for the server's log.
+    pub request_id: Option<String>,
+    /// The plan that it takes, when that is why.
+    pub required_plan: Option<String>,
+    /// Seconds to wait before the next request.
+    pub retry_after: Option<u64>,
+    /// The body is not the API's JSON: it comes from a proxy or another server.
+    pub not_api: bool,
+}
+
+/// The kinds of failed requests that the console describes differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// No response.
+    Unreachable,
+    /// 429.
+    RateLimited,
+    /// 5xx and other statuses that a retry may clear.
+    ServerFault,
+    /// 401.
+    Unauthorized,
+    /// 402.
+    Plan,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// The response is not the API's.
+    NotApi,
+    /// Any other error.
+    Rejected,
+}
+
+impl NetError {
+    /// Returns the kind of this failure.
+    pub const fn kind(&self) -> FailureKind {
+        match self.status {
+            None => FailureKind::Unreachable,
+            Some(429) => FailureKind::RateLimited,
+            Some(408 | 425 | 500..=599) => FailureKind::ServerFault,
+            Some(_) if self.not_api => FailureKind::NotApi,
+            Some(401) => FailureKind::Unauthorized,
+            Some(402) => FailureKind::Plan,
+            Some(403) => FailureKind::Forbidden,
+            Some(404) => FailureKind::NotFound,
+            Some(_) => FailureKind::Rejected,
+        }
+    }
+
+    /// Returns whether the server refused the credential.
+    pub fn is_unauthorized(&self) -> bool {
+        self.kind() == FailureKind::Unauthorized
+    }
+
+    /// Returns whether a retry may succeed soon.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind(), FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::ServerFault)
+    }
+}
+
+/// A place that a screen leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Destination {
+    /// The screen of this digit.
+    Screen(u8),
+    /// A trace.
+    Trace {
+        /// The trace.
+        id: Uuid,
+        /// The span to put the cursor on.
+        span: Option<Uuid>,
+        /// The screen that `esc` returns to; none keeps the one that the previous trace was opened from.
+        from: Option<u8>,
+    },
+    /// The list of traces with a filter.
+    Traces {
+        /// The filter.
+        filter: String,
+    },
+    /// The list of traces of a project, or of all.
+    Project(Option<Box<Project>>),
+}
+
+/// Something the driver is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Ask who the credential belongs to.
+    LoadMe {
+        /// The request.
+        request: RequestId,
+        /// With the session, else the key; otherwise the other way round.
+        session: bool,
+    },
+    /// Ask for the projects, archived ones too.
+    LoadProjects(RequestId),
+    /// Request one project.
+    LoadProject {
+        /// The id of the request.
+        request: RequestId,
+        /// The project.
+        id: Uuid,
+    },
+    /// Ask for the API keys.
+    LoadKeys(RequestId),
+    /// Change something, with one request that is never repeated.
+    Send {
+        /// The request.
+        request: RequestId,
+        /// What to change.
+        change: Change,
+        /// With the session, else the key; otherwise the other way round.
+        session: bool,
+    },
+    /// Leave this server and everything that is under way there for the context of this number.
+    Connect(usize),
+    /// Ask for a page of traces.
+    LoadTraces {
+        /// The request.
+        request: RequestId,
+        /// Which ones.
+        query: TraceQuery,
+        /// Where to read on.
+        cursor: Option<String>,
+    },
+    /// Open the live stream; one that is open is closed first.
+    OpenStream {
+        /// The request.
+        request: RequestId,
+        /// Which traces.
+        query: TraceQuery,
+    },
+    /// Close the live stream.
+    CloseStream,
+    /// Ask for one trace.
+    LoadTrace {
+        /// The request.
+        request: RequestId,
+        /// Which one.
+        id: Uuid,
+    },
+    /// Ask for more spans of a trace.
+    LoadSpans {
+        /// The request.
+        request: RequestId,
+        /// Which trace.
+        id: Uuid,
+        /// Where to read on.
+        cursor: String,
+    },
+    /// Ask for metrics of traces.
+    LoadMetrics {
+        /// The request.
+        request: RequestId,
+        /// Of which traces.
+        query: MetricQuery,
+    },
+    /// Ask for `retry_cap_hit` of a project over 7 days.
+    LoadRetryCap {
+        /// The request.
+        request: RequestId,
+        /// Which project.
+        project: Uuid,
+    },
+    /// Ask for the newest feedback.
+    LoadFeedback {
+        /// The request.
+        request: RequestId,
+        /// Which.
+        filter: FeedbackFilter,
+    },
+    /// Ask for a page of evaluations.
+    LoadEvaluations {
+        /// The request.
+        request: RequestId,
+        /// Which.
+        filter: EvaluationFilter,
+        /// Most rows of the page.
+        limit: u32,
+        /// Where to read on.
+        cursor: Option<String>,
+    },
+    /// Ask for one evaluation.
+    LoadEvaluation {
+        /// The request.
+        request: RequestId,
+        /// Which one.
+        id: Uuid,
+    },
+    /// Ask for the rules.
+    LoadRules {
+        /// The request.
+        request: RequestId,
+        /// Of one project.
+        project: Option<Uuid>,
+    },
+    /// Ask what a rule decided.
+    LoadDecisions {
+        /// The request.
+        request: RequestId,
+        /// Which rule.
+        rule: Uuid,
+        /// Of one trace; nothing means the newest ones.
+        trace: Option<Uuid>,
+    },
+    /// Ask for the evaluators, a tenant's own too.
+    LoadEvaluators(RequestId),
+    /// Send a request that a screen defines itself.
+    Fetch(Fetch),
+    /// Go to another place.
+    Go(Destination),
+    /// Request the first page of the list of traces, or the newest one.
+    RefreshList,
+    /// Repeat what failed while the server did not answer, or refused.
+    Reconnected {
+        /// Whether the server refused.
+        refused: bool,
+    },
+    /// Put text on the clipboard.
+    Copy(String),
+    /// Write text to a file that does not exist yet.
+    Write {
+        /// Where.
+        path: String,
+        /// What.
+        text: String,
+        /// The notice to show when it is written.
+        notice: String,
+    },
+    /// Keep the marked traces for the next start.
+    KeepBookmarks(Bookmarks),
+    /// Clear and draw afresh.
+    Redraw,
+    /// Stop until the shell resumes the process.
+    Suspend,
+    /// Leave.
+    Quit,
+}

@@ -1,0 +1,259 @@
+//! Screen 2: evaluations and the rules that run them.
+
+mod layout;
+mod line;
+pub mod rules;
+pub mod state;
+#[cfg(test)]
+pub mod tests;
+pub mod update;
+mod view;
+
+use api::{
+    client::calls::{self, Page},
+    filter::when::Clock,
+};
+use ratatui::{buffer::Buffer, layout::Rect};
+use uuid::Uuid;
+
+use crate::{
+    input::Line,
+    keymap::{Action, Scope},
+    net::{Effect, NetError, Reply, RequestId},
+    shell::{
+        Completion, Export, LineError, LoadedIds, Screen, Shell, Tab, field_completions,
+        freshness::{Cause, Stale},
+        trouble,
+    },
+    widgets::table::Pieces,
+};
+
+use layout::EvalsLayout;
+use state::{Evals, EvalsRequest, Part};
+
+/// The digit of the screen.
+pub const DIGIT: u8 = 2;
+/// The filter line.
+pub const FILTER: Line = Line { prompt: " / ", hint: "tab completes" };
+/// The line that names the trace whose decisions are shown.
+pub const WHY: Line = Line { prompt: " why ", hint: "id of a trace, or none" };
+
+/// Returns the layout of the screen.
+fn parts(evals: &Evals, shell: &Shell) -> EvalsLayout {
+    layout::parts(shell.size, evals.part, evals.rules.has_result())
+}
+
+impl Screen for Evals {
+    fn tab(&self) -> Tab {
+        Tab { digit: DIGIT, title: "Evals", short: "Evals" }
+    }
+
+    fn scope(&self) -> Scope {
+        match self.part {
+            Part::List => Scope::Evals,
+            Part::Rules => Scope::Rules,
+        }
+    }
+
+    fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        update::enter(self, shell)
+    }
+
+    fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
+        match self.part {
+            Part::List => update::act(self, shell, action),
+            Part::Rules => rules::update::act(self, shell, action),
+        }
+    }
+
+    fn tick(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        update::tick(self, shell)
+    }
+
+    fn owns(&self, request: RequestId) -> bool {
+        self.pending.owns(request)
+    }
+
+    fn is_busy(&self, shell: &Shell) -> bool {
+        let shown = |it: &EvalsRequest| {
+            matches!(
+                it,
+                EvalsRequest::First
+                    | EvalsRequest::Older(_)
+                    | EvalsRequest::Rules
+                    | EvalsRequest::Decisions(_)
+            )
+        };
+        self.pending.is_slow(shell.busy_before(), shown)
+    }
+
+    fn reply(
+        &mut self,
+        shell: &mut Shell,
+        request: RequestId,
+        result: Result<Reply, NetError>,
+    ) -> Vec<Effect> {
+        let Some((purpose, sent)) = self.pending.finish(request) else { return Vec::new() };
+        match result {
+            Ok(reply) => update::fill(self, shell, purpose, sent, reply),
+            Err(error) => {
+                let mut effects = trouble::unauthorized(shell, &error);
+                effects.extend(update::failed(self, shell, purpose, error));
+                effects
+            }
+        }
+    }
+
+    fn project_changed(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        update::reload(self, shell)
+    }
+
+    fn reconnected(&mut self, shell: &mut Shell) -> Vec<Effect> {
+        update::back(self, shell)
+    }
+
+    fn reset(&mut self) {
+        let history = std::mem::take(&mut self.history);
+        *self = Self::default();
+        self.history = history;
+    }
+
+    fn history(&self, line: Line) -> &[String] {
+        if line == FILTER { &self.history } else { &[] }
+    }
+
+    fn history_mut(&mut self, line: Line) -> Option<&mut Vec<String>> {
+        (line == FILTER).then_some(&mut self.history)
+    }
+
+    fn completions(&self, shell: &Shell, line: Line) -> Vec<Completion> {
+        if line != FILTER {
+            return Vec::new();
+        }
+        let loaded = self.rows.iter().map(|row| row.metric_name.as_str());
+        let known = shell.evaluators.items.iter().map(|it| it.name.as_str());
+        let mut metrics: Vec<&str> = known.chain(loaded).collect();
+        metrics.sort_unstable();
+        metrics.dedup();
+        let fields = line::FIELDS.iter().flat_map(|field| {
+            let values: Vec<&str> =
+                if field.name == "metric" { metrics.clone() } else { field.values.to_vec() };
+            field_completions(field.name, values, field.help)
+        });
+        fields.collect()
+    }
+
+    fn check(&self, shell: &Shell, line: Line, text: &str) -> Option<LineError> {
+        let clock = Clock::of(&shell.zone.of(shell.now));
+        if line == FILTER { line::EvalsLine::parse(text, &clock).err() } else { None }
+    }
+
+    fn submit(
+        &mut self,
+        shell: &mut Shell,
+        line: Line,
+        text: &str,
+        loaded: &LoadedIds,
+    ) -> Result<Vec<Effect>, LineError> {
+        if line == WHY {
+            return rules::update::why(self, shell, text, loaded);
+        }
+        update::submit(self, shell, text, loaded)
+    }
+
+    fn find(&self) -> Option<&str> {
+        self.find()
+    }
+
+    fn set_find(&mut self, words: Option<String>) {
+        self.set_find(words);
+    }
+
+    fn is_on_hit(&self) -> bool {
+        self.find().is_none() || self.hit(self.selected)
+    }
+
+    fn current_trace(&self) -> Option<Uuid> {
+        self.current().map(|row| row.trace_id)
+    }
+
+    fn loaded_ids(&self, ids: &mut LoadedIds) {
+        ids.traces.extend(self.rows.iter().map(|row| row.trace_id));
+        ids.spans.extend(self.rows.iter().filter_map(|row| row.span_id));
+        ids.rules.extend(self.rules.list.items.iter().map(|rule| rule.id));
+        ids.rules.extend(self.rows.iter().filter_map(|row| row.rule_id));
+    }
+
+    fn export_name(&self) -> Option<String> {
+        match self.part {
+            Part::Rules => Some("rules.ndjson".to_owned()),
+            Part::List => (!self.rows.is_empty()).then(|| "evaluations.ndjson".to_owned()),
+        }
+    }
+
+    fn export(&self, _shell: &Shell) -> Option<Export> {
+        Some(match self.part {
+            Part::Rules => Export::rows(&self.rules.list.items),
+            Part::List => Export::rows(&self.rows),
+        })
+    }
+
+    fn copy(&self, shell: &Shell, action: Action) -> Option<(&'static str, String)> {
+        if self.part == Part::Rules {
+            if action == Action::CopyCurl {
+                let call = calls::eval_rules(shell.project_id(), &Page::default());
+                return Some(("the curl command", shell.curl(&call.target())));
+            }
+            let rule = self.rules.current()?;
+            return match action {
+                Action::CopyId => Some(("the rule's id", rule.id.to_string())),
+                Action::CopyJson => Some(("the rule", serde_json::to_string_pretty(rule).ok()?)),
+                _ => None,
+            };
+        }
+        if action == Action::CopyCurl {
+            let call = calls::evaluations(&update::filter(self, shell), &Page::default());
+            return Some(("the curl command", shell.curl(&call.target())));
+        }
+        let it = self.current()?;
+        match action {
+            Action::CopyId => Some(("the evaluation's id", it.id.to_string())),
+            Action::CopyUrl => {
+                Some(("the address", format!("{}/v1/traces/{}", shell.target.url, it.trace_id)))
+            }
+            Action::CopyJson => Some(("the evaluation", serde_json::to_string_pretty(it).ok()?)),
+            Action::CopyText => {
+                let texts = [it.reasoning.as_deref(), it.error.as_deref()];
+                let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+                Some(("the reasoning", text)).filter(|(_, text)| !text.is_empty())
+            }
+            _ => None,
+        }
+    }
+
+    fn draw(&self, shell: &Shell, buffer: &mut Buffer, area: Rect) {
+        view::draw(self, shell, buffer, area);
+    }
+
+    fn line(&self, shell: &Shell, cols: usize) -> Pieces {
+        view::line(self, shell, cols)
+    }
+
+    fn status(&self, shell: &Shell) -> String {
+        view::status(self, shell)
+    }
+
+    fn stale(&self) -> Option<Stale<'_>> {
+        let cause = Cause::Failure(self.error.as_ref()?);
+        Some(Stale { since: self.heard, cause, next: self.next })
+    }
+
+    fn footer_word(&self, action: Action) -> Option<&'static str> {
+        match action {
+            // The line of keys is full without it.
+            Action::Find if self.part == Part::List => Some(""),
+            Action::Open if self.part == Part::List && self.zoom.is_some() => Some("list"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The screens, one folder each.
+
+pub mod evals;
+pub mod manage;
+pub mod metrics;
+mod planned;
+pub mod search;
+pub mod traces;
+
+use crate::shell::Screen;
+
+/// The number of screens.
+pub const SCREENS: u8 = 8;
+
+/// All screens.
+#[derive(Debug)]
+pub struct Screens {
+    /// Screen 1.
+    pub traces: traces::state::Traces,
+    /// Screen 2.
+    pub evals: evals::state::Evals,
+    /// Screen 3.
+    pub metrics: metrics::state::Metrics,
+    /// Screens 4 to 6.
+    planned: [planned::Planned; 3],
+    /// Screen 7.
+    pub manage: manage::state::Manage,
+    /// Screen 8.
+    pub search: search::state::Search,
+}
+
+impl Default for Screens {
+    fn default() -> Self {
+        Self {
+            traces: Default::default(),
+            evals: Default::default(),
+            metrics: Default::default(),
+            planned: planned::PLANNED,
+            manage: Default::default(),
+            search: Default::default(),
+        }
+    }
+}
+
+impl Screens {
+    /// Returns the screens in the order of their digits.
+    pub fn all(&self) -> [&dyn Screen; SCREENS as usize] {
+        let [failures, approvals, webhooks] = &self.planned;
+        [&self.traces, &self.evals, &self.metrics, failures, approvals, webhooks, &self.manage, &self.search]
+    }
+
+    /// Returns the screens in the order of their digits.
+    pub fn all_mut(&mut self) -> [&mut dyn Screen; SCREENS as usize] {
+        let [failures, approvals, webhooks] = &mut self.planned;
+        [
+            &mut self.traces,
+            &mut self.evals,
+            &mut self.metrics,
+            failures,
+            approvals,
+            webhooks,
+            &mut self.manage,
+            &mut self.search,
+        ]
+    }
+
+    /// Returns the screen of a digit.
+    pub fn get(&self, digit: u8) -> &dyn Screen {
+        self.all().into_iter().find(|screen| screen.tab().digit == digit).unwrap_or(&self.traces)
+    }
+
+    /// Returns the screen of a digit.
+    pub fn get_mut(&mut self, digit: u8) -> &mut dyn Screen {
+        let known = self.all().iter().any(|screen| screen.tab().digit == digit);
+        let digit = if known { digit } else { traces::DIGIT };
+        let [first, rest @ ..] = self.all_mut();
+        rest.into_iter().fold(first, |found, next| if next.tab().digit == digit { next } else { found })
+    }
+
+    /// Returns the digit of a screen by its digit, or by the beginning of its title.
+    pub fn digit(&self, name: &str) -> Option<u8> {
+        let name = name.to_lowercase();
+        let matches = |tab: &crate::shell::Tab| {
+            let titled = !name.is_empty() && tab.title.to_lowercase().starts_with(&name);
+            titled || name == tab.digit.to_string()
+        };
+        self.all().into_iter().map(|screen| screen.tab()).find(matches).map(|tab| tab.digit)
+    }
+}
