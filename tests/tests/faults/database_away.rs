@@ -99,7 +99,7 @@ async fn copy(
 }
 
 /// Returns the status and the latency; none without a response within 10 s.
-async fn timed(request: impl Future<Output = tests::Reply>) -> (u16, Duration) {
+async fn timed(request: impl Future<Output = Reply>) -> (u16, Duration) {
     let began = Instant::now();
     let reply = tokio::time::timeout(Duration::from_secs(10), request).await;
     (reply.map_or(0, |it| it.status), began.elapsed())
@@ -322,7 +322,7 @@ async fn stream_goes_on_after_lost_connections() {
     assert_eq!(ingest(&caller).await.0, 201);
     assert_eq!(stream.next().await.unwrap().name, "trace");
     let lock = behind.lock("trace IN ACCESS EXCLUSIVE MODE").await;
-    behind.wait_for_blocked_statement("FROM \"trace\"").await;
+    behind.wait_for_blocked_statement("t.updated_at >=").await;
     behind.lose_connections().await;
     lock.close().await.unwrap();
     healed(&caller).await;
