@@ -151,7 +151,6 @@ mod tests {
     fn wrong_value_is_shown_up_to_a_limit() {
         #[derive(Debug, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        #[expect(dead_code, reason = "only read")]
         enum Level {
             Low,
             High,
