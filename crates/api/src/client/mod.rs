@@ -29,7 +29,7 @@ pub use download::Download;
 pub use error::{ApiError, Error};
 pub use options::{JUDGE_TIMEOUT, Notice, Observer, Options};
 pub use retry::Retry;
-pub use stream::{StreamEvent, TraceStream};
+pub use stream::{HEARTBEAT_INTERVAL, StreamEvent, TraceStream};
 
 /// Header that lets the server know a POST again when it is repeated.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
