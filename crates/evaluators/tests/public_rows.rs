@@ -66,7 +66,8 @@ impl Confusion {
     }
 }
 
-/// Measures one half of `data/review-sentences`: all rows, then each of its two sets.
+/// Returns the macro F1 of three classes on one half of `data/review-sentences`: of all rows, then of each of its
+/// two sets.
 fn review_sentences(half: &str) -> [f64; 3] {
     let bytes = zstd::decode_all(&include_bytes!("data/review-sentences/rows.tsv.zst")[..]).expect("zstd");
     let text = String::from_utf8(bytes).expect("UTF-8");
@@ -98,12 +99,14 @@ fn review_sentences(half: &str) -> [f64; 3] {
 
 #[test]
 fn sentiment_of_review_sentences_development_half() {
-    review_sentences("development");
+    let [all, products, films] = review_sentences("development");
+    assert!(all >= 0.50 && products >= 0.53 && films >= 0.42);
 }
 
 #[test]
 fn sentiment_of_review_sentences_held_out_half() {
-    review_sentences("held-out");
+    let [all, products, films] = review_sentences("held-out");
+    assert!(all >= 0.53 && products >= 0.54 && films >= 0.45);
 }
 
 /// Names of the kinds of `pii_leakage` in the data set. The evaluator does not look for the others.
