@@ -1,9 +1,9 @@
-//! One span of any convention to one draft.
+//! Maps a span of any convention to a draft.
 //!
-//! Conventions meet on one span: the Vercel SDK adds GenAI keys, Langfuse receives foreign
-//! spans, traceloop wraps what others emit. So each field has its own order of preference,
-//! written out here, field by field; what a convention's keys mean is in its own file. What
-//! loses to another convention and says the same is dropped, not stored twice.
+//! Several conventions may occur on one span: the Vercel SDK adds GenAI keys, Langfuse receives spans
+//! of other senders, traceloop wraps other instrumentations. Each field therefore has its own order of
+//! precedence, stated here field by field; the meaning of a convention's keys is in that convention's
+//! file. A value that repeats the chosen one is dropped, not stored twice.
 
 use api::SpanType;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
@@ -29,7 +29,7 @@ use crate::{
 /// `STATUS_CODE_ERROR`.
 const STATUS_ERROR: i32 = 2;
 
-/// What a tool was called with, and what the same is called elsewhere.
+/// Keys of the arguments of a tool, in order of precedence.
 const TOOL_INPUTS: &[Key] = &[
     Key::ToolCallArguments,
     Key::InputValue,
@@ -46,7 +46,7 @@ const TOOL_OUTPUTS: &[Key] = &[
     Key::ToolResponse,
     Key::PlainOutput,
 ];
-/// Say the same as the input chosen, where one was.
+/// Keys that repeat the chosen input.
 const INPUTS: &[Key] = &[
     Key::LangfuseInput,
     Key::InputMessages,
@@ -70,14 +70,14 @@ const OUTPUTS: &[Key] = &[
     Key::OpenlitCompletion,
     Key::AdkResponse,
 ];
-/// Ways in which a vector database's spans name it.
+/// Values by which spans of vector databases name the database.
 const VECTOR_STORES: &[&str] =
     &["pinecone", "chroma", "chromadb", "qdrant", "weaviate", "milvus", "lancedb", "marqo", "pgvector"];
 
-/// Why a span was refused.
+/// Why a span was rejected.
 pub(super) type Refusal = &'static str;
 
-/// Maps one span; `scope` is the instrumentation's name, `shared` the metadata of its scope.
+/// Maps one span; `scope` is the name of the instrumentation, `shared` the metadata of its scope.
 pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, Refusal> {
     let Span {
         trace_id,
@@ -110,7 +110,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     }
     let mut observed = events::read(events);
     let name = logfire::name(&mut attributes, text::clean(name));
-    // As the protocol has it: an empty name is an unknown one.
+    // OTLP treats an empty name as unknown.
     let name = if name.is_empty() { "unknown".to_owned() } else { name };
     let span_type = kind(&attributes, &observed, scope, &name);
 
@@ -135,7 +135,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         extra.tool_call_id =
             attributes.take_first(&[Key::ToolCallId, Key::AiToolId, Key::OpeninferenceToolCallId]);
     } else {
-        // On the span of a model call: the tool that the model asked for.
+        // On the span of a model call: the tool that the model called.
         extra.tool_name = attributes.str(Key::ToolName).map(str::to_owned);
     }
     extra.finish_reasons = facts.finish_reasons;
@@ -192,7 +192,8 @@ fn id<const N: usize>(sent: &[u8]) -> Option<[u8; N]> {
     sent.try_into().ok().filter(|id: &[u8; N]| id.iter().any(|byte| *byte != 0))
 }
 
-/// The SDK's own word, then the convention's, then what older conventions and bare names hint at.
+/// Determines the span type: from the SDK's own attribute, then the GenAI convention's, then
+/// indications of older conventions.
 fn kind(attributes: &Attributes, observed: &Observed, scope: &str, name: &str) -> SpanType {
     openinference::kind(attributes)
         .or_else(|| langfuse::kind(attributes))
@@ -211,7 +212,7 @@ fn kind(attributes: &Attributes, observed: &Observed, scope: &str, name: &str) -
         .unwrap_or_default()
 }
 
-/// What the attributes of a span without any kind suggest.
+/// Guesses the span type from the attributes of a span without explicit type.
 fn guessed(attributes: &Attributes, observed: &Observed) -> Option<SpanType> {
     let stores_vectors = [Key::DbSystem, Key::DbSystemName]
         .into_iter()
@@ -234,13 +235,13 @@ fn guessed(attributes: &Attributes, observed: &Observed) -> Option<SpanType> {
 }
 
 struct Model {
-    /// The one that answered, else the one asked.
+    /// The model in the response, else the requested model.
     name: Option<String>,
-    /// The one asked, where it is another.
+    /// The requested model, if it differs.
     asked: Option<String>,
 }
 
-/// Facts from the whole response of a model call, if its sender keeps the response.
+/// Extracts facts from the whole response of a model call, if the sender records it.
 fn facts(attributes: &mut Attributes, span_type: &SpanType) -> ResponseFacts {
     if *span_type != SpanType::Llm {
         return ResponseFacts::default();
@@ -272,7 +273,7 @@ fn model(
     if answered.is_some() {
         let name = answered;
         let asked = asked.or_else(|| openinference::model_asked(attributes));
-        // These repeat the winner or the model asked.
+        // These keys repeat the chosen or the requested model.
         attributes.drop_keys(&[
             Key::LlmModel,
             Key::ResponseModel,
@@ -299,7 +300,7 @@ fn response_id(attributes: &mut Attributes) -> Option<String> {
     (!text::says_nothing(&id)).then_some(id)
 }
 
-/// The message and type of the failure, if the span failed.
+/// Returns the message and type of the error, if the span failed.
 fn error(
     attributes: &mut Attributes,
     status: Option<Status>,
@@ -361,7 +362,7 @@ fn documents(attributes: &mut Attributes, scope: &str, observed: &mut Observed) 
         .or_else(|| observed.documents.take())
 }
 
-/// The input, from a framework that records function calls.
+/// Returns the input recorded by a framework that traces function calls.
 fn request(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
     langsmith::input(attributes, span_type)
         .or_else(|| mlflow::input(attributes, span_type))
@@ -439,12 +440,12 @@ fn output(
         })
 }
 
-/// Takes the first of these keys that says something.
+/// Takes the first of these keys that has a meaningful value.
 fn first_said(attributes: &mut Attributes, keys: &[Key]) -> Option<String> {
     keys.iter().find_map(|key| attributes.take_text(*key).filter(|it| !text::says_nothing(it)))
 }
 
-/// An evaluation that is attributes of the span itself rather than an event.
+/// Returns an external evaluation that is sent as attributes of the span instead of an event.
 fn evaluation(attributes: &mut Attributes) -> Option<EvaluationDraft> {
     let name = attributes.take_text(Key::EvaluationName)?;
     let score = attributes.number(Key::EvaluationScore);
@@ -457,7 +458,7 @@ fn evaluation(attributes: &mut Attributes) -> Option<EvaluationDraft> {
     })
 }
 
-/// Leaves out of the metadata what is stored already, and vectors, which nobody reads.
+/// Excludes attributes that are already stored, and vectors, from the metadata.
 fn drop_repeated(attributes: &mut Attributes, scope: &str, has_input: bool, has_output: bool) {
     if has_input {
         attributes.drop_keys(INPUTS);

@@ -1,9 +1,8 @@
-//! Spans as OTLP in JSON, in the words of OpenTelemetry's conventions for generative AI.
+//! Writes spans as OTLP JSON with the attributes of OpenTelemetry's GenAI conventions.
 //!
-//! What these words can't say is in the [`Record`] that each span carries: reading a span that
-//! was written here gives what it was made of. The caller frames spans with [`HEAD`] and
-//! [`TAIL`] and puts commas between them, so that a trace of any length can be written piece
-//! by piece.
+//! Information that these attributes can't represent is in the [`Record`] of each span, so that
+//! importing an exported span restores it. The caller writes [`HEAD`], the spans separated by commas,
+//! and [`TAIL`], so that a trace of any length can be written in chunks.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,27 +14,27 @@ use uuid::Uuid;
 pub use super::record::{EventRecord, Record, TraceRecord, object};
 use super::{record::ATTRIBUTE, text::push_json_str};
 
-/// What stands before the spans of a request.
+/// Text before the spans of a request.
 pub const HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;
-/// What stands after them.
+/// Text after the spans of a request.
 pub const TAIL: &str = "]}]}]}";
 
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
-/// Latest time that 64 bits of nanoseconds hold, in microseconds.
+/// The latest time that 64-bit nanoseconds can represent, in microseconds.
 const LATEST: i64 = 18_446_744_073_709_551;
-/// Lists of as many numbers are taken for vectors by whoever reads them.
+/// Importers treat lists of at least this many numbers as vectors.
 const VECTOR: usize = 64;
 
-/// A span to be written. Times are Unix microseconds.
+/// A span to export. Times are Unix microseconds.
 #[derive(Clone, Debug, Default)]
 pub struct ExportSpan<'a> {
-    /// The trace; its bytes are the OpenTelemetry id.
+    /// The trace; its bytes are the OpenTelemetry trace ID.
     pub trace_id: Uuid,
-    /// OpenTelemetry id.
+    /// OpenTelemetry span ID.
     pub span_id: [u8; 8],
-    /// OpenTelemetry id of the parent.
+    /// OpenTelemetry span ID of the parent.
     pub parent_span_id: Option<[u8; 8]>,
     /// Name.
     pub name: &'a str,
@@ -43,44 +42,44 @@ pub struct ExportSpan<'a> {
     pub start_us: i64,
     /// End.
     pub end_us: Option<i64>,
-    /// The model that answered, else the one asked.
+    /// The model in the response, else the requested model.
     pub model: Option<&'a str>,
-    /// What went in.
+    /// Input.
     pub input: Option<&'a str>,
-    /// What came out.
+    /// Output.
     pub output: Option<&'a str>,
-    /// Why it failed.
+    /// Error message.
     pub error: Option<&'a str>,
-    /// Tokens of the input.
+    /// Prompt tokens.
     pub prompt_tokens: Option<i64>,
-    /// Tokens of the output.
+    /// Completion tokens.
     pub completion_tokens: Option<i64>,
     /// Cached, cache-write and reasoning tokens.
     pub usage_details: UsageDetails,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
-    /// Text of a JSON object.
+    /// A JSON object.
     pub metadata: Option<&'a str>,
-    /// The conversation.
+    /// Session ID.
     pub session_id: Option<&'a str>,
-    /// The end user.
+    /// End user.
     pub user_id: Option<&'a str>,
-    /// Key to value.
+    /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The rest; times and how texts are dressed are filled in here.
+    /// Further properties; times and text encodings are filled in by this module.
     pub record: Record,
 }
 
-/// An event to be written.
+/// An event to export.
 #[derive(Clone, Debug, Default)]
 pub struct ExportEvent<'a> {
     /// Unix microseconds.
     pub at_us: i64,
-    /// What happened.
+    /// The message.
     pub message: &'a str,
-    /// Text of a JSON object.
+    /// A JSON object.
     pub metadata: Option<&'a str>,
-    /// The rest; message, time and metadata are filled in here where they are needed.
+    /// Further properties; message, time and metadata are filled in by this module where needed.
     pub record: EventRecord,
 }
 
@@ -141,7 +140,7 @@ pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEven
     out.push('}');
 }
 
-/// What the convention asks of a span of this type.
+/// Writes the attributes that the convention defines for a span of this type.
 fn conventional(attributes: &mut List<'_>, kind: &SpanType, name: &str, metadata: Option<&str>) {
     #[derive(Deserialize, Default)]
     #[serde(default)]
@@ -176,7 +175,7 @@ fn conventional(attributes: &mut List<'_>, kind: &SpanType, name: &str, metadata
     }
 }
 
-/// The attribute for what went in; none where the convention has no word for it.
+/// Returns the attribute for the input; `None` if the convention defines none.
 fn input_key(kind: &SpanType) -> Option<&'static str> {
     match kind {
         SpanType::Llm => Some("gen_ai.input.messages"),
@@ -190,17 +189,17 @@ fn output_key(kind: &SpanType, text: &str) -> Option<&'static str> {
     match kind {
         SpanType::Llm => Some("gen_ai.output.messages"),
         SpanType::Tool => Some("gen_ai.tool.call.result"),
-        // Documents are a list; an answer in words is none.
+        // Documents are a list; a text is not.
         SpanType::Retrieval if text.starts_with('[') => Some("gen_ai.retrieval.documents"),
         _ => None,
     }
 }
 
-/// Whether a text is a list of messages, or one.
+/// Whether a text is a message or a list of messages.
 fn is_messages(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Message {
-        #[expect(dead_code, reason = "only whether it is there counts")]
+        #[expect(dead_code, reason = "only the presence is checked")]
         role: serde::de::IgnoredAny,
     }
     match text.as_bytes().first() {
@@ -236,8 +235,8 @@ fn write_events(out: &mut String, events: Vec<ExportEvent<'_>>) {
     out.push(']');
 }
 
-/// Whether an attribute of this value is read as the same JSON: nothing blank, no fraction, whose
-/// last digit may be lost on the way, and nothing that is taken for a vector.
+/// Whether an attribute with this value is imported as the same JSON: no blank text, no fraction (whose
+/// last digit may be lost), and no list that is treated as a vector.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -249,7 +248,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-/// Writes a time; one that nanoseconds can't say goes into the record.
+/// Writes a time; a time that nanoseconds can't represent is stored in the record.
 fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Option<i64>) {
     match micros {
         Some(it) if (1..=LATEST).contains(&it) => {
@@ -259,7 +258,7 @@ fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Opt
     }
 }
 
-/// A list of attributes being written.
+/// A list of attributes under construction.
 struct List<'a> {
     out: &'a mut String,
     first: bool,
@@ -277,7 +276,7 @@ impl<'a> List<'a> {
         self.out.push_str(",\"value\":");
     }
 
-    /// A text, unless it is empty: that says nothing.
+    /// Adds a text unless it is empty.
     fn text(&mut self, key: &str, text: Option<&str>) {
         if let Some(text) = text.filter(|it| !it.is_empty()) {
             self.key(key);
@@ -314,8 +313,8 @@ impl<'a> List<'a> {
         self.value("tag.tags", &tags.iter().map(word).collect());
     }
 
-    /// A text under the convention's key, else under the other. Where messages are asked for, a
-    /// plain text is dressed as one; answers whether it was.
+    /// Adds a text under the convention's key, else under the other key. If the key requires messages,
+    /// plain text is wrapped in a message; returns whether it was wrapped.
     fn said(&mut self, key: Option<&str>, other: &str, role: &str, text: &str) -> bool {
         let is_plain = key.is_some_and(|it| it.ends_with(".messages")) && !is_messages(text);
         if is_plain && !text.is_empty() {
@@ -331,7 +330,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Writes JSON as a value of OTLP.
+/// Writes JSON as an OTLP value.
 fn push_any(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("{}"),

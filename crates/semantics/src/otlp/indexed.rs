@@ -1,7 +1,7 @@
-//! Lists that conventions spread over attributes: `…0.message.role`, `…0.message.content`.
+//! Lists that conventions flatten into attributes: `…0.message.role`, `…0.message.content`.
 //!
-//! [`assemble`] puts them together again as JSON. Which words of a path are mere wrapping is
-//! the same in every convention that does this.
+//! [`assemble`] restores them as JSON. The path segments that are mere wrappers are the same in every
+//! convention that does this.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -9,9 +9,9 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
 use super::{text::push_json_str, value::write_json};
 
-/// Paths are cut here; no convention goes deeper than eight.
+/// Maximum depth of a path; no convention uses more than eight segments.
 const DEEPEST: usize = 16;
-/// Fields of one object kept: looking one up is a walk, and no message has a tenth of these.
+/// Maximum number of fields of one object: look-up is linear, and no message has a tenth of these.
 const MOST_FIELDS: usize = 256;
 
 enum Node {
@@ -20,7 +20,7 @@ enum Node {
     List(BTreeMap<u32, Node>),
 }
 
-/// The JSON list that the paths and values spell out; `None` without any.
+/// Assembles the JSON list from paths and values; `None` for an empty list.
 pub(super) fn assemble(attributes: Vec<(String, Value)>) -> Option<String> {
     let mut root = Node::List(BTreeMap::new());
     for (path, value) in attributes {
@@ -39,7 +39,7 @@ fn is_wrapping(word: &str) -> bool {
     matches!(word, "message" | "message_content" | "tool_call" | "document")
 }
 
-/// What does not fit the shape seen first is left out.
+/// Inserts a value. Values that contradict the shape seen first are dropped.
 fn insert(node: &mut Node, path: &[&str], value: Value) {
     let Some((word, rest)) = path.split_first() else { return };
     let next = match (node, word.parse::<u32>()) {
@@ -63,7 +63,7 @@ fn insert(node: &mut Node, path: &[&str], value: Value) {
     insert(next, rest, value);
 }
 
-/// A new node that holds the value under the path.
+/// Creates a node that contains the value at the path.
 fn made_for(path: &[&str], value: Value) -> Node {
     let Some(word) = path.first() else { return Node::Leaf(value) };
     let mut node =
@@ -101,7 +101,7 @@ fn write(out: &mut String, node: Node) {
     }
 }
 
-/// Removes a message's `contents` if its `content` has the same text: some senders write both.
+/// Removes a message's `contents` if its `content` has the same text: some senders send both.
 fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
     let field = |name: &str| fields.iter().find(|it| it.0 == name).map(|it| &it.1);
     if let (Some(Node::Leaf(Value::StringValue(content))), Some(Node::List(parts))) =
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_put_together_in_their_order() {
+    fn flattened_messages_are_assembled_in_order() {
         check(
             &[("1.message.role", "assistant"), ("0.message.role", "user"), ("0.message.content", "Hi")],
             Some(r#"[{"role":"user","content":"Hi"},{"role":"assistant"}]"#),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_repeat_the_content_are_dropped() {
+    fn contents_that_repeat_content_are_dropped() {
         let parts = "0.message.contents.0.message_content.text";
         check(
             &[("0.message.role", "user"), (parts, "Hi"), ("0.message.content", "Hi")],
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_are_left_out() {
+    fn malformed_paths_are_dropped() {
         check(&[], None);
         check(&[("x.role", "user")], None);
         check(

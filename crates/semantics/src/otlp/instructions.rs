@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_the_messages_repeat_are_said_once() {
+    fn repeated_instructions_are_stored_once() {
         let repeated = format!(r#"[{{"role": "system", "parts": {PARTS}}}, {USER}]"#);
         check(PARTS, Some(&repeated), Some(&repeated));
         let other = format!(r#"[{{"role":"system","content":"You are kind"}},{USER}]"#);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_say_nothing_change_nothing() {
+    fn blank_instructions_are_ignored() {
         for nothing in ["", "[]", "{}", "null", "\"\"", "  "] {
             check(nothing, Some("Hi"), Some("Hi"));
             check(nothing, None, None);

@@ -1,8 +1,8 @@
-//! The metadata of a span: everything that no field of the draft holds.
+//! The metadata of a span: everything that no field of the draft contains.
 //!
-//! What applications attach as *their* metadata, in whatever convention, comes under its bare
-//! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`, `links`,
-//! `request_model`, `response_id` and `stream_chunks` are ours. Written straight to text, in one pass.
+//! Metadata of the application, in any convention, is written under its own keys; attributes keep their
+//! full names; `resource`, `scope`, `tool`, `documents`, `links`, `request_model`, `response_id` and
+//! `stream_chunks` are added by Loupe. Written directly to text, in one pass.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
@@ -20,13 +20,13 @@ use super::{
     value::{is_blank, write_json, write_object},
 };
 
-/// Keys of what every span may get, here or where it is priced; an attribute of that name gets a
-/// prefix, as does one whose name was written already.
+/// Keys that Loupe may add, here or at pricing. An attribute with one of these names, or with a name
+/// already written, gets a prefix.
 const OURS: &[&str] = &["resource", "scope", "usage", "cost_details"];
-/// A span of typical size fits without growing.
+/// Initial capacity in bytes, enough for a typical span.
 const TYPICAL: usize = 512;
 
-/// The part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
+/// Writes the part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
 pub(super) fn shared(resource: Option<&Resource>, scope: Option<&InstrumentationScope>) -> String {
     let mut out = String::new();
     if let Some(resource) = resource.filter(|it| !it.attributes.is_empty()) {
@@ -52,26 +52,26 @@ pub(super) fn shared(resource: Option<&Resource>, scope: Option<&Instrumentation
     out
 }
 
-/// What the mapping found that has no field of its own.
+/// Mapped values that have no field in the draft.
 #[derive(Default)]
 pub(super) struct Extra {
-    /// The model asked, where another one answered.
+    /// The requested model, if a different one responded.
     pub(super) request_model: Option<String>,
-    /// The provider's id of the answer.
+    /// The provider's response ID.
     pub(super) response_id: Option<String>,
     /// Name of the tool called.
     pub(super) tool_name: Option<String>,
-    /// The model's id of the tool call.
+    /// The model's ID of the tool call.
     pub(super) tool_call_id: Option<String>,
-    /// Documents found, as JSON text, where they are not the output.
+    /// Retrieved documents as JSON, if they are not the output.
     pub(super) documents: Option<String>,
-    /// Parameters that were sent with the messages of a call, as JSON text.
+    /// Request parameters sent with the messages of a call, as JSON.
     pub(super) parameters: Option<String>,
-    /// Why the model stopped, as a JSON list.
+    /// Finish reasons, as a JSON list.
     pub(super) finish_reasons: Option<String>,
-    /// Chunks of a stream that were noted one by one.
+    /// Number of stream chunks recorded as events.
     pub(super) chunks: usize,
-    /// Spans that this one follows from without being their child.
+    /// Links to other spans.
     pub(super) links: Vec<Link>,
 }
 
@@ -157,8 +157,8 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]));
 }
 
-/// Writes the application's own metadata under its bare keys; of a key that repeats, the first
-/// counts. Returns the keys, sorted: an attribute of the same name would be a second one.
+/// Writes the application's own metadata under its own keys; the first of repeated keys counts. Returns
+/// the keys, sorted, so that attributes of the same name can get a prefix.
 fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
     let mut own: Vec<(String, Own)> = Vec::new();
     for key in [Key::Metadata, Key::LangfuseObservationMetadata, Key::LangfuseTraceMetadata] {
@@ -179,7 +179,7 @@ fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
     own.extend(
         langsmith.filter(|(key, _)| langsmith::is_metadata(key)).map(|(key, value)| (key, Own::Value(value))),
     );
-    // Stable, so that the first of equal keys stays first.
+    // A stable sort keeps the first of equal keys first.
     own.sort_by(|(left, _), (right, _)| left.cmp(right));
     own.dedup_by(|(later, _), (earlier, _)| later == earlier);
     own.into_iter()
@@ -211,7 +211,7 @@ impl Own {
     }
 }
 
-/// The fields of a JSON object in their order, values unread.
+/// The fields of a JSON object in order, values unparsed.
 struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -234,10 +234,10 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// A JSON object being written.
+/// A JSON object under construction.
 struct Object {
     out: String,
-    /// Keys of ours that this object has.
+    /// Keys of [`OURS`] that this object contains.
     written: Vec<&'static str>,
 }
 
@@ -248,7 +248,7 @@ impl Object {
         Self { out, written: Vec::new() }
     }
 
-    /// Writes a key; the value is to follow.
+    /// Writes a key; the caller writes the value.
     fn key(&mut self, key: &str) -> &mut String {
         if self.out.len() > 1 {
             self.out.push(',');
@@ -258,13 +258,13 @@ impl Object {
         &mut self.out
     }
 
-    /// Writes a key of ours; the value is to follow.
+    /// Writes a key of [`OURS`]; the caller writes the value.
     fn ours(&mut self, key: &'static str) -> &mut String {
         self.written.push(key);
         self.key(key)
     }
 
-    /// Writes an attribute's key; the value is to follow.
+    /// Writes an attribute's key; the caller writes the value.
     fn attribute(&mut self, key: &str) -> &mut String {
         if OURS.contains(&key) || self.written.contains(&key) {
             self.key(&format!("attributes.{key}"))
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_applications_own_metadata_has_bare_keys() {
+    fn application_metadata_keeps_its_own_keys() {
         check(
             &[
                 ("metadata", r#"{"tier":"gold","n":1,"none":null}"#),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_metadata_stays_an_attribute() {
+    fn malformed_application_metadata_remains_an_attribute() {
         check(
             &[("metadata", "[1]"), ("resource", "mine")],
             r#"{"metadata":"[1]","attributes.resource":"mine"}"#,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_ours_is_free_where_we_do_not_use_it() {
+    fn reserved_key_is_prefixed_only_when_used() {
         check(&[("documents", "[1]"), ("usage", "x")], r#"{"documents":"[1]","attributes.usage":"x"}"#);
         let extra = Extra { documents: Some("no json".to_owned()), ..Extra::default() };
         let written = write(attributes(&[("documents", "mine")]), extra, "");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_kept() {
+    fn span_links_are_kept() {
         let link = Link { trace_id: vec![0xab; 2], span_id: vec![1], ..Link::default() };
         let extra = Extra { links: vec![link.clone(), link], ..Extra::default() };
         let one = r#"{"trace_id":"abab","span_id":"01"}"#;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_spans_share_is_spliced_in() {
+    fn shared_metadata_is_added_to_each_span() {
         let scope =
             InstrumentationScope { name: "a\"b".to_owned(), version: "1".to_owned(), ..Default::default() };
         let shared = shared(None, Some(&scope));

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_read_one_by_one() {
+    fn raw_object_members_are_parsed_lazily() {
         let json = r#" {"a": "x\u00fc", "b": [1, {"c": null}], "n": 3.0, "none": null, "\u0061b": {}}"#;
         let object = RawObject::parse(json);
         let object = object.as_ref();

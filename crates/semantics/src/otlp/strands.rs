@@ -1,5 +1,5 @@
 //! Strands Agents: GenAI keys, with contents as events of Amazon Bedrock's content blocks, which
-//! [`super::events`] and [`super::messages`] read.
+//! [`super::events`] and [`super::messages`] parse.
 
 use super::{attributes::Attributes, keys::Key};
 
@@ -19,7 +19,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn cached_tokens_are_apart_where_the_provider_counts_them_so() {
+    fn strands_cached_tokens_are_separate_for_some_providers() {
         for (model, expected) in [
             ("us.anthropic.claude-sonnet-4-20250514-v1:0", true),
             ("amazon.nova-pro-v1:0", true),
