@@ -9,7 +9,7 @@ pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Model name as given.
+    /// Model name as sent by the tenant.
     #[sea_orm(primary_key, auto_increment = false)]
     pub name: String,
     /// An [`api::model::ModelPrice`] as JSON.

@@ -23,8 +23,9 @@ pub struct Evidence<'a> {
 /// Context length is checked before rate limit, because messages about a prompt that is too long often
 /// mention limits too.
 pub fn classify(evidence: &Evidence<'_>) -> FailureType {
-    let by_kind =
-        ORDER.into_iter().find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
+    let by_kind = FAILURE_PATTERNS
+        .into_iter()
+        .find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
     if let Some((failure, _, _)) = by_kind {
         return failure;
     }
@@ -34,7 +35,7 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureType {
         Some(408 | 504) => return FailureType::Timeout,
         _ => {}
     }
-    ORDER
+    FAILURE_PATTERNS
         .into_iter()
         .find(|(_, kinds, phrases)| {
             evidence.messages.iter().any(|it| contains_any(it, kinds) || contains_any(it, phrases))
@@ -42,27 +43,27 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureType {
         .map_or(FailureType::Other, |(failure, _, _)| failure)
 }
 
-/// Classifies an error of which only the text is known.
+/// Classifies an error whose text alone is known.
 pub fn classify_message(message: &str) -> FailureType {
     classify(&Evidence { messages: &[message], ..Evidence::default() })
 }
 
 /// Number of bytes that are examined at each end of a message. Errors state their cause at the
 /// beginning or the end; searching a whole dumped response for every phrase would be slow.
-const LOOKED_AT: usize = 16 * 1024;
+const MAX_EXAMINED_BYTES: usize = 16 * 1024;
 
 /// Returns the beginning and the end of a long text.
 fn ends(text: &str) -> [&str; 2] {
-    if text.len() <= 2 * LOOKED_AT {
+    if text.len() <= 2 * MAX_EXAMINED_BYTES {
         return [text, ""];
     }
-    let head = text.floor_char_boundary(LOOKED_AT);
-    let tail = text.ceil_char_boundary(text.len() - LOOKED_AT);
+    let head = text.floor_char_boundary(MAX_EXAMINED_BYTES);
+    let tail = text.ceil_char_boundary(text.len() - MAX_EXAMINED_BYTES);
     [&text[..head], &text[tail..]]
 }
 
 /// Failure type, names of error classes, phrases in messages; in order of precedence, all lower case.
-const ORDER: [(FailureType, &[&str], &[&str]); 5] = [
+const FAILURE_PATTERNS: [(FailureType, &[&str], &[&str]); 5] = [
     (
         FailureType::ContextLength,
         &[

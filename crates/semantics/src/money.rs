@@ -15,7 +15,7 @@ pub const PICO_PER_USD: i64 = 1_000_000_000_000;
 pub const MAX_USD: f64 = 1_000_000.0;
 
 /// Doubles represent every integer up to this value, so a division below it rounds only once.
-const EXACT_IN_DOUBLE: u64 = 1 << 53;
+const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// Converts US dollars to the nearest pico-dollar.
 ///
@@ -32,7 +32,7 @@ pub fn from_usd(usd: f64) -> Option<Pico> {
 
 /// Converts to US dollars, rounded to the nearest double.
 pub fn to_usd(pico: Pico) -> f64 {
-    if pico.unsigned_abs() <= EXACT_IN_DOUBLE {
+    if pico.unsigned_abs() <= MAX_EXACT_INTEGER {
         return pico as f64 / PICO_PER_USD as f64;
     }
     // Converting to a double first would round twice; parsing the decimal text rounds once.

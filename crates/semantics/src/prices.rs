@@ -18,12 +18,12 @@ use crate::cost::Rate;
 
 mod names;
 
-const BUILTIN: &str = include_str!("prices/models.json");
+const BUILTIN_PRICES_JSON: &str = include_str!("prices/models.json");
 
 /// The highest rate accepted from a file or a tenant, in US dollars per million tokens.
 const MAX_PER_MILLION: f64 = 1_000_000.0;
 
-const FREE: Price = Price {
+const FREE_PRICE: Price = Price {
     input_per_million: 0.0,
     output_per_million: 0.0,
     cached_input_per_million: None,
@@ -70,13 +70,13 @@ pub struct PriceTable {
     updated: String,
     sources: Vec<Source>,
     /// Ordered by name, for lists.
-    entries: BTreeMap<Arc<str>, Entry>,
+    entries: BTreeMap<Arc<str>, PriceEntry>,
     /// Normalized names and aliases (`names::key`), mapped to names in `entries`.
     by_key: HashMap<String, Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PriceEntry {
     price: Price,
     origin: Origin,
 }
@@ -85,7 +85,7 @@ impl PriceTable {
     /// Returns the built-in table.
     pub fn builtin() -> Self {
         // A test parses the file, so the fallback (no prices) is never used.
-        serde_json::from_str(BUILTIN).map(Self::from_document).unwrap_or_default()
+        serde_json::from_str(BUILTIN_PRICES_JSON).map(Self::from_document).unwrap_or_default()
     }
 
     /// Parses the operator's file: a JSON object of model name to [`Price`].
@@ -113,7 +113,7 @@ impl PriceTable {
             let listed = self.by_key.get(&key).filter(|it| names::key(it) == key).cloned();
             let name = listed.unwrap_or_else(|| name.into());
             self.by_key.insert(key, name.clone());
-            self.entries.insert(name, Entry { price: *price, origin: Origin::File });
+            self.entries.insert(name, PriceEntry { price: *price, origin: Origin::File });
         }
         self
     }
@@ -123,7 +123,7 @@ impl PriceTable {
         let found = names::candidates(model)
             .into_iter()
             .find_map(|it| Some((self.entries.get_key_value(self.by_key.get(&it.key)?)?, it.free)));
-        found.map(|((name, entry), free)| (name.as_ref(), if free { &FREE } else { &entry.price }))
+        found.map(|((name, entry), free)| (name.as_ref(), if free { &FREE_PRICE } else { &entry.price }))
     }
 
     /// Like [`Self::resolve`], but a tenant's own prices take precedence.
@@ -140,7 +140,7 @@ impl PriceTable {
                     (name, entry.price, entry.origin)
                 }
             };
-            let price = if it.free { FREE } else { price };
+            let price = if it.free { FREE_PRICE } else { price };
             Some(Rate { model: name.clone(), price, origin })
         })
     }
@@ -160,7 +160,7 @@ impl PriceTable {
         &self.sources
     }
 
-    fn from_document(document: Document) -> Self {
+    fn from_document(document: PriceDocument) -> Self {
         let mut table = Self { updated: document.updated, ..Self::default() };
         for provider in document.providers {
             table.sources.push(provider.source);
@@ -169,7 +169,7 @@ impl PriceTable {
                 for spelling in row.aliases.iter().map(String::as_str).chain([name.as_ref()]) {
                     table.by_key.insert(names::key(spelling), name.clone());
                 }
-                table.entries.insert(name, Entry { price: row.price, origin: Origin::Builtin });
+                table.entries.insert(name, PriceEntry { price: row.price, origin: Origin::Builtin });
             }
         }
         table
@@ -188,7 +188,7 @@ impl Overrides {
         self.by_key.is_empty()
     }
 
-    /// Iterates over the names as given, with their prices.
+    /// Iterates over the names and their prices.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
         self.by_key.values().map(|(name, price)| (name.as_ref(), price))
     }
@@ -249,20 +249,20 @@ pub fn invalid_rate(price: &Price) -> Option<&'static str> {
 
 /// Shape of the built-in file.
 #[derive(Deserialize)]
-struct Document {
+struct PriceDocument {
     updated: String,
-    providers: Vec<Provider>,
+    providers: Vec<ProviderPrices>,
 }
 
 #[derive(Deserialize)]
-struct Provider {
+struct ProviderPrices {
     #[serde(flatten)]
     source: Source,
-    models: BTreeMap<String, Row>,
+    models: BTreeMap<String, ModelRow>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct ModelRow {
     #[serde(flatten)]
     price: Price,
     /// Aliases of the model with the same price.

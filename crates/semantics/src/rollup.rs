@@ -19,7 +19,7 @@ use api::{FailureType, UsageDetails};
 use uuid::Uuid;
 
 use crate::money::Pico;
-use tree::Tree;
+use tree::SpanTree;
 
 mod tree;
 
@@ -123,17 +123,19 @@ pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
     let ended = |it: &SpanFacts<'_>| it.is_llm && (it.has_output || it.has_error);
     let last_call = latest(spans, ended).filter(|&at| spans[at].has_output);
 
-    let tree = Tree::of(spans);
-    let mut counted = counting(spans, &tree, has_tokens);
-    hold_back_repeated_details(spans, &tree, &mut counted);
-    let cost_counted = counting(spans, &tree, |it| positive(it.cost_pico));
+    let tree = SpanTree::of(spans);
+    let mut counted = counted_spans(spans, &tree, has_tokens);
+    exclude_repeated_details(spans, &tree, &mut counted);
+    let cost_counted = counted_spans(spans, &tree, |it| positive(it.cost_pico));
     let prompt_tokens = sum(spans, &counted, |it| it.prompt);
     let completion_tokens = sum(spans, &counted, |it| it.completion);
     let usage_details = spans
         .iter()
         .zip(&counted)
         .filter(|&(_, &counts)| counts)
-        .fold(UsageDetails::default(), |sum, (span, _)| sum.plus(not_negative(span.usage_details)));
+        .fold(UsageDetails::default(), |sum, (span, _)| {
+            sum.plus(without_negative_counts(span.usage_details))
+        });
     Rollup {
         root,
         model,
@@ -158,7 +160,11 @@ pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
 /// Returns for each span whether its numbers count; `reports` tells which spans have numbers.
 ///
 /// A span without numbers counts trivially.
-fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_>) -> bool) -> Vec<bool> {
+fn counted_spans(
+    spans: &[SpanFacts<'_>],
+    tree: &SpanTree,
+    reports: impl Fn(&SpanFacts<'_>) -> bool,
+) -> Vec<bool> {
     let mut counts = vec![true; spans.len()];
     let reporters: Vec<usize> = (0..spans.len()).filter(|&at| reports(&spans[at])).collect();
     if reporters.len() < 2 {
@@ -191,7 +197,7 @@ fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_
 
 /// Excludes spans that report details without tokens, if a span below reports either or if another span
 /// reports the same response.
-fn hold_back_repeated_details(spans: &[SpanFacts<'_>], tree: &Tree, counted: &mut [bool]) {
+fn exclude_repeated_details(spans: &[SpanFacts<'_>], tree: &SpanTree, counted: &mut [bool]) {
     let has_details = |it: &SpanFacts<'_>| it.usage_details.counts().iter().any(|it| positive(it.1));
     let only_details = |it: &SpanFacts<'_>| !it.literal && !has_tokens(it) && has_details(it);
     if !spans.iter().any(only_details) {
@@ -214,7 +220,7 @@ fn has_tokens(span: &SpanFacts<'_>) -> bool {
     positive(span.prompt) || positive(span.completion)
 }
 
-fn not_negative(details: UsageDetails) -> UsageDetails {
+fn without_negative_counts(details: UsageDetails) -> UsageDetails {
     let count = |it: Option<i64>| it.filter(|it| *it >= 0);
     UsageDetails {
         cached_input_tokens: count(details.cached_input_tokens),

@@ -5,13 +5,13 @@
 //! this version does not know. Retries are in [`retry`], the live stream of traces in [`stream`]. This
 //! module does not read the environment (reqwest does, for proxies) and prints nothing.
 
-pub mod answer;
 pub mod call;
 pub mod calls;
 mod cause;
 pub mod download;
 pub mod error;
 pub mod options;
+pub mod response;
 pub mod retry;
 pub mod stream;
 
@@ -23,11 +23,11 @@ use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
 
-pub use answer::Answer;
 pub use call::{Auth, Body, Call};
 pub use download::Download;
 pub use error::{ApiError, Error};
 pub use options::{JUDGE_TIMEOUT, Notice, Observer, Options};
+pub use response::ApiResponse;
 pub use retry::Retry;
 pub use stream::{StreamEvent, TraceStream};
 
@@ -108,7 +108,7 @@ impl Client {
     ///
     /// A POST that is not idempotent is sent with a generated `Idempotency-Key`, the same in every
     /// attempt, so that the server executes it once.
-    pub async fn send<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
+    pub async fn send<T>(&self, call: &Call<T>) -> Result<ApiResponse, Error> {
         let keyed = keyed(call);
         let call = keyed.as_ref().unwrap_or(call);
         self.retried(call, |again| self.attempt(call, again)).await
@@ -173,13 +173,13 @@ impl Client {
 
     /// Performs one attempt. A 404 on a repeated DELETE counts as success: an earlier attempt deleted
     /// the resource.
-    async fn attempt<T>(&self, call: &Call<T>, again: bool) -> Result<Answer, Error> {
+    async fn attempt<T>(&self, call: &Call<T>, again: bool) -> Result<ApiResponse, Error> {
         let request = self.request(call)?;
         let limit = self.options.timeout;
         let deadline = Instant::now() + limit;
         let answer = match self.started(call, request, limit).await {
             Err(error) if again && call.method == call::Method::DELETE && error.status() == Some(404) => {
-                return Ok(Answer { status: 204, headers: HeaderMap::new(), body: Vec::new() });
+                return Ok(ApiResponse { status: 204, headers: HeaderMap::new(), body: Vec::new() });
             }
             started => started?,
         };
@@ -189,7 +189,7 @@ impl Client {
             .await
             .map_err(|_| self.timed_out())?
             .map_err(|error| self.unreachable(&error))?;
-        Ok(Answer { status, headers, body: body.to_vec() })
+        Ok(ApiResponse { status, headers, body: body.to_vec() })
     }
 
     /// Sends a request and waits at most `limit` for the head of a successful response.

@@ -38,21 +38,22 @@ fn client(url: &str) -> Client {
     Client::new(options).unwrap()
 }
 
-const OK: &str =
+const OK_RESPONSE: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"new_field\":1}";
-const BUSY: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
-const LIMITED: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
+const BUSY_RESPONSE: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
+const LIMITED_RESPONSE: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
 
-const IN_FLIGHT: &str = "HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"error\":\"Busy\",\"code\":\"idempotency_in_flight\"}";
-const MISSING: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"code\":\"not_found\"}";
-const REPLAYED: &str = "HTTP/1.1 201 Created\r\nIdempotency-Replayed: true\r\nConnection: close\r\n\r\n{}";
-const PIECES: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
-const BROKEN: &str =
+const IN_FLIGHT_RESPONSE: &str = "HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"error\":\"Busy\",\"code\":\"idempotency_in_flight\"}";
+const MISSING_RESPONSE: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"code\":\"not_found\"}";
+const REPLAYED_RESPONSE: &str =
+    "HTTP/1.1 201 Created\r\nIdempotency-Replayed: true\r\nConnection: close\r\n\r\n{}";
+const CHUNKED_RESPONSE: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
+const TRUNCATED_RESPONSE: &str =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntw";
 
 #[tokio::test]
 async fn get_is_retried_and_unknown_fields_pass_through() {
-    let (url, heads) = server(vec![BUSY, LIMITED, OK]);
+    let (url, heads) = server(vec![BUSY_RESPONSE, LIMITED_RESPONSE, OK_RESPONSE]);
     let value: Value = client(&url).value(&calls::trace("a/../b")).await.unwrap();
     assert_eq!(value["new_field"], 1);
     let heads = heads.lock().unwrap();
@@ -71,7 +72,7 @@ fn header(head: &str, name: &str) -> Option<String> {
 
 #[tokio::test]
 async fn retried_post_keeps_its_idempotency_key_and_next_post_gets_a_new_one() {
-    let (url, heads) = server(vec![BUSY, IN_FLIGHT, OK, OK]);
+    let (url, heads) = server(vec![BUSY_RESPONSE, IN_FLIGHT_RESPONSE, OK_RESPONSE, OK_RESPONSE]);
     let client = client(&url);
     for _ in 0..2 {
         client.send(&calls::ingest(serde_json::json!({}))).await.unwrap();
@@ -84,7 +85,7 @@ async fn retried_post_keeps_its_idempotency_key_and_next_post_gets_a_new_one() {
 
 #[tokio::test]
 async fn repeatable_post_is_sent_without_idempotency_key() {
-    let (url, heads) = server(vec![BUSY, OK]);
+    let (url, heads) = server(vec![BUSY_RESPONSE, OK_RESPONSE]);
     client(&url).send(&calls::ingest(serde_json::json!({ "id": "a" }))).await.unwrap();
     let heads = heads.lock().unwrap();
     assert!(heads.len() == 2 && heads.iter().all(|head| header(head, IDEMPOTENCY_KEY_HEADER).is_none()));
@@ -92,7 +93,7 @@ async fn repeatable_post_is_sent_without_idempotency_key() {
 
 #[tokio::test]
 async fn retried_delete_that_gets_404_succeeds() {
-    let (url, _) = server(vec![BUSY, MISSING, LIMITED, MISSING]);
+    let (url, _) = server(vec![BUSY_RESPONSE, MISSING_RESPONSE, LIMITED_RESPONSE, MISSING_RESPONSE]);
     let client = client(&url);
     assert_eq!(client.send(&calls::delete_trace("a")).await.unwrap().status, 204);
     let error = client.send(&calls::delete_trace("b")).await.unwrap_err();
@@ -101,7 +102,7 @@ async fn retried_delete_that_gets_404_succeeds() {
 
 #[tokio::test]
 async fn idempotency_key_of_caller_is_kept() {
-    let (url, heads) = server(vec![REPLAYED]);
+    let (url, heads) = server(vec![REPLAYED_RESPONSE]);
     let call = calls::ingest(serde_json::json!({})).header("idempotency-key", "mine");
     assert!(client(&url).send(&call).await.unwrap().is_replayed());
     let heads = heads.lock().unwrap();
@@ -111,7 +112,7 @@ async fn idempotency_key_of_caller_is_kept() {
 
 #[tokio::test]
 async fn truncated_download_is_an_error() {
-    let (url, _) = server(vec![BUSY, PIECES, BROKEN]);
+    let (url, _) = server(vec![BUSY_RESPONSE, CHUNKED_RESPONSE, TRUNCATED_RESPONSE]);
     let client = client(&url);
     let call = calls::export_traces(&crate::filter::Filter::default(), None, "jsonl");
     let mut download = client.download(&call).await.unwrap();
@@ -147,7 +148,7 @@ fn retry_delay_follows_rate_limit_reset_without_retry_after() {
 
 #[tokio::test]
 async fn api_error_contains_code_message_and_request_id() {
-    let (url, _) = server(vec![LIMITED; 3]);
+    let (url, _) = server(vec![LIMITED_RESPONSE; 3]);
     let error = client(&url).call(&calls::me()).await.unwrap_err();
     let answer = error.answer().unwrap();
     assert_eq!((answer.status, answer.code.as_str()), (429, "rate_limited"));
@@ -157,7 +158,7 @@ async fn api_error_contains_code_message_and_request_id() {
 
 #[tokio::test]
 async fn api_key_is_not_sent_to_session_only_endpoint() {
-    let (url, heads) = server(vec![OK]);
+    let (url, heads) = server(vec![OK_RESPONSE]);
     let error = client(&url).send(&calls::api_keys(&calls::Page::default())).await.unwrap_err();
     assert!(matches!(error, Error::NoCredential { session: true }));
     assert!(heads.lock().unwrap().is_empty());

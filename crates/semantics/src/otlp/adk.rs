@@ -26,22 +26,22 @@ pub(super) fn kind(attributes: &Attributes, name: &str) -> Option<SpanType> {
 
 /// The messages of the request, or the arguments of a tool.
 pub(super) fn input(attributes: &mut Attributes) -> Option<Request> {
-    if let Some(arguments) = said(attributes, Key::AdkToolArguments) {
+    if let Some(arguments) = take_contents(attributes, Key::AdkToolArguments) {
         attributes.drop_key(Key::AdkRequest);
         return Some(Request { input: text::unquoted(arguments), parameters: None });
     }
-    let sent = said(attributes, Key::AdkRequest)?;
+    let sent = take_contents(attributes, Key::AdkRequest)?;
     let request = provider::request(&sent);
     Some(request.unwrap_or_else(|| Request { input: text::readable(sent), parameters: None }))
 }
 
 /// Returns the model's response, or the result of a tool.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
-    if let Some(result) = said(attributes, Key::AdkToolResponse) {
+    if let Some(result) = take_contents(attributes, Key::AdkToolResponse) {
         attributes.drop_key(Key::AdkResponse);
         return Some(text::unquoted(result));
     }
-    let sent = said(attributes, Key::AdkResponse)?;
+    let sent = take_contents(attributes, Key::AdkResponse)?;
     let response = RawObject::parse(&sent);
     match response.as_ref().and_then(|it| it.get("content")) {
         Some(content) => provider::answer(content).or_else(|| Some(text::readable(sent.clone()))),
@@ -67,7 +67,7 @@ pub(super) fn usage(attributes: &Attributes) -> Option<Usage> {
     usage.is_reported().then_some(usage)
 }
 
-fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
+fn take_contents(attributes: &mut Attributes, key: Key) -> Option<String> {
     if attributes.str(key).is_some_and(|it| ABSENT_CONTENTS.contains(&it)) {
         attributes.drop_key(key);
     }

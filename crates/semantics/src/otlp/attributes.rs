@@ -11,7 +11,7 @@ use super::{
 };
 
 /// No attribute of the list has the key.
-const ABSENT: u16 = u16::MAX;
+const ABSENT_INDEX: u16 = u16::MAX;
 
 /// The attributes of one span.
 pub(super) struct Attributes {
@@ -23,12 +23,12 @@ pub(super) struct Attributes {
 impl Attributes {
     /// Indexes a list of attributes. For a repeated key, the first value counts.
     pub(super) fn new(list: Vec<KeyValue>) -> Self {
-        let mut slots = [ABSENT; Key::COUNT];
+        let mut slots = [ABSENT_INDEX; Key::COUNT];
         let mut groups = [const { Vec::new() }; Group::COUNT];
         // Attributes beyond the maximum index are kept as metadata only.
-        for (at, attribute) in list.iter().enumerate().take(usize::from(ABSENT)) {
+        for (at, attribute) in list.iter().enumerate().take(usize::from(ABSENT_INDEX)) {
             if let Some(key) = Key::find(&attribute.key) {
-                if slots[key as usize] == ABSENT {
+                if slots[key as usize] == ABSENT_INDEX {
                     slots[key as usize] = at as u16;
                 }
             } else if let Some(group) = Group::find(&attribute.key) {

@@ -16,7 +16,7 @@ const TRACEBACK_START: &str = "Traceback (most recent call last)";
 
 /// The information in a span's events.
 #[derive(Default)]
-pub(super) struct Observed {
+pub(super) struct EventContents {
     /// Events that are stored as such.
     pub(super) drafts: Vec<EventDraft>,
     /// Type and message of the last exception.
@@ -42,11 +42,11 @@ pub(super) struct Observed {
 }
 
 /// Extracts the information from a span's events.
-pub(super) fn read(events: Vec<Event>) -> Observed {
-    let mut observed = Observed::default();
+pub(super) fn read(events: Vec<Event>) -> EventContents {
+    let mut contents = EventContents::default();
     for event in events {
         let Event { time_unix_nano, name, mut attributes, .. } = event;
-        if observed.absorb(&name, &mut attributes) {
+        if contents.absorb(&name, &mut attributes) {
             continue;
         }
         let exception = (name == "exception").then(|| exception(&attributes));
@@ -63,19 +63,19 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
             record: None,
         };
         // Some senders record one exception twice, moments apart.
-        if exception.is_none() || observed.exception != exception {
-            observed.drafts.push(draft);
+        if exception.is_none() || contents.exception != exception {
+            contents.drafts.push(draft);
         }
-        observed.exception = exception.or(observed.exception);
+        contents.exception = exception.or(contents.exception);
     }
-    for list in [&mut observed.documents, &mut observed.messages].into_iter().flatten() {
+    for list in [&mut contents.documents, &mut contents.messages].into_iter().flatten() {
         list.push(']');
     }
-    observed.input = observed.input.or(observed.messages.take());
-    observed
+    contents.input = contents.input.or(contents.messages.take());
+    contents
 }
 
-impl Observed {
+impl EventContents {
     /// Moves contents of an event into the span's fields; returns whether the event is used up.
     fn absorb(&mut self, name: &str, attributes: &mut [KeyValue]) -> bool {
         let first = |found: &mut Option<String>, attributes: &mut [KeyValue], key| {

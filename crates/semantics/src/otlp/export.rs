@@ -1,8 +1,8 @@
 //! Writes spans as OTLP JSON with the attributes of OpenTelemetry's GenAI conventions.
 //!
 //! Information that these attributes can't represent is in the [`Record`] of each span, so that
-//! importing an exported span restores it. The caller writes [`HEAD`], the spans separated by commas,
-//! and [`TAIL`], so that a trace of any length can be written in chunks.
+//! importing an exported span restores it. The caller writes [`EXPORT_HEAD`], the spans separated by commas,
+//! and [`EXPORT_TAIL`], so that a trace of any length can be written in chunks.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,20 +12,20 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub use super::record::{EventRecord, Record, TraceRecord, object};
-use super::{record::ATTRIBUTE, text::push_json_str};
+use super::{record::RECORD_ATTRIBUTE, text::push_json_str};
 
 /// Text before the spans of a request.
-pub const HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;
+pub const EXPORT_HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;
 /// Text after the spans of a request.
-pub const TAIL: &str = "]}]}]}";
+pub const EXPORT_TAIL: &str = "]}]}]}";
 
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
-const INTERNAL: u8 = 1;
-const CLIENT: u8 = 3;
+const SPAN_KIND_INTERNAL: u8 = 1;
+const SPAN_KIND_CLIENT: u8 = 3;
 /// The latest time that 64-bit nanoseconds can represent, in microseconds.
-const LATEST: i64 = 18_446_744_073_709_551;
+const MAX_TIME_MICROS: i64 = 18_446_744_073_709_551;
 /// Importers treat lists of at least this many numbers as vectors.
-const VECTOR: usize = 64;
+const MIN_VECTOR_NUMBERS: usize = 64;
 
 /// A span to export. Times are Unix microseconds.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +86,7 @@ pub struct ExportEvent<'a> {
 /// Writes a span and its events as one JSON object.
 pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEvent<'_>>) {
     let mut record = span.record;
-    let kind = if record.kind == SpanType::Llm { CLIENT } else { INTERNAL };
+    let kind = if record.kind == SpanType::Llm { SPAN_KIND_CLIENT } else { SPAN_KIND_INTERNAL };
     push_all(out, &["{\"traceId\":\"", &span.trace_id.simple().to_string(), "\",\"spanId\":\""]);
     push_hex(out, span.span_id);
     if let Some(parent) = span.parent_span_id {
@@ -104,7 +104,7 @@ pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEven
         out.push('}');
     }
     out.push_str(",\"attributes\":[");
-    let mut attributes = List::new(out);
+    let mut attributes = AttributeList::new(out);
     conventional(&mut attributes, &record.kind, span.name, span.metadata);
     let failure = record.failure.map(api::FailureType::as_str);
     attributes.text("error.type", failure);
@@ -124,41 +124,41 @@ pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEven
     attributes.tags(&span.tags);
     if let Some(input) = span.input {
         let key = input_key(&record.kind);
-        record.plain_input = attributes.said(key, "input.value", "user", input);
+        record.plain_input = attributes.text_or_message(key, "input.value", "user", input);
         record.empty_input = input.is_empty();
     }
     if let Some(output) = span.output {
         let key = output_key(&record.kind, output);
-        record.plain_output = attributes.said(key, "output.value", "assistant", output);
+        record.plain_output = attributes.text_or_message(key, "output.value", "assistant", output);
         record.empty_output = output.is_empty();
     }
     attributes.text("metadata", span.metadata);
     record.empty_metadata = span.metadata == Some("{}");
-    attributes.text(ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
+    attributes.text(RECORD_ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
     out.push(']');
     write_events(out, events);
     out.push('}');
 }
 
 /// Writes the attributes that the convention defines for a span of this type.
-fn conventional(attributes: &mut List<'_>, kind: &SpanType, name: &str, metadata: Option<&str>) {
+fn conventional(attributes: &mut AttributeList<'_>, kind: &SpanType, name: &str, metadata: Option<&str>) {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Known<'a> {
+    struct KnownMetadata<'a> {
         #[serde(borrow)]
         request_model: Option<Cow<'a, str>>,
         #[serde(borrow)]
-        tool: Option<Tool<'a>>,
+        tool: Option<ToolMetadata<'a>>,
     }
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Tool<'a> {
+    struct ToolMetadata<'a> {
         #[serde(borrow)]
         name: Option<Cow<'a, str>>,
         #[serde(borrow)]
         call_id: Option<Cow<'a, str>>,
     }
-    let known: Known<'_> = metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let known: KnownMetadata<'_> = metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let tool = known.tool.unwrap_or_default();
     match kind {
         SpanType::Llm => {
@@ -198,13 +198,13 @@ fn output_key(kind: &SpanType, text: &str) -> Option<&'static str> {
 /// Whether a text is a message or a list of messages.
 fn is_messages(text: &str) -> bool {
     #[derive(Deserialize)]
-    struct Message {
+    struct RoleMessage {
         #[expect(dead_code, reason = "only the presence is checked")]
         role: serde::de::IgnoredAny,
     }
     match text.as_bytes().first() {
-        Some(b'[') => serde_json::from_str::<Vec<Message>>(text).is_ok(),
-        Some(b'{') => serde_json::from_str::<Message>(text).is_ok(),
+        Some(b'[') => serde_json::from_str::<Vec<RoleMessage>>(text).is_ok(),
+        Some(b'{') => serde_json::from_str::<RoleMessage>(text).is_ok(),
         _ => false,
     }
 }
@@ -219,17 +219,17 @@ fn write_events(out: &mut String, events: Vec<ExportEvent<'_>>) {
             metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
         let is_exception = members.keys().any(|it| it.starts_with("exception."));
         record.message = is_exception.then(|| message.to_owned());
-        let is_said = !members.is_empty() && members.values().all(is_plain);
-        record.metadata = metadata.filter(|_| !is_said).map(str::to_owned);
+        let is_representable = !members.is_empty() && members.values().all(is_plain);
+        record.metadata = metadata.filter(|_| !is_representable).map(str::to_owned);
         out.push_str(if i > 0 { ",{\"name\":" } else { "{\"name\":" });
         push_json_str(out, if is_exception { "exception" } else { message });
         push_time(out, "timeUnixNano", Some(at_us), &mut record.at);
         out.push_str(",\"attributes\":[");
-        let mut attributes = List::new(out);
+        let mut attributes = AttributeList::new(out);
         for (key, value) in members.iter().filter(|(_, it)| is_plain(it)) {
             attributes.value(key, value);
         }
-        attributes.text(ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
+        attributes.text(RECORD_ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
         out.push_str("]}");
     }
     out.push(']');
@@ -243,7 +243,9 @@ fn is_plain(value: &Value) -> bool {
         Value::Bool(_) => true,
         Value::Number(number) => number.is_i64(),
         Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty() && items.len() < VECTOR && items.iter().all(is_plain),
+        Value::Array(items) => {
+            !items.is_empty() && items.len() < MIN_VECTOR_NUMBERS && items.iter().all(is_plain)
+        }
         Value::Object(members) => !members.is_empty() && members.values().all(is_plain),
     }
 }
@@ -251,7 +253,7 @@ fn is_plain(value: &Value) -> bool {
 /// Writes a time; a time that nanoseconds can't represent is stored in the record.
 fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Option<i64>) {
     match micros {
-        Some(it) if (1..=LATEST).contains(&it) => {
+        Some(it) if (1..=MAX_TIME_MICROS).contains(&it) => {
             push_all(out, &[",\"", name, "\":\"", &it.to_string(), "000\""]);
         }
         other => *record = other,
@@ -259,12 +261,12 @@ fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Opt
 }
 
 /// A list of attributes under construction.
-struct List<'a> {
+struct AttributeList<'a> {
     out: &'a mut String,
     first: bool,
 }
 
-impl<'a> List<'a> {
+impl<'a> AttributeList<'a> {
     fn new(out: &'a mut String) -> Self {
         Self { out, first: true }
     }
@@ -315,7 +317,7 @@ impl<'a> List<'a> {
 
     /// Adds a text under the convention's key, else under the other key. If the key requires messages,
     /// plain text is wrapped in a message; returns whether it was wrapped.
-    fn said(&mut self, key: Option<&str>, other: &str, role: &str, text: &str) -> bool {
+    fn text_or_message(&mut self, key: Option<&str>, other: &str, role: &str, text: &str) -> bool {
         let is_plain = key.is_some_and(|it| it.ends_with(".messages")) && !is_messages(text);
         if is_plain && !text.is_empty() {
             let mut message = String::with_capacity(text.len() + 64);
@@ -354,7 +356,7 @@ fn push_any(out: &mut String, value: &Value) {
         }
         Value::Object(members) => {
             out.push_str("{\"kvlistValue\":{\"values\":[");
-            let mut list = List::new(out);
+            let mut list = AttributeList::new(out);
             for (key, it) in members {
                 list.value(key, it);
             }

@@ -13,7 +13,7 @@ use crate::draft::TraceHints;
 const SESSION_NAMES: &[&str] = &["session_id", "sessionId", "session.id", "conversation_id", "thread_id"];
 const USER_NAMES: &[&str] = &["user_id", "userId", "user.id"];
 /// Maximum number of tags of a span; each tag of a trace is a row.
-const MOST_TAGS: usize = 100;
+const MAX_TAGS: usize = 100;
 
 /// Takes the trace hints of a span.
 pub(super) fn read(attributes: &mut Attributes) -> TraceHints {
@@ -71,7 +71,7 @@ fn id_in_group(attributes: &mut Attributes, group: Group, names: &[&str]) -> Opt
 
 /// Whether the text is an ID, and not a placeholder of a scrubber.
 fn is_id(text: &str) -> bool {
-    !text::says_nothing(text) && !text.starts_with("[Scrubbed due to")
+    !text::is_placeholder(text) && !text.starts_with("[Scrubbed due to")
 }
 
 fn complete(attributes: &mut Attributes) -> bool {
@@ -133,7 +133,7 @@ fn split(tag: &str) -> (String, String) {
 }
 
 fn push(tags: &mut Vec<(String, String)>, tag: (String, String)) {
-    if !tag.0.is_empty() && tags.len() < MOST_TAGS && !tags.contains(&tag) {
+    if !tag.0.is_empty() && tags.len() < MAX_TAGS && !tags.contains(&tag) {
         tags.push(tag);
     }
 }

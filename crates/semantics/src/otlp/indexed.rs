@@ -10,24 +10,24 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use super::{text::push_json_str, value::write_json};
 
 /// Maximum depth of a path; no convention uses more than eight segments.
-const DEEPEST: usize = 16;
+const MAX_PATH_DEPTH: usize = 16;
 /// Maximum number of fields of one object: look-up is linear, and no message has a tenth of these.
-const MOST_FIELDS: usize = 256;
+const MAX_OBJECT_FIELDS: usize = 256;
 
-enum Node {
+enum IndexedNode {
     Leaf(Value),
-    Object(Vec<(String, Node)>),
-    List(BTreeMap<u32, Node>),
+    Object(Vec<(String, IndexedNode)>),
+    List(BTreeMap<u32, IndexedNode>),
 }
 
 /// Assembles the JSON list from paths and values; `None` for an empty list.
 pub(super) fn assemble(attributes: Vec<(String, Value)>) -> Option<String> {
-    let mut root = Node::List(BTreeMap::new());
+    let mut root = IndexedNode::List(BTreeMap::new());
     for (path, value) in attributes {
-        let words: Vec<&str> = path.splitn(DEEPEST, '.').filter(|word| !is_wrapping(word)).collect();
+        let words: Vec<&str> = path.splitn(MAX_PATH_DEPTH, '.').filter(|word| !is_wrapping(word)).collect();
         insert(&mut root, &words, value);
     }
-    if matches!(&root, Node::List(items) if items.is_empty()) {
+    if matches!(&root, IndexedNode::List(items) if items.is_empty()) {
         return None;
     }
     let mut out = String::new();
@@ -40,21 +40,21 @@ fn is_wrapping(word: &str) -> bool {
 }
 
 /// Inserts a value. Values that contradict the shape seen first are dropped.
-fn insert(node: &mut Node, path: &[&str], value: Value) {
+fn insert(node: &mut IndexedNode, path: &[&str], value: Value) {
     let Some((word, rest)) = path.split_first() else { return };
     let next = match (node, word.parse::<u32>()) {
-        (Node::List(items), Ok(index)) => match items.entry(index) {
+        (IndexedNode::List(items), Ok(index)) => match items.entry(index) {
             Entry::Occupied(item) => item.into_mut(),
             Entry::Vacant(item) => {
-                item.insert(made_for(rest, value));
+                item.insert(new_node(rest, value));
                 return;
             }
         },
-        (Node::Object(fields), _) => match fields.iter().position(|(name, _)| name == word) {
+        (IndexedNode::Object(fields), _) => match fields.iter().position(|(name, _)| name == word) {
             Some(at) => &mut fields[at].1,
-            None if fields.len() == MOST_FIELDS => return,
+            None if fields.len() == MAX_OBJECT_FIELDS => return,
             None => {
-                fields.push(((*word).to_owned(), made_for(rest, value)));
+                fields.push(((*word).to_owned(), new_node(rest, value)));
                 return;
             }
         },
@@ -64,18 +64,21 @@ fn insert(node: &mut Node, path: &[&str], value: Value) {
 }
 
 /// Creates a node that contains the value at the path.
-fn made_for(path: &[&str], value: Value) -> Node {
-    let Some(word) = path.first() else { return Node::Leaf(value) };
-    let mut node =
-        if word.parse::<u32>().is_ok() { Node::List(BTreeMap::new()) } else { Node::Object(Vec::new()) };
+fn new_node(path: &[&str], value: Value) -> IndexedNode {
+    let Some(word) = path.first() else { return IndexedNode::Leaf(value) };
+    let mut node = if word.parse::<u32>().is_ok() {
+        IndexedNode::List(BTreeMap::new())
+    } else {
+        IndexedNode::Object(Vec::new())
+    };
     insert(&mut node, path, value);
     node
 }
 
-fn write(out: &mut String, node: Node) {
+fn write(out: &mut String, node: IndexedNode) {
     match node {
-        Node::Leaf(value) => write_json(out, &value),
-        Node::Object(mut fields) => {
+        IndexedNode::Leaf(value) => write_json(out, &value),
+        IndexedNode::Object(mut fields) => {
             drop_repeated_contents(&mut fields);
             out.push('{');
             for (at, (name, node)) in fields.into_iter().enumerate() {
@@ -88,7 +91,7 @@ fn write(out: &mut String, node: Node) {
             }
             out.push('}');
         }
-        Node::List(items) => {
+        IndexedNode::List(items) => {
             out.push('[');
             for (at, node) in items.into_values().enumerate() {
                 if at > 0 {
@@ -102,9 +105,9 @@ fn write(out: &mut String, node: Node) {
 }
 
 /// Removes a message's `contents` if its `content` has the same text: some senders send both.
-fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
+fn drop_repeated_contents(fields: &mut Vec<(String, IndexedNode)>) {
     let field = |name: &str| fields.iter().find(|it| it.0 == name).map(|it| &it.1);
-    if let (Some(Node::Leaf(Value::StringValue(content))), Some(Node::List(parts))) =
+    if let (Some(IndexedNode::Leaf(Value::StringValue(content))), Some(IndexedNode::List(parts))) =
         (field("content"), field("contents"))
         && texts(parts).is_some_and(|it| it == *content)
     {
@@ -113,14 +116,14 @@ fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
 }
 
 /// Returns the text of parts that are all text.
-fn texts(parts: &BTreeMap<u32, Node>) -> Option<String> {
+fn texts(parts: &BTreeMap<u32, IndexedNode>) -> Option<String> {
     let mut texts = Vec::with_capacity(parts.len());
     for part in parts.values() {
-        let Node::Object(fields) = part else { return None };
+        let IndexedNode::Object(fields) = part else { return None };
         for (name, value) in fields {
             match (name.as_str(), value) {
-                ("text", Node::Leaf(Value::StringValue(text))) => texts.push(text.as_str()),
-                ("type", Node::Leaf(Value::StringValue(kind))) if kind.contains("text") => {}
+                ("text", IndexedNode::Leaf(Value::StringValue(text))) => texts.push(text.as_str()),
+                ("type", IndexedNode::Leaf(Value::StringValue(kind))) if kind.contains("text") => {}
                 _ => return None,
             }
         }

@@ -39,7 +39,7 @@ fn scope_spans(sent: Value, decoded: &mut Decoded) -> Result<ScopeSpans, Malform
     let scope = part::<InstrumentationScope>(&mut sent, "scope");
     let mut spans = Vec::new();
     for mut span in list(&mut sent, "spans")? {
-        tidy(&mut span);
+        normalize(&mut span);
         match serde_json::from_value::<Span>(span) {
             Ok(span) => spans.push(span),
             Err(error) => decoded.reject(format!("unreadable span: {error}")),
@@ -51,7 +51,7 @@ fn scope_spans(sent: Value, decoded: &mut Decoded) -> Result<ScopeSpans, Malform
 /// Decodes a part of the sender's description; an invalid one is dropped rather than its spans.
 fn part<T: DeserializeOwned>(owner: &mut Map<String, Value>, field: &str) -> Option<T> {
     let mut sent = owner.remove(field)?;
-    tidy(&mut sent);
+    normalize(&mut sent);
     serde_json::from_value(sent).ok()
 }
 
@@ -71,26 +71,26 @@ fn list(owner: &mut Map<String, Value>, field: &str) -> Result<Vec<Value>, Malfo
 }
 
 /// Normalizes common deviations to the exact mapping. The parser limits the depth.
-fn tidy(value: &mut Value) {
+fn normalize(value: &mut Value) {
     match value {
         Value::Array(items) => {
             items.retain(|item| !item.is_null());
-            items.iter_mut().for_each(tidy);
+            items.iter_mut().for_each(normalize);
         }
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
             // Not used here, and rejected by the decoder when incomplete.
             fields.remove("entityRefs");
             for (name, value) in fields.iter_mut() {
-                tidy(value);
-                tidy_field(name, value);
+                normalize(value);
+                normalize_field(name, value);
             }
         }
         _ => {}
     }
 }
 
-fn tidy_field(name: &str, value: &mut Value) {
+fn normalize_field(name: &str, value: &mut Value) {
     match (name, &mut *value) {
         ("arrayValue" | "kvlistValue", Value::Object(list)) => {
             list.entry("values").or_insert_with(|| Value::Array(Vec::new()));
@@ -115,14 +115,16 @@ fn tidy_field(name: &str, value: &mut Value) {
             let truth = text.eq_ignore_ascii_case("true");
             *value = Value::Bool(truth);
         }
-        ("kind", Value::String(word)) => *value = Value::from(position(word, "SPAN_KIND_", KINDS)),
-        ("code", Value::String(word)) => *value = Value::from(position(word, "STATUS_CODE_", CODES)),
+        ("kind", Value::String(word)) => *value = Value::from(position(word, "SPAN_KIND_", SPAN_KIND_NAMES)),
+        ("code", Value::String(word)) => {
+            *value = Value::from(position(word, "STATUS_CODE_", STATUS_CODE_NAMES))
+        }
         _ => {}
     }
 }
 
-const KINDS: &[&str] = &["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"];
-const CODES: &[&str] = &["UNSET", "OK", "ERROR"];
+const SPAN_KIND_NAMES: &[&str] = &["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"];
+const STATUS_CODE_NAMES: &[&str] = &["UNSET", "OK", "ERROR"];
 
 /// Returns the number of an enumeration's name; 0 for an unknown name.
 fn position(word: &str, prefix: &str, words: &[&str]) -> usize {

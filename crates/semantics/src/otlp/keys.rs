@@ -13,7 +13,7 @@ macro_rules! keys {
 
         /// Every key, in the order of declaration.
         const ALL: &[Key] = &[$(Key::$variant),+];
-        const NAMES: &[&str] = &[$($name),+];
+        const KEY_NAMES: &[&str] = &[$($name),+];
     };
 }
 
@@ -220,36 +220,36 @@ impl Key {
     pub(super) fn find(name: &str) -> Option<Self> {
         let mut at = slot_of(name.as_bytes());
         loop {
-            let entry = TABLE[at];
-            if entry == FREE {
+            let entry = SLOT_TABLE[at];
+            if entry == FREE_SLOT {
                 return None;
             }
-            if NAMES[entry as usize] == name {
+            if KEY_NAMES[entry as usize] == name {
                 return Some(ALL[entry as usize]);
             }
-            at = (at + 1) % TABLE.len();
+            at = (at + 1) % SLOT_TABLE.len();
         }
     }
 
     /// Returns the name on the wire.
     #[cfg(test)]
     pub(super) fn name(self) -> &'static str {
-        NAMES[self as usize]
+        KEY_NAMES[self as usize]
     }
 }
 
 /// Marks a free slot of the table.
-const FREE: u8 = u8::MAX;
+const FREE_SLOT: u8 = u8::MAX;
 /// The hash table. Sparse, so that most unknown keys are rejected by the first look-up.
-const TABLE: [u8; 2048] = table();
+const SLOT_TABLE: [u8; 2048] = table();
 
 const fn table() -> [u8; 2048] {
-    assert!(NAMES.len() < FREE as usize, "more keys than the table's entries can name");
-    let mut table = [FREE; 2048];
+    assert!(KEY_NAMES.len() < FREE_SLOT as usize, "more keys than the table's entries can name");
+    let mut table = [FREE_SLOT; 2048];
     let mut key = 0;
-    while key < NAMES.len() {
-        let mut at = slot_of(NAMES[key].as_bytes());
-        while table[at] != FREE {
+    while key < KEY_NAMES.len() {
+        let mut at = slot_of(KEY_NAMES[key].as_bytes());
+        while table[at] != FREE_SLOT {
             at = (at + 1) % table.len();
         }
         table[at] = key as u8;
@@ -280,7 +280,7 @@ macro_rules! groups {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Group { $(#[doc = $prefix] $variant),+ }
 
-        const PREFIXES: &[(&str, Group)] = &[$(($prefix, Group::$variant)),+];
+        const GROUP_PREFIXES: &[(&str, Group)] = &[$(($prefix, Group::$variant)),+];
     };
 }
 
@@ -303,12 +303,12 @@ groups! {
 
 impl Group {
     /// Number of groups.
-    pub(super) const COUNT: usize = PREFIXES.len();
+    pub(super) const COUNT: usize = GROUP_PREFIXES.len();
 
     /// Returns the group of a key.
     pub(super) fn find(name: &str) -> Option<Self> {
         let first = *name.as_bytes().first()?;
-        PREFIXES
+        GROUP_PREFIXES
             .iter()
             .find(|(prefix, _)| prefix.as_bytes()[0] == first && name.starts_with(prefix))
             .map(|(_, group)| *group)
@@ -339,7 +339,7 @@ impl Group {
 
     /// Returns the prefix of its keys, including the dot.
     pub(super) fn prefix(self) -> &'static str {
-        PREFIXES[self as usize].0
+        GROUP_PREFIXES[self as usize].0
     }
 }
 
@@ -359,14 +359,14 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_spread_over_the_table() {
-        let mut names = NAMES.to_vec();
+        let mut names = KEY_NAMES.to_vec();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Key::COUNT);
-        let away = NAMES
+        let away = KEY_NAMES
             .iter()
             .enumerate()
-            .filter(|(at, name)| TABLE[slot_of(name.as_bytes())] != *at as u8)
+            .filter(|(at, name)| SLOT_TABLE[slot_of(name.as_bytes())] != *at as u8)
             .count();
         assert!(away < Key::COUNT / 8, "{away} keys are not in their own slot");
     }

@@ -49,17 +49,17 @@ pub(super) fn usage(attributes: &mut Attributes) -> Option<Usage> {
 /// Returns the total of the cost details.
 pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
     #[derive(Deserialize)]
-    struct Details {
+    struct CostDetails {
         total: Option<f64>,
     }
-    serde_json::from_str::<Details>(attributes.str(Key::LangfuseCost)?).ok()?.total
+    serde_json::from_str::<CostDetails>(attributes.str(Key::LangfuseCost)?).ok()?.total
 }
 
 /// Parses a usage object with the names of OpenAI's two interfaces, Anthropic's, or Langfuse's own.
 ///
 /// Returns `None` if it is not such an object or contains no count.
 pub(super) fn usage_of(json: &str) -> Option<Usage> {
-    let sent = serde_json::from_str::<UsageDetails>(json).ok()?;
+    let sent = serde_json::from_str::<LangfuseUsage>(json).ok()?;
     let details = sent.prompt_tokens_details.or(sent.input_tokens_details).unwrap_or_default();
     let out = sent.completion_tokens_details.or(sent.output_tokens_details).unwrap_or_default();
     // These two names are Anthropic's and Langfuse's, which count cached tokens separately.
@@ -81,7 +81,7 @@ fn count(number: Option<f64>) -> Option<i64> {
 }
 
 #[derive(Deserialize)]
-struct UsageDetails {
+struct LangfuseUsage {
     prompt_tokens: Option<f64>,
     input_tokens: Option<f64>,
     input: Option<f64>,

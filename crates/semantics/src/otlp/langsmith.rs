@@ -33,16 +33,16 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
 
 /// The inputs of the run.
 pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
-    wrapped::input(said(attributes, Key::OpenlitPrompt)?, span_type)
+    wrapped::input(take_contents(attributes, Key::OpenlitPrompt)?, span_type)
 }
 
 /// The outputs of the run.
 pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
-    wrapped::output(said(attributes, Key::OpenlitCompletion)?, span_type)
+    wrapped::output(take_contents(attributes, Key::OpenlitCompletion)?, span_type)
 }
 
 /// Takes an input or output of this sender; some versions send them as bytes.
-fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
+fn take_contents(attributes: &mut Attributes, key: Key) -> Option<String> {
     if !attributes.has(Key::LangsmithKind) {
         return None;
     }

@@ -60,7 +60,7 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     }
     attributes
         .take_first(&[Key::RawInput, Key::PlainInput])
-        .filter(|it| !text::says_nothing(it))
+        .filter(|it| !text::is_placeholder(it))
         .or_else(|| messages_of_request(attributes.str(Key::RequestData)?))
         .or_else(|| exchange(attributes.str(Key::Events)?)?.input)
         .map(text::readable)
@@ -79,7 +79,7 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     }
     let output = attributes
         .take_text(Key::PlainOutput)
-        .filter(|it| !text::says_nothing(it))
+        .filter(|it| !text::is_placeholder(it))
         .or_else(|| message_of_response(attributes.str(Key::ResponseData)?))
         .or_else(|| exchange(attributes.str(Key::Events)?)?.output)?;
     Some(text::plain_answer(&output).unwrap_or_else(|| text::readable(output)))
@@ -88,35 +88,35 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
 /// Returns the messages in the parameters of a provider's request.
 fn messages_of_request(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Request<'a> {
+    struct ProviderRequest<'a> {
         #[serde(borrow, alias = "input")]
         messages: &'a RawValue,
     }
-    Some(text::clean(serde_json::from_str::<Request<'_>>(json).ok()?.messages.get().to_owned()))
+    Some(text::clean(serde_json::from_str::<ProviderRequest<'_>>(json).ok()?.messages.get().to_owned()))
 }
 
 /// Returns the message in a provider's response, or the concatenated text of a stream.
 fn message_of_response(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Response<'a> {
+    struct ProviderResponse<'a> {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
         combined_chunk_content: Option<String>,
     }
-    let Response { message, combined_chunk_content } = serde_json::from_str(json).ok()?;
+    let ProviderResponse { message, combined_chunk_content } = serde_json::from_str(json).ok()?;
     message.map(|it| it.get().to_owned()).or(combined_chunk_content).map(text::clean)
 }
 
 /// Input and output of a call.
-struct Exchange {
+struct CallMessages {
     input: Option<String>,
     output: Option<String>,
 }
 
 /// Parses the messages that Pydantic AI sent as events before it used attributes.
-fn exchange(json: &str) -> Option<Exchange> {
+fn exchange(json: &str) -> Option<CallMessages> {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct EventMessage<'a> {
         #[serde(rename = "event.name", borrow)]
         name: Option<std::borrow::Cow<'a, str>>,
         #[serde(borrow)]
@@ -125,30 +125,30 @@ fn exchange(json: &str) -> Option<Exchange> {
     let mut sent = Vec::new();
     let mut output = None;
     for item in serde_json::from_str::<Vec<&RawValue>>(json).ok()? {
-        let Named { name, message } = serde_json::from_str(item.get()).ok()?;
+        let EventMessage { name, message } = serde_json::from_str(item.get()).ok()?;
         match (name.as_deref(), message) {
             (Some("gen_ai.choice"), Some(message)) => output = Some(text::clean(message.get().to_owned())),
             _ => sent.push(item.get()),
         }
     }
     let input = (!sent.is_empty()).then(|| text::clean(format!("[{}]", sent.join(","))));
-    Some(Exchange { input, output })
+    Some(CallMessages { input, output })
 }
 
 /// Returns the error that the Agents SDK records as JSON: `{"message", "data": {"error"}}`.
 pub(super) fn error(attributes: &Attributes) -> Option<String> {
     #[derive(Deserialize)]
-    struct Noted {
+    struct RecordedError {
         message: Option<String>,
-        data: Option<Data>,
+        data: Option<RecordedErrorData>,
     }
     #[derive(Deserialize)]
-    struct Data {
+    struct RecordedErrorData {
         error: Option<String>,
     }
     let sent = attributes.str(Key::PlainError)?;
-    let Ok(Noted { message, data }) = serde_json::from_str::<Noted>(sent) else {
-        return (!text::says_nothing(sent)).then(|| text::clean(sent.to_owned()));
+    let Ok(RecordedError { message, data }) = serde_json::from_str::<RecordedError>(sent) else {
+        return (!text::is_placeholder(sent)).then(|| text::clean(sent.to_owned()));
     };
     match (message, data.and_then(|it| it.error)) {
         (Some(message), Some(detail)) => Some(text::clean(format!("{message}: {detail}"))),
@@ -159,20 +159,20 @@ pub(super) fn error(attributes: &Attributes) -> Option<String> {
 /// Returns the text of a Responses API response, or its items if they contain more than text.
 fn answer_of_response(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Response<'a> {
+    struct ResponsesApiResponse<'a> {
         #[serde(borrow)]
         output: &'a RawValue,
     }
     #[derive(Deserialize)]
-    struct Item<'a> {
+    struct ResponseItem<'a> {
         #[serde(rename = "type")]
         kind: String,
         #[serde(borrow)]
         content: Option<&'a RawValue>,
     }
-    let output = serde_json::from_str::<Response<'_>>(json).ok()?.output.get();
-    let items = serde_json::from_str::<Vec<Item<'_>>>(output).ok()?;
-    if let [Item { kind, content: Some(content) }] = items.as_slice()
+    let output = serde_json::from_str::<ResponsesApiResponse<'_>>(json).ok()?.output.get();
+    let items = serde_json::from_str::<Vec<ResponseItem<'_>>>(output).ok()?;
+    if let [ResponseItem { kind, content: Some(content) }] = items.as_slice()
         && kind == "message"
         && let Some(text) = text::plain_parts(content.get())
     {

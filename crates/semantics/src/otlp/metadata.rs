@@ -22,9 +22,9 @@ use super::{
 
 /// Keys that Loupe may add, here or at pricing. An attribute with one of these names, or with a name
 /// already written, gets a prefix.
-const OURS: &[&str] = &["resource", "scope", "usage", "cost_details"];
+const RESERVED_KEYS: &[&str] = &["resource", "scope", "usage", "cost_details"];
 /// Initial capacity in bytes, enough for a typical span.
-const TYPICAL: usize = 512;
+const INITIAL_CAPACITY: usize = 512;
 
 /// Writes the part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
 pub(super) fn shared(resource: Option<&Resource>, scope: Option<&InstrumentationScope>) -> String {
@@ -54,7 +54,7 @@ pub(super) fn shared(resource: Option<&Resource>, scope: Option<&Instrumentation
 
 /// Mapped values that have no field in the draft.
 #[derive(Default)]
-pub(super) struct Extra {
+pub(super) struct MappedFields {
     /// The requested model, if a different one responded.
     pub(super) request_model: Option<String>,
     /// The provider's response ID.
@@ -76,9 +76,9 @@ pub(super) struct Extra {
 }
 
 /// Writes the metadata of a span.
-pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> String {
-    let mut out = Object::new(shared.len());
-    let Extra {
+pub(super) fn write(mut attributes: Attributes, extra: MappedFields, shared: &str) -> String {
+    let mut out = ObjectWriter::new(shared.len());
+    let MappedFields {
         request_model,
         response_id,
         tool_name,
@@ -90,13 +90,13 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
         links,
     } = extra;
     if let Some(model) = request_model {
-        push_json_str(out.ours("request_model"), &model);
+        push_json_str(out.reserved("request_model"), &model);
     }
     if let Some(id) = response_id {
-        push_json_str(out.ours("response_id"), &id);
+        push_json_str(out.reserved("response_id"), &id);
     }
     if tool_name.is_some() || tool_call_id.is_some() {
-        let tool = out.ours("tool");
+        let tool = out.reserved("tool");
         tool.push('{');
         if let Some(name) = &tool_name {
             tool.push_str("\"name\":");
@@ -118,12 +118,12 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
         out.json_or_text("gen_ai.response.finish_reasons", &reasons);
     }
     if chunks > 0 {
-        out.ours("stream_chunks").push_str(&chunks.to_string());
+        out.reserved("stream_chunks").push_str(&chunks.to_string());
     }
     if !links.is_empty() {
-        write_links(out.ours("links"), &links);
+        write_links(out.reserved("links"), &links);
     }
-    let own = users_own(&mut attributes, &mut out);
+    let own = write_application_metadata(&mut attributes, &mut out);
     for KeyValue { key, value, .. } in attributes.into_rest() {
         if let Some(AnyValue { value: Some(value) }) = value
             && !is_blank(&value)
@@ -159,25 +159,31 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
 
 /// Writes the application's own metadata under its own keys; the first of repeated keys counts. Returns
 /// the keys, sorted, so that attributes of the same name can get a prefix.
-fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
-    let mut own: Vec<(String, Own)> = Vec::new();
+fn write_application_metadata(attributes: &mut Attributes, out: &mut ObjectWriter) -> Vec<String> {
+    let mut own: Vec<(String, MetadataValue)> = Vec::new();
     for key in [Key::Metadata, Key::LangfuseObservationMetadata, Key::LangfuseTraceMetadata] {
         let Some(sent) = attributes.str(key) else { continue };
-        if let Ok(fields) = serde_json::from_str::<Fields>(sent) {
-            own.extend(fields.0.into_iter().map(|(key, value)| (key, Own::Json(value))));
+        if let Ok(fields) = serde_json::from_str::<ObjectFields>(sent) {
+            own.extend(fields.0.into_iter().map(|(key, value)| (key, MetadataValue::Json(value))));
             attributes.drop_key(key);
         }
     }
     for group in [Group::LangfuseObservation, Group::LangfuseTrace] {
         // This sender encodes every value as JSON, strings included.
-        own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::decoded(value))));
+        own.extend(
+            attributes.take_group(group).into_iter().map(|(key, value)| (key, MetadataValue::decoded(value))),
+        );
     }
     for group in [Group::Association, Group::AiMetadata, Group::Metadata] {
-        own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::Value(value))));
+        own.extend(
+            attributes.take_group(group).into_iter().map(|(key, value)| (key, MetadataValue::Value(value))),
+        );
     }
     let langsmith = attributes.take_group(Group::LangsmithMetadata).into_iter();
     own.extend(
-        langsmith.filter(|(key, _)| langsmith::is_metadata(key)).map(|(key, value)| (key, Own::Value(value))),
+        langsmith
+            .filter(|(key, _)| langsmith::is_metadata(key))
+            .map(|(key, value)| (key, MetadataValue::Value(value))),
     );
     // A stable sort keeps the first of equal keys first.
     own.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -185,21 +191,23 @@ fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
     own.into_iter()
         .map(|(key, value)| {
             match value {
-                Own::Json(json) if matches!(json.get(), "null" | "\"\"") => {}
-                Own::Json(json) => out.attribute(&key).push_str(&json.get().replace("\\u0000", "\\ufffd")),
-                Own::Value(value) => write_json(out.attribute(&key), &value),
+                MetadataValue::Json(json) if matches!(json.get(), "null" | "\"\"") => {}
+                MetadataValue::Json(json) => {
+                    out.attribute(&key).push_str(&json.get().replace("\\u0000", "\\ufffd"))
+                }
+                MetadataValue::Value(value) => write_json(out.attribute(&key), &value),
             }
             key
         })
         .collect()
 }
 
-enum Own {
+enum MetadataValue {
     Json(Box<RawValue>),
     Value(Value),
 }
 
-impl Own {
+impl MetadataValue {
     fn decoded(value: Value) -> Self {
         match &value {
             Value::StringValue(text) => match serde_json::from_str(text) {
@@ -212,38 +220,38 @@ impl Own {
 }
 
 /// The fields of a JSON object in order, values unparsed.
-struct Fields(Vec<(String, Box<RawValue>)>);
+struct ObjectFields(Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for ObjectFields {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Fields;
+        struct ObjectFieldsVisitor;
+        impl<'de> serde::de::Visitor<'de> for ObjectFieldsVisitor {
+            type Value = ObjectFields;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<ObjectFields, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Fields(fields))
+                Ok(ObjectFields(fields))
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(ObjectFieldsVisitor)
     }
 }
 
 /// A JSON object under construction.
-struct Object {
+struct ObjectWriter {
     out: String,
-    /// Keys of [`OURS`] that this object contains.
+    /// Keys of [`RESERVED_KEYS`] that this object contains.
     written: Vec<&'static str>,
 }
 
-impl Object {
+impl ObjectWriter {
     fn new(extra: usize) -> Self {
-        let mut out = String::with_capacity(TYPICAL + extra);
+        let mut out = String::with_capacity(INITIAL_CAPACITY + extra);
         out.push('{');
         Self { out, written: Vec::new() }
     }
@@ -258,15 +266,15 @@ impl Object {
         &mut self.out
     }
 
-    /// Writes a key of [`OURS`]; the caller writes the value.
-    fn ours(&mut self, key: &'static str) -> &mut String {
+    /// Writes a key of [`RESERVED_KEYS`]; the caller writes the value.
+    fn reserved(&mut self, key: &'static str) -> &mut String {
         self.written.push(key);
         self.key(key)
     }
 
     /// Writes an attribute's key; the caller writes the value.
     fn attribute(&mut self, key: &str) -> &mut String {
-        if OURS.contains(&key) || self.written.contains(&key) {
+        if RESERVED_KEYS.contains(&key) || self.written.contains(&key) {
             self.key(&format!("attributes.{key}"))
         } else {
             self.key(key)
@@ -275,7 +283,7 @@ impl Object {
 
     fn json_or_text(&mut self, key: &'static str, text: &str) {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        let out = self.ours(key);
+        let out = self.reserved(key);
         if is_json {
             out.push_str(text);
         } else {
@@ -300,7 +308,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     fn check(pairs: &[(&str, &str)], expected: &str) {
-        let written = write(attributes(pairs), Extra::default(), "");
+        let written = write(attributes(pairs), MappedFields::default(), "");
         assert_eq!(written, expected);
         assert!(serde_json::from_str::<serde_json::Value>(&written).is_ok());
     }
@@ -333,7 +341,7 @@ mod tests {
     #[test]
     fn reserved_key_is_prefixed_only_when_used() {
         check(&[("documents", "[1]"), ("usage", "x")], r#"{"documents":"[1]","attributes.usage":"x"}"#);
-        let extra = Extra { documents: Some("no json".to_owned()), ..Extra::default() };
+        let extra = MappedFields { documents: Some("no json".to_owned()), ..MappedFields::default() };
         let written = write(attributes(&[("documents", "mine")]), extra, "");
         assert_eq!(written, r#"{"documents":"no json","attributes.documents":"mine"}"#);
     }
@@ -341,7 +349,7 @@ mod tests {
     #[test]
     fn span_links_are_kept() {
         let link = Link { trace_id: vec![0xab; 2], span_id: vec![1], ..Link::default() };
-        let extra = Extra { links: vec![link.clone(), link], ..Extra::default() };
+        let extra = MappedFields { links: vec![link.clone(), link], ..MappedFields::default() };
         let one = r#"{"trace_id":"abab","span_id":"01"}"#;
         assert_eq!(write(attributes(&[]), extra, ""), format!(r#"{{"links":[{one},{one}]}}"#));
     }
@@ -351,12 +359,15 @@ mod tests {
         let scope =
             InstrumentationScope { name: "a\"b".to_owned(), version: "1".to_owned(), ..Default::default() };
         let shared = shared(None, Some(&scope));
-        let extra =
-            Extra { tool_name: Some("f".to_owned()), documents: Some("[1]".to_owned()), ..Extra::default() };
+        let extra = MappedFields {
+            tool_name: Some("f".to_owned()),
+            documents: Some("[1]".to_owned()),
+            ..MappedFields::default()
+        };
         assert_eq!(
             write(attributes(&[]), extra, &shared),
             r#"{"tool":{"name":"f"},"documents":[1],"scope":{"name":"a\"b","version":"1"}}"#
         );
-        assert_eq!(write(attributes(&[]), Extra::default(), &shared), format!("{{{shared}}}"));
+        assert_eq!(write(attributes(&[]), MappedFields::default(), &shared), format!("{{{shared}}}"));
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Optio
 }
 
 /// Returns the requested model, which failed calls name nowhere else.
-pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
+pub(super) fn requested_model(attributes: &Attributes) -> Option<String> {
     attributes.str(Key::MlflowType)?;
     let named = attributes.str(Key::PlainModel).map(str::to_owned);
     named.or_else(|| RawObject::parse(attributes.str(Key::MlflowInputs)?)?.text("model"))
@@ -145,7 +145,7 @@ mod tests {
             ("mlflow.chat.tokenUsage", r#"{"input_tokens": 25, "output_tokens": 7, "total_tokens": 32}"#),
             ("mlflow.llm.cost", r#"{"total_cost": 0.5}"#),
         ]);
-        assert_eq!(model_asked(&call).as_deref(), Some("m"));
+        assert_eq!(requested_model(&call).as_deref(), Some("m"));
         assert_eq!(cost(&call), Some(0.5));
         assert_eq!(usage(&mut call).map(|it| (it.prompt, it.completion)), Some((Some(25), Some(7))));
         let request = input(&mut call, &SpanType::Llm);

@@ -94,8 +94,8 @@ impl std::error::Error for Malformed {}
 ///
 /// Fails with [`Malformed`] when the bytes are not such a message.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
-    if !weight::is_bearable(body) {
-        return Err(too_heavy());
+    if !weight::is_within_limit(body) {
+        return Err(too_large());
     }
     let request = ExportTraceServiceRequest::decode(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
@@ -116,13 +116,13 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
     }
-    if !weight::is_bearable_json(body) {
-        return Err(too_heavy());
+    if !weight::is_json_within_limit(body) {
+        return Err(too_large());
     }
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
         Ok(request) => add_all(&mut decoded, request.resource_spans),
-        Err(_) if !weight::is_bearable_as_values(body) => return Err(too_heavy()),
+        Err(_) if !weight::fits_as_values(body) => return Err(too_large()),
         Err(_) => {
             let resources = json::lenient(body, &mut decoded)?;
             add_all(&mut decoded, resources);
@@ -137,7 +137,7 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
 ///
 /// Fails with [`Malformed`] when it exceeds the limit of [`from_protobuf`].
 pub fn decoded_bytes(body: &[u8]) -> Result<usize, Malformed> {
-    Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
+    Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::MAX_DECODED_BYTES).ok_or_else(too_large)
 }
 
 /// Like [`decoded_bytes`], for JSON.
@@ -146,10 +146,12 @@ pub fn decoded_bytes(body: &[u8]) -> Result<usize, Malformed> {
 ///
 /// Same as [`decoded_bytes`].
 pub fn decoded_bytes_of_json(body: &[u8]) -> Result<usize, Malformed> {
-    Some(weight::decoded_bytes_of_json(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
+    Some(weight::decoded_bytes_of_json(body))
+        .filter(|it| *it <= weight::MAX_DECODED_BYTES)
+        .ok_or_else(too_large)
 }
 
-fn too_heavy() -> Malformed {
+fn too_large() -> Malformed {
     Malformed { message: "too many spans and attributes in one request; send several".to_owned() }
 }
 

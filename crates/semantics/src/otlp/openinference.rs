@@ -70,7 +70,7 @@ pub(super) fn documents(attributes: &mut Attributes) -> Option<String> {
 }
 
 /// Takes the requested model from the call's parameters, for spans that name the responding model.
-pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
+pub(super) fn requested_model(attributes: &Attributes) -> Option<String> {
     model_in(attributes, &[Key::LlmInvocation])
 }
 

@@ -24,7 +24,7 @@ pub(super) fn model(scope: &str, name: &str) -> Option<String> {
 
 /// Returns whether token counts exclude cached tokens: OpenLIT passes on the counts of Anthropic and Amazon
 /// Bedrock.
-pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
+pub(super) fn excludes_cached(attributes: &Attributes, scope: &str) -> bool {
     is_sender(scope)
         && [Key::ProviderName, Key::System]
             .into_iter()

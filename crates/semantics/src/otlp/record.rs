@@ -21,12 +21,13 @@ use crate::{
 };
 
 /// The attribute that holds a record.
-pub(super) const ATTRIBUTE: &str = "loupe.record";
+pub(super) const RECORD_ATTRIBUTE: &str = "loupe.record";
 /// `STATUS_CODE_ERROR`.
 const STATUS_ERROR: i32 = 2;
 /// Keys of the texts of an exported span; one key of each list is present.
-const INPUTS: &[Key] = &[Key::InputMessages, Key::ToolCallArguments, Key::RetrievalQuery, Key::InputValue];
-const OUTPUTS: &[Key] =
+const INPUT_KEYS: &[Key] =
+    &[Key::InputMessages, Key::ToolCallArguments, Key::RetrievalQuery, Key::InputValue];
+const OUTPUT_KEYS: &[Key] =
     &[Key::OutputMessages, Key::ToolCallResult, Key::RetrievalDocuments, Key::OutputValue];
 
 /// Properties of a span that OpenTelemetry's attributes can't represent. Times are Unix microseconds.
@@ -139,7 +140,7 @@ pub(super) fn of(attributes: &Attributes) -> Option<Record> {
 }
 
 /// IDs and times of a span as sent.
-pub(super) struct Frame {
+pub(super) struct SpanFrame {
     pub(super) trace_id: [u8; 16],
     pub(super) span_id: [u8; 8],
     pub(super) parent_span_id: Option<[u8; 8]>,
@@ -151,8 +152,8 @@ pub(super) struct Frame {
 }
 
 /// The draft of an exported span.
-pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) -> SpanDraft {
-    let Frame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events } = frame;
+pub(super) fn draft(frame: SpanFrame, mut attributes: Attributes, record: Record) -> SpanDraft {
+    let SpanFrame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events } = frame;
     let error = status.filter(|it| it.code == STATUS_ERROR).map(|it| text::clean(it.message));
     let empty = |is_empty: bool| is_empty.then(String::new);
     SpanDraft {
@@ -163,8 +164,8 @@ pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) ->
         span_type: record.kind.clone(),
         start_us: record.start.or(start_us),
         end_us: record.end.or(end_us),
-        input: said(&mut attributes, INPUTS, record.plain_input).or(empty(record.empty_input)),
-        output: said(&mut attributes, OUTPUTS, record.plain_output).or(empty(record.empty_output)),
+        input: take_text(&mut attributes, INPUT_KEYS, record.plain_input).or(empty(record.empty_input)),
+        output: take_text(&mut attributes, OUTPUT_KEYS, record.plain_output).or(empty(record.empty_output)),
         failure: error.as_ref().and(record.failure),
         error,
         model: attributes.take_text(Key::ResponseModel),
@@ -189,7 +190,7 @@ pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) ->
     }
 }
 
-fn said(attributes: &mut Attributes, keys: &[Key], is_plain: bool) -> Option<String> {
+fn take_text(attributes: &mut Attributes, keys: &[Key], is_plain: bool) -> Option<String> {
     let text = attributes.take_first(keys)?;
     if is_plain { text::plain_answer(&text).or(Some(text)) } else { Some(text) }
 }
@@ -210,7 +211,7 @@ pub fn object(json: String) -> Option<String> {
 
 fn event(event: Event) -> Option<EventDraft> {
     let Event { time_unix_nano, name, mut attributes, .. } = event;
-    let at = attributes.iter().position(|it| it.key == ATTRIBUTE)?;
+    let at = attributes.iter().position(|it| it.key == RECORD_ATTRIBUTE)?;
     let sent = value::into_text(attributes.remove(at).value?.value?)?;
     let record: EventRecord = serde_json::from_str(&sent).ok()?;
     let metadata = record.metadata.clone().and_then(object).unwrap_or_else(|| {

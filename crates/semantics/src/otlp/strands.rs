@@ -7,7 +7,7 @@ use super::{attributes::Attributes, keys::Key};
 const SEPARATE_CACHE_MODELS: &[&str] = &["anthropic.", "amazon.", "claude"];
 
 /// Returns whether the prompt tokens exclude cached tokens: Strands passes on the provider's counts.
-pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
+pub(super) fn excludes_cached(attributes: &Attributes, scope: &str) -> bool {
     scope.starts_with("strands.")
         && attributes
             .str(Key::RequestModel)
@@ -27,8 +27,8 @@ mod tests {
             ("gpt-4o-mini", false),
         ] {
             let given = attributes(&[("gen_ai.request.model", model)]);
-            assert_eq!(leaves_out_cached(&given, "strands.telemetry.tracer"), expected, "{model}");
-            assert!(!leaves_out_cached(&given, "other"));
+            assert_eq!(excludes_cached(&given, "strands.telemetry.tracer"), expected, "{model}");
+            assert!(!excludes_cached(&given, "other"));
         }
     }
 }

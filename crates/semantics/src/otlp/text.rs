@@ -120,7 +120,7 @@ pub(super) fn unquoted(text: String) -> String {
 }
 
 /// Whether a text is a placeholder that some SDKs write for a missing value.
-pub(super) fn says_nothing(text: &str) -> bool {
+pub(super) fn is_placeholder(text: &str) -> bool {
     matches!(text, "" | "null" | "None" | "undefined")
 }
 

@@ -3,7 +3,7 @@
 use super::{adk, attributes::Attributes, keys::Key, langfuse, mlflow, openlit, strands, vercel};
 use crate::usage::Usage;
 
-const PROMPT: &[Key] = &[
+const PROMPT_KEYS: &[Key] = &[
     Key::LlmPrompt,
     Key::UsageInput,
     Key::UsagePrompt,
@@ -11,14 +11,14 @@ const PROMPT: &[Key] = &[
     Key::AiPromptTokens,
     Key::AiTokens,
 ];
-const COMPLETION: &[Key] = &[
+const COMPLETION_KEYS: &[Key] = &[
     Key::LlmCompletion,
     Key::UsageOutput,
     Key::UsageCompletion,
     Key::AiOutputTokens,
     Key::AiCompletionTokens,
 ];
-const CACHED: &[Key] = &[
+const CACHED_KEYS: &[Key] = &[
     Key::LlmCacheRead,
     Key::UsageCacheRead,
     Key::UsageCacheReadOld,
@@ -27,7 +27,7 @@ const CACHED: &[Key] = &[
     Key::DetailsCachedContent,
     Key::AiCachedTokens,
 ];
-const CACHE_WRITE: &[Key] = &[
+const CACHE_WRITE_KEYS: &[Key] = &[
     Key::LlmCacheWrite,
     Key::UsageCacheCreation,
     Key::UsageCacheWrite,
@@ -36,7 +36,7 @@ const CACHE_WRITE: &[Key] = &[
     Key::DetailsCacheWrite,
     Key::DetailsCacheWriteNew,
 ];
-const REASONING: &[Key] = &[
+const REASONING_KEYS: &[Key] = &[
     Key::LlmReasoning,
     Key::UsageReasoning,
     Key::UsageReasoningOutput,
@@ -49,24 +49,24 @@ const REASONING: &[Key] = &[
 const BEDROCK_SCOPES: &[&str] =
     &["opentelemetry.instrumentation.botocore.bedrock-runtime", "opentelemetry.instrumentation.bedrock"];
 /// Keys of a total cost, in order of precedence.
-const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
+const COST_KEYS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
 
 /// Takes the usage. Of counts that several conventions repeat on one span, the first is used.
 pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
-    let apart = openlit::leaves_out_cached(attributes, scope)
-        || vercel::leaves_out_cached(attributes)
+    let apart = openlit::excludes_cached(attributes, scope)
+        || vercel::excludes_cached(attributes)
         || BEDROCK_SCOPES.contains(&scope)
-        || strands::leaves_out_cached(attributes, scope);
+        || strands::excludes_cached(attributes, scope);
     let flat = Usage {
-        prompt: attributes.first_tokens(PROMPT),
-        completion: attributes.first_tokens(COMPLETION),
-        cached: attributes.first_tokens(CACHED),
-        cache_write: attributes.first_tokens(CACHE_WRITE),
-        reasoning: attributes.first_tokens(REASONING),
+        prompt: attributes.first_tokens(PROMPT_KEYS),
+        completion: attributes.first_tokens(COMPLETION_KEYS),
+        cached: attributes.first_tokens(CACHED_KEYS),
+        cache_write: attributes.first_tokens(CACHE_WRITE_KEYS),
+        reasoning: attributes.first_tokens(REASONING_KEYS),
         cached_in_prompt: !apart,
     };
     let detailed = langfuse::usage(attributes)
-        .or_else(|| raw(attributes))
+        .or_else(|| provider_usage(attributes))
         .or_else(|| adk::usage(attributes))
         .or_else(|| mlflow::usage(attributes));
     match detailed {
@@ -83,7 +83,7 @@ pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
 }
 
 /// Returns the provider's usage object, which Logfire sends beside flat counts.
-fn raw(attributes: &Attributes) -> Option<Usage> {
+fn provider_usage(attributes: &Attributes) -> Option<Usage> {
     langfuse::usage_of(attributes.str(Key::UsageRaw)?)
 }
 
@@ -96,7 +96,7 @@ fn holds_cached(usage: &Usage) -> bool {
 /// Returns the sender's own cost in US dollars. SDKs write zero for models without a known price, so
 /// zero is ignored.
 pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
-    COSTS
+    COST_KEYS
         .iter()
         .find_map(|key| attributes.number(*key))
         .or_else(|| langfuse::cost(attributes))

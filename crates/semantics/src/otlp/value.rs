@@ -5,10 +5,10 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Valu
 use super::text::{clean, push_json_str};
 
 /// The largest plausible token count; more than any model processes in one call.
-const MOST_TOKENS: i64 = 1_000_000_000;
+const MAX_TOKENS: i64 = 1_000_000_000;
 
 /// Shorter lists of numbers are kept: bounds, scores, logits.
-const SHORTEST_VECTOR: usize = 64;
+const MIN_VECTOR_NUMBERS: usize = 64;
 
 /// Whether a value is blank.
 pub(super) fn is_blank(value: &Value) -> bool {
@@ -40,7 +40,7 @@ pub(super) fn into_text(value: Value) -> Option<String> {
 /// Returns a token count: a plausible whole number, as number or text.
 pub(super) fn tokens(value: &Value) -> Option<i64> {
     match value {
-        Value::IntValue(count) => (0..=MOST_TOKENS).contains(count).then_some(*count),
+        Value::IntValue(count) => (0..=MAX_TOKENS).contains(count).then_some(*count),
         other => count(number(other)?),
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn tokens(value: &Value) -> Option<i64> {
 /// Parses a token count, like [`tokens`].
 pub(super) fn count(number: f64) -> Option<i64> {
     // Doubles beyond 2^53 are not exact; the range check rejects them.
-    let is_count = number.fract() == 0.0 && (0.0..=MOST_TOKENS as f64).contains(&number);
+    let is_count = number.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(&number);
     is_count.then_some(number as i64)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn write_object(out: &mut String, attributes: &[KeyValue]) {
 /// Whether a list is an embedding: many fractions. Embeddings are not readable and larger than the rest
 /// of the span.
 fn is_vector(values: &[AnyValue]) -> bool {
-    values.len() >= SHORTEST_VECTOR && matches!(values[0].value, Some(Value::DoubleValue(_)))
+    values.len() >= MIN_VECTOR_NUMBERS && matches!(values[0].value, Some(Value::DoubleValue(_)))
 }
 
 fn write_any(out: &mut String, value: &AnyValue) {
@@ -179,7 +179,7 @@ mod tests {
             (Value::DoubleValue(f64::INFINITY), "null"),
             (Value::BytesValue(vec![1, 2]), "\"(2 bytes)\""),
             (text("a\"\\\n\u{1}\0ü"), "\"a\\\"\\\\\\n\\u0001\u{fffd}ü\""),
-            (list(vec![Value::DoubleValue(0.5); SHORTEST_VECTOR]), "\"(64 numbers)\""),
+            (list(vec![Value::DoubleValue(0.5); MIN_VECTOR_NUMBERS]), "\"(64 numbers)\""),
             (list(vec![Value::DoubleValue(0.5); 2]), "[0.5,0.5]"),
             (list(vec![Value::IntValue(1), text("x"), list(vec![])]), "[1,\"x\",[]]"),
         ];

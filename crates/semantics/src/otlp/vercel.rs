@@ -22,7 +22,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
 }
 
 /// Whether the provider's token counts exclude cached tokens.
-pub(super) fn leaves_out_cached(attributes: &Attributes) -> bool {
+pub(super) fn excludes_cached(attributes: &Attributes) -> bool {
     attributes.has(Key::AiOperation)
         && attributes.str(Key::AiProvider).is_some_and(|it| it.contains("anthropic"))
 }

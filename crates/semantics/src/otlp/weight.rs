@@ -7,7 +7,7 @@
 use api::object::count_structures;
 
 /// Maximum memory of the decoded structures of a request in bytes, without texts.
-pub(super) const LIMIT: usize = 96 * 1024 * 1024;
+pub(super) const MAX_DECODED_BYTES: usize = 96 * 1024 * 1024;
 
 /// Memory of a decoded JSON structure in bytes.
 const JSON_STRUCTURE_BYTES: usize = 256;
@@ -17,7 +17,7 @@ const MAX_LENIENT_STRUCTURES: usize = 100_000;
 
 /// Structures of a request that can be numerous.
 #[derive(Clone, Copy)]
-enum Part {
+enum Structure {
     Request,
     ResourceSpans,
     Resource,
@@ -31,7 +31,7 @@ enum Part {
     List,
 }
 
-impl Part {
+impl Structure {
     /// Returns the structure that a length-delimited field contains.
     fn field(self, number: u64) -> Option<Self> {
         Some(match (self, number) {
@@ -66,29 +66,29 @@ impl Part {
 
 /// Whether the decoded request stays within the limit. A damaged request is measured up to the damage,
 /// where decoding stops too.
-pub(super) fn is_bearable(body: &[u8]) -> bool {
-    decoded_bytes(body) <= LIMIT
+pub(super) fn is_within_limit(body: &[u8]) -> bool {
+    decoded_bytes(body) <= MAX_DECODED_BYTES
 }
 
 /// Returns the memory of the decoded structures of a protobuf request in bytes; stops counting beyond the
 /// limit.
 pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     let mut total = 0_usize;
-    let mut open = vec![(Part::Request, body)];
+    let mut open = vec![(Structure::Request, body)];
     while let Some((part, bytes)) = open.pop() {
         let mut rest = bytes;
         while let Some((number, content, after)) = field(rest) {
             rest = after;
             if let (Some(content), Some(child)) = (content, part.field(number)) {
                 total += child.bytes();
-                if total > LIMIT {
+                if total > MAX_DECODED_BYTES {
                     return total;
                 }
                 // An element of a list is also parsed as a value: its fields 5 and 6 nest further.
                 if !content.is_empty() {
                     open.push((child, content));
-                    if matches!(part, Part::List) {
-                        open.push((Part::Value, content));
+                    if matches!(part, Structure::List) {
+                        open.push((Structure::Value, content));
                     }
                 }
             }
@@ -97,9 +97,9 @@ pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     total
 }
 
-/// Like [`is_bearable`], for JSON.
-pub(super) fn is_bearable_json(body: &[u8]) -> bool {
-    decoded_bytes_of_json(body) <= LIMIT
+/// Like [`is_within_limit`], for JSON.
+pub(super) fn is_json_within_limit(body: &[u8]) -> bool {
+    decoded_bytes_of_json(body) <= MAX_DECODED_BYTES
 }
 
 /// Like [`decoded_bytes`], for JSON.
@@ -108,14 +108,14 @@ pub(super) fn decoded_bytes_of_json(body: &[u8]) -> usize {
 }
 
 /// Returns whether a JSON request may be parsed as a tree of values.
-pub(super) fn is_bearable_as_values(body: &[u8]) -> bool {
+pub(super) fn fits_as_values(body: &[u8]) -> bool {
     count_structures(body) <= MAX_LENIENT_STRUCTURES
 }
 
 /// A field: its number, its content if length-delimited, and the remaining bytes.
-type Field<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
+type WireField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
 
-fn field(bytes: &[u8]) -> Option<Field<'_>> {
+fn field(bytes: &[u8]) -> Option<WireField<'_>> {
     let (key, rest) = varint(bytes)?;
     let number = key >> 3;
     match key & 7 {
@@ -167,24 +167,24 @@ mod tests {
     fn usual_request_is_within_memory_limit() {
         let span = repeated(9, b"\x0a\x01k\x12\x03\x0a\x01v", 40);
         let request = repeated(1, &repeated(2, &repeated(2, &span, 15_000), 1), 1);
-        assert!(is_bearable(&request));
+        assert!(is_within_limit(&request));
     }
 
     #[test]
     fn empty_structures_count_towards_memory_limit() {
         let spans = repeated(2, b"", 1_000_000);
-        assert!(!is_bearable(&repeated(1, &repeated(2, &spans, 1), 1)));
+        assert!(!is_within_limit(&repeated(1, &repeated(2, &spans, 1), 1)));
         let values = repeated(9, &repeated(2, &repeated(5, &repeated(1, b"", 4_000_000), 1), 1), 1);
-        assert!(!is_bearable(&repeated(1, &repeated(2, &repeated(2, &values, 1), 1), 1)));
-        assert!(!is_bearable_json(&b"{}".repeat(3_000_000)));
+        assert!(!is_within_limit(&repeated(1, &repeated(2, &repeated(2, &values, 1), 1), 1)));
+        assert!(!is_json_within_limit(&b"{}".repeat(3_000_000)));
     }
 
     #[test]
     fn damaged_request_is_measured_up_to_damage() {
         let request = repeated(1, &repeated(2, b"\x12\x05abc", 1), 1);
         for cut in 0..request.len() {
-            assert!(is_bearable(&request[..cut]));
+            assert!(is_within_limit(&request[..cut]));
         }
-        assert!(is_bearable(&[0xff; 32]));
+        assert!(is_within_limit(&[0xff; 32]));
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn output(json: String, span_type: &SpanType) -> Option<String> {
 fn shown(json: String, names: &[&str], role: &str) -> Option<String> {
     let lone = lone_member(&json, names);
     let value = lone.unwrap_or(&json);
-    if text::says_nothing(value) || value == "\"\"" {
+    if text::is_placeholder(value) || value == "\"\"" {
         return None;
     }
     let state = RawObject::parse(value)

@@ -7,7 +7,7 @@
 
 /// A possible name.
 #[derive(Debug, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct NameCandidate {
     /// The name in the form of [`key`].
     pub key: String,
     /// Whether the sent name requests the free variant of this model.
@@ -15,13 +15,13 @@ pub(super) struct Candidate {
 }
 
 /// Longer names are not looked up: no model has one, and each costs time.
-const MAX_LEN: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Maximum number of dropped parts; no real name has more.
-const MAX_DROPPED: usize = 8;
+const MAX_DROPPED_PARTS: usize = 8;
 
 /// Regions and vendors that precede a model name on Bedrock, each followed by a dot.
-const DOTTED: &[&str] = &[
+const DOTTED_PREFIXES: &[&str] = &[
     "ai21",
     "amazon",
     "anthropic",
@@ -48,7 +48,7 @@ const DOTTED: &[&str] = &[
 ];
 
 /// Providers that precede a model name, each followed by a colon.
-const COLONED: &[&str] = &[
+const COLON_PREFIXES: &[&str] = &[
     "anthropic",
     "azure",
     "bedrock",
@@ -80,7 +80,7 @@ const COLONED: &[&str] = &[
 ];
 
 /// Variants of a router that change how a model is served, but neither the model nor its rates.
-const TAGS: &[&str] = &["beta", "exacto", "floor", "latest", "nitro", "online", "thinking"];
+const VARIANT_TAGS: &[&str] = &["beta", "exacto", "floor", "latest", "nitro", "online", "thinking"];
 
 /// Words that occur around a model's name in names of deployments.
 const DEPLOYMENT_WORDS: &[&str] = &[
@@ -148,9 +148,9 @@ pub(super) fn key(name: &str) -> String {
 }
 
 /// Returns all names that `model` may stand for, in the order of look-up.
-pub(super) fn candidates(model: &str) -> Vec<Candidate> {
+pub(super) fn candidates(model: &str) -> Vec<NameCandidate> {
     let model = model.trim();
-    if model.is_empty() || model.len() > MAX_LEN {
+    if model.is_empty() || model.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
     let model = model.to_ascii_lowercase();
@@ -166,21 +166,21 @@ pub(super) fn candidates(model: &str) -> Vec<Candidate> {
 }
 
 /// Adds the names for one path suffix, with more and more provider prefixes removed.
-fn without_provider(name: &str, found: &mut Vec<Candidate>) {
+fn without_provider(name: &str, found: &mut Vec<NameCandidate>) {
     if let Some(base) = fine_tuned_from(name) {
-        found.push(Candidate { key: key(name), free: false });
+        found.push(NameCandidate { key: key(name), free: false });
         // A fine-tuned model has its own prices, listed under this prefix.
         let mut bases = Vec::new();
         without_suffixes(base, false, &mut bases);
-        found.extend(bases.into_iter().map(|it| Candidate { key: format!("ft:{}", it.key), ..it }));
+        found.extend(bases.into_iter().map(|it| NameCandidate { key: format!("ft:{}", it.key), ..it }));
         return;
     }
     let mut name = name;
     let mut dotted = false;
-    for _ in 0..MAX_DROPPED {
+    for _ in 0..MAX_DROPPED_PARTS {
         without_suffixes(name, dotted, found);
-        let after_dot = name.split_once('.').filter(|(head, _)| DOTTED.contains(head));
-        let after_colon = name.split_once(':').filter(|(head, _)| COLONED.contains(head));
+        let after_dot = name.split_once('.').filter(|(head, _)| DOTTED_PREFIXES.contains(head));
+        let after_colon = name.split_once(':').filter(|(head, _)| COLON_PREFIXES.contains(head));
         match (after_dot, after_colon) {
             (Some((_, tail)), _) => (name, dotted) = (tail, true),
             (None, Some((_, tail))) => name = tail,
@@ -199,10 +199,10 @@ fn fine_tuned_from(name: &str) -> Option<&str> {
 }
 
 /// Adds a name, and the name with more and more suffixes removed.
-fn without_suffixes(name: &str, dotted: bool, found: &mut Vec<Candidate>) {
-    let mut state = Parts { name, free: false, versioned: dotted };
-    for _ in 0..MAX_DROPPED {
-        found.push(Candidate { key: key(state.name), free: state.free });
+fn without_suffixes(name: &str, dotted: bool, found: &mut Vec<NameCandidate>) {
+    let mut state = NameParts { name, free: false, versioned: dotted };
+    for _ in 0..MAX_DROPPED_PARTS {
+        found.push(NameCandidate { key: key(state.name), free: state.free });
         match state.shorter() {
             Some(shorter) => state = shorter,
             None => return,
@@ -211,21 +211,21 @@ fn without_suffixes(name: &str, dotted: bool, found: &mut Vec<Candidate>) {
 }
 
 #[derive(Clone, Copy)]
-struct Parts<'a> {
+struct NameParts<'a> {
     name: &'a str,
     free: bool,
     /// Whether a `-v1` at the end is Bedrock's version of a model, and not part of its name.
     versioned: bool,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> NameParts<'a> {
     /// Removes one part that does not identify the model.
     fn shorter(self) -> Option<Self> {
         let same = |name| Self { name, ..self };
         if let Some((head, tag)) = self.name.rsplit_once(':') {
             return match tag {
                 "free" => Some(Self { name: head, free: true, ..self }),
-                _ if TAGS.contains(&tag) => Some(same(head)),
+                _ if VARIANT_TAGS.contains(&tag) => Some(same(head)),
                 // `…-v1:0` and, with a context size, `…-v1:0:200k`.
                 _ if is_number(tag.trim_end_matches('k')) => {
                     Some(Self { name: head, versioned: true, ..self })

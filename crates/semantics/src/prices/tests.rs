@@ -16,7 +16,7 @@ fn check(cases: &[(&str, Option<&str>)]) {
 }
 
 fn price(input: f64, output: f64) -> Price {
-    Price { input_per_million: input, output_per_million: output, ..FREE }
+    Price { input_per_million: input, output_per_million: output, ..FREE_PRICE }
 }
 
 fn own(name: &str, price: Price) -> Overrides {
@@ -25,7 +25,7 @@ fn own(name: &str, price: Price) -> Overrides {
 
 #[test]
 fn builtin_price_table_is_valid() {
-    let document: Document = serde_json::from_str(BUILTIN).unwrap();
+    let document: PriceDocument = serde_json::from_str(BUILTIN_PRICES_JSON).unwrap();
     let mut seen: HashMap<String, String> = HashMap::new();
     for provider in &document.providers {
         assert!(!provider.source.page.is_empty() && !provider.models.is_empty());
@@ -170,10 +170,10 @@ fn fine_tuned_model_has_its_own_price() {
 fn free_variant_costs_nothing() {
     let table = PriceTable::builtin();
     let (name, price) = table.resolve("openrouter/openai/gpt-oss-120b:free").unwrap();
-    assert_eq!((name, *price), ("gpt-oss-120b", FREE));
+    assert_eq!((name, *price), ("gpt-oss-120b", FREE_PRICE));
     assert_eq!(table.resolve("unheard-of:free"), None);
     let rate = table.rate("gpt-oss-120b:free", &own("gpt-oss-120b", price_of_one())).unwrap();
-    assert_eq!(rate.price, FREE);
+    assert_eq!(rate.price, FREE_PRICE);
 }
 
 fn price_of_one() -> Price {

@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::SpanFacts;
 
 /// The position of each span's parent; following the links always ends.
-pub(super) struct Tree {
+pub(super) struct SpanTree {
     parents: Vec<Option<usize>>,
 }
 
-impl Tree {
+impl SpanTree {
     /// Resolves the parents of all spans.
     pub(super) fn of(spans: &[SpanFacts<'_>]) -> Self {
         let mut by_id: Vec<(Uuid, usize)> = spans.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
@@ -44,12 +44,12 @@ impl Tree {
 /// Makes the earliest span of every loop a root, so that the cut does not depend on the order.
 fn cut_loops(spans: &[SpanFacts<'_>], parents: &mut [Option<usize>]) {
     /// Number of the walk that reached a span first; 0 means none.
-    const UNSEEN: usize = 0;
-    let mut seen_by = vec![UNSEEN; parents.len()];
+    const NO_WALK: usize = 0;
+    let mut seen_by = vec![NO_WALK; parents.len()];
     for start in 0..parents.len() {
         let walk = start + 1;
         let mut at = Some(start);
-        while let Some(span) = at.filter(|&it| seen_by[it] == UNSEEN) {
+        while let Some(span) = at.filter(|&it| seen_by[it] == NO_WALK) {
             seen_by[span] = walk;
             at = parents[span];
         }

@@ -7,7 +7,7 @@ use super::Error;
 
 /// The response to a request that succeeded.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     /// Status, 200 to 299.
     pub status: u16,
     /// Headers.
@@ -16,7 +16,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Parses the body as JSON; an empty body counts as null.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let body = if self.body.is_empty() { b"null".as_slice() } else { &self.body };
