@@ -20,6 +20,10 @@ use axum::{
 };
 use entities::trace;
 use futures::{Stream, StreamExt, stream};
+use store::{
+    DbError, StoreError,
+    traces::{Filter, Page, Texts},
+};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -36,10 +40,6 @@ use crate::{
     app::App,
     error::{Error, Result, problem},
     memory::{Holder, MEMORY_WAIT, Reservation},
-    store::{
-        DbError,
-        traces::{self as store, Filter, Page, Texts},
-    },
 };
 
 /// Traces that are read at once.
@@ -92,7 +92,7 @@ pub async fn export(
     in_flight.grow(IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
-        store::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
+        store::traces::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
     };
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
@@ -165,6 +165,12 @@ enum Stopped {
     Unwritable(#[from] serde_json::Error),
 }
 
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Unreadable(error.into())
+    }
+}
+
 struct Export {
     tenant: Uuid,
     standing: Standing,
@@ -202,7 +208,7 @@ impl Export {
             self.pieces.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
             let memory = &mut self.pieces.memory;
-            page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
+            page = store::traces::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
         }
     }
 }

@@ -18,15 +18,14 @@ use entities::idempotency;
 use http_body_util::{BodyExt, Collected};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use store::new_id;
 use tokio::sync::oneshot;
 
 use super::{outer, project_of, read};
 use crate::{
     access::{Caller, Credential},
     app::App,
-    clock::new_id,
     error::{Error, Problem, Result, internal, problem},
-    store,
 };
 
 /// The header that a caller sends.

@@ -10,6 +10,10 @@ use semantics::{
     money,
     otlp::export::{EventRecord, ExportEvent, ExportSpan, HEAD, Record, TAIL, TraceRecord, write_span},
 };
+use store::{
+    text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+    traces::{SpanTexts, Texts, failure_of},
+};
 use uuid::Uuid;
 
 use super::{Pieces, Stopped, lines::Block};
@@ -17,12 +21,10 @@ use crate::{
     error::Error,
     http::pieces::{Pieces as JsonPieces, TextTaker},
     ingest::{
-        part::{Given, Hints, details_of, failure_of},
+        part::{Given, Hints, details_of},
         spans::span_id,
-        text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
     },
     memory::MEMORY_WAIT,
-    store::traces::{SpanTexts, Texts},
 };
 
 /// Bytes after which a long trace goes on in another line: requests have a limit.
