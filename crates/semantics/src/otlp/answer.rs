@@ -22,7 +22,7 @@ const ENVELOPE_MEMBERS: &[&str] = &[
     "stop_reason",
     "stop_sequence",
 ];
-/// Members in which the conventions put the content of a message.
+/// MessageMembers in which the conventions put the content of a message.
 const CONTENT_MEMBERS: &[&str] = &["parts", "contents", "content"];
 /// A message without content is never longer than this.
 const MAX_EMPTY_BYTES: usize = 1_024;
@@ -48,10 +48,10 @@ pub(super) fn plain_answer(json: &str) -> Option<String> {
         if !CONTENT_MEMBERS.contains(&name) {
             return None;
         }
-        let said = plain_content(value)?;
+        let part_text = plain_content(value)?;
         match &text {
-            None => text = Some(said),
-            Some(before) if *before == said => {}
+            None => text = Some(part_text),
+            Some(before) if *before == part_text => {}
             Some(_) => return None,
         }
     }
@@ -101,11 +101,11 @@ fn joined(parts: &[RawObject<'_>]) -> Option<String> {
         if content_members(part).any(|(name, _)| others(name)) {
             return None;
         }
-        let said: String = serde_json::from_str(part.first(&["content", "text"])?).ok()?;
+        let part_text: String = serde_json::from_str(part.first(&["content", "text"])?).ok()?;
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&said);
+        text.push_str(&part_text);
     }
     Some(text)
 }
