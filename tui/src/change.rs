@@ -104,16 +104,16 @@ pub enum Touches {
 
 /// What fresh lists say of a change whose answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Landed {
+pub enum ChangeOutcome {
     /// It happened; with the record that it made, where it makes one to go to.
     Yes(Option<Uuid>),
-    /// This may be it, or somebody else's.
+    /// This record may be the result of the change, or of another client.
     Perhaps(Uuid),
     /// It did not happen.
     No,
 }
 
-impl Landed {
+impl ChangeOutcome {
     const fn of(happened: bool) -> Self {
         if happened { Self::Yes(None) } else { Self::No }
     }
@@ -277,17 +277,18 @@ impl Change {
     }
 
     /// Whether a fresh list shows that it happened. `before` are the ids of the list as it was.
-    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> Landed {
+    pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> ChangeOutcome {
         let Lists { keys, projects, rules, evaluations, sent } = lists;
         let project = |id: &Uuid| projects.iter().find(|project| project.id == *id);
-        Landed::of(match self {
+        ChangeOutcome::of(match self {
             Self::Evaluate(new) => {
-                let newest = evaluations.iter().find(|it| asked(it, new) && !before.contains(&it.id));
+                let newest =
+                    evaluations.iter().find(|it| is_same_request(it, new) && !before.contains(&it.id));
                 return match newest {
-                    Some(it) if it.created_at >= sent => Landed::Yes(Some(it.id)),
+                    Some(it) if it.created_at >= sent => ChangeOutcome::Yes(Some(it.id)),
                     // The clocks may differ, or another asked for the same a moment before.
-                    Some(it) => Landed::Perhaps(it.id),
-                    None => Landed::No,
+                    Some(it) => ChangeOutcome::Perhaps(it.id),
+                    None => ChangeOutcome::No,
                 };
             }
             Self::CreateRule(new) => {
@@ -295,7 +296,7 @@ impl Change {
                     let same = rule.metric_name == new.metric_name && rule.project_id == new.project_id;
                     same && !before.contains(&rule.id)
                 });
-                return made.map_or(Landed::No, |rule| Landed::Yes(Some(rule.id)));
+                return made.map_or(ChangeOutcome::No, |rule| ChangeOutcome::Yes(Some(rule.id)));
             }
             Self::SetEnabled { id, on, paused, .. } => {
                 let rule = rules.iter().find(|rule| rule.id == *id);
@@ -319,7 +320,7 @@ impl Change {
 }
 
 /// Whether an evaluation is of the kind that was asked for, by hand.
-fn asked(it: &Evaluation, new: &NewEvaluation) -> bool {
+fn is_same_request(it: &Evaluation, new: &NewEvaluation) -> bool {
     let by_hand = it.rule_id.is_none() && it.bulk_id.is_none() && it.context == EvaluationContext::Fresh;
     let kind = new.evaluator_type.as_deref().is_none_or(|kind| kind == it.evaluator_type.as_str());
     // Only judges have tiers, and the server chooses one where none was named.

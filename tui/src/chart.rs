@@ -24,7 +24,7 @@ pub fn combined(metric: Metric, points: &[MetricPoint]) -> Option<f64> {
         Metric::FeedbackGoodRate => values().reduce(f64::min),
         Metric::ErrorRate => {
             let weighed = points.iter().filter_map(|point| {
-                #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 traces")]
+                #[expect(clippy::cast_precision_loss, reason = "counts of traces stay far below 2^53")]
                 let traces = point.values.trace_count as f64;
                 Some((point.values.error_rate? * traces, traces))
             });
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_value_is_no_zero() {
+    fn missing_value_is_not_drawn_as_zero() {
         let values = [Some(0.0), None, Some(4.0), Some(8.0)];
         assert_eq!(spark(&values, &Glyphs::UNICODE), "▁ ▄█");
         assert_eq!(spark(&values, &Glyphs::ASCII), "_ =#");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_ends_at_a_round_number() {
+    fn axis_ends_at_a_round_number() {
         for (highest, top) in
             [(0.0, 1.0), (0.3, 0.4), (1.0, 1.0), (6_700.0, 8_000.0), (21.0, 40.0), (0.024, 0.04)]
         {

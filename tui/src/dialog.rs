@@ -9,7 +9,7 @@ use std::fmt;
 use api::Timestamp;
 use uuid::Uuid;
 
-pub use crate::dialog::form::{Choice, Field, Form, Given, Kind, Name, Value};
+pub use crate::dialog::form::{Choice, Field, Form, FormDefaults, Kind, Name, Value};
 
 use crate::{
     change::Change,
@@ -20,14 +20,14 @@ use crate::{
 /// before.
 pub const GUARD_MICROS: i64 = 300_000;
 /// Last characters of an id that have to be typed on a protected context.
-const TYPED: usize = 4;
+const CONFIRMATION_DIGITS: usize = 4;
 
 /// A dialog.
 #[derive(Debug)]
 pub struct Dialog {
     /// What it is about.
     pub body: Body,
-    /// When it opened, or last asked anew.
+    /// When the dialog opened, or last returned to the form.
     pub opened: Timestamp,
     /// When its request was sent, if it was.
     pub sent: Timestamp,
@@ -35,7 +35,7 @@ pub struct Dialog {
     pub phase: Phase,
     /// Where the keys go.
     pub focus: Stop,
-    /// What is wrong with what was entered, or what the server said of it.
+    /// The error of the input, or of the server.
     pub complaint: Option<String>,
     /// `ctrl-c` was pressed where it can't simply close; once more quits.
     pub interrupted: bool,
@@ -140,7 +140,8 @@ impl Dialog {
     /// A dialog that asks whether to do something. `protected` asks for characters to be typed.
     pub fn confirm(change: Change, protected: bool, now: Timestamp) -> Self {
         let id = change.id().map(|id| id.simple().to_string()).filter(|_| protected);
-        let typed = id.map(|id| (id[id.len() - TYPED..].to_owned(), Input::new(InputKind::Dialog, "")));
+        let typed =
+            id.map(|id| (id[id.len() - CONFIRMATION_DIGITS..].to_owned(), Input::new(InputKind::Dialog, "")));
         Self::new(Body::Confirm { change, typed }, Stop::Cancel, now)
     }
 
@@ -210,7 +211,7 @@ impl Dialog {
                 typed.as_ref().is_none_or(|(wanted, given)| given.text().eq_ignore_ascii_case(wanted))
             }
             Body::NewKey { name, .. } | Body::NewProject { name } => !name.text().trim().is_empty(),
-            // What is wrong with a form is told when it is to be sent.
+            // A form reports its errors when it is sent.
             Body::Form(_) => true,
             Body::Secret { stored, .. } => *stored,
         }
@@ -264,7 +265,7 @@ impl Dialog {
         }
     }
 
-    /// Asks anew, with what went wrong.
+    /// Returns to the form, with an error.
     pub fn ask_again(&mut self, complaint: String, now: Timestamp) {
         self.phase = Phase::Asking;
         self.complaint = Some(complaint);

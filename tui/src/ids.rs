@@ -62,7 +62,7 @@ mod tests {
     use crate::fixture::id;
 
     #[test]
-    fn an_end_names_one_id_or_none() {
+    fn id_suffix_resolves_to_one_id_or_fails() {
         let ids = [id(0xab_cdef), id(0x12_cdef), id(0xab_cdef)];
         assert_eq!(resolve_suffix(ids, "abcdef"), Ok(id(0xab_cdef)));
         assert_eq!(resolve_suffix(ids, "ABCDEF"), Ok(id(0xab_cdef)), "capitals are the same digits");

@@ -4,13 +4,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest text that is taken, in bytes; a pasted page is not a filter.
-const LIMIT: usize = 1_000;
+const MAX_LINE_BYTES: usize = 1_000;
 /// The same for a line of a dialog, which may hold a schema.
-const DIALOG_LIMIT: usize = 16 * 1_024;
+const MAX_DIALOG_LINE_BYTES: usize = 16 * 1_024;
 
 /// A line that a screen defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LineKind {
     /// The text before the line.
     pub prompt: &'static str,
     /// The text at the right end.
@@ -21,7 +21,7 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// A line of the current screen, such as its filter.
-    Screen(Line),
+    Screen(LineKind),
     /// Find in the loaded records.
     Find,
     /// Find among the keys of help.
@@ -109,7 +109,7 @@ impl Input {
 
     /// Inserts text at the cursor; line breaks become blanks.
     pub fn insert(&mut self, text: &str) {
-        let limit = if self.kind == InputKind::Dialog { DIALOG_LIMIT } else { LIMIT };
+        let limit = if self.kind == InputKind::Dialog { MAX_DIALOG_LINE_BYTES } else { MAX_LINE_BYTES };
         let room = limit.saturating_sub(self.text.len());
         let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let flat = &flat[..flat.floor_char_boundary(room)];
@@ -195,7 +195,7 @@ impl Input {
 mod tests {
     use super::*;
 
-    const FILTER: Line = Line { prompt: " / ", hint: "" };
+    const FILTER_LINE: LineKind = LineKind { prompt: " / ", hint: "" };
 
     fn press(input: &mut Input, code: KeyCode) -> Edit {
         input.key(KeyEvent::new(code, KeyModifiers::NONE), &["error:true".to_owned(), "model:x".to_owned()])
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn history_goes_back_and_returns_to_the_draft() {
-        let mut input = Input::new(InputKind::Screen(FILTER), "dra");
+        let mut input = Input::new(InputKind::Screen(FILTER_LINE), "dra");
         press(&mut input, KeyCode::Up);
         assert_eq!(input.text(), "model:x");
         press(&mut input, KeyCode::Up);
@@ -226,9 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_page_becomes_one_bounded_line() {
-        let mut input = Input::new(InputKind::Screen(FILTER), "");
+    fn pasted_page_becomes_one_bounded_line() {
+        let mut input = Input::new(InputKind::Screen(FILTER_LINE), "");
         input.insert(&"ä\n".repeat(2_000));
-        assert!(input.text().len() <= LIMIT && !input.text().contains('\n'));
+        assert!(input.text().len() <= MAX_LINE_BYTES && !input.text().contains('\n'));
     }
 }

@@ -135,7 +135,7 @@ impl Keymap {
         text
     }
 
-    /// Two actions of one place that can't be told apart by their keys, as a sentence.
+    /// Returns a conflict of two actions of one scope whose keys are ambiguous, as a sentence.
     fn clash(&self) -> Option<String> {
         Scope::ALL.iter().find_map(|scope| {
             let keys: Vec<(&str, &str)> = self

@@ -2,12 +2,12 @@
 //! percentage.
 
 /// Digits that are shown; what binary fractions add lies beyond them.
-const DIGITS: usize = 6;
+const MAX_DECIMALS: usize = 6;
 
 /// A share as a percentage with no more digits than it has: `100%`, `12.5%`, `0.002%`.
 pub fn text(share: f64) -> String {
     let percent = share * 100.0;
-    let rounded: f64 = format!("{percent:.*e}", DIGITS - 1).parse().unwrap_or(percent);
+    let rounded: f64 = format!("{percent:.*e}", MAX_DECIMALS - 1).parse().unwrap_or(percent);
     format!("{rounded}%")
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_reads_as_it_was_written() {
+    fn share_is_parsed_as_it_was_formatted() {
         for (share, shown) in [
             (1.0, "100%"),
             (0.1, "10%"),
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_a_number_from_0_to_1_or_a_percentage() {
+    fn share_outside_0_to_1_or_100_percent_is_refused() {
         for (text, share) in [("0.8", 0.8), ("80%", 0.8), ("80 %", 0.8), (" 1 ", 1.0), ("0", 0.0)] {
             assert_eq!(parse(text), Ok(share), "{text}");
         }

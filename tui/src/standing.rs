@@ -19,7 +19,7 @@ pub enum Standing {
     Warn,
     /// The label is `fail`.
     Fail,
-    /// A label of the evaluator's own, which nobody ranks, or none.
+    /// No label, or a label of the evaluator's own, which has no rank.
     Scored,
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_ranks_is_neither_good_nor_bad() {
+    fn unranked_label_is_neither_good_nor_bad() {
         for (status, label, mark, tone) in [
             (EvaluationStatus::Complete, Some("pass"), "✓", Tone::Good),
             (EvaluationStatus::Complete, Some("bad"), "·", Tone::Plain),

@@ -24,6 +24,7 @@ pub use crate::{
     net::{Effect, Msg, NetError, Reply, StreamEvent},
     options::Target,
     screen::traces::state::TracesRequest,
+    shell::Link,
     theme::{Glyphs, Theme},
 };
 
@@ -241,8 +242,13 @@ pub fn key(state: &mut App, code: KeyCode) -> Vec<Effect> {
     update(state, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
+/// Moves the clock. An open stream brings its heartbeats during a longer jump.
 pub fn tick(state: &mut App, seconds: i64) -> Vec<Effect> {
-    update(state, Msg::Tick(Timestamp::from_micros(state.shell.now.micros() + seconds * 1_000_000)))
+    let now = Timestamp::from_micros(state.shell.now.micros() + seconds * 1_000_000);
+    if state.shell.link == Link::Streaming && seconds >= 15 {
+        state.shell.heard = Some(now);
+    }
+    update(state, Msg::Tick(now))
 }
 
 pub fn offline() -> NetError {

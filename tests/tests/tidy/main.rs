@@ -9,9 +9,11 @@
 mod dependencies;
 mod documents;
 mod hygiene;
+mod modules;
 mod places;
 mod source;
 mod tables;
+mod words;
 
 /// Fails with every violation at once, so that one run shows all there is to do.
 fn report(violations: Vec<String>) {

@@ -6,10 +6,10 @@ use api::{
 };
 
 use crate::{
-    Options,
     dialog::{Body, Dialog},
     ids::IdError,
     net::{Effect, NetError, Reply, RequestId},
+    options::Options,
     screen::{manage, traces::feed},
     shell::{Link, Purpose, Rows, Shell, notice::describe, trouble},
 };
@@ -52,7 +52,7 @@ pub fn start(app: &mut App, options: &Options) -> Vec<Effect> {
 /// Returns the first requests to a server.
 pub fn begin(app: &mut App) -> Vec<Effect> {
     // Screen 7 requests the identity itself.
-    let identified = app.shell.screen == manage::DIGIT;
+    let identified = app.shell.screen == manage::SCREEN_DIGIT;
     let mut effects = if identified { Vec::new() } else { vec![app.shell.load_me()] };
     effects.extend(app.screens.get_mut(app.shell.screen).enter(&mut app.shell));
     effects.push(Effect::RefreshList);
@@ -104,7 +104,7 @@ fn check(app: &mut App) -> Vec<Effect> {
     }
     let mut effects = Vec::new();
     let failed = app.screens.manage.keys.error.is_some() || app.shell.projects.error.is_some();
-    if app.shell.screen == manage::DIGIT && failed {
+    if app.shell.screen == manage::SCREEN_DIGIT && failed {
         effects.extend(manage::update::load(&mut app.screens.manage, &mut app.shell));
     } else if app.shell.me.is_none() && !app.shell.pending.has(|it| *it == Purpose::Me) {
         effects.push(app.shell.load_me());
@@ -174,7 +174,7 @@ fn own_reply(app: &mut App, purpose: Purpose, result: Result<Reply, NetError>) -
             app.shell.refused_session = None;
             app.shell.me = Some(*me);
             app.shell.notify("the session token is accepted again");
-            if app.shell.screen == manage::DIGIT {
+            if app.shell.screen == manage::SCREEN_DIGIT {
                 return manage::update::load(&mut app.screens.manage, &mut app.shell);
             }
             Vec::new()
@@ -261,7 +261,7 @@ pub fn reconnected(app: &mut App, refused: bool) -> Vec<Effect> {
     let mut effects = Vec::new();
     // The role or the plan may have changed during a refusal.
     let identify = app.shell.me.is_none() || refused;
-    if app.shell.screen == manage::DIGIT {
+    if app.shell.screen == manage::SCREEN_DIGIT {
         effects.extend(manage::update::load(&mut app.screens.manage, &mut app.shell));
     } else if identify && !app.shell.pending.has(|it| *it == Purpose::Me) {
         effects.push(app.shell.load_me());
@@ -286,7 +286,7 @@ fn resolve_project(app: &mut App) -> Vec<Effect> {
     }
     app.shell.project = found.ok();
     let mut effects = vec![Effect::RefreshList];
-    if app.shell.screen != manage::DIGIT {
+    if app.shell.screen != manage::SCREEN_DIGIT {
         effects.extend(app.screens.get_mut(app.shell.screen).enter(&mut app.shell));
     }
     effects

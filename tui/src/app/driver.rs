@@ -30,9 +30,9 @@ use crate::{
 };
 
 /// Between two drawings; a burst of traces is drawn once.
-const FRAME: Duration = Duration::from_millis(16);
+const FRAME_INTERVAL: Duration = Duration::from_millis(16);
 /// Messages that are taken in before the next drawing.
-const GATHERED: usize = 1_000;
+const MAX_BATCHED_MESSAGES: usize = 1_000;
 
 /// Runs until the reader quits. `contexts` are where else to go, `state_dir` is where
 /// bookmarks are kept, `effects` are the first ones.
@@ -74,7 +74,7 @@ pub async fn run(
         let Some(msg) = msg else { continue };
         if matches!(msg, Msg::Stream(..)) {
             // A burst is taken in and drawn once per frame; keys wait no longer than that.
-            sleep_until(drawn + FRAME).await;
+            sleep_until(drawn + FRAME_INTERVAL).await;
         }
         for msg in gather(&mut inbox, msg) {
             // A dialog counts in less than the seconds of the clock.
@@ -93,7 +93,7 @@ pub async fn run(
 /// A message and those that are there already, neighbouring traces of one stream as one.
 fn gather(inbox: &mut UnboundedReceiver<Msg>, first: Msg) -> Vec<Msg> {
     let mut msgs = vec![first];
-    for _ in 0..GATHERED {
+    for _ in 0..MAX_BATCHED_MESSAGES {
         let Ok(msg) = inbox.try_recv() else { break };
         match (msgs.last_mut(), msg) {
             (
@@ -191,8 +191,9 @@ impl Driver {
                 Effect::KeepBookmarks(bookmarks) => {
                     // A few lines of text: not worth a task that could overtake another.
                     let kept = self.state_dir.as_deref().map_or(Ok(()), |dir| bookmarks.save(dir));
-                    if let Err(why) = kept {
-                        self.server.tell(Msg::Written(Err(format!("bookmarks are not kept: {why}"))));
+                    if let Err(error) = kept {
+                        let why = api::plain::io_error(&error);
+                        self.server.tell(Msg::Written(Err(format!("the bookmarks can't be stored: {why}"))));
                     }
                 }
                 request => self.server.perform(request),

@@ -16,8 +16,7 @@ pub fn text(export: Export, path: &str) -> (usize, String) {
     (rows.len(), text)
 }
 
-/// Rows as RFC 4180, with the fields of the first one as the head. Fields that are no single
-/// value are JSON.
+/// Formats rows as RFC 4180. The fields of the first row are the header; objects and arrays are JSON.
 fn to_csv(rows: &[Value]) -> String {
     let Some(first) = rows.first().and_then(Value::as_object) else { return String::new() };
     let mut text = line(first.keys().cloned());

@@ -24,7 +24,7 @@ use crate::{
     format::Zone,
     options::Target,
     screen::Screens,
-    shell::{LoadedIds, Place, Screen, Shell},
+    shell::{LoadedIds, Location, Screen, Shell},
     theme::Theme,
 };
 
@@ -49,8 +49,8 @@ impl App {
     }
 
     /// Returns the current place.
-    pub fn place(&self) -> Place {
-        Place { screen: self.shell.screen, trace: self.screens.traces.detail.as_ref().map(|open| open.id) }
+    pub fn place(&self) -> Location {
+        Location { screen: self.shell.screen, trace: self.screens.traces.detail.as_ref().map(|open| open.id) }
     }
 
     /// Returns the ids of all loaded records.

@@ -17,7 +17,7 @@ const MAX_HISTORY: usize = 100;
 
 /// Opens the filter line of the list on an invalid text, with the error below it.
 pub fn refuse(shell: &mut Shell, text: &str, error: LineError) {
-    shell.edit(Input::new(InputKind::Screen(traces::FILTER), text));
+    shell.edit(Input::new(InputKind::Screen(traces::FILTER_LINE), text));
     shell.line_error = Some(error);
     shell.line_refused = true;
 }
@@ -214,12 +214,12 @@ mod tests {
         let mut shell = Shell::new(Target::default(), theme, Zone::Utc, now, (80, 24));
         let saved = saved.iter().map(|(name, filter)| ((*name).to_owned(), (*filter).to_owned()));
         shell.saved = saved.collect::<Saved>();
-        traces::state::Traces::default().completions(&shell, traces::FILTER)
+        traces::state::Traces::default().completions(&shell, traces::FILTER_LINE)
     }
 
     #[test]
     fn tab_completes_fields_and_values() {
-        let input = |text: &str| Input::new(InputKind::Screen(traces::FILTER), text);
+        let input = |text: &str| Input::new(InputKind::Screen(traces::FILTER_LINE), text);
         let mut line = input("model:x lat");
         assert_eq!(complete(&mut line, &filter_words(&[])), None);
         assert_eq!(line.text(), "model:x latency:");

@@ -8,10 +8,10 @@ use crate::{
     layout,
     net::{Destination, Effect, Msg},
     screen::{
-        SCREENS, evals,
-        traces::{DIGIT as TRACES, feed},
+        SCREEN_COUNT, evals,
+        traces::{SCREEN_DIGIT as TRACES, feed},
     },
-    shell::{Overlay, Place},
+    shell::{Location, Overlay},
     travel,
 };
 
@@ -147,9 +147,11 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
             return Vec::new();
         }
         Action::Screen(screen) => return vec![Effect::Go(Destination::Screen(screen))],
-        Action::NextScreen => return vec![Effect::Go(Destination::Screen(app.shell.screen % SCREENS + 1))],
+        Action::NextScreen => {
+            return vec![Effect::Go(Destination::Screen(app.shell.screen % SCREEN_COUNT + 1))];
+        }
         Action::PreviousScreen => {
-            let screen = (app.shell.screen + SCREENS - 2) % SCREENS + 1;
+            let screen = (app.shell.screen + SCREEN_COUNT - 2) % SCREEN_COUNT + 1;
             return vec![Effect::Go(Destination::Screen(screen))];
         }
         Action::LastPlace => {
@@ -181,7 +183,7 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
             return evals::update::show(&mut app.screens.evals, &mut app.shell, "trace", trace);
         }
         // An evaluation under the cursor is the model of the new one, so Evals handles the action itself.
-        Action::Evaluate if app.shell.overlay.is_none() && app.shell.screen != evals::DIGIT => {
+        Action::Evaluate if app.shell.overlay.is_none() && app.shell.screen != evals::SCREEN_DIGIT => {
             let trace = app.screen().current_trace();
             return evals::update::run_form(&mut app.shell, trace);
         }
@@ -222,35 +224,35 @@ fn act_in_scope(app: &mut App, action: Action) -> Vec<Effect> {
 /// Goes to a place and remembers the current one.
 fn go(app: &mut App, destination: Destination) -> Vec<Effect> {
     match destination {
-        Destination::Screen(screen) => go_to(app, Place { screen, trace: None }),
+        Destination::Screen(screen) => go_to(app, Location { screen, trace: None }),
         Destination::Trace { id, span, from } => {
-            open_trace(app, Place { screen: TRACES, trace: Some(id) }, span, from)
+            open_trace(app, Location { screen: TRACES, trace: Some(id) }, span, from)
         }
         Destination::Traces { filter } => {
-            let mut effects = go_to(app, Place { screen: TRACES, trace: None });
+            let mut effects = go_to(app, Location { screen: TRACES, trace: None });
             effects.extend(feed::set_filter(&mut app.screens.traces, &mut app.shell, filter));
             effects
         }
         Destination::Project(project) => {
-            let mut effects = go_to(app, Place { screen: TRACES, trace: None });
+            let mut effects = go_to(app, Location { screen: TRACES, trace: None });
             effects.extend(connection::set_project(app, project.map(|project| *project)));
             effects
         }
     }
 }
 
-fn go_to(app: &mut App, place: Place) -> Vec<Effect> {
+fn go_to(app: &mut App, place: Location) -> Vec<Effect> {
     open_trace(app, place, None, None)
 }
 
-fn open_trace(app: &mut App, place: Place, span: Option<uuid::Uuid>, from: Option<u8>) -> Vec<Effect> {
+fn open_trace(app: &mut App, place: Location, span: Option<uuid::Uuid>, from: Option<u8>) -> Vec<Effect> {
     let here = app.place();
     if here == place {
         return Vec::new();
     }
     app.shell.last_place = Some(here);
     app.shell.overlay = None;
-    app.shell.screen = place.screen.clamp(1, SCREENS);
+    app.shell.screen = place.screen.clamp(1, SCREEN_COUNT);
     let effects = match place.trace {
         Some(id) => app.screens.traces.open(&mut app.shell, id, span, from),
         None => {

@@ -55,7 +55,7 @@ impl Kind {
 
 /// What a form of an evaluation begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct FormDefaults {
     /// The trace.
     pub trace: Option<Uuid>,
     /// The span.
@@ -70,7 +70,7 @@ pub struct Given {
     pub config: Option<String>,
 }
 
-impl Given {
+impl FormDefaults {
     /// All that a record tells of how it was asked for; its options it does not.
     pub fn again(it: &Evaluation) -> Self {
         Self {
@@ -215,7 +215,7 @@ pub struct About {
 
 impl Form {
     /// Asks for an evaluation, with what is known of it filled in.
-    pub fn evaluate(given: Given, evaluators: &[Evaluator]) -> Self {
+    pub fn evaluate(given: FormDefaults, evaluators: &[Evaluator]) -> Self {
         let text = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
         let kind = given.kind.map(EvaluatorType::as_str);
         let mut tiers = Choice::of(&["cheap", "premium"]);

@@ -35,7 +35,7 @@ fn movement_copy_and_quit_mean_the_same_everywhere() {
 }
 
 #[test]
-fn a_sequence_is_found_after_its_prefix() {
+fn key_sequence_is_found_after_its_prefix() {
     let keymap = Keymap::default();
     assert!(matches!(keymap.lookup(Scope::List, "y"), Lookup::Prefix));
     assert_eq!(action(&keymap, Scope::List, "y i"), Some(Action::CopyId));

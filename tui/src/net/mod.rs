@@ -98,7 +98,7 @@ pub enum Reply {
     Rules(Vec<EvalRule>),
     /// The rule that was made.
     RuleMade(Uuid),
-    /// What a rule says of a trace.
+    /// The result of a rule test.
     Tested(Box<RuleTest>),
     /// What a rule decided.
     Decisions(RuleDecisionList),
@@ -308,7 +308,7 @@ pub enum Effect {
     LoadMetrics {
         /// The request.
         request: RequestId,
-        /// Of which traces.
+        /// The traces, the window and the interval.
         query: MetricQuery,
     },
     /// Ask for `retry_cap_hit` of a project over 7 days.

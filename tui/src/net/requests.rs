@@ -9,6 +9,7 @@ use api::{
     key::{ApiKey, NewApiKey},
     metrics::{ProjectMetric, ProjectWindow},
     page::MAX_LIMIT,
+    plain::io_error,
     project::{NewProject, Project, ProjectChange, ProjectStatus},
     trace::Trace,
 };
@@ -27,11 +28,11 @@ use crate::{
 use crate::{net::files::write_new, net::lists::List};
 
 /// Traces asked for at once.
-const PAGE: u32 = 100;
+const TRACES_PER_PAGE: u32 = 100;
 /// Longest time for a request.
-const LIMIT: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pages of a list that is shown as a whole; beyond them it is cut.
-const PAGES: usize = 10;
+const MAX_PAGES: usize = 10;
 
 /// A client for a server and its credentials.
 ///
@@ -41,7 +42,7 @@ pub fn connect(connection: &Connection) -> Result<Client, client::Error> {
     let mut options = client::Options::new(&connection.url);
     options.api_key.clone_from(&connection.api_key);
     options.session_token.clone_from(&connection.session_token);
-    options.timeout = LIMIT;
+    options.timeout = REQUEST_TIMEOUT;
     // The console shows the wait and repeats by itself; what changes something it never repeats.
     options.retry = Retry::NEVER;
     Client::new(options)
@@ -107,7 +108,7 @@ impl Requests {
             }
             Effect::LoadKeys(request) => self.ask_all(request, calls::api_keys, Reply::Keys),
             Effect::LoadTraces { request, query, cursor } => {
-                let page = calls::Page { limit: Some(PAGE), cursor };
+                let page = calls::Page { limit: Some(TRACES_PER_PAGE), cursor };
                 self.ask(request, calls::traces(&query.filter, query.project, &page), Reply::Traces);
             }
             Effect::LoadTrace { request, id } => {
@@ -212,8 +213,8 @@ impl Requests {
         let sender = self.sender.clone();
         self.spawn(async move {
             let result = write_new(&path, &text).await;
-            let _ =
-                sender.send(Msg::Written(result.map(|()| notice).map_err(|why| format!("{path}: {why}"))));
+            let failed = |error: std::io::Error| format!("{path}: {}", io_error(&error));
+            let _ = sender.send(Msg::Written(result.map(|()| notice).map_err(failed)));
         });
     }
 
@@ -247,7 +248,7 @@ impl Requests {
         T: DeserializeOwned + Send + Sync + 'static,
         F: FnOnce(T) -> Reply + Send + 'static,
     {
-        self.ask_within(request, call, LIMIT, read);
+        self.ask_within(request, call, REQUEST_TIMEOUT, read);
     }
 
     /// The same with another longest time.
@@ -265,7 +266,7 @@ impl Requests {
         });
     }
 
-    /// Asks for all pages of a list, [`PAGES`] at most.
+    /// Asks for all pages of a list, [`MAX_PAGES`] at most.
     fn ask_all<L, F>(&mut self, request: RequestId, call: F, read: fn(Vec<L::Item>) -> Reply)
     where
         L: List,
@@ -302,7 +303,7 @@ async fn all<L: List>(
 ) -> Result<Vec<L::Item>, NetError> {
     let mut page = calls::Page { limit: Some(MAX_LIMIT), cursor: None };
     let mut rows = Vec::new();
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let (more, next) = answer(client, &call(&page), sender).await?.into_rows();
         rows.extend(more);
         if next.is_none() {
@@ -313,7 +314,7 @@ async fn all<L: List>(
     Ok(rows)
 }
 
-/// Sends a call, reads its answer and reports what it says of the rate limit.
+/// Sends a call, reads its response and reports the rate limit.
 async fn answer<T: DeserializeOwned>(
     client: &Client,
     call: &Call<T>,
@@ -333,7 +334,7 @@ async fn answer<T: DeserializeOwned>(
 }
 
 /// Returns the error for a successful response that is not the API's.
-fn unreadable(answer: &client::Answer) -> NetError {
+fn unreadable(answer: &client::ApiResponse) -> NetError {
     let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let what = if kind.starts_with("text/html") || answer.body.trim_ascii_start().starts_with(b"<") {
         "an HTML page"

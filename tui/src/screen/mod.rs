@@ -10,7 +10,7 @@ pub mod traces;
 use crate::shell::Screen;
 
 /// The number of screens.
-pub const SCREENS: u8 = 8;
+pub const SCREEN_COUNT: u8 = 8;
 
 /// All screens.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Default for Screens {
             traces: Default::default(),
             evals: Default::default(),
             metrics: Default::default(),
-            planned: planned::PLANNED,
+            planned: planned::PLANNED_SCREENS,
             manage: Default::default(),
             search: Default::default(),
         }
@@ -44,13 +44,13 @@ impl Default for Screens {
 
 impl Screens {
     /// Returns the screens in the order of their digits.
-    pub fn all(&self) -> [&dyn Screen; SCREENS as usize] {
+    pub fn all(&self) -> [&dyn Screen; SCREEN_COUNT as usize] {
         let [failures, approvals, webhooks] = &self.planned;
         [&self.traces, &self.evals, &self.metrics, failures, approvals, webhooks, &self.manage, &self.search]
     }
 
     /// Returns the screens in the order of their digits.
-    pub fn all_mut(&mut self) -> [&mut dyn Screen; SCREENS as usize] {
+    pub fn all_mut(&mut self) -> [&mut dyn Screen; SCREEN_COUNT as usize] {
         let [failures, approvals, webhooks] = &mut self.planned;
         [
             &mut self.traces,
@@ -72,7 +72,7 @@ impl Screens {
     /// Returns the screen of a digit.
     pub fn get_mut(&mut self, digit: u8) -> &mut dyn Screen {
         let known = self.all().iter().any(|screen| screen.tab().digit == digit);
-        let digit = if known { digit } else { traces::DIGIT };
+        let digit = if known { digit } else { traces::SCREEN_DIGIT };
         let [first, rest @ ..] = self.all_mut();
         rest.into_iter().fold(first, |found, next| if next.tab().digit == digit { next } else { found })
     }

@@ -19,10 +19,10 @@ pub struct Planned {
 }
 
 /// The screens that are still to come.
-pub const PLANNED: [Planned; 3] = [
+pub const PLANNED_SCREENS: [Planned; 3] = [
     Planned {
         tab: Tab { digit: 4, title: "Failures", short: "Failures" },
-        content: "Clusters of failures and the actions taken on them. Acting will need a session token.",
+        content: "Clusters of failures and the control actions for them. Acting will need a session token.",
         alternative: "The filter error:true or failure:timeout on screen 1, and loupe traces list --filter.",
     },
     Planned {
@@ -32,7 +32,7 @@ pub const PLANNED: [Planned; 3] = [
     },
     Planned {
         tab: Tab { digit: 6, title: "Webhooks", short: "Hooks" },
-        content: "Endpoints that are told of events, and their deliveries.",
+        content: "Endpoints that receive events, and their deliveries.",
         alternative: "loupe traces tail -o ndjson feeds any program as traces arrive.",
     },
 ];

@@ -45,7 +45,7 @@ pub fn stale(shell: &Shell) -> Option<Stale<'_>> {
         }
         Link::Connecting => MAX_FIRST_ANSWER_MICROS,
         Link::Polling => MAX_LATER_ANSWER_MICROS,
-        // The stream reports the end of a connection itself.
+        // The clock replaces a stream that sends no heartbeats by requests.
         Link::Streaming => return None,
     };
     let sent = shell.unanswered.filter(|sent| shell.now.micros() - sent.micros() >= patience)?;

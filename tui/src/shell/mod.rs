@@ -21,7 +21,7 @@ use api::{
 };
 
 pub use crate::ids::LoadedIds;
-pub use parts::{Link, Older, Outage, Overlay, Place, Problem, Purpose, Toast};
+pub use parts::{Link, Location, Older, Outage, Overlay, Problem, Purpose, Toast};
 pub use pending::{Pending, Ticket};
 pub use projects::{Projects, Rows};
 pub use screen::{Completion, Export, LineError, Screen, Tab, field_completions};
@@ -72,7 +72,7 @@ pub struct Shell {
     /// The key scope of the current screen, without what lies over it.
     pub scope: Scope,
     /// The place before this one.
-    pub last_place: Option<Place>,
+    pub last_place: Option<Location>,
     /// The open dialog.
     pub dialog: Option<Dialog>,
     /// The overlay over the screen.

@@ -40,7 +40,7 @@ pub struct Older {
 }
 
 impl Older {
-    /// What the answer to a filter of this instant says of older rows.
+    /// Returns where older rows begin, as a response to a filter of this instant reports it.
     pub fn of(cursor: Option<String>, has_more: bool, at: Timestamp) -> Option<Self> {
         cursor.filter(|_| has_more).map(|cursor| Self { cursor, at })
     }
@@ -72,7 +72,7 @@ pub enum Purpose {
 pub struct Problem {
     /// When it happened.
     pub at: Timestamp,
-    /// What was tried and what came of it.
+    /// The attempt and its error.
     pub text: String,
 }
 
@@ -126,7 +126,7 @@ pub enum Overlay {
 
 /// A place to come back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The screen's digit.
     pub screen: u8,
     /// The opened trace.

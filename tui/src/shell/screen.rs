@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Shell, freshness::Stale};
 use crate::{
     ids::LoadedIds,
-    input::Line,
+    input::LineKind,
     keymap::{Action, Scope},
     net::{Effect, NetError, Reply, RequestId},
     widgets::table::Pieces,
@@ -129,22 +129,22 @@ pub trait Screen {
     fn settle(&mut self, _shell: &Shell) {}
 
     /// Returns the lines used before, oldest first.
-    fn history(&self, _line: Line) -> &[String] {
+    fn history(&self, _line: LineKind) -> &[String] {
         &[]
     }
 
     /// Adds a line to the history.
-    fn history_mut(&mut self, _line: Line) -> Option<&mut Vec<String>> {
+    fn history_mut(&mut self, _line: LineKind) -> Option<&mut Vec<String>> {
         None
     }
 
     /// Returns the completions of a line.
-    fn completions(&self, _shell: &Shell, _line: Line) -> Vec<Completion> {
+    fn completions(&self, _shell: &Shell, _line: LineKind) -> Vec<Completion> {
         Vec::new()
     }
 
     /// Checks a line while it is edited.
-    fn check(&self, _shell: &Shell, _line: Line, _text: &str) -> Option<LineError> {
+    fn check(&self, _shell: &Shell, _line: LineKind, _text: &str) -> Option<LineError> {
         None
     }
 
@@ -155,7 +155,7 @@ pub trait Screen {
     fn submit(
         &mut self,
         _shell: &mut Shell,
-        _line: Line,
+        _line: LineKind,
         _text: &str,
         _loaded: &LoadedIds,
     ) -> Result<Vec<Effect>, LineError> {

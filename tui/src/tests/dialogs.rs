@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn sections() {
+fn sections_of_keys_are_drawn_at_every_size() {
     for size in SIZES {
         let mut state = managing(size, UNICODE);
         state.shell.limit = Some(crate::net::RateLimit {
@@ -47,7 +47,7 @@ fn loading_empty_and_error() {
 }
 
 #[test]
-fn a_session_is_needed_or_was_refused() {
+fn missing_or_refused_session_is_explained() {
     let mut state = filled((80, 24), UNICODE);
     state.shell.target.session = false;
     let effects = press(&mut state, "7");
@@ -60,7 +60,7 @@ fn a_session_is_needed_or_was_refused() {
 }
 
 #[test]
-fn confirmations() {
+fn confirmation_dialogs_are_drawn_at_every_size() {
     for size in SIZES {
         let mut state = managing(size, UNICODE);
         press(&mut state, "]A");
@@ -81,7 +81,7 @@ fn confirmations() {
 }
 
 #[test]
-fn a_new_key() {
+fn new_key_dialog_is_drawn_at_every_step() {
     for size in SIZES {
         let mut state = managing(size, UNICODE);
         press(&mut state, "cci-deploy");
@@ -105,7 +105,7 @@ fn a_new_key() {
 }
 
 #[test]
-fn the_palette_and_contexts() {
+fn palette_and_contexts_are_drawn_at_every_size() {
     let mut state = managing((80, 24), UNICODE);
     let dev = Target {
         url: "http://127.0.0.1:4600".into(),
@@ -124,7 +124,7 @@ fn the_palette_and_contexts() {
 }
 
 #[test]
-fn a_viewer_sees_which_role_is_needed_and_read_only_shows_nothing_of_it() {
+fn footer_names_missing_role_and_read_only_hides_changes() {
     let mut state = managing((120, 40), UNICODE);
     state.shell.me.as_mut().unwrap().role = Role::Viewer;
     press(&mut state, "]");

@@ -1,10 +1,9 @@
 //! What the console asks for, and what it makes of the answers.
 
-use crate::shell::Link;
 use crate::tests::*;
 
 #[test]
-fn it_starts_with_who_and_the_first_page_and_then_streams() {
+fn start_requests_identity_and_first_page_then_streams() {
     let (mut state, effects) = started((80, 24), UNICODE);
     assert!(matches!(
         effects[..],
@@ -20,7 +19,7 @@ fn it_starts_with_who_and_the_first_page_and_then_streams() {
 }
 
 #[test]
-fn an_overtaken_answer_is_dropped() {
+fn response_of_a_superseded_request_is_dropped() {
     let mut state = filled((80, 24), UNICODE);
     let before = press(&mut state, "R");
     press(&mut state, "/error:true");
@@ -51,7 +50,7 @@ fn without_a_stream_it_asks_every_two_seconds() {
 }
 
 #[test]
-fn a_gap_between_new_and_known_rows_is_filled() {
+fn gap_between_new_and_known_rows_is_filled() {
     let (mut state, effects) = started((80, 24), UNICODE);
     answer(&mut state, &effects, page((0..3).map(trace).collect()));
     let effects = press(&mut state, "R");
@@ -128,7 +127,7 @@ fn away_waits_longer_each_time_and_comes_back() {
 }
 
 #[test]
-fn a_rate_limit_is_waited_for() {
+fn rate_limited_request_waits_for_retry_after() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "R");
     let limited = NetError { retry_after: Some(12), ..answered(429, "rate_limited", "slow down") };
@@ -301,7 +300,7 @@ fn wrong_filter_of_the_command_line_opens_the_filter_line() {
 }
 
 #[test]
-fn a_wrong_filter_sends_nothing_and_keeps_the_list() {
+fn invalid_trace_filter_sends_nothing_and_keeps_the_list() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "/latncy:>2s");
     assert!(key(&mut state, KeyCode::Enter).is_empty());
@@ -311,7 +310,7 @@ fn a_wrong_filter_sends_nothing_and_keeps_the_list() {
 }
 
 #[test]
-fn the_filter_goes_to_list_and_stream() {
+fn trace_filter_applies_to_list_and_stream() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "/error:true");
     let effects = key(&mut state, KeyCode::Enter);
@@ -354,7 +353,7 @@ fn spans_are_read_page_by_page() {
 }
 
 #[test]
-fn a_change_of_the_opened_trace_is_read_again() {
+fn opened_trace_is_reloaded_when_it_changes() {
     let mut state = opened((80, 24), UNICODE);
     let stream = state.shell.stream.unwrap();
     let mut changed = rows().remove(36);
@@ -389,7 +388,7 @@ fn quitting_and_not_quitting() {
 }
 
 #[test]
-fn a_trace_of_25_000_spans_stays_quick() {
+fn trace_of_25_000_spans_stays_responsive() {
     let mut state = filled((120, 40), UNICODE);
     let effects = key(&mut state, KeyCode::Enter);
     let mut big = refund();
@@ -417,7 +416,7 @@ fn another_project_is_chosen_from_the_list() {
 }
 
 #[test]
-fn a_named_project_is_looked_up_before_the_list() {
+fn named_project_is_looked_up_before_the_list() {
     let (mut state, _) = started((80, 24), UNICODE);
     state.shell.target.project = Some("checkout-bot".into());
     let effects = press(&mut state, "R");
@@ -432,7 +431,7 @@ fn a_named_project_is_looked_up_before_the_list() {
 }
 
 #[test]
-fn a_project_is_told_by_the_end_of_its_id_where_only_one_ends_so() {
+fn project_is_resolved_by_an_unambiguous_id_suffix() {
     for (wanted, found) in [("ABCD", Some(0xabcd)), ("000abcd", Some(0xabcd)), ("beef", None), ("eef", None)]
     {
         let (mut state, _) = started((80, 24), UNICODE);
@@ -447,7 +446,7 @@ fn a_project_is_told_by_the_end_of_its_id_where_only_one_ends_so() {
 }
 
 #[test]
-fn an_opened_trace_can_ask_again_after_a_refusal() {
+fn opened_trace_can_be_requested_again_after_a_refusal() {
     let mut state = opened((80, 24), UNICODE);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
@@ -458,7 +457,7 @@ fn an_opened_trace_can_ask_again_after_a_refusal() {
 }
 
 #[test]
-fn the_loaded_rows_are_written_to_a_file() {
+fn loaded_rows_are_exported_to_a_file() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "e");
     let effects = key(&mut state, KeyCode::Enter);

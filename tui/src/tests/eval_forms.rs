@@ -7,7 +7,7 @@ use api::{
 
 use crate::{change::Change, fixture::evaluation};
 use crate::{
-    screen::evals::tests::{answer_all, asked, evaluators, judged, judging, list},
+    screen::evals::tests::{answer_all, evaluators, judged, judging, list, requested_filters},
     screen::manage::tests as manage,
     screen::manage::tests::wait,
     tests::screens::screen,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn an_evaluation_is_sent_once_and_gone_to() {
+fn new_evaluation_is_sent_once_and_selected() {
     let mut state = judging((80, 24), UNICODE);
     press(&mut state, "c");
     press(&mut state, "lat");
@@ -36,7 +36,7 @@ fn an_evaluation_is_sent_once_and_gone_to() {
     assert!(key(&mut state, KeyCode::Enter).is_empty(), "it is under way");
     let begun = evaluation(60, "latency_threshold", None);
     let effects = reply(&mut state, &effects, Ok(Reply::Evaluation(Box::new(begun.clone()))));
-    assert!(state.shell.dialog.is_none() && asked(&effects).len() == 1, "{effects:?}");
+    assert!(state.shell.dialog.is_none() && requested_filters(&effects).len() == 1, "{effects:?}");
     let mut rows = judged();
     rows.insert(0, begun);
     rows.insert(0, evaluation(61, "bias", Some(0.9)));
@@ -45,8 +45,8 @@ fn an_evaluation_is_sent_once_and_gone_to() {
 }
 
 #[test]
-fn what_is_wrong_with_a_form_is_told_in_its_line() {
-    for (config, told) in [("{", "no JSON"), ("[1]", "an object")] {
+fn form_error_is_shown_at_its_field() {
+    for (config, told) in [("{", "the JSON ends too early, at line 1, column 1"), ("[1]", "an object")] {
         let mut state = judging((80, 24), UNICODE);
         press(&mut state, "cfaith");
         for _ in 0..3 {
@@ -64,7 +64,7 @@ fn what_is_wrong_with_a_form_is_told_in_its_line() {
 }
 
 #[test]
-fn a_refused_evaluation_can_be_mended() {
+fn refused_evaluation_can_be_corrected_and_resent() {
     let mut state = judging((80, 24), UNICODE);
     press(&mut state, "cfaith");
     wait(&mut state);
@@ -103,7 +103,7 @@ fn running_again_begins_with_what_is_known_of_the_row() {
 }
 
 #[test]
-fn a_span_is_told_by_its_id_or_the_end_of_a_loaded_one() {
+fn span_is_resolved_by_id_or_loaded_suffix() {
     for (typed, span) in [
         ("006B", Ok(Some(id(107)))),
         ("", Ok(None)),
@@ -133,7 +133,7 @@ fn a_span_is_told_by_its_id_or_the_end_of_a_loaded_one() {
 }
 
 #[test]
-fn the_evaluator_is_a_line_like_any_other() {
+fn evaluator_name_is_edited_like_other_fields() {
     let chosen = |state: &App| {
         let Some(crate::dialog::Body::Form(form)) = state.shell.dialog.as_ref().map(|it| &it.body) else {
             panic!()
@@ -160,7 +160,7 @@ fn the_evaluator_is_a_line_like_any_other() {
 }
 
 #[test]
-fn a_lost_answer_is_looked_up_and_not_sent_again() {
+fn lost_response_of_an_evaluation_reads_the_list() {
     let begun = |n: u128, change: fn(&mut Evaluation)| {
         let mut it = evaluation(n, "faithfulness", None);
         it.trace_id = judged()[0].trace_id;
@@ -193,12 +193,12 @@ fn a_lost_answer_is_looked_up_and_not_sent_again() {
         }
         let effects = key(&mut state, KeyCode::Enter);
         let effects = reply(&mut state, &effects, Err(offline()));
-        let found = asked(&effects);
+        let found = requested_filters(&effects);
         assert_eq!(found[0].0.metric_name.as_deref(), Some("faithfulness"));
         assert!(found[0].0.from.is_some() && found[0].0.trace_id.is_some());
         let effects = reply(&mut state, &effects, Ok(Reply::Evaluations(list(after.clone(), false))));
         assert!(!effects.iter().any(|it| matches!(it, Effect::Send { .. })));
-        let renewed = asked(&effects).len() == 1
+        let renewed = requested_filters(&effects).len() == 1
             && state.screens.evals.wanted == Some(id(after.first().map_or(0, |it| it.id.as_u128() & 0xffff)));
         assert_eq!(renewed, told != "it did not happen", "{told}: {effects:?}");
         let text = match &state.shell.dialog {

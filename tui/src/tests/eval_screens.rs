@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn eval_states() {
+fn evals_screen_draws_every_state() {
     for size in SIZES {
         let mut state = filled(size, UNICODE);
         let effects = press(&mut state, "2");

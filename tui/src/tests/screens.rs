@@ -57,7 +57,7 @@ pub fn snap(name: &str, state: &App) {
 }
 
 #[test]
-fn loading() {
+fn loading_list_is_drawn_at_every_size() {
     for size in SIZES {
         let (mut state, _) = started(size, UNICODE);
         tick(&mut state, 1);
@@ -66,7 +66,7 @@ fn loading() {
 }
 
 #[test]
-fn empty() {
+fn empty_list_is_drawn_at_every_size() {
     for size in SIZES {
         let (mut state, effects) = started(size, UNICODE);
         answer(&mut state, &effects, last_page(vec![]));
@@ -75,7 +75,7 @@ fn empty() {
 }
 
 #[test]
-fn full() {
+fn full_list_is_drawn_at_every_size() {
     for size in SIZES {
         let mut state = filled(size, UNICODE);
         press(&mut state, "jjj");
@@ -86,7 +86,7 @@ fn full() {
 }
 
 #[test]
-fn error() {
+fn failed_list_is_drawn_at_every_size() {
     for size in SIZES {
         let (mut state, effects) = started(size, UNICODE);
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
@@ -96,7 +96,7 @@ fn error() {
 }
 
 #[test]
-fn detail() {
+fn opened_trace_is_drawn_at_every_size() {
     for size in SIZES {
         snap("detail", &opened(size, UNICODE));
     }
@@ -112,7 +112,7 @@ fn offline_keeps_the_rows() {
 }
 
 #[test]
-fn unauthorized() {
+fn refused_credential_is_drawn_at_every_size() {
     let (mut state, effects) = started((80, 24), UNICODE);
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "the key is not known")));
     snap("unauthorized", &state);
@@ -131,7 +131,7 @@ fn nothing_matches_and_a_wrong_filter() {
 }
 
 #[test]
-fn panels_and_overlays() {
+fn panels_and_overlays_are_drawn() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "5");
     snap("placeholder", &state);
@@ -309,7 +309,7 @@ fn columns_stay_aligned_under_wide_characters() {
 }
 
 #[test]
-fn every_size_draws() {
+fn every_terminal_size_is_drawn() {
     let mut state = opened((80, 24), UNICODE);
     for cols in [1, 5, 20, 39, 40, 45, 59, 60, 79, 80, 109, 110, 200] {
         for rows in [1, 2, 5, 9, 10, 14, 15, 24, 60] {
@@ -326,7 +326,7 @@ fn every_size_draws() {
 }
 
 #[test]
-fn a_window_that_shrank_is_drawn_before_its_size_is_known() {
+fn shrunken_window_is_drawn_before_its_size_is_known() {
     for state in [filled((120, 40), UNICODE), opened((120, 40), UNICODE)] {
         for size in [(119, 40), (60, 12), (1, 1)] {
             let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
@@ -336,7 +336,7 @@ fn a_window_that_shrank_is_drawn_before_its_size_is_known() {
 }
 
 #[test]
-fn the_split_shows_two_panes() {
+fn split_detail_shows_two_panes() {
     let text = screen(&opened((120, 40), UNICODE));
     assert!(text.lines().filter(|line| line.contains('│')).count() >= 10, "{text}");
     assert!(!screen(&opened((80, 24), UNICODE)).contains('│'));

@@ -142,7 +142,7 @@ pub fn put_over(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     }
 }
 
-/// Draws sentences in the middle of an area, each on lines of its own.
+/// Draws sentences centred in an area, each on its own lines.
 pub fn put_panel(buffer: &mut Buffer, area: Rect, theme: &Theme, lines: &[(Tone, String)]) {
     let cols = usize::from(area.width.saturating_sub(4));
     let mut wrapped = Vec::new();

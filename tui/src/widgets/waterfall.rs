@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ruler_is_as_wide_as_the_bars() {
+    fn ruler_is_as_wide_as_the_bars() {
         let scale = Scale { start: 0, length: 30_000_000 };
         assert_eq!(scale.ruler(40).len(), 40);
         assert!(scale.ruler(40).starts_with("0s") && scale.ruler(40).ends_with("30.0s"));

@@ -4,7 +4,7 @@ use api::{Timestamp, client::calls::EvaluationFilter};
 use uuid::Uuid;
 
 use crate::{
-    change::{Change, Landed, Lists, Touches},
+    change::{Change, ChangeOutcome, Lists, Touches},
     dialog::{Body, Dialog, Phase, Stop},
     format::short_id,
     keymap::{Action, Scope},
@@ -16,9 +16,9 @@ use crate::{
 use super::super::{App, connection};
 
 /// Evaluations that are read to see whether one of them is the one asked for.
-const CHECKED: u32 = 50;
+const MAX_CHECKED_ROWS: u32 = 50;
 /// Microseconds by which this machine's clock may be before the server's, generously.
-const SKEW: i64 = 120_000_000;
+const MAX_CLOCK_SKEW_MICROS: i64 = 120_000_000;
 
 /// Sends the one request.
 pub fn send(app: &mut App) -> Vec<Effect> {
@@ -132,10 +132,10 @@ fn renew(app: &mut App, change: &Change) -> Vec<Effect> {
 
 /// Shows the evaluation that was just created where it can be seen.
 fn show_new(app: &mut App) -> Vec<Effect> {
-    if app.shell.screen == evals::DIGIT {
+    if app.shell.screen == evals::SCREEN_DIGIT {
         return evals::update::created(&mut app.screens.evals, &mut app.shell);
     }
-    if app.shell.screen == traces::DIGIT && app.screens.traces.detail.is_some() {
+    if app.shell.screen == traces::SCREEN_DIGIT && app.screens.traces.detail.is_some() {
         return traces::detail::update::show_evals(&mut app.screens.traces, &mut app.shell);
     }
     let key = app.shell.key(Scope::List, Action::TraceEvals);
@@ -148,7 +148,7 @@ fn refused(app: &mut App, error: &NetError) {
     let now = app.shell.now;
     let Some(dialog) = &mut app.shell.dialog else { return };
     match &dialog.body {
-        // What was typed can be mended.
+        // The form stays open, so that the input can be corrected.
         Body::NewKey { .. } | Body::NewProject { .. } | Body::Form(_) if !error.is_unauthorized() => {
             dialog.ask_again(describe(error), now);
         }
@@ -171,7 +171,7 @@ pub fn check(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     *stuck = None;
-    let since = Timestamp::from_micros(sent.micros() - SKEW);
+    let since = Timestamp::from_micros(sent.micros() - MAX_CLOCK_SKEW_MICROS);
     let change = change.clone();
     let request = app.shell.request(Purpose::Check);
     vec![match &change {
@@ -182,7 +182,7 @@ pub fn check(app: &mut App) -> Vec<Effect> {
                 from: Some(since),
                 ..EvaluationFilter::default()
             };
-            Effect::LoadEvaluations { request, filter, limit: CHECKED, cursor: None }
+            Effect::LoadEvaluations { request, filter, limit: MAX_CHECKED_ROWS, cursor: None }
         }
         change => match change.touches() {
             Touches::Keys => Effect::LoadKeys(request),
@@ -232,13 +232,13 @@ pub fn checked(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
         app.screens.evals.rules.fill(listed);
     }
     let record = match landed {
-        Landed::No => {
+        ChangeOutcome::No => {
             if let Some(dialog) = &mut app.shell.dialog {
                 dialog.ask_again(format!("it did not happen: {why}"), now);
             }
             return Vec::new();
         }
-        Landed::Yes(_) if matches!(change, Change::CreateKey { .. }) => {
+        ChangeOutcome::Yes(_) if matches!(change, Change::CreateKey { .. }) => {
             app.shell.dialog = None;
             app.shell.report(format!(
                 "{}, but its secret was lost with the answer; revoke it and make another",
@@ -246,12 +246,12 @@ pub fn checked(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
             ));
             return Vec::new();
         }
-        Landed::Yes(record) => {
+        ChangeOutcome::Yes(record) => {
             app.shell.dialog = None;
             app.shell.notify(format!("{}; its answer was lost", change.done()));
             record
         }
-        Landed::Perhaps(record) => {
+        ChangeOutcome::Perhaps(record) => {
             app.shell.dialog = None;
             let (name, id) = (change.name(), short_id(record));
             let what = "may be the one that was asked for, or another's";

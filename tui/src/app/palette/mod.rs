@@ -22,7 +22,7 @@ pub fn open(shell: &mut Shell) -> Vec<Effect> {
     vec![shell.load_projects()]
 }
 
-/// Performs a key; what is no movement edits the words.
+/// Handles a key: movement keys move the cursor, all others edit the words.
 pub fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let page = usize::from(layout::frame(app.shell.size).body.height).max(2) - 1;
     let words = app.shell.input.as_ref().map(|input| input.text().to_owned()).unwrap_or_default();

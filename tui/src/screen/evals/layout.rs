@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::state::Part;
+use super::state::EvalsSection;
 use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 
 /// Rows of the rules below the evaluations: the rule above them, heads, and some of them.
@@ -34,20 +34,20 @@ impl EvalsLayout {
 
 /// The parts of Evals for a terminal of this size. `told`: the pane holds what the reader asked of
 /// a rule, which takes the place of the rules where there is no room for both.
-pub fn parts(size: (u16, u16), part: Part, told: bool) -> EvalsLayout {
+pub fn parts(size: (u16, u16), part: EvalsSection, told: bool) -> EvalsLayout {
     let body = frame(size).body;
     let pane = match body.height {
         ALL_SECTIONS_ROWS.. => 9,
         18.. => 8,
         TWO_SECTIONS_ROWS.. => 7,
         9.. => 4,
-        height if told && part == Part::Rules => height,
+        height if told && part == EvalsSection::Rules => height,
         _ => 0,
     };
     let [list, rules] = match part {
         _ if body.height >= ALL_SECTIONS_ROWS => [body.height - pane - RULE_ROWS, RULE_ROWS],
-        Part::List => [body.height - pane, 0],
-        Part::Rules => [0, body.height - pane],
+        EvalsSection::List => [body.height - pane, 0],
+        EvalsSection::Rules => [0, body.height - pane],
     };
     let at = |y: u16, height: u16| Rect { y: body.y + y, height, ..body };
     if list == 0 {

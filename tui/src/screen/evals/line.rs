@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_become_parameters() {
+    fn filter_terms_become_request_parameters() {
         let line =
             parse("metric:faithfulness status:failed  context:remediation label:fail type:llm from:-1h");
         let filter = line.unwrap().filter;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn invalid_evals_line_marks_the_error() {
         assert_eq!(parse("é metric:x").unwrap_err().0, 0);
         assert_eq!(parse("label:fail status:").unwrap_err().0, 11);
         assert_eq!(parse("status:done").unwrap_err().0, 7);

@@ -17,7 +17,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use uuid::Uuid;
 
 use crate::{
-    input::Line,
+    input::LineKind,
     keymap::{Action, Scope},
     net::{Effect, NetError, Reply, RequestId},
     shell::{
@@ -29,14 +29,14 @@ use crate::{
 };
 
 use layout::EvalsLayout;
-use state::{Evals, EvalsRequest, Part};
+use state::{Evals, EvalsRequest, EvalsSection};
 
 /// The digit of the screen.
-pub const DIGIT: u8 = 2;
+pub const SCREEN_DIGIT: u8 = 2;
 /// The filter line.
-pub const FILTER: Line = Line { prompt: " / ", hint: "tab completes" };
+pub const FILTER_LINE: LineKind = LineKind { prompt: " / ", hint: "tab completes" };
 /// The line that names the trace whose decisions are shown.
-pub const WHY: Line = Line { prompt: " why ", hint: "id of a trace, or none" };
+pub const WHY_LINE: LineKind = LineKind { prompt: " why ", hint: "id of a trace, or none" };
 
 /// Returns the layout of the screen.
 fn parts(evals: &Evals, shell: &Shell) -> EvalsLayout {
@@ -45,13 +45,13 @@ fn parts(evals: &Evals, shell: &Shell) -> EvalsLayout {
 
 impl Screen for Evals {
     fn tab(&self) -> Tab {
-        Tab { digit: DIGIT, title: "Evals", short: "Evals" }
+        Tab { digit: SCREEN_DIGIT, title: "Evals", short: "Evals" }
     }
 
     fn scope(&self) -> Scope {
         match self.part {
-            Part::List => Scope::Evals,
-            Part::Rules => Scope::Rules,
+            EvalsSection::List => Scope::Evals,
+            EvalsSection::Rules => Scope::Rules,
         }
     }
 
@@ -61,8 +61,8 @@ impl Screen for Evals {
 
     fn act(&mut self, shell: &mut Shell, action: Action) -> Vec<Effect> {
         match self.part {
-            Part::List => update::act(self, shell, action),
-            Part::Rules => rules::update::act(self, shell, action),
+            EvalsSection::List => update::act(self, shell, action),
+            EvalsSection::Rules => rules::update::act(self, shell, action),
         }
     }
 
@@ -118,16 +118,16 @@ impl Screen for Evals {
         self.history = history;
     }
 
-    fn history(&self, line: Line) -> &[String] {
-        if line == FILTER { &self.history } else { &[] }
+    fn history(&self, line: LineKind) -> &[String] {
+        if line == FILTER_LINE { &self.history } else { &[] }
     }
 
-    fn history_mut(&mut self, line: Line) -> Option<&mut Vec<String>> {
-        (line == FILTER).then_some(&mut self.history)
+    fn history_mut(&mut self, line: LineKind) -> Option<&mut Vec<String>> {
+        (line == FILTER_LINE).then_some(&mut self.history)
     }
 
-    fn completions(&self, shell: &Shell, line: Line) -> Vec<Completion> {
-        if line != FILTER {
+    fn completions(&self, shell: &Shell, line: LineKind) -> Vec<Completion> {
+        if line != FILTER_LINE {
             return Vec::new();
         }
         let loaded = self.rows.iter().map(|row| row.metric_name.as_str());
@@ -143,19 +143,19 @@ impl Screen for Evals {
         fields.collect()
     }
 
-    fn check(&self, shell: &Shell, line: Line, text: &str) -> Option<LineError> {
+    fn check(&self, shell: &Shell, line: LineKind, text: &str) -> Option<LineError> {
         let clock = Clock::of(&shell.zone.of(shell.now));
-        if line == FILTER { line::EvalsLine::parse(text, &clock).err() } else { None }
+        if line == FILTER_LINE { line::EvalsLine::parse(text, &clock).err() } else { None }
     }
 
     fn submit(
         &mut self,
         shell: &mut Shell,
-        line: Line,
+        line: LineKind,
         text: &str,
         loaded: &LoadedIds,
     ) -> Result<Vec<Effect>, LineError> {
-        if line == WHY {
+        if line == WHY_LINE {
             return rules::update::why(self, shell, text, loaded);
         }
         update::submit(self, shell, text, loaded)
@@ -186,20 +186,20 @@ impl Screen for Evals {
 
     fn export_name(&self) -> Option<String> {
         match self.part {
-            Part::Rules => Some("rules.ndjson".to_owned()),
-            Part::List => (!self.rows.is_empty()).then(|| "evaluations.ndjson".to_owned()),
+            EvalsSection::Rules => Some("rules.ndjson".to_owned()),
+            EvalsSection::List => (!self.rows.is_empty()).then(|| "evaluations.ndjson".to_owned()),
         }
     }
 
     fn export(&self, _shell: &Shell) -> Option<Export> {
         Some(match self.part {
-            Part::Rules => Export::rows(&self.rules.list.items),
-            Part::List => Export::rows(&self.rows),
+            EvalsSection::Rules => Export::rows(&self.rules.list.items),
+            EvalsSection::List => Export::rows(&self.rows),
         })
     }
 
     fn copy(&self, shell: &Shell, action: Action) -> Option<(&'static str, String)> {
-        if self.part == Part::Rules {
+        if self.part == EvalsSection::Rules {
             if action == Action::CopyCurl {
                 let call = calls::eval_rules(shell.project_id(), &Page::default());
                 return Some(("the curl command", shell.curl(&call.target())));
@@ -251,8 +251,8 @@ impl Screen for Evals {
     fn footer_word(&self, action: Action) -> Option<&'static str> {
         match action {
             // The line of keys is full without it.
-            Action::Find if self.part == Part::List => Some(""),
-            Action::Open if self.part == Part::List && self.zoom.is_some() => Some("list"),
+            Action::Find if self.part == EvalsSection::List => Some(""),
+            Action::Open if self.part == EvalsSection::List && self.zoom.is_some() => Some("list"),
             _ => None,
         }
     }

@@ -27,7 +27,7 @@ pub const MAX_EVALUATIONS: usize = 2_000;
 
 /// The part of the screen that has the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
+pub enum EvalsSection {
     /// The evaluations.
     #[default]
     List,
@@ -105,7 +105,7 @@ pub struct Evals {
     /// When to ask again.
     pub next: Option<Timestamp>,
     /// The part with the keys.
-    pub part: Part,
+    pub part: EvalsSection,
     /// The selected evaluation fills the screen, from this line on.
     pub zoom: Option<usize>,
     /// That evaluation no longer fits the filter; it goes when it no longer fills the screen.

@@ -6,7 +6,7 @@ use api::{
     evaluator::Evaluator,
 };
 
-use super::DIGIT;
+use super::SCREEN_DIGIT;
 use crate::fixture::evaluation;
 use crate::{screen::evals::rules::tests::rules, tests::screens::screen, tests::*};
 
@@ -129,7 +129,7 @@ pub fn answer_all(state: &mut App, effects: Vec<Effect>) {
 }
 
 /// The requests for evaluations among the effects.
-pub fn asked(effects: &[Effect]) -> Vec<(&EvaluationFilter, Option<&str>)> {
+pub fn requested_filters(effects: &[Effect]) -> Vec<(&EvaluationFilter, Option<&str>)> {
     effects
         .iter()
         .filter_map(|it| match it {
@@ -146,7 +146,7 @@ pub fn typed(state: &mut App, text: &str) -> Vec<Effect> {
 }
 
 #[test]
-fn the_screen_asks_once_and_then_every_two_seconds_while_it_is_seen() {
+fn evals_screen_polls_every_two_seconds_while_shown() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "2");
     assert!(
@@ -171,9 +171,9 @@ fn the_screen_asks_once_and_then_every_two_seconds_while_it_is_seen() {
     assert!(tick(&mut state, 60).is_empty(), "help covers it");
     press(&mut state, "?1");
     let away = tick(&mut state, 60);
-    assert!(asked(&away).is_empty(), "{away:?}");
+    assert!(requested_filters(&away).is_empty(), "{away:?}");
     let back = press(&mut state, "2");
-    assert_eq!(asked(&back).len(), 1);
+    assert_eq!(requested_filters(&back).len(), 1);
     assert_eq!(state.screens.evals.rows.len(), judged().len(), "the rows of before are there at once");
 }
 
@@ -185,11 +185,11 @@ fn rules_are_looked_at_now_and_then() {
 }
 
 #[test]
-fn a_filter_becomes_parameters_and_an_overtaken_answer_is_dropped() {
+fn evals_filter_becomes_parameters_and_supersedes_requests() {
     let mut state = judging((80, 24), UNICODE);
     let before = press(&mut state, "R");
     let after = typed(&mut state, "metric:faithfulness label:fail score:<0.5");
-    let found = asked(&after);
+    let found = requested_filters(&after);
     assert_eq!(found.len(), 1);
     assert_eq!(
         (found[0].0.metric_name.as_deref(), found[0].0.label.as_deref()),
@@ -208,7 +208,7 @@ fn a_filter_becomes_parameters_and_an_overtaken_answer_is_dropped() {
 }
 
 #[test]
-fn a_wrong_filter_sends_nothing_and_points_at_what_is_wrong() {
+fn invalid_evals_filter_sends_nothing_and_marks_the_error() {
     let mut state = judging((80, 24), UNICODE);
     for (text, at) in [("status:done", 7), ("metrc:x", 0), ("label:fail trace:00ffff", 17)] {
         assert!(typed(&mut state, text).is_empty());
@@ -233,23 +233,26 @@ fn tab_completes_fields_values_and_evaluators() {
 }
 
 #[test]
-fn the_end_of_an_id_stands_for_a_loaded_trace() {
+fn id_suffix_in_a_filter_resolves_to_a_loaded_trace() {
     let mut state = judging((80, 24), UNICODE);
     let trace = state.screens.evals.rows[3].trace_id;
     let short = crate::format::short_id(trace);
     let effects = typed(&mut state, &format!("trace:{short}"));
-    assert_eq!(asked(&effects)[0].0.trace_id, Some(trace));
+    assert_eq!(requested_filters(&effects)[0].0.trace_id, Some(trace));
     assert_eq!(state.screens.evals.text, format!("trace:{trace}"));
 }
 
 #[test]
-fn a_trace_is_looked_for_in_whatever_project_it_is() {
+fn filter_by_trace_ignores_the_project_shown() {
     let mut state = judging((80, 24), UNICODE);
     state.shell.project = Some(project(2, "checkout-bot", false));
     let effects = typed(&mut state, "label:fail");
-    assert_eq!(asked(&effects)[0].0.project_id, Some(id(2)));
+    assert_eq!(requested_filters(&effects)[0].0.project_id, Some(id(2)));
     let effects = typed(&mut state, &format!(" trace:{}", id(5)));
-    assert_eq!((asked(&effects)[0].0.project_id, asked(&effects)[0].0.trace_id), (None, Some(id(5))));
+    assert_eq!(
+        (requested_filters(&effects)[0].0.project_id, requested_filters(&effects)[0].0.trace_id),
+        (None, Some(id(5)))
+    );
 }
 
 #[test]
@@ -257,7 +260,7 @@ fn older_rows_are_asked_for_once_near_the_end() {
     let mut state = judging((80, 24), UNICODE);
     let effects = key(&mut state, KeyCode::End);
     assert_eq!(
-        asked(&effects).iter().filter(|(_, cursor)| *cursor == Some("older")).count(),
+        requested_filters(&effects).iter().filter(|(_, cursor)| *cursor == Some("older")).count(),
         1,
         "{effects:?}"
     );
@@ -275,12 +278,12 @@ fn older_rows_are_asked_for_once_near_the_end() {
 fn older_rows_are_asked_for_with_the_filter_of_their_cursor() {
     let mut state = judging((80, 24), UNICODE);
     let effects = typed(&mut state, "from:-1h");
-    let first = asked(&effects)[0].0.clone();
+    let first = requested_filters(&effects)[0].0.clone();
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), true))));
     tick(&mut state, 30);
     for _ in 0..2 {
         let effects = key(&mut state, KeyCode::End);
-        assert_eq!(asked(&effects), [(&first, Some("older"))], "half a minute later");
+        assert_eq!(requested_filters(&effects), [(&first, Some("older"))], "half a minute later");
         let rows = vec![evaluation(1, "bias", Some(0.8))];
         reply(&mut state, &effects, Ok(Reply::Evaluations(list(rows, true))));
         tick(&mut state, 1);
@@ -302,7 +305,7 @@ fn older_rows_of_a_list_that_was_replaced_are_dropped() {
 }
 
 #[test]
-fn what_is_unfinished_further_down_is_asked_for_again() {
+fn unfinished_rows_further_down_are_requested_again() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "2");
     let rows: Vec<Evaluation> =
@@ -310,7 +313,7 @@ fn what_is_unfinished_further_down_is_asked_for_again() {
     reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, false))));
     state.screens.evals.select(250, true);
     let effects = tick(&mut state, 2);
-    let found = asked(&effects);
+    let found = requested_filters(&effects);
     assert_eq!(found.len(), 2, "{effects:?}");
     assert_eq!(found[1].0.to, Some(evaluation(50, "", None).created_at));
     let done = list(vec![evaluation(50, "bias", Some(0.3))], false);
@@ -320,7 +323,7 @@ fn what_is_unfinished_further_down_is_asked_for_again() {
     reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(newest, true))));
     assert_eq!(state.screens.evals.rows.len(), 300);
     let effects = tick(&mut state, 2);
-    assert_eq!(asked(&effects).len(), 1, "all are finished: {effects:?}");
+    assert_eq!(requested_filters(&effects).len(), 1, "all are finished: {effects:?}");
     assert_eq!(state.screens.evals.rows.len(), 300);
 }
 
@@ -334,7 +337,7 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
     assert!(state.screens.evals.newer);
     let effects = tick(&mut state, 2);
     let late = judged()[6].created_at;
-    assert_eq!(asked(&effects)[1].0.to, Some(late), "what is not finished: {effects:?}");
+    assert_eq!(requested_filters(&effects)[1].0.to, Some(late), "what is not finished: {effects:?}");
     let mut done = judged()[6].clone();
     done.score = Some(0.8);
     done.status = EvaluationStatus::Complete;
@@ -343,7 +346,7 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
 }
 
 #[test]
-fn a_baseline_in_sight_is_asked_for_once() {
+fn visible_baseline_is_requested_once() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "2");
     let effects = reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(judged(), false))));
@@ -376,7 +379,7 @@ fn trouble_is_told_once_and_waited_out() {
 }
 
 #[test]
-fn a_row_leads_to_its_trace_and_span_and_back() {
+fn evaluation_opens_its_trace_at_the_span_and_esc_returns() {
     for keys in ["t", "gt"] {
         let mut state = judging((80, 24), UNICODE);
         let effects = press(&mut state, keys);
@@ -387,12 +390,12 @@ fn a_row_leads_to_its_trace_and_span_and_back() {
         reply(&mut state, &effects, Ok(Reply::Trace(Box::new(whole))));
         assert_eq!(state.screens.traces.detail.as_ref().unwrap().current().unwrap().id, id(107));
         key(&mut state, KeyCode::Esc);
-        assert_eq!(state.shell.screen, DIGIT);
+        assert_eq!(state.shell.screen, SCREEN_DIGIT);
     }
 }
 
 #[test]
-fn a_remediated_one_leads_to_its_baseline() {
+fn remediated_evaluation_goes_to_its_baseline() {
     let mut state = judging((80, 24), UNICODE);
     assert!(
         press(&mut state, "gb").is_empty()
@@ -414,15 +417,18 @@ fn a_remediated_one_leads_to_its_baseline() {
 }
 
 #[test]
-fn a_trace_leads_to_its_evaluations() {
+fn trace_action_shows_its_evaluations() {
     let mut state = opened((80, 24), UNICODE);
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
     let effects = press(&mut state, "ge");
-    assert_eq!((state.shell.screen, asked(&effects)[0].0.trace_id), (DIGIT, Some(trace)));
+    assert_eq!((state.shell.screen, requested_filters(&effects)[0].0.trace_id), (SCREEN_DIGIT, Some(trace)));
     press(&mut state, "1");
     assert!(state.screens.traces.detail.is_none());
     let effects = press(&mut state, "ge");
-    assert_eq!(asked(&effects)[0].0.trace_id, state.screens.traces.list.current().map(|row| row.id));
+    assert_eq!(
+        requested_filters(&effects)[0].0.trace_id,
+        state.screens.traces.list.current().map(|row| row.id)
+    );
 }
 
 #[test]
@@ -439,11 +445,11 @@ fn enter_shows_all_of_one_and_esc_goes_back() {
     reply(&mut state, &refreshed[..1], Ok(Reply::Evaluations(list(newer, true))));
     assert_eq!(state.screens.evals.current().unwrap().id, id(40), "what is read stays in sight");
     key(&mut state, KeyCode::Esc);
-    assert!(state.screens.evals.zoom.is_none() && state.shell.screen == DIGIT);
+    assert!(state.screens.evals.zoom.is_none() && state.shell.screen == SCREEN_DIGIT);
 }
 
 #[test]
-fn what_fills_the_screen_stays_when_it_leaves_the_filter() {
+fn opened_evaluation_stays_when_it_leaves_the_filter() {
     let mut state = judging((80, 24), UNICODE);
     press(&mut state, "jjjjjj");
     key(&mut state, KeyCode::Enter);
@@ -469,7 +475,7 @@ fn what_fills_the_screen_stays_when_it_leaves_the_filter() {
 }
 
 #[test]
-fn what_was_asked_for_waits_until_nothing_is_read() {
+fn created_evaluation_is_selected_after_the_opened_one_closes() {
     let mut state = judging((80, 24), UNICODE);
     press(&mut state, "j");
     key(&mut state, KeyCode::Enter);
@@ -515,7 +521,7 @@ fn rows_are_found_by_what_they_say() {
     reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(rows, true))));
     assert_eq!(state.screens.evals.hits(), Some((3, 3)), "rows that come are searched too");
     key(&mut state, KeyCode::Esc);
-    assert!(state.screens.evals.find().is_none() && state.shell.screen == DIGIT);
+    assert!(state.screens.evals.find().is_none() && state.shell.screen == SCREEN_DIGIT);
     press(&mut state, "f14 days");
     key(&mut state, KeyCode::Enter);
     assert_eq!(state.screens.evals.current().unwrap().id, id(40), "the reasoning is searched");
@@ -525,7 +531,7 @@ fn rows_are_found_by_what_they_say() {
 }
 
 #[test]
-fn the_end_of_an_id_names_one_rule_or_none() {
+fn id_suffix_resolves_to_one_rule_or_fails() {
     let mut state = judging((80, 24), UNICODE);
     state.screens.evals.rules.list.items[1].id = id(0x1_02bd);
     assert!(typed(&mut state, "rule:02BD").is_empty(), "two end so");
@@ -536,7 +542,7 @@ fn the_end_of_an_id_names_one_rule_or_none() {
     );
     key(&mut state, KeyCode::Esc);
     let effects = typed(&mut state, "rule:02C0");
-    assert_eq!(asked(&effects)[0].0.rule_id, Some(id(704)));
+    assert_eq!(requested_filters(&effects)[0].0.rule_id, Some(id(704)));
 }
 
 #[test]

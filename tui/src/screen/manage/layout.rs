@@ -6,7 +6,7 @@ use super::state::Section;
 use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 
 /// Rows of a section without records: a panel stands there.
-const PANEL: u16 = 10;
+const PANEL_ROWS: u16 = 10;
 
 /// The sections of Keys & Projects that there is room for, from top to bottom. All but the
 /// first begin with a rule. `counts` are the rows of keys and projects, and the lines of the plan.
@@ -19,7 +19,7 @@ pub fn sections(size: (u16, u16), tab: Section, counts: [usize; 3]) -> Vec<(Sect
     }
     let plan = if with_plan { (plan + 1).min(body.height / 2) } else { 0 };
     let rest = body.height - plan;
-    let wanted = |rows: u16, more: u16| if rows == 0 { PANEL } else { rows.saturating_add(more) };
+    let wanted = |rows: u16, more: u16| if rows == 0 { PANEL_ROWS } else { rows.saturating_add(more) };
     let projects = wanted(projects, 3).min(rest / 2);
     let keys = wanted(keys, 2).min(rest - projects);
     let at = |y: u16, height: u16| Rect { y: body.y + y, height, ..body };

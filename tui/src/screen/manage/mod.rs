@@ -21,11 +21,11 @@ use state::{Manage, Section};
 pub use view::access;
 
 /// The digit of the screen.
-pub const DIGIT: u8 = 7;
+pub const SCREEN_DIGIT: u8 = 7;
 
 impl Screen for Manage {
     fn tab(&self) -> Tab {
-        Tab { digit: DIGIT, title: "Keys & Projects", short: "Keys" }
+        Tab { digit: SCREEN_DIGIT, title: "Keys & Projects", short: "Keys" }
     }
 
     fn scope(&self) -> Scope {

@@ -77,7 +77,7 @@ fn enter(state: &mut App) -> Vec<Effect> {
 }
 
 #[test]
-fn the_screen_asks_for_keys_projects_and_who() {
+fn keys_screen_requests_keys_projects_and_identity() {
     let mut state = filled((80, 24), UNICODE);
     let effects = press(&mut state, "7");
     assert!(
@@ -145,7 +145,7 @@ fn without_protection_y_is_enough_and_repeated_keys_are_not() {
 }
 
 #[test]
-fn a_lost_answer_leads_to_a_look_and_not_to_a_second_request() {
+fn lost_response_reads_the_list_and_is_not_resent() {
     let archived = |status| {
         let mut all = projects();
         all[1].status = status;
@@ -181,7 +181,7 @@ fn a_lost_answer_leads_to_a_look_and_not_to_a_second_request() {
 }
 
 #[test]
-fn a_new_key_shows_its_secret_until_it_is_stored() {
+fn new_key_shows_its_secret_until_it_is_stored() {
     let mut state = managing((80, 24), UNICODE);
     press(&mut state, "cci");
     wait(&mut state);
@@ -212,7 +212,7 @@ fn a_new_key_shows_its_secret_until_it_is_stored() {
 }
 
 #[test]
-fn a_new_key_whose_answer_was_lost_is_named() {
+fn new_key_with_a_lost_response_is_reported_by_name() {
     let mut state = managing((80, 24), UNICODE);
     press(&mut state, "cci");
     wait(&mut state);
@@ -227,7 +227,7 @@ fn a_new_key_whose_answer_was_lost_is_named() {
 }
 
 #[test]
-fn what_the_server_refuses_can_be_mended() {
+fn refused_form_can_be_corrected_and_resent() {
     let mut state = managing((80, 24), UNICODE);
     press(&mut state, "]ccheckout-bot");
     wait(&mut state);
@@ -274,18 +274,18 @@ fn roles_read_only_and_silence_stop_changes() {
     assert!(tried(|state| state.shell.target.read_only = true).contains("read-only"));
     let away = |state: &mut App| {
         let outage = crate::shell::Outage { since: state.shell.now, attempts: 1, error: offline() };
-        state.shell.link = crate::shell::Link::Down(outage);
+        state.shell.link = Link::Down(outage);
     };
     assert!(tried(away).contains("does not answer"));
 }
 
 #[test]
-fn a_refused_session_leaves_the_key_reading() {
+fn refused_session_falls_back_to_the_api_key() {
     let mut state = managing((80, 24), UNICODE);
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(matches!(effects[..], [Effect::LoadMe { session: false, .. }]), "{effects:?}");
-    assert!(!state.shell.has_session() && state.shell.link == crate::shell::Link::Streaming);
+    assert!(!state.shell.has_session() && state.shell.link == Link::Streaming);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn another_context_takes_nothing_along() {
 }
 
 #[test]
-fn the_palette_finds_actions_projects_filters_and_ids() {
+fn palette_finds_actions_projects_filters_and_ids() {
     let mut state = managing((80, 24), UNICODE);
     state.shell.saved = [("slow".to_owned(), "latency:>=5s".to_owned())].into();
     press(&mut state, ":arch");
@@ -389,7 +389,7 @@ fn read_only_offers_no_change_anywhere() {
 }
 
 #[test]
-fn a_rebound_key_works_in_the_console() {
+fn rebound_key_works_in_the_console() {
     let mut state = managing((80, 24), UNICODE);
     state.shell.keymap =
         Keymap::new(&[("keys.create".to_owned(), vec!["ctrl-n".to_owned()])].into()).unwrap();
@@ -399,7 +399,7 @@ fn a_rebound_key_works_in_the_console() {
 }
 
 #[test]
-fn the_end_of_a_session_is_announced_once() {
+fn end_of_a_session_is_announced_once() {
     let mut state = managing((80, 24), UNICODE);
     tick(&mut state, 35 * 60);
     assert!(state.shell.problems.is_empty());

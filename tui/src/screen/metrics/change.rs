@@ -17,7 +17,7 @@ pub enum Mark {
 
 /// A change, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct MetricChange {
     /// Arrow and difference.
     pub text: String,
     /// What to make of it.
@@ -26,7 +26,12 @@ pub struct Change {
 
 /// How a metric changed. Rates differ by percentage points, the number of traces in percent,
 /// the rest in its own unit. Nothing when either side is missing.
-pub fn change(metric: Metric, now: Option<f64>, before: Option<f64>, glyphs: &Glyphs) -> Option<Change> {
+pub fn change(
+    metric: Metric,
+    now: Option<f64>,
+    before: Option<f64>,
+    glyphs: &Glyphs,
+) -> Option<MetricChange> {
     let (now, before) = (now?, before?);
     let difference = now - before;
     let size = difference.abs();
@@ -43,7 +48,7 @@ pub fn change(metric: Metric, now: Option<f64>, before: Option<f64>, glyphs: &Gl
         (false, true) => format!("{} +{text}", glyphs.rise),
         (false, false) => format!("{} -{text}", glyphs.fall),
     };
-    Some(Change { text, mark: if nothing { Mark::Fine } else { mark(metric, now, before) } })
+    Some(MetricChange { text, mark: if nothing { Mark::Fine } else { mark(metric, now, before) } })
 }
 
 /// Judges a change: how many more or fewer traces there are says nothing of their quality.
@@ -71,7 +76,7 @@ mod tests {
 
     fn check(metric: Metric, now: f64, before: f64, text: &str, mark: Mark) {
         let found = change(metric, Some(now), Some(before), &Glyphs::ASCII);
-        assert_eq!(found, Some(Change { text: text.to_owned(), mark }));
+        assert_eq!(found, Some(MetricChange { text: text.to_owned(), mark }));
     }
 
     #[test]

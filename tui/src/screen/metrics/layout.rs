@@ -7,9 +7,9 @@ use crate::layout::{ALL_SECTIONS_ROWS, frame};
 /// Rows of the table of metrics: the heads, the metrics of traces, and the one of the project.
 const METRIC_ROWS: u16 = 9;
 /// Columns of a chart's labels and its axis.
-pub const AXIS: u16 = 10;
+pub const AXIS_COLS: u16 = 10;
 /// The tallest chart; a taller one tells no more.
-const TALLEST: u16 = 20;
+const MAX_CHART_ROWS: u16 = 20;
 
 /// The parts of Metrics. Parts without room have no height.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub fn parts(size: (u16, u16), numbers: bool) -> MetricsLayout {
         return MetricsLayout { table: body, chart: none, feedback: None };
     }
     let roomy = body.height >= ALL_SECTIONS_ROWS && size.0 >= 76;
-    let chart = (body.height - METRIC_ROWS - if roomy { 4 } else { 0 }).min(TALLEST);
+    let chart = (body.height - METRIC_ROWS - if roomy { 4 } else { 0 }).min(MAX_CHART_ROWS);
     let at = |y: u16, height: u16| Rect { y: body.y + y, height, ..body };
     MetricsLayout {
         table: at(0, METRIC_ROWS),
@@ -42,5 +42,5 @@ pub fn parts(size: (u16, u16), numbers: bool) -> MetricsLayout {
 
 /// Columns of a chart that values can stand in.
 pub fn plot_cols(size: (u16, u16)) -> usize {
-    usize::from(size.0.saturating_sub(AXIS + 1)).max(1)
+    usize::from(size.0.saturating_sub(AXIS_COLS + 1)).max(1)
 }

@@ -26,11 +26,11 @@ use crate::{
 use state::{Metrics, MetricsRequest};
 
 /// The digit of the screen.
-pub const DIGIT: u8 = 3;
+pub const SCREEN_DIGIT: u8 = 3;
 
 impl Screen for Metrics {
     fn tab(&self) -> Tab {
-        Tab { digit: DIGIT, title: "Metrics", short: "Metrics" }
+        Tab { digit: SCREEN_DIGIT, title: "Metrics", short: "Metrics" }
     }
 
     fn scope(&self) -> Scope {
@@ -80,7 +80,7 @@ impl Screen for Metrics {
 
     fn reconnected(&mut self, shell: &mut Shell) -> Vec<Effect> {
         let open = self.pending.has(|it| *it == MetricsRequest::Current);
-        if shell.screen == DIGIT && !open { update::load(self, shell) } else { Vec::new() }
+        if shell.screen == SCREEN_DIGIT && !open { update::load(self, shell) } else { Vec::new() }
     }
 
     fn reset(&mut self) {

@@ -66,7 +66,7 @@ fn nothing(stretch: Stretch) -> Answer {
     answer
 }
 
-fn said() -> FeedbackList {
+fn reported() -> FeedbackList {
     let one = |at: u128| Feedback {
         id: id(at),
         trace_id: id(1),
@@ -98,7 +98,7 @@ fn answer_all(state: &mut App, effects: &[Effect]) {
                 (request, Reply::Metrics(Box::new(answer_of(state.screens.metrics.stretch, 0.8))))
             }
             Effect::LoadRetryCap { request, .. } => (request, Reply::ProjectMetric(14)),
-            Effect::LoadFeedback { request, .. } => (request, Reply::Feedback(said())),
+            Effect::LoadFeedback { request, .. } => (request, Reply::Feedback(reported())),
             _ => continue,
         };
         let more = update(state, Msg::Reply(*request, Ok(reply)));
@@ -123,7 +123,7 @@ fn of_project(size: (u16, u16), theme: Theme) -> App {
 }
 
 #[test]
-fn the_time_before_is_asked_for_once_the_time_is_known() {
+fn previous_window_is_requested_once_the_window_is_known() {
     let mut state = filled((120, 40), UNICODE);
     let effects = press(&mut state, "3");
     let [Effect::LoadMetrics { query, request }] = &effects[..] else { panic!("{effects:?}") };
@@ -141,7 +141,7 @@ fn the_time_before_is_asked_for_once_the_time_is_known() {
 }
 
 #[test]
-fn a_project_brings_its_own_metric() {
+fn selected_project_adds_its_own_metric() {
     let mut state = filled((80, 24), UNICODE);
     state.shell.project = Some(project(2, "checkout-bot", false));
     let effects = press(&mut state, "3");
@@ -168,7 +168,7 @@ fn windows_turn_and_overtake() {
 }
 
 #[test]
-fn it_asks_again_by_itself_while_it_is_seen() {
+fn metrics_refresh_while_the_screen_is_shown() {
     let mut state = measured((80, 24), UNICODE);
     assert!(tick(&mut state, 59).is_empty());
     let effects = tick(&mut state, 1);
@@ -202,7 +202,7 @@ fn enter_opens_the_traces_of_the_column() {
 }
 
 #[test]
-fn the_cursor_stays_with_its_time_and_the_newest_one_with_the_newest() {
+fn cursor_stays_on_its_time_or_on_the_newest() {
     let mut state = measured((80, 24), UNICODE);
     let newest = state.screens.metrics.point();
     key(&mut state, KeyCode::Right);
@@ -221,7 +221,7 @@ fn the_cursor_stays_with_its_time_and_the_newest_one_with_the_newest() {
 }
 
 #[test]
-fn a_failure_is_told_once_and_the_numbers_stay() {
+fn failure_is_reported_once_and_values_stay() {
     let mut state = measured((80, 24), UNICODE);
     let before = state.shell.problems.len();
     for _ in 0..3 {
@@ -249,7 +249,7 @@ fn another_project_forgets_the_numbers() {
 }
 
 #[test]
-fn a_project_asked_for_by_name_is_waited_for() {
+fn metrics_wait_for_a_project_given_by_name() {
     let mut state = filled((80, 24), UNICODE);
     state.shell.target.project = Some("checkout-bot".into());
     assert!(press(&mut state, "3").is_empty());
@@ -261,7 +261,7 @@ fn a_project_asked_for_by_name_is_waited_for() {
 }
 
 #[test]
-fn the_series_is_written_and_its_request_copied() {
+fn series_is_exported_and_its_request_copied() {
     let mut state = measured((80, 24), UNICODE);
     press(&mut state, "e");
     let effects = key(&mut state, KeyCode::Enter);
@@ -274,7 +274,7 @@ fn the_series_is_written_and_its_request_copied() {
 }
 
 #[test]
-fn metrics_full() {
+fn metrics_screen_draws_every_state() {
     for size in SIZES {
         let mut state = of_project(size, UNICODE);
         press(&mut state, "hhhhhhhhhh");

@@ -1,6 +1,6 @@
 //! Which points of a series stand out from it.
 //!
-//! A point is unusual when it lies further from the median than [`FAR`] times the spread, which
+//! A point is unusual when it lies further from the median than [`MIN_DEVIATIONS`] times the spread, which
 //! is the median absolute deviation scaled to that of a normal distribution. The console works
 //! this out from the points that it shows, and says so; it knows nothing of weekdays or trends.
 
@@ -9,11 +9,11 @@ use api::metrics::{Metric, MetricPoint};
 use crate::chart::combined;
 
 /// Spreads between the median and a point that is unusual.
-const FAR: f64 = 5.0;
+const MIN_DEVIATIONS: f64 = 5.0;
 /// What a median absolute deviation has to be multiplied by to be a standard deviation.
-const NORMAL: f64 = 1.482_6;
+const NORMAL_SCALE: f64 = 1.482_6;
 /// Fewer values than these have no typical one.
-const FEWEST: usize = 10;
+const MIN_POINTS: usize = 10;
 /// Percentiles and rates of fewer traces than these say little.
 const FEWEST_TRACES: f64 = 20.0;
 
@@ -39,16 +39,16 @@ pub fn unusual(metric: Metric, columns: &[&[MetricPoint]]) -> Vec<Option<f64>> {
 /// The median of some values, and how far from it is still usual; nothing if they are too few.
 fn usual(metric: Metric, values: &[Option<f64>]) -> Option<(f64, f64)> {
     let mut sorted: Vec<f64> = values.iter().flatten().copied().collect();
-    if sorted.len() < FEWEST {
+    if sorted.len() < MIN_POINTS {
         return None;
     }
     let middle = median(&mut sorted)?;
     let mut deviations: Vec<f64> = sorted.iter().map(|value| (value - middle).abs()).collect();
-    let spread = median(&mut deviations)? * NORMAL;
-    Some((middle, (FAR * spread).max(least(metric, middle))))
+    let spread = median(&mut deviations)? * NORMAL_SCALE;
+    Some((middle, (MIN_DEVIATIONS * spread).max(least(metric, middle))))
 }
 
-/// Differences that nobody would look at, however even the series is.
+/// Returns the smallest deviation that is marked, however even the series is.
 fn least(metric: Metric, median: f64) -> f64 {
     match metric {
         Metric::ErrorRate | Metric::FeedbackGoodRate => 0.05,
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_the_median_stands_out() {
+    fn values_far_from_the_median_are_marked() {
         let mut values = vec![3_000.0, 3_100.0, 2_900.0, 3_050.0, 2_950.0, 3_020.0];
         values.extend([3_080.0, 2_980.0, 3_010.0, 8_200.0, 3_000.0, 2_990.0]);
         check(Metric::LatencyP95, &values, &[9]);
     }
 
     #[test]
-    fn an_even_series_hides_no_trifles_and_shows_none() {
+    fn even_series_marks_large_deviations_only() {
         let mut values = vec![0.0; 20];
         values[4] = 0.03;
         values[7] = 0.4;

@@ -11,7 +11,7 @@ use crate::{
     layout::frame,
     net::{Destination, Effect, NetError, Reply},
     screen::metrics::{
-        DIGIT,
+        SCREEN_DIGIT,
         layout::{parts, plot_cols},
         state::{Metrics, MetricsRequest, Verdicts},
     },
@@ -47,13 +47,13 @@ pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
 pub fn reload(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     metrics.forget();
     metrics.pending.abandon(|_| true);
-    if shell.screen == DIGIT { load(metrics, shell) } else { Vec::new() }
+    if shell.screen == SCREEN_DIGIT { load(metrics, shell) } else { Vec::new() }
 }
 
 /// The clock moved on.
 pub fn tick(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     let due = metrics.next.is_some_and(|at| at <= shell.now) && !shell.is_unauthorized();
-    if due && shell.screen == DIGIT && metrics.auto { load(metrics, shell) } else { Vec::new() }
+    if due && shell.screen == SCREEN_DIGIT && metrics.auto { load(metrics, shell) } else { Vec::new() }
 }
 
 /// Takes in an answer.

@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::text::clean;
 
 /// Bytes of a text that are looked through.
-const DEPTH: usize = 64 * 1024;
+const MAX_SCANNED_BYTES: usize = 64 * 1024;
 /// Lines of a span that are looked through.
-const LINES: usize = 2_000;
+const MAX_SCANNED_LINES: usize = 2_000;
 /// Characters before the first word that are shown.
-const BEFORE: usize = 24;
+const LEADING_CHARS: usize = 24;
 /// Characters of a line that are kept.
-const LENGTH: usize = 400;
+const MAX_EXCERPT_CHARS: usize = 400;
 
 /// A part of a line, clean of control characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,11 +37,11 @@ pub fn words(text: &str) -> Vec<Vec<char>> {
 }
 
 impl Excerpt {
-    /// The best line of what came out of a span, what went in, or what went wrong.
+    /// Returns the line of a span with the most words, from its output, error or input.
     pub fn of(span: &Span, words: &[Vec<char>]) -> Self {
         let mut lines = Vec::new();
         for text in [&span.output, &span.error, &span.input].into_iter().flatten() {
-            let text = &text[..text.floor_char_boundary(DEPTH)];
+            let text = &text[..text.floor_char_boundary(MAX_SCANNED_BYTES)];
             match serde_json::from_str::<Value>(text) {
                 Ok(value @ (Value::Object(_) | Value::Array(_))) => leaves(&value, &mut lines),
                 Ok(Value::String(inner)) => add(&inner, &mut lines),
@@ -53,18 +53,19 @@ impl Excerpt {
             let different = (0..words.len()).filter(|word| hits.iter().any(|(it, _)| it == word)).count();
             (different, line, hits)
         });
-        // Of lines that fit alike, the first: what came out counts more than what went in.
+        // Of lines with equally many words the first: the output counts more than the input.
         let best = found.reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.map(|(_, line, hits)| Self::around(line, hits)).unwrap_or_default()
     }
 
     fn around(line: &str, hits: Vec<(usize, Range<usize>)>) -> Self {
         let first = hits.iter().map(|(_, hit)| hit.start).min().unwrap_or(0);
-        let start = line[..first].char_indices().rev().nth(BEFORE).map_or(0, |(at, c)| {
+        let start = line[..first].char_indices().rev().nth(LEADING_CHARS).map_or(0, |(at, c)| {
             // From the beginning of a word, where there is one before the hit.
             line[at..first].find(' ').map_or(at, |blank| at + blank + c.len_utf8().min(1))
         });
-        let end = line[start..].char_indices().nth(LENGTH).map_or(line.len(), |(at, _)| start + at);
+        let end =
+            line[start..].char_indices().nth(MAX_EXCERPT_CHARS).map_or(line.len(), |(at, _)| start + at);
         let mut hits: Vec<Range<usize>> = hits
             .into_iter()
             .filter(|(_, hit)| hit.start >= start && hit.end <= end)
@@ -87,7 +88,7 @@ fn leaves(value: &Value, lines: &mut Vec<String>) {
 }
 
 fn add(text: &str, lines: &mut Vec<String>) {
-    let room = LINES.saturating_sub(lines.len());
+    let room = MAX_SCANNED_LINES.saturating_sub(lines.len());
     let kept = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(room);
     lines.extend(kept.map(|line| clean(line).into_owned()));
 }
@@ -99,7 +100,7 @@ fn hits(line: &str, words: &[Vec<char>]) -> Vec<(usize, Range<usize>)> {
     for start in 0..folded.len() {
         let begins = start == 0 || !folded[start - 1].1.is_alphanumeric();
         let fitting = words.iter().position(|word| {
-            // Scripts without blanks have words in the middle of others.
+            // In scripts without blanks a word can occur within other characters.
             (begins || word.iter().any(|c| blankless(*c)))
                 && folded[start..].iter().map(|(_, c)| c).take(word.len()).eq(word)
         });
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_with_the_most_words_wins() {
+    fn excerpt_is_the_line_with_the_most_words() {
         let output = "Hello.\nYour refund was promised.\nA refund.";
         check(output, "refunds promised", "Your refund was promised.", &["refund", "promised"]);
     }
@@ -163,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_shown_from_shortly_before_the_word() {
+    fn long_line_is_cut_shortly_before_the_first_word() {
         let output = format!("{}then the refund came {}", "so it went on and on ".repeat(9), "x".repeat(900));
         let mut span = span(1, None);
         span.output = Some(output);
         let found = Excerpt::of(&span, &words("REFUND"));
-        assert!(found.begun && found.text.chars().count() <= LENGTH, "{found:?}");
+        assert!(found.begun && found.text.chars().count() <= MAX_EXCERPT_CHARS, "{found:?}");
         assert!(found.text.starts_with("went on and on then the refund"), "{}", found.text);
     }
 

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn invalid_search_line_marks_the_error() {
         assert_eq!(parse("où type:").unwrap_err().0, 3);
         assert_eq!(parse("a from:soon").unwrap_err().0, 7);
         assert_eq!(parse("a type:llm type:tool").unwrap_err().0, 11);

@@ -14,7 +14,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use uuid::Uuid;
 
 use crate::{
-    input::Line,
+    input::LineKind,
     keymap::{Action, Scope},
     net::{Effect, NetError, Reply, RequestId},
     record::Record,
@@ -28,13 +28,13 @@ use crate::{
 use state::Search;
 
 /// The digit of the screen.
-pub const DIGIT: u8 = 8;
+pub const SCREEN_DIGIT: u8 = 8;
 /// The line that holds the words of a search.
-pub const LINE: Line = Line { prompt: " ? ", hint: "tab completes" };
+pub const SEARCH_LINE: LineKind = LineKind { prompt: " ? ", hint: "tab completes" };
 
 impl Screen for Search {
     fn tab(&self) -> Tab {
-        Tab { digit: DIGIT, title: "Search", short: "Search" }
+        Tab { digit: SCREEN_DIGIT, title: "Search", short: "Search" }
     }
 
     fn scope(&self) -> Scope {
@@ -92,15 +92,15 @@ impl Screen for Search {
         *self = Self { history: std::mem::take(&mut self.history), ..Self::default() };
     }
 
-    fn history(&self, _line: Line) -> &[String] {
+    fn history(&self, _line: LineKind) -> &[String] {
         &self.history
     }
 
-    fn history_mut(&mut self, _line: Line) -> Option<&mut Vec<String>> {
+    fn history_mut(&mut self, _line: LineKind) -> Option<&mut Vec<String>> {
         Some(&mut self.history)
     }
 
-    fn completions(&self, shell: &Shell, _line: Line) -> Vec<Completion> {
+    fn completions(&self, shell: &Shell, _line: LineKind) -> Vec<Completion> {
         let projects = &shell.projects.items;
         let names = || projects.iter().map(|project| project.name.as_str()).filter(|it| !it.contains(' '));
         let fields = line::FIELDS.iter().flat_map(|field| {
@@ -112,7 +112,7 @@ impl Screen for Search {
         fields.collect()
     }
 
-    fn check(&self, shell: &Shell, _line: Line, text: &str) -> Option<LineError> {
+    fn check(&self, shell: &Shell, _line: LineKind, text: &str) -> Option<LineError> {
         // A search without words is unfinished, not wrong.
         let clock = api::filter::when::Clock::of(&shell.zone.of(shell.now));
         if shell.line_refused { line::SearchLine::parse(text, &clock).err() } else { None }
@@ -121,7 +121,7 @@ impl Screen for Search {
     fn submit(
         &mut self,
         shell: &mut Shell,
-        _line: Line,
+        _line: LineKind,
         text: &str,
         _loaded: &LoadedIds,
     ) -> Result<Vec<Effect>, LineError> {

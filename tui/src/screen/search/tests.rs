@@ -2,7 +2,7 @@
 
 use api::search::{SearchResult, SearchResults};
 
-use super::{DIGIT, state::SearchQuery};
+use super::{SCREEN_DIGIT, state::SearchQuery};
 use crate::{
     tests::screens::{SIZES, screen, snap},
     tests::*,
@@ -73,7 +73,7 @@ fn found_spans(results: SearchResults) -> Reply {
 }
 
 /// Returns the query of the search among the effects; checks that it is the one that was sent.
-fn asked(state: &App, effects: &[Effect]) -> SearchQuery {
+fn requested_query(state: &App, effects: &[Effect]) -> SearchQuery {
     let query = state.screens.search.query.clone().expect("no query");
     let sent: Vec<&Effect> = effects.iter().filter(|it| matches!(it, Effect::Fetch(_))).collect();
     let [Effect::Fetch(fetch)] = sent[..] else { panic!("{effects:?}") };
@@ -87,24 +87,24 @@ fn words_and_terms_become_a_request() {
     let effects = press(&mut state, "8");
     reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
     let effects = typed(&mut state, "late refund type:llm project:checkout-bot");
-    let text = asked(&state, &effects).text;
+    let text = requested_query(&state, &effects).text;
     assert_eq!((text.q.as_str(), text.kind.as_deref()), ("late refund", Some("llm")));
     assert_eq!(text.project_id, Some(id(2)));
 }
 
 #[test]
-fn the_project_shown_is_the_project_searched() {
+fn search_is_limited_to_the_project_shown() {
     let mut state = filled((80, 24), UNICODE);
     state.shell.project = Some(project(2, "checkout-bot", false));
     press(&mut state, "8");
     let effects = typed(&mut state, "refund");
-    assert_eq!(asked(&state, &effects).text.project_id, Some(id(2)));
+    assert_eq!(requested_query(&state, &effects).text.project_id, Some(id(2)));
     let effects = typed(&mut state, " project:*");
-    assert_eq!(asked(&state, &effects).text.project_id, None);
+    assert_eq!(requested_query(&state, &effects).text.project_id, None);
 }
 
 #[test]
-fn a_wrong_line_sends_nothing() {
+fn invalid_search_line_sends_no_request() {
     let mut state = filled((80, 24), UNICODE);
     press(&mut state, "8");
     state.shell.projects.fill([0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false)).to_vec());
@@ -152,7 +152,7 @@ fn further_rows_are_asked_for_once_near_the_end() {
 }
 
 #[test]
-fn an_overtaken_search_is_dropped() {
+fn response_of_a_superseded_search_is_dropped() {
     let mut state = searched((80, 24), UNICODE);
     let more = press(&mut state, "G");
     let other = typed(&mut state, " tool calls");
@@ -183,14 +183,14 @@ fn enter_opens_the_trace_at_the_span_and_esc_comes_back() {
         "it came with the second page"
     );
     key(&mut state, KeyCode::Esc);
-    assert_eq!((state.shell.screen, state.screens.search.selected), (DIGIT, 1));
+    assert_eq!((state.shell.screen, state.screens.search.selected), (SCREEN_DIGIT, 1));
 }
 
 #[test]
-fn a_span_finds_others_without_any_words() {
+fn neighbours_of_a_span_are_searched_without_words() {
     let mut state = searched((80, 24), UNICODE);
     let effects = press(&mut state, "jx");
-    let near = asked(&state, &effects).near.unwrap().span;
+    let near = requested_query(&state, &effects).near.unwrap().span;
     assert_eq!((near.trace_id, near.span_id), (id(900 + 107), id(107)));
     reply(&mut state, &effects, Ok(found_spans(results())));
     assert_eq!(state.screens.search.rows.len(), 19, "all but the span itself");
@@ -220,7 +220,7 @@ fn rows_are_marked_copied_and_written() {
 }
 
 #[test]
-fn search_states() {
+fn search_screen_draws_every_state() {
     for size in SIZES {
         let mut state = filled(size, UNICODE);
         press(&mut state, "8");

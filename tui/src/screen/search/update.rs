@@ -8,7 +8,7 @@ use crate::{
     keymap::Action,
     net::{Destination, Effect},
     screen::search::{
-        LINE,
+        SEARCH_LINE,
         layout::parts,
         line::SearchLine,
         state::{Neighbour, Search, SearchQuery, SearchRequest},
@@ -30,7 +30,7 @@ pub fn act(search: &mut Search, shell: &mut Shell, action: Action) -> Vec<Effect
     }
     match action {
         Action::EditSearch => {
-            shell.edit(Input::new(InputKind::Screen(LINE), &search.text));
+            shell.edit(Input::new(InputKind::Screen(SEARCH_LINE), &search.text));
             Vec::new()
         }
         Action::Open => open(search),
@@ -91,7 +91,7 @@ fn start(search: &mut Search, shell: &mut Shell, text: String, query: SearchQuer
 
 /// Repeats the search after the project changed, because the spans found may belong to other projects.
 pub fn reload(search: &mut Search, shell: &mut Shell) -> Vec<Effect> {
-    if search.query.is_none() || shell.screen != super::DIGIT {
+    if search.query.is_none() || shell.screen != super::SCREEN_DIGIT {
         return Vec::new();
     }
     let text = search.text.clone();
@@ -113,6 +113,7 @@ fn load_more(search: &mut Search, shell: &mut Shell) -> Vec<Effect> {
 /// Opens the trace of the selected span, with the cursor on the span.
 fn open(search: &Search) -> Vec<Effect> {
     let Some(span) = search.span() else { return Vec::new() };
-    let trace = Destination::Trace { id: span.trace_id, span: Some(span.id), from: Some(super::DIGIT) };
+    let trace =
+        Destination::Trace { id: span.trace_id, span: Some(span.id), from: Some(super::SCREEN_DIGIT) };
     vec![Effect::Go(trace)]
 }

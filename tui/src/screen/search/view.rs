@@ -1,5 +1,4 @@
-//! Search: the spans that were found, the selected one, the searches of before, and what stands
-//! in place of them.
+//! Draws Search: the spans found, the selected one, the recent searches, and the panels without spans.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -19,10 +18,10 @@ use crate::{
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
 
-/// Columns of the similarity.
-const NEAR: usize = 4;
-/// Columns of the end of a trace's id.
-const ID: usize = 8;
+/// SearchColumns of the similarity.
+const SIMILARITY_COLS: usize = 4;
+/// SearchColumns of the end of a trace's id.
+const ID_COLS: usize = 8;
 
 /// Draws the screen.
 pub fn draw(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
@@ -45,21 +44,22 @@ pub fn draw(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
 }
 
 /// Widths of the columns; 0 leaves a column out.
-struct Columns {
+struct SearchColumns {
     name: usize,
     kind: usize,
     model: usize,
     excerpt: usize,
 }
 
-impl Columns {
+impl SearchColumns {
     fn of(cols: usize) -> Self {
         let (name, kind, model) = match cols {
             110.. => (22, 9, 15),
             76.. => (16, 9, 0),
             _ => (14, 0, 0),
         };
-        let used: usize = [NEAR, name, kind, model, ID].iter().filter(|it| **it > 0).map(|it| it + 1).sum();
+        let used: usize =
+            [SIMILARITY_COLS, name, kind, model, ID_COLS].iter().filter(|it| **it > 0).map(|it| it + 1).sum();
         Self { name, kind, model, excerpt: cols.saturating_sub(2 + used).max(4) }
     }
 
@@ -67,9 +67,9 @@ impl Columns {
         let glyphs = &theme.glyphs;
         let [near, name, kind, model] = cells;
         let mut line = Pieces::new()
-            .add(Tone::Number, format!("{near:>NEAR$} "))
+            .add(Tone::Number, format!("{near:>SIMILARITY_COLS$} "))
             .plain(format!("{} ", fit(name, self.name, glyphs)));
-        for (text, width) in [(kind, self.kind), (model, self.model), (trace, ID)] {
+        for (text, width) in [(kind, self.kind), (model, self.model), (trace, ID_COLS)] {
             if width > 0 {
                 line = line.add(Tone::Dim, format!("{} ", fit(text, width, glyphs)));
             }
@@ -80,7 +80,7 @@ impl Columns {
 
 fn list(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let (theme, search) = (&shell.theme, search);
-    let columns = Columns::of(usize::from(area.width));
+    let columns = SearchColumns::of(usize::from(area.width));
     let head = columns.line(["SIM", "SPAN", "KIND", "MODEL"], "TRACE", theme).plain("MATCH");
     put(buffer, area, 0, &Pieces::new().plain("  ").join(head.all(Tone::Dim)).line(theme, false));
     let rows = usize::from(area.height.saturating_sub(1));
@@ -125,7 +125,7 @@ fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
     Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
 }
 
-/// The selected span: what came out, what went in, and its figures.
+/// Draws the selected span: error, output, input and figures.
 fn span(shell: &Shell, row: &FoundSpan, buffer: &mut Buffer, area: Rect) {
     let theme = &shell.theme;
     let glyphs = &theme.glyphs;
@@ -261,7 +261,7 @@ fn key(shell: &Shell, action: Action) -> String {
     shell.key(Scope::Search, action)
 }
 
-/// What stands in place of the spans.
+/// Returns the panel of a search without spans.
 fn instead(search: &Search, shell: &Shell) -> Vec<(Tone, String)> {
     if let Some(error) = &search.error {
         return match error.status {

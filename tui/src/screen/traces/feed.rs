@@ -2,7 +2,7 @@
 //!
 //! New traces arrive over the stream, or by polling every two seconds while there is none.
 
-use api::{Timestamp, trace::TraceList};
+use api::{Timestamp, client::HEARTBEAT_INTERVAL, trace::TraceList};
 
 use crate::{
     net::{Effect, RequestId, StreamEvent},
@@ -18,6 +18,9 @@ use super::{
 const POLL_INTERVAL_MICROS: i64 = 2_000_000;
 /// Maximum wait until a broken stream is opened again, in microseconds.
 const MAX_STREAM_RETRY_MICROS: i64 = 15_000_000;
+/// How long the live stream may send nothing, in microseconds: then a heartbeat is overdue, and requests take the
+/// place of the stream until it is open again.
+const MAX_STREAM_SILENCE_MICROS: i64 = HEARTBEAT_INTERVAL.as_secs() as i64 * 1_000_000 + 5_000_000;
 
 /// Puts another filter in force and loads the list again.
 pub fn set_filter(traces: &mut Traces, shell: &mut Shell, text: String) -> Vec<Effect> {
@@ -70,6 +73,10 @@ pub fn tick(traces: &Traces, shell: &mut Shell) -> Vec<Effect> {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= shell.now);
     let (poll, stream) = (due(shell.next_poll), due(shell.next_stream));
     let mut effects = Vec::new();
+    if shell.link == Link::Streaming && is_stream_silent(shell) {
+        effects.push(Effect::CloseStream);
+        effects.extend(replace_stream(shell, 0));
+    }
     if poll {
         // The list is requested once a tick.
         shell.next_poll = None;
@@ -81,13 +88,31 @@ pub fn tick(traces: &Traces, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
+/// Returns whether the live stream sends nothing although a heartbeat is overdue. A connection can break without
+/// an end that the stream could report.
+fn is_stream_silent(shell: &Shell) -> bool {
+    shell.heard.is_some_and(|it| shell.now.micros() - it.micros() >= MAX_STREAM_SILENCE_MICROS)
+}
+
+/// Requests the list in place of a stream that ended, until the stream is opened again after this wait or
+/// later.
+fn replace_stream(shell: &mut Shell, min_wait_micros: i64) -> Vec<Effect> {
+    shell.stream = None;
+    if shell.link == Link::Streaming {
+        shell.link = Link::Polling;
+    }
+    let wait = trouble::jittered(shell, MAX_STREAM_RETRY_MICROS).max(min_wait_micros);
+    shell.next_stream = shell.after(wait);
+    if shell.link == Link::Polling { vec![Effect::RefreshList] } else { Vec::new() }
+}
+
 fn open_stream(traces: &Traces, shell: &mut Shell) -> Effect {
     shell.next_stream = None;
     Effect::OpenStream { request: shell.request_stream(), query: traces.query(shell) }
 }
 
 /// Records that the list was answered: an unreachable or refusing server is back.
-fn heard(shell: &mut Shell) -> Vec<Effect> {
+fn record_response(shell: &mut Shell) -> Vec<Effect> {
     let known = shell.heard.replace(shell.now).is_some();
     if shell.next_check.is_none() {
         shell.schedule_check();
@@ -97,7 +122,7 @@ fn heard(shell: &mut Shell) -> Vec<Effect> {
             let gone = crate::format::elapsed((shell.now.micros() - outage.since.micros()) / 1_000_000);
             let refused = !outage.error.is_transient();
             shell.notify(if known {
-                format!("back after {gone}; what came meanwhile is filled in")
+                format!("back after {gone}; missed traces are filled in")
             } else {
                 format!("connected after {gone}")
             });
@@ -121,7 +146,7 @@ pub fn fill(
     sent: Timestamp,
     page: TraceList,
 ) -> Vec<Effect> {
-    let mut effects = heard(shell);
+    let mut effects = record_response(shell);
     let at = if let TracesRequest::Older(at) | TracesRequest::Gap(at) = purpose { at } else { sent };
     let older = Older::of(page.next_cursor, page.has_more, at);
     match purpose {
@@ -183,16 +208,11 @@ pub fn stream(traces: &mut Traces, shell: &mut Shell, request: RequestId, event:
             if opened { detail::update::reload(traces, shell) } else { Vec::new() }
         }
         StreamEvent::Closed(error) => {
-            shell.stream = None;
             if error.is_unauthorized() {
+                shell.stream = None;
                 return trouble::outage(shell, error);
             }
-            if shell.link == Link::Streaming {
-                shell.link = Link::Polling;
-            }
-            let wait = trouble::jittered(shell, MAX_STREAM_RETRY_MICROS).max(trouble::retry_after(&error));
-            shell.next_stream = shell.after(wait);
-            if shell.link == Link::Polling { vec![Effect::RefreshList] } else { Vec::new() }
+            replace_stream(shell, trouble::retry_after(&error))
         }
     }
 }

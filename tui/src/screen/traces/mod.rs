@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     format::short_id,
-    input::Line,
+    input::LineKind,
     keymap::{Action, Scope},
     net::{Effect, NetError, Reply, RequestId},
     record::Record,
@@ -29,9 +29,9 @@ use detail::{Focus, content, content::scores::Keys};
 use state::{Traces, TracesRequest};
 
 /// The digit of the screen.
-pub const DIGIT: u8 = 1;
+pub const SCREEN_DIGIT: u8 = 1;
 /// The filter line.
-pub const FILTER: Line = Line { prompt: " / ", hint: "tab completes" };
+pub const FILTER_LINE: LineKind = LineKind { prompt: " / ", hint: "tab completes" };
 
 impl Traces {
     /// Opens a trace, with the cursor on a span.
@@ -54,7 +54,7 @@ impl Traces {
 
 impl Screen for Traces {
     fn tab(&self) -> Tab {
-        Tab { digit: DIGIT, title: "Traces", short: "Traces" }
+        Tab { digit: SCREEN_DIGIT, title: "Traces", short: "Traces" }
     }
 
     fn scope(&self) -> Scope {
@@ -135,15 +135,15 @@ impl Screen for Traces {
         }
     }
 
-    fn history(&self, _line: Line) -> &[String] {
+    fn history(&self, _line: LineKind) -> &[String] {
         &self.filter.history
     }
 
-    fn history_mut(&mut self, _line: Line) -> Option<&mut Vec<String>> {
+    fn history_mut(&mut self, _line: LineKind) -> Option<&mut Vec<String>> {
         Some(&mut self.filter.history)
     }
 
-    fn completions(&self, shell: &Shell, _line: Line) -> Vec<Completion> {
+    fn completions(&self, shell: &Shell, _line: LineKind) -> Vec<Completion> {
         let fields = FIELDS.iter().flat_map(|field| {
             let help = format!("{}: for example {}", field.help, field.example);
             field_completions(field.name, field.values.iter().copied(), &help)
@@ -153,14 +153,14 @@ impl Screen for Traces {
         fields.chain(saved).collect()
     }
 
-    fn check(&self, shell: &Shell, _line: Line, text: &str) -> Option<LineError> {
+    fn check(&self, shell: &Shell, _line: LineKind, text: &str) -> Option<LineError> {
         shell.parse(text).err()
     }
 
     fn submit(
         &mut self,
         shell: &mut Shell,
-        _line: Line,
+        _line: LineKind,
         text: &str,
         _loaded: &LoadedIds,
     ) -> Result<Vec<Effect>, LineError> {
@@ -254,8 +254,10 @@ impl Screen for Traces {
             Action::CopyText => {
                 let record = self.record()?;
                 Some(match self.detail.as_ref().map(|detail| (detail.focus, detail.tab)) {
-                    Some((Focus::Left, content::Tab::Input)) => ("the input", record.input()?.to_owned()),
-                    Some((Focus::Right, _) | (Focus::Left, content::Tab::Output)) => {
+                    Some((Focus::Left, content::DetailTab::Input)) => {
+                        ("the input", record.input()?.to_owned())
+                    }
+                    Some((Focus::Right, _) | (Focus::Left, content::DetailTab::Output)) => {
                         ("the output", record.output().or_else(|| record.error())?.to_owned())
                     }
                     _ => ("input and output", record.texts()),

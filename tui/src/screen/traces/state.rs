@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_lets_the_oldest_go() {
+    fn full_list_drops_the_oldest_traces() {
         let mut list = TraceRows::new();
         list.older = Older::of(Some("older".into()), true, Timestamp::from_micros(BASE));
         list.extend((0..MAX_TRACES as i64 + 5).map(trace).collect());

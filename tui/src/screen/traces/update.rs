@@ -8,14 +8,14 @@ use crate::{
 };
 
 use super::{
-    FILTER, feed, layout,
+    FILTER_LINE, feed, layout,
     state::{Traces, TracesRequest},
 };
 
 /// The term that selects failed traces.
 const FAILED_FILTER: &str = "error:true";
 /// Rows before the end of the loaded ones at which older ones are asked for.
-const AHEAD: usize = 20;
+const PREFETCH_ROWS: usize = 20;
 
 pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect> {
     let page = layout::list_rows(shell.size).max(2) - 1;
@@ -34,7 +34,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
             let Some(id) = traces.list.current().map(|row| row.id) else { return Vec::new() };
             return vec![Effect::Go(Destination::Trace { id, span: None, from: None })];
         }
-        Action::EditFilter => shell.edit(Input::new(InputKind::Screen(FILTER), &traces.filter.text)),
+        Action::EditFilter => shell.edit(Input::new(InputKind::Screen(FILTER_LINE), &traces.filter.text)),
         Action::FailuresOnly => return failures_only(traces, shell),
         Action::WidenTime => return widen(traces, shell),
         Action::Sort => {
@@ -62,7 +62,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
 
 /// Asks for older rows when the cursor comes near the last loaded one.
 fn more(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
-    let near = traces.list.selected() + AHEAD >= traces.list.len();
+    let near = traces.list.selected() + PREFETCH_ROWS >= traces.list.len();
     let Some(Older { cursor, at }) = traces.list.older.clone().filter(|_| near) else { return Vec::new() };
     if traces.pending.has(|purpose| matches!(purpose, TracesRequest::Older(_))) {
         return Vec::new();

@@ -17,18 +17,18 @@ use crate::{
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
 
-/// Columns of the latency bar at the right edge, and the milliseconds that fill it.
-const BAR: usize = 10;
+/// TraceColumns of the latency bar at the right edge, and the milliseconds that fill it.
+const BAR_COLS: usize = 10;
 const BAR_FULL_MS: i64 = 8_000;
 /// Width of the tags' own column, in columns.
 const TAGS_COLUMNS: usize = 20;
-/// Columns that a long name leaves to the tags in a shared column.
+/// TraceColumns that a long name leaves to the tags in a shared column.
 const SHARED_TAGS_COLUMNS: usize = 10;
 /// Limits the lines that an error takes from the rows.
 const REASON_LINES: usize = 6;
 
 /// Widths of the columns; 0 leaves a column out.
-struct Columns {
+struct TraceColumns {
     time: usize,
     mark: usize,
     name: usize,
@@ -41,7 +41,7 @@ struct Columns {
     bar: usize,
 }
 
-impl Columns {
+impl TraceColumns {
     /// The columns for so many cells: from the right, the dispensable ones go first.
     fn of(cols: usize, dated: bool, theme: &Theme) -> Self {
         let wide = cols >= 110;
@@ -55,7 +55,7 @@ impl Columns {
             cost: if wide { 8 } else { 7 },
             tags: if wide { TAGS_COLUMNS + cols.saturating_sub(120) / 3 } else { 0 },
             id: if wide { 8 } else { 0 },
-            bar: if wide { BAR } else { 0 },
+            bar: if wide { BAR_COLS } else { 0 },
         };
         if cols < 76 {
             it.cost = 0;
@@ -72,7 +72,7 @@ impl Columns {
         it
     }
 
-    fn each(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
+    fn each(&self, cells: &TraceCells<'_>, theme: &Theme) -> Pieces {
         let glyphs = &theme.glyphs;
         let mut line = Pieces::new()
             .add(cells.side, fit(&cells.time, self.time, glyphs))
@@ -100,7 +100,7 @@ impl Columns {
     }
 
     /// Returns the name, with the tags at the right edge of its column if they have no column of their own.
-    fn name(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
+    fn name(&self, cells: &TraceCells<'_>, theme: &Theme) -> Pieces {
         let glyphs = &theme.glyphs;
         if self.tags > 0 || cells.tags.is_empty() {
             return Pieces::new().add(cells.title, fit(cells.name, self.name, glyphs));
@@ -133,7 +133,7 @@ fn tags_cell(tags: &[String], cols: usize, glyphs: &Glyphs) -> String {
 }
 
 /// One row's texts, before they are fitted.
-struct Cells<'a> {
+struct TraceCells<'a> {
     time: String,
     mark: &'a str,
     name: &'a str,
@@ -168,7 +168,7 @@ pub fn draw(traces: &Traces, shell: &Shell, buffer: &mut Buffer, _area: Rect) {
     let top = first_visible(list.selected(), list.len(), rows);
     let visible = || (top..list.len().min(top + rows)).filter_map(|at| list.get(at).map(|row| (at, row)));
     let dated = visible().any(|(_, row)| !same_day(shell.zone, row.started_at, shell.now));
-    let columns = Columns::of(usize::from(area.width), dated, &shell.theme);
+    let columns = TraceColumns::of(usize::from(area.width), dated, &shell.theme);
     put(buffer, area, 0, &head(traces, shell, &columns).line(&shell.theme, false));
     let faded = freshness::stale(shell).is_some();
     for (at, trace) in visible() {
@@ -203,14 +203,14 @@ fn reason(shell: &Shell, cols: usize) -> Vec<Pieces> {
     std::iter::once(Pieces::new()).chain(wrapped).take(REASON_LINES).collect()
 }
 
-fn head(traces: &Traces, shell: &Shell, columns: &Columns) -> Pieces {
+fn head(traces: &Traces, shell: &Shell, columns: &TraceColumns) -> Pieces {
     let down = shell.theme.glyphs.down;
     let title = |text: &str, sort: Sort| {
         if traces.list.sort == sort && sort != Sort::Time { format!("{text}{down}") } else { text.to_owned() }
     };
     let shared = columns.tags == 0 && traces.list.is_empty();
     let tags = [if shared { "" } else { "TAGS" }.to_owned()];
-    let cells = Cells {
+    let cells = TraceCells {
         time: "TIME".to_owned(),
         mark: "",
         name: "NAME",
@@ -230,7 +230,7 @@ fn head(traces: &Traces, shell: &Shell, columns: &Columns) -> Pieces {
     Pieces::new().plain("  ").join(columns.each(&cells, &shell.theme))
 }
 
-fn cells<'a>(traces: &'a Traces, shell: &'a Shell, trace: &'a Trace, faded: bool) -> Cells<'a> {
+fn cells<'a>(traces: &'a Traces, shell: &'a Shell, trace: &'a Trace, faded: bool) -> TraceCells<'a> {
     let glyphs = &shell.theme.glyphs;
     // Healthy rows are quiet, so that the others stand out: in colour, in weight and by their mark.
     let (mark, mark_tone, tone, title) = if trace.error.is_some() {
@@ -243,10 +243,10 @@ fn cells<'a>(traces: &'a Traces, shell: &'a Shell, trace: &'a Trace, faded: bool
     let toned = |tone| if faded { Tone::Dim } else { tone };
     let none = || glyphs.none.to_owned();
     let filled = trace.latency_ms.map_or(0, |ms| {
-        let full = i64::try_from(BAR).unwrap_or(16);
+        let full = i64::try_from(BAR_COLS).unwrap_or(16);
         usize::try_from((ms.clamp(0, BAR_FULL_MS) * full / BAR_FULL_MS).max(1)).unwrap_or(1)
     });
-    Cells {
+    TraceCells {
         time: clock(shell.zone, trace.started_at, shell.now),
         mark,
         name: trace.name.as_deref().unwrap_or(glyphs.none),

@@ -11,12 +11,12 @@ use crate::{
 };
 
 /// Columns of the names.
-const NAMES: usize = 9;
+const NAME_COLS: usize = 9;
 /// Rows of the terminal from which there is room for more than the lines and the hint.
-const ROOMY: u16 = 24;
+const ROOMY_ROWS: u16 = 24;
 
 pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pieces> {
-    let roomy = shell.size.1 >= ROOMY;
+    let roomy = shell.size.1 >= ROOMY_ROWS;
     let mut lines = Vec::new();
     if let Kind::Test { id, name } = &form.kind {
         let id = format!("  {}{}", shell.theme.glyphs.ellipsis, short_id(*id));
@@ -29,10 +29,10 @@ pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pi
         let mark = if focused { shell.theme.glyphs.cursor } else { " " };
         let line = Pieces::new()
             .plain(format!("{mark} "))
-            .add(Tone::Field, format!("{:<NAMES$} ", field.name.title()));
+            .add(Tone::Field, format!("{:<NAME_COLS$} ", field.name.title()));
         let value = match &field.value {
             Value::Text(input) => entry(shell, dialog, Stop::Field(at), input, cols),
-            Value::Choice(choice) => chosen(shell, choice, focused, cols.saturating_sub(NAMES + 3)),
+            Value::Choice(choice) => chosen(shell, choice, focused, cols.saturating_sub(NAME_COLS + 3)),
         };
         lines.push(line.join(value));
     }

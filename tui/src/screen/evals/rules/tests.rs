@@ -100,12 +100,12 @@ fn enter_leads_to_the_evaluations_of_a_rule() {
     let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(
         (filter.rule_id, state.screens.evals.part),
-        (Some(id(703)), crate::screen::evals::state::Part::List)
+        (Some(id(703)), crate::screen::evals::state::EvalsSection::List)
     );
 }
 
 #[test]
-fn a_rule_is_made_of_what_was_entered() {
+fn new_rule_contains_the_values_of_the_form() {
     let mut state = ruling((80, 24), UNICODE);
     press(&mut state, "a");
     assert_eq!(state.shell.dialog.as_ref().unwrap().focus, Stop::Field(1));
@@ -147,7 +147,7 @@ fn a_rule_is_made_of_what_was_entered() {
 }
 
 #[test]
-fn a_line_that_is_wrong_is_gone_to() {
+fn invalid_form_field_receives_the_focus() {
     for (line, text, told) in [
         (5, "model", "not a term"),
         (5, "modl:x", "fields: model"),
@@ -223,7 +223,7 @@ fn switching_and_deleting_ask_first_and_send_once() {
 }
 
 #[test]
-fn a_lost_answer_is_looked_up_among_the_rules() {
+fn lost_response_of_a_new_rule_reads_the_rules() {
     for (gone, told) in [(true, "its answer was lost"), (false, "it did not happen")] {
         let mut state = ruling((80, 24), UNICODE);
         state.shell.target.protected = false;
@@ -264,7 +264,7 @@ fn result() -> RuleTest {
 }
 
 #[test]
-fn a_test_shows_its_result_and_a_lost_one_changes_nothing() {
+fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
     let mut state = ruling((80, 24), UNICODE);
     press(&mut state, "t");
     wait(&mut state);
@@ -334,7 +334,7 @@ fn why_asks_about_a_trace_or_the_newest_decisions() {
     key(&mut state, KeyCode::Esc);
     assert!(matches!(state.screens.evals.rules.side(), RulePane::Facts));
     key(&mut state, KeyCode::Esc);
-    assert_eq!(state.screens.evals.part, crate::screen::evals::state::Part::List);
+    assert_eq!(state.screens.evals.part, crate::screen::evals::state::EvalsSection::List);
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn viewers_and_read_only_consoles_change_no_rule() {
 }
 
 #[test]
-fn a_list_that_can_not_be_renewed_says_so() {
+fn rule_list_that_fails_to_refresh_is_marked_stale() {
     let mut state = ruling((80, 24), UNICODE);
     let effects = press(&mut state, "R");
     assert!(!screen(&state).contains("not up to date") && !faded(&state, "latency_threshold"));
@@ -427,7 +427,7 @@ fn older_decisions_are_told_of() {
 }
 
 #[test]
-fn a_result_is_seen_on_the_smallest_terminal() {
+fn rule_test_result_fits_the_smallest_terminal() {
     let mut state = ruling((40, 10), UNICODE);
     press(&mut state, "t");
     wait(&mut state);
@@ -445,7 +445,7 @@ fn a_result_is_seen_on_the_smallest_terminal() {
 }
 
 #[test]
-fn a_rule_of_another_project_is_looked_up_where_it_was_made() {
+fn lost_rule_is_looked_up_in_its_own_project() {
     let mut state = ruling((80, 24), UNICODE);
     state.shell.project = Some(project(33, "shown", false));
     press(&mut state, "a");
@@ -492,7 +492,7 @@ fn another_project_has_other_rules() {
 }
 
 #[test]
-fn rule_states() {
+fn rules_pane_draws_every_state() {
     for size in SIZES {
         let mut state = filled(size, UNICODE);
         let effects = press(&mut state, "2r");

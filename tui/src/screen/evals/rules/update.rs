@@ -16,12 +16,12 @@ use crate::{
     keymap::Action,
     net::{Effect, NetError},
     screen::evals::{
-        DIGIT, WHY, parts,
+        SCREEN_DIGIT, WHY_LINE, parts,
         rules::{
             state::{RulePane, SAMPLE_HOURS},
             view,
         },
-        state::{Evals, EvalsRequest, Part},
+        state::{Evals, EvalsRequest, EvalsSection},
         update as evaluations,
     },
     shell::{LineError, LoadedIds, Shell, notice::describe},
@@ -30,9 +30,9 @@ use crate::{
 };
 
 /// Microseconds between two looks at the rules: they pause by themselves.
-pub const REFRESH: i64 = 15_000_000;
+pub const REFRESH_INTERVAL_MICROS: i64 = 15_000_000;
 /// Microseconds after which it is looked again how a rule fared.
-const SAMPLED: i64 = 60_000_000;
+const SAMPLE_MAX_AGE_MICROS: i64 = 60_000_000;
 /// Microseconds of an hour.
 const HOUR: i64 = 3_600_000_000;
 
@@ -49,13 +49,19 @@ pub fn load(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 pub fn sample(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let rules = &evals.rules;
     let shown = parts(evals, shell).rules.height > 0;
-    if shell.screen != DIGIT || !shown || evals.pending.has(|it| matches!(it, EvalsRequest::RuleSample(_))) {
+    if shell.screen != SCREEN_DIGIT
+        || !shown
+        || evals.pending.has(|it| matches!(it, EvalsRequest::RuleSample(_)))
+    {
         return Vec::new();
     }
     let rows = parts(evals, shell).rule_rows();
     let top = first_visible(rules.list.selected, rules.list.items.len(), rows);
     let old = |id: &Uuid| {
-        rules.samples.get(id).is_none_or(|known| shell.now.micros() - known.at.micros() >= SAMPLED)
+        rules
+            .samples
+            .get(id)
+            .is_none_or(|known| shell.now.micros() - known.at.micros() >= SAMPLE_MAX_AGE_MICROS)
     };
     let due = rules.list.items.iter().skip(top).take(rows).map(|rule| rule.id).find(old);
     let Some(id) = due else { return Vec::new() };
@@ -72,7 +78,7 @@ pub fn sample(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 
 pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> {
     if matches!(action, Action::PageUp | Action::PageDown) {
-        // The rules are few; what is to be said of one of them may be long.
+        // The list of rules is short, but the pane of one rule can be long.
         let rows = usize::from(parts(evals, shell).pane.height.saturating_sub(1));
         let last = view::len(evals, shell).saturating_sub(rows);
         let told = evals.rules.has_result();
@@ -90,12 +96,12 @@ pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> 
     }
     let (now, protected) = (shell.now, shell.target.protected);
     match action {
-        Action::Rules => evals.part = Part::List,
+        Action::Rules => evals.part = EvalsSection::List,
         Action::Back if evals.rules.has_result() => {
             evals.rules.side = RulePane::Facts;
             evals.rules.top = 0;
         }
-        Action::Back => evals.part = Part::List,
+        Action::Back => evals.part = EvalsSection::List,
         Action::Refresh => return evaluations::refresh(evals, shell),
         Action::NewRule => return add(shell),
         Action::Open | Action::Enable | Action::DeleteRule | Action::TestRule | Action::Why => {
@@ -122,7 +128,7 @@ pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> 
                 _ => {
                     let trace =
                         evals.current().map(|it| it.trace_id).map(|id| id.to_string()).unwrap_or_default();
-                    shell.edit(Input::new(InputKind::Screen(WHY), &trace));
+                    shell.edit(Input::new(InputKind::Screen(WHY_LINE), &trace));
                 }
             }
         }
@@ -131,7 +137,7 @@ pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> 
     Vec::new()
 }
 
-/// Moves the cursor among the rules; nothing for what is no movement.
+/// Moves the cursor among the rules; returns none if the action is not a movement.
 fn walk(evals: &mut Evals, shell: &mut Shell, action: Action) -> Option<Vec<Effect>> {
     let page = parts(evals, shell).rule_rows().max(2) - 1;
     let last = evals.rules.list.items.len().saturating_sub(1);

@@ -10,7 +10,7 @@ use crate::{
     keymap::{Action, Scope},
     screen::evals::{
         rules::state::{RulePane, RuleSample, SAMPLE_HOURS},
-        state::{Evals, Part},
+        state::{Evals, EvalsSection},
         view::{rule, stale},
     },
     share,
@@ -24,20 +24,20 @@ use crate::{
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
 
-/// Columns of `rule` and `llm`.
+/// RuleColumns of `rule` and `llm`.
 const KIND: usize = 4;
-/// Columns of `premium`.
-const TIER: usize = 7;
-/// Columns of the smallest drop.
-const DROP: usize = 8;
-/// Columns of a share.
-const SHARE: usize = 6;
+/// RuleColumns of `premium`.
+const TIER_COLS: usize = 7;
+/// RuleColumns of the smallest drop.
+const DROP_COLS: usize = 8;
+/// RuleColumns of a share.
+const SHARE_COLS: usize = 6;
 
 /// Draws the rules.
 pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below: bool) {
     let (theme, rules) = (&shell.theme, &evals.rules);
     let cols = usize::from(area.width);
-    let here = evals.part == Part::Rules;
+    let here = evals.part == EvalsSection::Rules;
     let bind = |action| shell.key(Scope::Rules, action);
     let note = match (cols >= 110, here, shell.target.read_only) {
         (true, true, false) => format!(
@@ -60,7 +60,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below
     if let Some(lines) = instead(evals, shell) {
         return put_panel(buffer, body, theme, &lines);
     }
-    let columns = Columns::of(cols, theme);
+    let columns = RuleColumns::of(cols, theme);
     let heads = ["METRIC", "KIND", "TIER", "MIN DROP", "SAMPLE", "LAST 24H", "PASS", "STATE"];
     let head = columns.line("", heads.map(str::to_owned), Tone::Dim, theme).all(Tone::Dim);
     put(buffer, body, 0, &Pieces::new().plain("  ").join(head).line(theme, false));
@@ -82,7 +82,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below
     }
 }
 
-/// What stands in place of the rules.
+/// Returns the panel without rules.
 fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
     let list = &evals.rules.list;
     if let (Some(error), true) = (&list.error, list.items.is_empty()) {
@@ -95,8 +95,8 @@ fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
         "A rule judges new traces by itself.".to_owned()
     } else {
         let first = match evals.part {
-            Part::List => format!("{} then ", shell.key(Scope::Evals, Action::Rules)),
-            Part::Rules => String::new(),
+            EvalsSection::List => format!("{} then ", shell.key(Scope::Evals, Action::Rules)),
+            EvalsSection::Rules => String::new(),
         };
         let add = shell.key(Scope::Rules, Action::NewRule);
         format!("{first}{add} adds one: it judges new traces by itself.")
@@ -115,18 +115,18 @@ fn mark(it: &EvalRule, theme: &Theme) -> (&'static str, Tone) {
 }
 
 /// Widths of the columns, in the order of the cells; 0 leaves a column out.
-struct Columns([usize; 8]);
+struct RuleColumns([usize; 8]);
 
-impl Columns {
+impl RuleColumns {
     fn of(cols: usize, theme: &Theme) -> Self {
         let at_least = |least: usize, width: usize| if cols >= least { width } else { 0 };
         let rest = [
             KIND,
-            at_least(90, TIER),
-            at_least(76, DROP),
-            at_least(60, SHARE),
+            at_least(90, TIER_COLS),
+            at_least(76, DROP_COLS),
+            at_least(60, SHARE_COLS),
             at_least(110, SAMPLE_HOURS),
-            at_least(56, SHARE + 1),
+            at_least(56, SHARE_COLS + 1),
         ];
         let metric = if cols >= 76 { 24 } else { 20 };
         let used: usize = rest.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
@@ -224,7 +224,7 @@ pub fn status(evals: &Evals, shell: &Shell) -> String {
 pub fn pane(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let (theme, cols, rules) = (&shell.theme, usize::from(area.width), &evals.rules);
     let Some(it) = rules.current() else { return };
-    let Pane { title, note, lines } = content(evals, shell, it, cols);
+    let PaneContent { title, note, lines } = content(evals, shell, it, cols);
     let pages = lines.len() > usize::from(area.height.saturating_sub(1));
     let more = format!("{} more", shell.key(Scope::Rules, Action::PageDown));
     let note = match (cols >= 76, pages) {
@@ -241,7 +241,7 @@ pub fn pane(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Pane {
+fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> PaneContent {
     let theme = &shell.theme;
     let back = format!("{} back", shell.key(Scope::Rules, Action::Back));
     let (title, note, lines) = match evals.rules.side() {
@@ -280,11 +280,11 @@ fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Pane {
             (title, format!("nothing stored, {back}"), tested(shell, result, cols))
         }
     };
-    Pane { title, note, lines }
+    PaneContent { title, note, lines }
 }
 
 /// What the pane of a rule says.
-struct Pane {
+struct PaneContent {
     title: String,
     note: String,
     lines: Vec<Pieces>,

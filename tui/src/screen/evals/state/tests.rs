@@ -1,4 +1,4 @@
-//! What the screen of evaluations makes of what it is told.
+//! How the rows of Evals change with each response.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use crate::screen::evals::{
 };
 
 /// When the pages were asked for.
-const AT: Timestamp = Timestamp::from_micros(BASE);
+const LOADED_AT: Timestamp = Timestamp::from_micros(BASE);
 
 fn page(numbers: &[u128], more: bool) -> EvaluationList {
     EvaluationList {
@@ -21,7 +21,7 @@ fn page(numbers: &[u128], more: bool) -> EvaluationList {
 
 fn loaded(numbers: &[u128], more: bool) -> Evals {
     let mut evals = Evals::default();
-    evals.extend(page(numbers, more), AT);
+    evals.extend(page(numbers, more), LOADED_AT);
     evals
 }
 
@@ -30,45 +30,45 @@ fn ids(evals: &Evals) -> Vec<Uuid> {
 }
 
 #[test]
-fn a_refresh_adds_renews_and_removes() {
+fn refresh_adds_updates_and_removes_rows() {
     let mut evals = loaded(&[5, 4, 3, 2, 1], false);
     evals.select(2, true);
-    evals.refresh(page(&[7, 6, 5, 3], true), AT);
+    evals.refresh(page(&[7, 6, 5, 3], true), LOADED_AT);
     assert_eq!(ids(&evals), [7, 6, 5, 3, 2, 1].map(id), "4 no longer fits the filter");
     assert_eq!(evals.current().unwrap().id, id(3), "the cursor stays on its row");
     assert_eq!(evals.older, None);
-    evals.refresh(page(&[8], false), AT);
+    evals.refresh(page(&[8], false), LOADED_AT);
     assert_eq!(ids(&evals), [id(8)], "the page is all there is");
 }
 
 #[test]
-fn a_gap_waits_until_the_reader_goes_to_the_top() {
+fn gap_of_new_rows_waits_until_the_cursor_is_on_top() {
     let mut evals = loaded(&[5, 4, 3], true);
     evals.select(1, true);
-    evals.refresh(page(&[20, 19], true), AT);
+    evals.refresh(page(&[20, 19], true), LOADED_AT);
     assert!(evals.newer && ids(&evals) == [5, 4, 3].map(id));
     evals.select(0, false);
-    evals.refresh(page(&[20, 19], true), AT);
+    evals.refresh(page(&[20, 19], true), LOADED_AT);
     assert!(!evals.newer && ids(&evals) == [20, 19].map(id), "rows without the gap");
-    assert_eq!(evals.older, Older::of(Some("older".to_owned()), true, AT));
+    assert_eq!(evals.older, Older::of(Some("older".to_owned()), true, LOADED_AT));
 }
 
 #[test]
-fn the_top_follows_and_a_wanted_row_is_gone_to() {
+fn cursor_follows_the_top_and_goes_to_the_wanted_row() {
     let mut evals = loaded(&[2, 1], false);
-    evals.refresh(page(&[3, 2, 1], false), AT);
+    evals.refresh(page(&[3, 2, 1], false), LOADED_AT);
     assert_eq!(evals.selected, 0);
     evals.wanted = Some(id(4));
-    evals.refresh(page(&[5, 4, 3, 2, 1], false), AT);
+    evals.refresh(page(&[5, 4, 3, 2, 1], false), LOADED_AT);
     assert_eq!((evals.selected, evals.wanted), (1, None));
     evals.wanted = Some(id(6));
-    evals.refresh(page(&[6, 5, 4], false), AT);
-    evals.refresh(page(&[7, 6, 5, 4], false), AT);
+    evals.refresh(page(&[6, 5, 4], false), LOADED_AT);
+    evals.refresh(page(&[7, 6, 5, 4], false), LOADED_AT);
     assert_eq!(evals.current().unwrap().id, id(6), "what was wanted is stayed with");
 }
 
 #[test]
-fn a_drop_below_the_baseline_is_told_apart_from_rounding() {
+fn score_drop_ignores_rounding_differences() {
     let mut evals = loaded(&[3, 2, 1], false);
     let mut again = evaluation(3, "faithfulness", Some(0.61));
     again.context = EvaluationContext::Remediation;
@@ -94,7 +94,7 @@ fn more_than_the_capacity_is_let_go() {
 }
 
 #[test]
-fn a_sample_counts_labels_by_hour() {
+fn rule_sample_counts_labels_by_hour() {
     let now = Timestamp::from_micros(BASE + 3_600_000_000 * 30);
     let mut rows = page(&[1, 2, 3, 4], true);
     for (it, (hours, label)) in

@@ -6,9 +6,9 @@ use crate::{
     layout::frame,
     net::{Destination, Effect},
     screen::evals::{
-        DIGIT, FILTER, parts,
+        FILTER_LINE, SCREEN_DIGIT, parts,
         rules::update as rules,
-        state::{Evals, Part},
+        state::{Evals, EvalsSection},
         view::pane_len,
     },
     shell::Shell,
@@ -38,10 +38,10 @@ pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> 
     }
     match action {
         Action::Open if evals.current().is_some() => evals.zoom = Some(0),
-        Action::EditFilter => shell.edit(Input::new(InputKind::Screen(FILTER), &evals.text)),
+        Action::EditFilter => shell.edit(Input::new(InputKind::Screen(FILTER_LINE), &evals.text)),
         Action::WidenTime => return widen(evals, shell),
         Action::Rules => {
-            evals.part = Part::Rules;
+            evals.part = EvalsSection::Rules;
             return rules::sample(evals, shell);
         }
         Action::FindNext | Action::FindPrevious => return find(evals, shell, action == Action::FindNext),
@@ -108,7 +108,7 @@ fn open_trace(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
         shell.notify("no evaluation is selected");
         return Vec::new();
     };
-    vec![Effect::Go(Destination::Trace { id: trace, span, from: Some(DIGIT) })]
+    vec![Effect::Go(Destination::Trace { id: trace, span, from: Some(SCREEN_DIGIT) })]
 }
 
 /// Goes to what the selected evaluation is compared with, if it is compared.

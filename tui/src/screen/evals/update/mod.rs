@@ -9,16 +9,16 @@ use api::{Timestamp, client::calls::EvaluationFilter, filter::when::Clock};
 use uuid::Uuid;
 
 use crate::{
-    dialog::{Dialog, Form, Given},
+    dialog::{Dialog, Form, FormDefaults},
     evaluations::{LOOK_INTERVAL_MICROS, is_unfinished},
     ids::resolve_suffix,
     net::{Destination, Effect, NetError, Reply},
     screen::evals::{
-        DIGIT,
+        SCREEN_DIGIT,
         line::EvalsLine,
         parts,
         rules::{state::RuleSample, update as rules},
-        state::{Evals, EvalsRequest, Part},
+        state::{Evals, EvalsRequest, EvalsSection},
     },
     shell::{
         LineError, LoadedIds, Older, Shell,
@@ -30,11 +30,11 @@ use crate::{
 pub use actions::act;
 
 /// Evaluations asked for at once.
-const PAGE: u32 = 100;
+const ROWS_PER_PAGE: u32 = 100;
 /// The same while looking for what is new: it is done often.
-const NEWEST: u32 = 50;
+const NEWEST_ROWS: u32 = 50;
 /// Rows before the end of the loaded ones at which older ones are asked for.
-const AHEAD: usize = 20;
+const PREFETCH_ROWS: usize = 20;
 /// Microseconds until the rules are requested again after a failure.
 const RULES_RETRY_MICROS: i64 = 30_000_000;
 
@@ -56,7 +56,7 @@ pub fn enter(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 
 /// The clock moved on.
 pub fn tick(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    if shell.screen != DIGIT || shell.overlay.is_some() || shell.is_unauthorized() {
+    if shell.screen != SCREEN_DIGIT || shell.overlay.is_some() || shell.is_unauthorized() {
         return Vec::new();
     }
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= shell.now);
@@ -73,7 +73,7 @@ pub fn reload(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.rules = crate::screen::evals::rules::state::Rules::default();
     evals.pending.abandon(|it| matches!(it, EvalsRequest::Rules | EvalsRequest::RuleSample(_)));
     forget(evals);
-    if shell.screen == DIGIT { enter(evals, shell) } else { Vec::new() }
+    if shell.screen == SCREEN_DIGIT { enter(evals, shell) } else { Vec::new() }
 }
 
 /// Forgets the rows, and answers that are still under way.
@@ -96,12 +96,12 @@ fn forget(evals: &mut Evals) {
 fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.next = None;
     let first = if evals.loaded { EvalsRequest::Newest } else { EvalsRequest::First };
-    let limit = if first == EvalsRequest::Newest { NEWEST } else { PAGE };
+    let limit = if first == EvalsRequest::Newest { NEWEST_ROWS } else { ROWS_PER_PAGE };
     let newest = filter(evals, shell);
     let request = evals.pending.start(shell.ticket(), first);
     let mut effects = vec![Effect::LoadEvaluations { request, filter: newest, limit, cursor: None }];
     // The newest page says nothing of the rows once it no longer reaches them.
-    let polled = if evals.newer { 0 } else { usize::try_from(NEWEST).unwrap_or(0) };
+    let polled = if evals.newer { 0 } else { usize::try_from(NEWEST_ROWS).unwrap_or(0) };
     let polled = evals.rows.len().min(polled);
     if let Some(id) = evals.stray().filter(|it| is_unfinished(it)).map(|it| it.id) {
         effects.push(Effect::LoadEvaluation {
@@ -117,7 +117,7 @@ fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     if let Some(at) = late {
         let filter = EvaluationFilter { to: Some(at), ..filter(evals, shell) };
         let request = evals.pending.start(shell.ticket(), EvalsRequest::Visible);
-        effects.push(Effect::LoadEvaluations { request, filter, limit: PAGE, cursor: None });
+        effects.push(Effect::LoadEvaluations { request, filter, limit: ROWS_PER_PAGE, cursor: None });
     }
     effects
 }
@@ -163,7 +163,7 @@ pub fn fill(
         (EvalsRequest::Newest, Reply::Evaluations(page)) => {
             let replaced = evals.refresh(page, asked);
             if replaced {
-                // A page under way goes on from rows that are no longer there.
+                // An open request continues from rows that were replaced.
                 evals.pending.abandon(|it| matches!(it, EvalsRequest::Older(_)));
             }
         }
@@ -179,7 +179,7 @@ pub fn fill(
         (EvalsRequest::Decisions(_), Reply::Decisions(list)) => rules::decided(evals, shell, Ok(list)),
         (EvalsRequest::Rules, Reply::Rules(list)) => {
             evals.rules.fill(list);
-            evals.rules.next = shell.after(rules::REFRESH);
+            evals.rules.next = shell.after(rules::REFRESH_INTERVAL_MICROS);
             return rules::sample(evals, shell);
         }
         _ => {}
@@ -207,7 +207,7 @@ fn baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 pub fn back(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let failed = evals.error.is_some() || evals.rules.list.error.is_some();
     let asked = evals.pending.has(|it| matches!(it, EvalsRequest::First | EvalsRequest::Newest));
-    if shell.screen == DIGIT && failed && !asked { enter(evals, shell) } else { Vec::new() }
+    if shell.screen == SCREEN_DIGIT && failed && !asked { enter(evals, shell) } else { Vec::new() }
 }
 
 /// A request failed; what can be asked again is, later and later.
@@ -255,14 +255,14 @@ pub fn refresh(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
 
 /// Asks for older rows when the cursor comes near the last loaded one.
 fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    let near = evals.selected + AHEAD >= evals.rows.len();
+    let near = evals.selected + PREFETCH_ROWS >= evals.rows.len();
     let Some(Older { cursor, at }) = evals.older.clone().filter(|_| near) else { return Vec::new() };
     if evals.pending.has(|purpose| matches!(purpose, EvalsRequest::Older(_))) {
         return Vec::new();
     }
     let filter = filter_at(evals, shell, at);
     let request = evals.pending.start(shell.ticket(), EvalsRequest::Older(at));
-    vec![Effect::LoadEvaluations { request, filter, limit: PAGE, cursor: Some(cursor) }]
+    vec![Effect::LoadEvaluations { request, filter, limit: ROWS_PER_PAGE, cursor: Some(cursor) }]
 }
 
 /// Puts another filter in force.
@@ -295,14 +295,18 @@ fn set_filter(evals: &mut Evals, shell: &mut Shell, text: String) -> Vec<Effect>
 /// Shows the evaluations of one trace or of one rule.
 pub fn show(evals: &mut Evals, shell: &mut Shell, term: &str, id: Uuid) -> Vec<Effect> {
     evals.text = format!("{term}:{id}");
-    evals.part = Part::List;
+    evals.part = EvalsSection::List;
     forget(evals);
-    if shell.screen == DIGIT { look(evals, shell) } else { vec![Effect::Go(Destination::Screen(DIGIT))] }
+    if shell.screen == SCREEN_DIGIT {
+        look(evals, shell)
+    } else {
+        vec![Effect::Go(Destination::Screen(SCREEN_DIGIT))]
+    }
 }
 
 /// Opens the form that runs an evaluation on a trace.
 pub fn run_form(shell: &mut Shell, trace: Option<Uuid>) -> Vec<Effect> {
-    open_form(shell, Given { trace, ..Given::default() })
+    open_form(shell, FormDefaults { trace, ..FormDefaults::default() })
 }
 
 /// Opens the form that runs an evaluation; it begins with the values of the selected one.
@@ -310,10 +314,10 @@ fn rerun_form(evals: &Evals, shell: &mut Shell) -> Vec<Effect> {
     let Some(it) = evals.current() else { return run_form(shell, None) };
     let rule = it.rule_id.and_then(|id| evals.rules.get(id));
     let config = rule.map(|rule| rule.config.get().to_owned()).filter(|config| config != "{}");
-    open_form(shell, Given { config, ..Given::again(it) })
+    open_form(shell, FormDefaults { config, ..FormDefaults::again(it) })
 }
 
-fn open_form(shell: &mut Shell, given: Given) -> Vec<Effect> {
+fn open_form(shell: &mut Shell, given: FormDefaults) -> Vec<Effect> {
     let form = Form::evaluate(given, &shell.evaluators.items);
     shell.dialog = Some(Dialog::form(form, shell.now));
     // Evaluators may have been created since the last response.

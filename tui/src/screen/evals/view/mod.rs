@@ -1,4 +1,4 @@
-//! Evals: the evaluations, the selected one, the rules, and what stands in place of them.
+//! Draws Evals: the evaluations, the selected one, the rules, and the panels without rows.
 
 mod pane;
 
@@ -16,7 +16,7 @@ use crate::{
     screen::evals::{
         parts,
         rules::view as rules,
-        state::{Evals, MAX_EVALUATIONS, Part},
+        state::{Evals, EvalsSection, MAX_EVALUATIONS},
     },
     shell::{Screen as _, Shell, notice},
     text::{clean, fit, width},
@@ -26,21 +26,21 @@ use crate::{
 
 pub use pane::len as pane_len;
 
-/// Columns of `llm` and `rule`.
+/// EvalsColumns of `llm` and `rule`.
 const KIND: usize = 4;
-/// Columns of `pass`, `warn` and `fail`.
-const LABEL: usize = 5;
-/// Columns of `remediation`.
-const CONTEXT: usize = 11;
-/// Columns of the end of a trace's id.
-const ID: usize = 8;
+/// EvalsColumns of `pass`, `warn` and `fail`.
+const LABEL_COLS: usize = 5;
+/// EvalsColumns of `remediation`.
+const CONTEXT_COLS: usize = 11;
+/// EvalsColumns of the end of a trace's id.
+const ID_COLS: usize = 8;
 
 /// Draws the screen.
 pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     if shell.is_unauthorized() && !evals.loaded {
         return notice::draw(shell, buffer, area);
     }
-    if evals.zoom.is_some() && evals.part == Part::List {
+    if evals.zoom.is_some() && evals.part == EvalsSection::List {
         return pane::zoomed(evals, shell, buffer, area);
     }
     let parts = parts(evals, shell);
@@ -53,8 +53,8 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
     if parts.pane.height > 0 {
         match evals.part {
-            Part::List => pane::draw(evals, shell, buffer, parts.pane),
-            Part::Rules => rules::pane(evals, shell, buffer, parts.pane),
+            EvalsSection::List => pane::draw(evals, shell, buffer, parts.pane),
+            EvalsSection::Rules => rules::pane(evals, shell, buffer, parts.pane),
         }
     }
     if parts.rules.height > 0 {
@@ -63,7 +63,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
 }
 
 /// Widths of the columns; 0 leaves a column out.
-struct Columns {
+struct EvalsColumns {
     time: usize,
     mark: usize,
     metric: usize,
@@ -73,12 +73,12 @@ struct Columns {
     reasoning: usize,
 }
 
-impl Columns {
+impl EvalsColumns {
     fn of(cols: usize, dated: bool, theme: &Theme) -> Self {
         let (metric, label, context, id) = match cols {
-            110.. => (24, LABEL + 3, CONTEXT, ID),
-            76.. => (20, LABEL, 0, ID),
-            60.. => (20, LABEL, 0, 0),
+            110.. => (24, LABEL_COLS + 3, CONTEXT_COLS, ID_COLS),
+            76.. => (20, LABEL_COLS, 0, ID_COLS),
+            60.. => (20, LABEL_COLS, 0, 0),
             _ => (14, 0, 0, 0),
         };
         let mut it = Self {
@@ -96,7 +96,7 @@ impl Columns {
         it
     }
 
-    fn line(&self, cells: &Cells<'_>, theme: &Theme) -> Pieces {
+    fn line(&self, cells: &EvalsCells<'_>, theme: &Theme) -> Pieces {
         let glyphs = &theme.glyphs;
         let mut line = Pieces::new()
             .add(Tone::Dim, format!("{} ", fit(&cells.time, self.time, glyphs)))
@@ -119,7 +119,7 @@ impl Columns {
 }
 
 /// One row's texts, before they are fitted.
-struct Cells<'a> {
+struct EvalsCells<'a> {
     time: String,
     mark: &'a str,
     metric: &'a str,
@@ -143,8 +143,8 @@ fn list(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let top = first_visible(evals.selected, evals.rows.len(), rows);
     let visible = || evals.rows.iter().enumerate().skip(top).take(rows);
     let dated = visible().any(|(_, row)| !same_day(shell.zone, row.created_at, shell.now));
-    let columns = Columns::of(usize::from(area.width), dated, theme);
-    let head = Cells {
+    let columns = EvalsColumns::of(usize::from(area.width), dated, theme);
+    let head = EvalsCells {
         time: "TIME".to_owned(),
         mark: "",
         metric: "METRIC",
@@ -162,7 +162,7 @@ fn list(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let faded = evals.error.is_some() || shell.failure().is_some();
     for (at, row) in visible() {
         let selected = at == evals.selected;
-        let here = selected && evals.part == Part::List;
+        let here = selected && evals.part == EvalsSection::List;
         let cursor = if selected { theme.glyphs.cursor } else { " " };
         let mut cells = cells(evals, shell, row);
         if evals.hit(at) {
@@ -175,7 +175,7 @@ fn list(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-fn cells<'a>(evals: &'a Evals, shell: &'a Shell, row: &'a Evaluation) -> Cells<'a> {
+fn cells<'a>(evals: &'a Evals, shell: &'a Shell, row: &'a Evaluation) -> EvalsCells<'a> {
     let glyphs = &shell.theme.glyphs;
     let (mark, tone) = evals.standing(row).look(glyphs);
     let below = evals.below(row).map(|(baseline, drop)| {
@@ -184,7 +184,7 @@ fn cells<'a>(evals: &'a Evals, shell: &'a Shell, row: &'a Evaluation) -> Cells<'
     });
     let failed = row.error.as_deref().map(|error| format!("failed: {error}"));
     let words = row.reasoning.clone().or(failed);
-    Cells {
+    EvalsCells {
         time: clock(shell.zone, row.created_at, shell.now),
         mark,
         metric: &row.metric_name,
@@ -212,7 +212,7 @@ pub fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
 
 /// Line 3: the filter, or whose rules are shown.
 pub fn line(evals: &Evals, shell: &Shell, cols: usize) -> Pieces {
-    if evals.part == Part::Rules && parts(evals, shell).list.height == 0 {
+    if evals.part == EvalsSection::Rules && parts(evals, shell).list.height == 0 {
         let place = clean(shell.project_name().unwrap_or("all projects")).into_owned();
         let line = Pieces::new().add(Tone::Dim, " Rules of ").plain(place);
         let back = format!("{} back to the evaluations", shell.key(Scope::Rules, Action::Rules));
@@ -232,7 +232,7 @@ pub fn line(evals: &Evals, shell: &Shell, cols: usize) -> Pieces {
 /// The status line.
 pub fn status(evals: &Evals, shell: &Shell) -> String {
     let glyphs = &shell.theme.glyphs;
-    if evals.part == Part::Rules {
+    if evals.part == EvalsSection::Rules {
         return rules::status(evals, shell);
     }
     if !evals.loaded {
@@ -278,13 +278,13 @@ pub fn status(evals: &Evals, shell: &Shell) -> String {
     parts.join(&format!(" {} ", glyphs.dot))
 }
 
-/// What the status line says of rows that could not be asked for again.
+/// Returns the note of the status line on rows that could not be refreshed.
 pub fn stale(shell: &Shell, error: Option<&NetError>, next: Option<Timestamp>) -> Option<String> {
     let wait = next.map(|at| format!(", next in {}s", shell.seconds_until(at)));
     error.map(|_| format!("not up to date{}", wait.unwrap_or_default()))
 }
 
-/// What stands in place of the evaluations.
+/// Returns the panel without evaluations.
 fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
     if let Some(error) = &evals.error {
         return notice::failure(shell, error, evals.next);

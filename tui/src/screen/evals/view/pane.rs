@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Bytes of a reasoning or an error that are laid out; a judge's longest answer is shorter.
-const LONGEST: usize = 64 * 1024;
+const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// Seconds after which one that waits for a worker deserves a word.
-const LATE: i64 = 30;
+const LATE_AFTER_SECS: i64 = 30;
 
 /// Draws the pane below the list.
 pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
@@ -156,7 +156,7 @@ fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool
 fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
     let mut add = |tone: Tone, text: &str| {
-        let text = &text[..text.floor_char_boundary(LONGEST)];
+        let text = &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)];
         for line in text.lines() {
             let parts = wrap(&clean(line), cols.saturating_sub(4));
             lines.extend(parts.into_iter().map(|part| Pieces::new().plain("  ").add(tone, part)));
@@ -169,7 +169,7 @@ fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
             _ => "It waits for a worker",
         };
         add(Tone::Dim, &format!("{what}, for {} so far.", elapsed(age)));
-        if age >= LATE && it.status == EvaluationStatus::Pending {
+        if age >= LATE_AFTER_SECS && it.status == EvaluationStatus::Pending {
             add(
                 Tone::Warn,
                 "Others may be before it. If none is worked on, no worker runs: loupe-server worker.",

@@ -14,16 +14,16 @@ use crate::{
     widgets::table::{Pieces, first_visible, put},
 };
 
-/// Columns of the first characters of a key, which have all the same length.
-const PREFIX: usize = 11;
-/// Columns of the longest word for what a key may do.
-const ACCESS: usize = 12;
-/// Columns of a day.
+/// KeyColumns of the first characters of a key, which have all the same length.
+const PREFIX_COLS: usize = 11;
+/// KeyColumns of the longest word for what a key may do.
+const ACCESS_COLS: usize = 12;
+/// KeyColumns of a day.
 const DAY: usize = 10;
-/// Columns of the end of an id.
-const ID: usize = 8;
-/// Columns of a project's name.
-const PROJECT: usize = 16;
+/// KeyColumns of the end of an id.
+const ID_COLS: usize = 8;
+/// KeyColumns of a project's name.
+const PROJECT_COLS: usize = 16;
 
 /// What a key may do, for people.
 pub fn access(key: &ApiKey) -> &'static str {
@@ -46,7 +46,7 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         return put_instead(shell, buffer, area, &lines);
     }
     let theme = &shell.theme;
-    let columns = Columns::of(usize::from(area.width));
+    let columns = KeyColumns::of(usize::from(area.width));
     let head = columns.line(["NAME", "PREFIX", "SCOPES", "PROJECT", "CREATED", "EXPIRES", "ID"], shell);
     put(buffer, area, 0, &Pieces::new().add(Tone::Dim, format!("  {head}")).line(theme, false));
     let rows = usize::from(area.height.saturating_sub(1));
@@ -83,18 +83,18 @@ fn cells(shell: &Shell, key: &ApiKey) -> [String; 7] {
 }
 
 /// Widths of the columns, in the order of the cells; 0 leaves a column out.
-struct Columns([usize; 7]);
+struct KeyColumns([usize; 7]);
 
-impl Columns {
+impl KeyColumns {
     fn of(cols: usize) -> Self {
         let at_least = |least: usize, width: usize| if cols >= least { width } else { 0 };
         let rest = [
-            PREFIX,
-            at_least(56, ACCESS),
-            at_least(100, PROJECT),
+            PREFIX_COLS,
+            at_least(56, ACCESS_COLS),
+            at_least(100, PROJECT_COLS),
             at_least(66, DAY),
             at_least(110, DAY),
-            at_least(76, ID),
+            at_least(76, ID_COLS),
         ];
         let used: usize = rest.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         let name = cols.saturating_sub(2 + used).max(4);

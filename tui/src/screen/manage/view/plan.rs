@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// Columns of a line's name.
-const NAME: usize = 22;
+const NAME_COLS: usize = 22;
 /// Columns of a bar that shows how much of a limit is used, and where there is little room.
-const BAR: usize = 20;
-const SHORT_BAR: usize = 8;
+const BAR_COLS: usize = 20;
+const SHORT_BAR_COLS: usize = 8;
 
 /// Number of lines.
 pub fn len(shell: &Shell) -> usize {
@@ -78,7 +78,7 @@ fn pairs<const N: usize>(shell: &Shell, wide: bool, values: [(&str, Pieces); N])
 }
 
 fn named(shell: &Shell, name: &str, value: Pieces) -> Pieces {
-    Pieces::new().add(Tone::Field, format!("  {} ", fit(name, NAME, &shell.theme.glyphs))).join(value)
+    Pieces::new().add(Tone::Field, format!("  {} ", fit(name, NAME_COLS, &shell.theme.glyphs))).join(value)
 }
 
 fn ends(shell: &Shell, me: &Me) -> String {
@@ -137,7 +137,7 @@ fn usage(shell: &Shell, used: i64, limit: Option<u64>) -> Pieces {
         0.8..1.0 => Tone::Warn,
         _ => Tone::Plain,
     };
-    let cols = if shell.size.0 >= 76 { BAR } else { SHORT_BAR };
+    let cols = if shell.size.0 >= 76 { BAR_COLS } else { SHORT_BAR_COLS };
     let full = ((share * cols as f64).ceil() as usize).min(cols);
     let (filled, free) = (shell.theme.glyphs.bar.repeat(full), shell.theme.glyphs.leaf.repeat(cols - full));
     let bar = format!("{filled}{free}");
@@ -160,7 +160,7 @@ fn per_minute(shell: &Shell, me: &Me) -> Vec<Pieces> {
     if parts.iter().all(|(_, limit)| limit.is_none()) {
         return vec![named(shell, "requests a minute", Pieces::new().plain("no limit"))];
     }
-    let room = usize::from(shell.size.0).saturating_sub(NAME + 4);
+    let room = usize::from(shell.size.0).saturating_sub(NAME_COLS + 4);
     let mut lines: Vec<String> = vec![String::new()];
     for (name, limit) in parts {
         let limit =

@@ -14,11 +14,11 @@ use crate::{
 };
 
 /// Columns of `archived 30 Nov 2025`.
-const STATE: usize = 20;
-const AUTOSHIP: usize = 8;
+const STATE_COLS: usize = 20;
+const AUTOSHIP_COLS: usize = 8;
 /// Columns of the days that traces are kept.
-const KEPT: usize = 9;
-const ID: usize = 8;
+const RETENTION_COLS: usize = 9;
+const ID_COLS: usize = 8;
 
 /// Draws the projects, or why there are none to see.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
@@ -31,13 +31,17 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
     let (theme, glyphs) = (&shell.theme, &shell.theme.glyphs);
     let cols = usize::from(area.width);
-    let (kept, id) = (if cols >= 76 { KEPT } else { 0 }, if cols >= 100 { ID } else { 0 });
-    let fixed =
-        4 + STATE + AUTOSHIP + 2 + if kept > 0 { kept + 1 } else { 0 } + if id > 0 { id + 1 } else { 0 };
-    // What is said behind the columns needs room as well.
+    let (kept, id) = (if cols >= 76 { RETENTION_COLS } else { 0 }, if cols >= 100 { ID_COLS } else { 0 });
+    let fixed = 4
+        + STATE_COLS
+        + AUTOSHIP_COLS
+        + 2
+        + if kept > 0 { kept + 1 } else { 0 }
+        + if id > 0 { id + 1 } else { 0 };
+    // The remark behind the columns needs room as well.
     let name = cols.saturating_sub(fixed + if cols >= 76 { 22 } else { 2 }).clamp(8, 40);
     let mut head =
-        format!("    {} {} {}", fit("PROJECT", name, glyphs), fit("STATE", STATE, glyphs), "AUTOSHIP");
+        format!("    {} {} {}", fit("PROJECT", name, glyphs), fit("STATE", STATE_COLS, glyphs), "AUTOSHIP");
     if kept > 0 {
         head.push_str(&format!(" {}", fit_right("RETENTION", kept, glyphs)));
     }
@@ -56,8 +60,11 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
             .plain(format!("{mark} "))
             .add(tone, format!("{sign} "))
             .plain(format!("{} ", fit(&project.name, name, glyphs)))
-            .add(if archived { Tone::Warn } else { Tone::Plain }, fit(&status(shell, project), STATE, glyphs))
-            .plain(format!(" {}", fit(autoship(project, glyphs.none), AUTOSHIP, glyphs)));
+            .add(
+                if archived { Tone::Warn } else { Tone::Plain },
+                fit(&status(shell, project), STATE_COLS, glyphs),
+            )
+            .plain(format!(" {}", fit(autoship(project, glyphs.none), AUTOSHIP_COLS, glyphs)));
         if kept > 0 {
             line = line.plain(format!(" {}", fit_right(&retention(project), kept, glyphs)));
         }

@@ -11,7 +11,7 @@ use crate::{
     chart::{axis_top, columns, combined, highest, per_column, series},
     format,
     screen::metrics::{
-        layout::{AXIS, plot_cols},
+        layout::{AXIS_COLS, plot_cols},
         state::Metrics,
     },
     shell::Shell,
@@ -20,12 +20,12 @@ use crate::{
     widgets::table::{Pieces, put},
 };
 
-/// Rows of a chart from which on a band can be told from a column.
+/// The fewest rows in which a band differs from a column.
 const BAND_ROWS: usize = 10;
 /// How far above the metric itself its band may stretch the axis.
 const BAND_REACH: f64 = 1.25;
 /// The widest column of a value.
-const WIDEST: usize = 4;
+const MAX_BAND_COLS: usize = 4;
 
 /// What the chart shows.
 struct Plot {
@@ -60,7 +60,7 @@ impl Plot {
             top: axis_top(highest(&values).max(reach)),
             unusual: metrics.unusual(cols),
             cursor: metrics.point() / per_column(points.len(), cols),
-            wide: (cols / values.len().max(1)).clamp(1, WIDEST),
+            wide: (cols / values.len().max(1)).clamp(1, MAX_BAND_COLS),
             values,
             band,
         }
@@ -102,7 +102,8 @@ pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     put(buffer, area, 0, &rule(metrics, shell, &legend(shell, &plot)).line(theme, false));
     let (tick, corner) = glyphs.axis;
     let axis = |text: &str, mark: &str| {
-        Pieces::new().add(Tone::Dim, format!(" {} {mark}", fit_right(text, usize::from(AXIS) - 3, glyphs)))
+        Pieces::new()
+            .add(Tone::Dim, format!(" {} {mark}", fit_right(text, usize::from(AXIS_COLS) - 3, glyphs)))
     };
     for (at, row) in plot.rows(rows, shell).into_iter().enumerate() {
         let label = match at {
@@ -177,7 +178,7 @@ fn times(metrics: &Metrics, shell: &Shell, plot: &Plot) -> Pieces {
     if text.len() + right.len() + 1 < cells {
         text = format!("{text:<width$}{right}", width = cells - right.len());
     }
-    Pieces::new().add(Tone::Dim, format!("{}{text}", " ".repeat(usize::from(AXIS))))
+    Pieces::new().add(Tone::Dim, format!("{}{text}", " ".repeat(usize::from(AXIS_COLS))))
 }
 
 /// What the cursor is on, in words.

@@ -1,4 +1,4 @@
-//! Metrics: the table with its trends, the line above it, and what stands in place of them.
+//! Draws Metrics: the table with its trends, the line above it, and the panels without values.
 
 pub mod chart;
 pub mod numbers;
@@ -22,11 +22,11 @@ use crate::{
 };
 
 /// Columns of a metric's name.
-const NAME: usize = 18;
+const NAME_COLS: usize = 18;
 /// Columns of its value.
-const VALUE: usize = 9;
+const VALUE_COLS: usize = 9;
 /// Columns of its change.
-const CHANGE: usize = 11;
+const CHANGE_COLS: usize = 11;
 
 /// Draws the screen.
 pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
@@ -62,7 +62,7 @@ fn traces(metrics: &Metrics) -> i64 {
 fn table(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let theme = &shell.theme;
     let glyphs = &theme.glyphs;
-    let head = format!("  {:<NAME$} {:>VALUE$}  {:<CHANGE$}", "METRIC", "NOW", "VS PREV");
+    let head = format!("  {:<NAME_COLS$} {:>VALUE_COLS$}  {:<CHANGE_COLS$}", "METRIC", "NOW", "VS PREV");
     let trend = format!("{}   TREND", " ".repeat(glyphs.mark_width() - 1));
     put(buffer, area, 0, &Pieces::new().add(Tone::Dim, head + &trend).line(theme, false));
     let rows = usize::from(area.height.saturating_sub(1));
@@ -92,14 +92,14 @@ fn row(metrics: &Metrics, shell: &Shell, metric: Metric, width: u16) -> Pieces {
             Mark::Bad => (it.text.as_str(), Tone::Bad, glyphs.bad),
         },
     };
-    let used = 2 + NAME + 1 + VALUE + 2 + CHANGE + 1 + glyphs.mark_width() + 1;
+    let used = 2 + NAME_COLS + 1 + VALUE_COLS + 2 + CHANGE_COLS + 1 + glyphs.mark_width() + 1;
     let trend = series(metric, metrics.points(), usize::from(width).saturating_sub(used + 1));
     Pieces::new()
-        .plain(format!("{:<NAME$} ", metric.as_str()))
-        .add(Tone::Strong, fit_right(&value, VALUE, glyphs))
+        .plain(format!("{:<NAME_COLS$} ", metric.as_str()))
+        .add(Tone::Strong, fit_right(&value, VALUE_COLS, glyphs))
         .add(
             if changed.is_some() { Tone::Plain } else { Tone::Dim },
-            format!("  {}", fit(text, CHANGE, glyphs)),
+            format!("  {}", fit(text, CHANGE_COLS, glyphs)),
         )
         .add(tone, format!(" {} ", fit(mark, glyphs.mark_width(), glyphs)))
         .add(Tone::Field, spark(&trend, glyphs))
@@ -115,8 +115,8 @@ fn retry_cap(metrics: &Metrics, shell: &Shell) -> Pieces {
         (Some(_), Some(_)) => "one number, no series",
     };
     Pieces::new()
-        .plain(format!("{:<NAME$} ", "retry_cap_hit 7d"))
-        .add(Tone::Strong, fit_right(&value, VALUE, glyphs))
+        .plain(format!("{:<NAME_COLS$} ", "retry_cap_hit 7d"))
+        .add(Tone::Strong, fit_right(&value, VALUE_COLS, glyphs))
         .add(Tone::Dim, format!("  {note}"))
 }
 
@@ -195,7 +195,7 @@ fn instead(metrics: &Metrics, shell: &Shell) -> Vec<(Tone, String)> {
     }
 }
 
-/// What stands in place of the chart of no traces.
+/// Returns the panel of a window without traces.
 fn none(metrics: &Metrics, shell: &Shell) -> Vec<(Tone, String)> {
     let place = shell.project_name().map(|name| format!(" of {name}")).unwrap_or_default();
     let label = metrics.stretch.label();

@@ -15,7 +15,7 @@ use crate::{
 
 /// The metrics with their heads, in the order in which they are left out where room is short:
 /// the last one first.
-const COLUMNS: [(Metric, &str); 7] = [
+const METRIC_COLUMNS: [(Metric, &str); 7] = [
     (Metric::TraceCount, "TRACES"),
     (Metric::ErrorRate, "ERRORS"),
     (Metric::LatencyP95, "P95"),
@@ -25,15 +25,15 @@ const COLUMNS: [(Metric, &str); 7] = [
     (Metric::FeedbackGoodRate, "GOOD"),
 ];
 /// Columns of a number.
-const NUMBER: usize = 8;
+const NUMBER_COLS: usize = 8;
 
 /// Draws the points, newest first.
 pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let (theme, metrics) = (&shell.theme, metrics);
     let glyphs = &theme.glyphs;
     let room = usize::from(area.width).saturating_sub(2 + CLOCK_DATED);
-    let columns = &COLUMNS[..(room / (NUMBER + 1)).min(COLUMNS.len())];
-    let heads = columns.iter().map(|(_, head)| format!(" {head:>NUMBER$}"));
+    let columns = &METRIC_COLUMNS[..(room / (NUMBER_COLS + 1)).min(METRIC_COLUMNS.len())];
+    let heads = columns.iter().map(|(_, head)| format!(" {head:>NUMBER_COLS$}"));
     let head = format!("  {:<CLOCK_DATED$}{}", "BEGINS", heads.collect::<String>());
     put(buffer, area, 0, &Pieces::new().add(Tone::Dim, head).line(theme, false));
     let points = metrics.points();
@@ -53,5 +53,5 @@ pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
 fn cell(shell: &Shell, point: &MetricPoint, metric: Metric) -> String {
     let glyphs = &shell.theme.glyphs;
     let value = point.values.get(metric).map(|value| format::metric(metric, value));
-    fit_right(value.as_deref().unwrap_or(glyphs.none), NUMBER, glyphs)
+    fit_right(value.as_deref().unwrap_or(glyphs.none), NUMBER_COLS, glyphs)
 }

@@ -53,4 +53,4 @@ pub fn parts(size: (u16, u16), shown: Shown) -> DetailLayout {
 }
 
 /// Columns of line numbers and marks before the text of a pane.
-pub const GUTTER: u16 = 6;
+pub const GUTTER_COLS: u16 = 6;

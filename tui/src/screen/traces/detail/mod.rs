@@ -25,21 +25,21 @@ use crate::{
     record::Record,
     shell::Reader,
     standing::Standing,
-    widgets::json::{Line, Toggled},
+    widgets::json::{PaneLine, Toggled},
 };
 
-use content::{Setting, TEXT_STEP, Tab, result_lines, scores, tab_lines};
-use layout::{GUTTER, Shown, parts};
+use content::{DetailTab, Setting, TEXT_STEP, result_lines, scores, tab_lines};
+use layout::{GUTTER_COLS, Shown, parts};
 use tree::Tree;
 
 /// Microseconds after its end during which a trace is young.
-const YOUNG: i64 = 120_000_000;
+const YOUNG_MICROS: i64 = 120_000_000;
 
 /// Lines and a cursor among them.
 #[derive(Debug, Default)]
 pub struct Pane {
     /// The lines, wrapped to the pane.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PaneLine>,
     /// The line under the cursor.
     pub cursor: usize,
 }
@@ -79,7 +79,7 @@ pub struct RuleVerdict {
     pub rule: Uuid,
     /// Its metric.
     pub metric: String,
-    /// The decision, or why it can't be told; nothing before the answer.
+    /// The decision, or the error of the request; none before the response.
     pub answer: Option<Result<Option<RuleDecision>, NetError>>,
 }
 
@@ -135,7 +135,7 @@ pub struct Detail {
     /// Where keys go.
     pub focus: Focus,
     /// The tab of the lower half.
-    pub tab: Tab,
+    pub tab: DetailTab,
     /// The panes fill the body.
     pub zoomed: bool,
     /// Two panes, where the width allows.
@@ -177,7 +177,7 @@ impl Detail {
             wanted: None,
             from: 1,
             focus: Focus::Tree,
-            tab: Tab::Input,
+            tab: DetailTab::Input,
             zoomed: false,
             split: true,
             as_text: false,
@@ -225,12 +225,12 @@ impl Detail {
         let current = wanted.or(current);
         let kept = current.filter(|_| self.moved).and_then(|id| self.tree.position(&self.spans, id));
         self.selected = kept.or_else(|| self.tree.first_failure(&self.spans)).unwrap_or(0);
-        let read = self.tab != Tab::Evals;
+        let read = self.tab != DetailTab::Evals;
         if read
             && !self.moved
             && self.current().is_some_and(|span| span.error.is_some() && span.input.is_none())
         {
-            self.tab = Tab::Error;
+            self.tab = DetailTab::Error;
         }
         self.stale = true;
     }
@@ -254,7 +254,7 @@ impl Detail {
     pub fn young(&self, now: Timestamp) -> bool {
         self.trace.as_ref().is_some_and(|trace| {
             let last = trace.ended_at.unwrap_or(trace.started_at);
-            !trace.ready || now.micros() - last.micros() < YOUNG
+            !trace.ready || now.micros() - last.micros() < YOUNG_MICROS
         })
     }
 
@@ -361,7 +361,11 @@ impl Detail {
 
     /// Goes to another tab by so many steps; in the split the first three are one.
     pub fn turn(&mut self, split: bool, forward: bool) {
-        let tabs: &[Tab] = if split { &[Tab::Input, Tab::Evals, Tab::Meta, Tab::Json] } else { &Tab::ALL };
+        let tabs: &[DetailTab] = if split {
+            &[DetailTab::Input, DetailTab::Evals, DetailTab::Meta, DetailTab::Json]
+        } else {
+            &DetailTab::ALL
+        };
         let at = tabs.iter().position(|tab| *tab == self.tab).unwrap_or(0);
         let next = if forward { at + 1 } else { at + tabs.len() - 1 } % tabs.len();
         self.tab = tabs[next];
@@ -374,7 +378,7 @@ impl Detail {
 
     /// What is shown, for the layout.
     pub fn shown(&self) -> Shown {
-        let io = matches!(self.tab, Tab::Input | Tab::Output | Tab::Error);
+        let io = matches!(self.tab, DetailTab::Input | DetailTab::Output | DetailTab::Error);
         Shown {
             zoomed: self.zoomed,
             pane_focused: self.focus != Focus::Tree,
@@ -405,22 +409,22 @@ impl Detail {
         right: Option<u16>,
         reader: Reader,
         keys: &scores::Keys,
-    ) -> (Vec<Line>, Vec<Line>) {
+    ) -> (Vec<PaneLine>, Vec<PaneLine>) {
         let setting = |width: u16| Setting {
-            cols: usize::from(width.saturating_sub(GUTTER + 1)),
+            cols: usize::from(width.saturating_sub(GUTTER_COLS + 1)),
             limit: self.limit,
             as_text: self.as_text,
             toggled: &self.toggled,
             reader,
         };
-        if self.tab == Tab::Evals {
+        if self.tab == DetailTab::Evals {
             let lines = scores::lines(&self.scores, self.current(), &self.spans, keys, &setting(left));
             return (lines, Vec::new());
         }
         let Some(subject) = self.subject() else { return (Vec::new(), Vec::new()) };
         match right {
             Some(right) => (
-                tab_lines(subject, Tab::Input, &self.events, &setting(left)),
+                tab_lines(subject, DetailTab::Input, &self.events, &setting(left)),
                 result_lines(subject, &self.events, &setting(right)),
             ),
             None => (tab_lines(subject, self.tab, &self.events, &setting(left)), Vec::new()),

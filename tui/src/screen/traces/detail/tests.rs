@@ -1,9 +1,9 @@
 //! The evaluations of an opened trace, and what is asked for when the server is back.
 
-use crate::shell::{Link, Outage};
+use crate::shell::Outage;
 use crate::{
     screen::evals::rules::tests::{decisions, rules},
-    screen::evals::tests::{asked, judged, judging, list},
+    screen::evals::tests::{judged, judging, list, requested_filters},
     tests::screens::{screen, snap},
     tests::*,
 };
@@ -55,29 +55,29 @@ fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
     press(&mut state, "]]");
     let effects = press(&mut state, "]");
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
-    assert_eq!(asked(&effects)[0].0.trace_id, Some(trace));
+    assert_eq!(requested_filters(&effects)[0].0.trace_id, Some(trace));
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
     assert!(tick(&mut state, 1).iter().all(|it| !matches!(it, Effect::LoadEvaluations { .. })));
     let again = tick(&mut state, 1);
-    assert_eq!(asked(&again).len(), 1, "one is not finished: {again:?}");
+    assert_eq!(requested_filters(&again).len(), 1, "one is not finished: {again:?}");
     let mut done = judged();
     done.retain(|row| row.score.is_some());
     reply(&mut state, &again, Ok(Reply::Evaluations(list(done.clone(), false))));
     let again = tick(&mut state, 2);
-    assert_eq!(asked(&again).len(), 1, "all are finished, but the trace is young");
+    assert_eq!(requested_filters(&again).len(), 1, "all are finished, but the trace is young");
     tick(&mut state, 120);
     reply(&mut state, &again, Ok(Reply::Evaluations(list(done, false))));
-    assert!(asked(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
+    assert!(requested_filters(&tick(&mut state, 60)).is_empty(), "nothing more is to come");
     press(&mut state, "[");
-    assert_eq!(asked(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
+    assert_eq!(requested_filters(&press(&mut state, "]")).len(), 1, "coming back to the tab asks again");
     let effects = press(&mut state, "J");
-    assert_eq!(asked(&effects).len(), 1, "the scores of the next trace");
+    assert_eq!(requested_filters(&effects).len(), 1, "the scores of the next trace");
     press(&mut state, "]");
-    assert!(asked(&tick(&mut state, 60)).is_empty());
+    assert!(requested_filters(&tick(&mut state, 60)).is_empty());
 }
 
 #[test]
-fn a_trace_without_evaluations_is_looked_at_until_it_is_ready_and_old() {
+fn trace_without_evaluations_is_polled_until_it_is_ready_and_old() {
     let mut state = opened((80, 24), UNICODE);
     state.screens.traces.detail.as_mut().unwrap().trace =
         Some(std::sync::Arc::new(Trace { ready: false, ..refund() }));
@@ -85,28 +85,28 @@ fn a_trace_without_evaluations_is_looked_at_until_it_is_ready_and_old() {
     for _ in 0..3 {
         reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
         effects = tick(&mut state, 600);
-        assert_eq!(asked(&effects).len(), 1, "rules judge it once it is ready");
+        assert_eq!(requested_filters(&effects).len(), 1, "rules judge it once it is ready");
     }
     state.screens.traces.detail.as_mut().unwrap().trace = Some(std::sync::Arc::new(refund()));
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], false))));
-    assert!(asked(&tick(&mut state, 600)).is_empty());
+    assert!(requested_filters(&tick(&mut state, 600)).is_empty());
 }
 
 #[test]
-fn a_failed_look_at_a_trace_is_made_again_later_and_later() {
+fn failed_request_for_trace_evaluations_backs_off() {
     let mut state = opened((80, 24), UNICODE);
     let mut effects = press(&mut state, "]]]");
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
     effects = tick(&mut state, 2);
     for wait in [4, 8] {
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
-        assert!(asked(&tick(&mut state, wait / 2 - 1)).is_empty(), "{wait}");
+        assert!(requested_filters(&tick(&mut state, wait / 2 - 1)).is_empty(), "{wait}");
         effects = tick(&mut state, wait / 2 + 1);
-        assert_eq!(asked(&effects).len(), 1, "{wait}");
+        assert_eq!(requested_filters(&effects).len(), 1, "{wait}");
     }
     reply(&mut state, &effects, Err(answered(404, "not_found", "there is no such trace")));
-    assert!(asked(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
-    assert_eq!(asked(&tick(&mut state, 1)).len(), 1, "no failure is for good");
+    assert!(requested_filters(&tick(&mut state, 29)).is_empty(), "a moment later it is the same");
+    assert_eq!(requested_filters(&tick(&mut state, 1)).len(), 1, "no failure is for good");
 }
 
 #[test]
@@ -132,12 +132,12 @@ fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
             reply(&mut state, &looks, Err(offline()));
         }
         let effects = answer(&mut state, &traces, page(rows()));
-        assert_eq!(asked(&effects).len(), 1, "detail {detail}: {effects:?}");
+        assert_eq!(requested_filters(&effects).len(), 1, "detail {detail}: {effects:?}");
     }
 }
 
 #[test]
-fn a_trace_tells_why_rules_judged_it_or_did_not() {
+fn trace_shows_decisions_of_its_rules() {
     let mut state = opened((80, 24), UNICODE);
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
     let effects = press(&mut state, "w");
@@ -147,10 +147,10 @@ fn a_trace_tells_why_rules_judged_it_or_did_not() {
     reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(vec![], false))));
     let mut effects = reply(&mut state, &effects, Ok(Reply::Rules(rules())));
     for (number, rule) in rules().iter().enumerate() {
-        let [Effect::LoadDecisions { rule: asked, trace: Some(of), .. }] = effects[..] else {
+        let [Effect::LoadDecisions { rule: requested_filters, trace: Some(of), .. }] = effects[..] else {
             panic!("{effects:?}")
         };
-        assert_eq!((asked, of), (rule.id, trace), "one after the other");
+        assert_eq!((requested_filters, of), (rule.id, trace), "one after the other");
         let mut page = decisions();
         page.decisions.rotate_left(number % 3);
         let result = if number == 3 { Err(offline()) } else { Ok(Reply::Decisions(page)) };

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// One visible span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TreeRow {
     /// Index into the spans.
     pub span: usize,
     /// Distance from the top.
@@ -28,9 +28,9 @@ pub struct Row {
 #[derive(Debug, Default)]
 pub struct Tree {
     /// Every span in the order of the tree, with its depth; folding leaves it alone.
-    whole: Vec<Row>,
+    whole: Vec<TreeRow>,
     /// What is visible.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TreeRow>,
     folded: HashSet<Uuid>,
 }
 
@@ -58,7 +58,7 @@ impl Tree {
 
     /// The first failed span that no failed span lies below: where the failure began.
     pub fn first_failure(&self, spans: &[Span]) -> Option<usize> {
-        let failed = |row: &Row| spans.get(row.span).is_some_and(|span| span.error.is_some());
+        let failed = |row: &TreeRow| spans.get(row.span).is_some_and(|span| span.error.is_some());
         self.rows.iter().position(|row| failed(row) && !row.failed_below)
     }
 
@@ -71,12 +71,12 @@ impl Tree {
             }
             let folded = row.parent && spans.get(row.span).is_some_and(|span| self.folded.contains(&span.id));
             hidden_below = folded.then_some(row.depth);
-            self.rows.push(Row { folded, ..*row });
+            self.rows.push(TreeRow { folded, ..*row });
         }
     }
 }
 
-fn flatten(spans: &[Span]) -> Vec<Row> {
+fn flatten(spans: &[Span]) -> Vec<TreeRow> {
     let mut index: HashMap<Uuid, usize> = HashMap::with_capacity(spans.len());
     for (at, span) in spans.iter().enumerate() {
         index.entry(span.id).or_insert(at);
@@ -89,7 +89,7 @@ fn flatten(spans: &[Span]) -> Vec<Row> {
             _ => tops.push(at),
         }
     }
-    let mut rows: Vec<Row> = Vec::with_capacity(spans.len());
+    let mut rows: Vec<TreeRow> = Vec::with_capacity(spans.len());
     let mut seen = vec![false; spans.len()];
     // Tops first, then whatever no top leads to: the members of circles, by start.
     for start in tops.into_iter().chain(0..spans.len()) {
@@ -99,7 +99,7 @@ fn flatten(spans: &[Span]) -> Vec<Row> {
                 continue;
             }
             let parent = !children[at].is_empty();
-            rows.push(Row { span: at, depth, parent, folded: false, failed_below: false });
+            rows.push(TreeRow { span: at, depth, parent, folded: false, failed_below: false });
             stack.extend(
                 children[at].iter().rev().filter(|child| !seen[**child]).map(|child| (*child, depth + 1)),
             );
@@ -110,7 +110,7 @@ fn flatten(spans: &[Span]) -> Vec<Row> {
 }
 
 /// Marks every row with a failed span below it, walking from the last row to the first.
-fn mark_failures(rows: &mut [Row], spans: &[Span]) {
+fn mark_failures(rows: &mut [TreeRow], spans: &[Span]) {
     // For each depth, whether a failed row was met since the last row above that depth.
     let mut failed_at: Vec<bool> = Vec::new();
     for row in rows.iter_mut().rev() {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_where_it_began() {
+    fn first_failure_is_the_deepest_failed_span() {
         let mut spans =
             vec![span(1, None), span(2, Some(1)), span(3, Some(1)), span(4, Some(3)), span(5, Some(1))];
         for at in [0, 2, 3, 4] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_25_000_spans_ends() {
+    fn chain_of_25_000_spans_is_laid_out() {
         let spans: Vec<Span> = (1..=25_000).map(|n| span(n, (n > 1).then(|| n - 1))).collect();
         assert_eq!(shape(&spans).last(), Some(&(24_999, 24_999)));
     }

@@ -14,8 +14,8 @@ use crate::{
     layout::SPLIT_COLS,
     net::{Destination, Effect, NetError, Reply},
     screen::traces::{
-        DIGIT,
-        detail::{Detail, Focus, RuleVerdict, TraceRules, content::Tab, layout::parts},
+        SCREEN_DIGIT,
+        detail::{Detail, Focus, RuleVerdict, TraceRules, content::DetailTab, layout::parts},
         state::{Traces, TracesRequest},
     },
     shell::{
@@ -38,11 +38,11 @@ pub fn open(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
         detail.from = before.from;
         detail.find.clone_from(&before.find);
         // From trace to trace, the scores stay in sight.
-        if before.tab == Tab::Evals {
-            detail.tab = Tab::Evals;
+        if before.tab == DetailTab::Evals {
+            detail.tab = DetailTab::Evals;
         }
     }
-    let judged = detail.tab == Tab::Evals;
+    let judged = detail.tab == DetailTab::Evals;
     traces.detail = Some(detail);
     let mut effects = load(traces, shell, id);
     if judged {
@@ -64,7 +64,7 @@ pub fn load_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
 /// Shows how the opened trace was judged, and asks for it afresh.
 pub fn show_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     if let Some(open) = &mut traces.detail {
-        open.tab = Tab::Evals;
+        open.tab = DetailTab::Evals;
         open.touch();
     }
     load_evals(traces, shell)
@@ -109,7 +109,7 @@ fn why(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
         return Vec::new();
     };
     let (id, fresh) = (open.id, open.scores.list.is_none());
-    open.tab = Tab::Evals;
+    open.tab = DetailTab::Evals;
     open.left.cursor = 0;
     open.scores.rules = Some(TraceRules::default());
     open.touch();
@@ -179,7 +179,7 @@ pub fn tick(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     }
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= shell.now);
     let scores = due(judged(traces, shell).and_then(|open| open.scores.next));
-    let missing = traces.detail.as_ref().filter(|open| shell.screen == DIGIT && open.error.is_some());
+    let missing = traces.detail.as_ref().filter(|open| shell.screen == SCREEN_DIGIT && open.error.is_some());
     let missing = due(missing.and_then(|open| open.next));
     let mut effects = Vec::new();
     if missing {
@@ -200,7 +200,7 @@ pub fn back(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
 
 /// The opened trace, if its evaluations are in sight.
 fn judged<'a>(traces: &'a Traces, shell: &Shell) -> Option<&'a Detail> {
-    traces.detail.as_ref().filter(|open| shell.screen == DIGIT && open.tab == Tab::Evals)
+    traces.detail.as_ref().filter(|open| shell.screen == SCREEN_DIGIT && open.tab == DetailTab::Evals)
 }
 
 fn load(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
@@ -232,7 +232,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
         Action::PreviousTrace => return neighbour(traces, shell, false),
         Action::Refresh => {
             let mut effects = reload(traces, shell);
-            if traces.detail.as_ref().is_some_and(|open| open.tab == Tab::Evals) {
+            if traces.detail.as_ref().is_some_and(|open| open.tab == DetailTab::Evals) {
                 effects.extend(load_evals(traces, shell));
             }
             return effects;
@@ -270,7 +270,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
             } else {
                 detail.turn(split, forward);
             }
-            if detail.tab == Tab::Evals && before != Tab::Evals {
+            if detail.tab == DetailTab::Evals && before != DetailTab::Evals {
                 return load_evals(traces, shell);
             }
         }
@@ -289,7 +289,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
             }
         },
         Action::Open if detail.focus == Focus::Tree => {
-            let failed = detail.tab == Tab::Error && areas.right.is_some();
+            let failed = detail.tab == DetailTab::Error && areas.right.is_some();
             detail.focus = if failed { Focus::Right } else { Focus::Left };
             detail.touch();
         }

@@ -5,12 +5,12 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use crate::{
     format::{count, latency, money, short_id},
     net::FailureKind,
-    screen::traces::detail::content::Tab,
-    screen::traces::detail::tree::Row,
+    screen::traces::detail::content::DetailTab,
+    screen::traces::detail::tree::TreeRow,
     screen::traces::{
         detail::{
             Detail, Focus, Pane,
-            layout::{GUTTER, parts},
+            layout::{GUTTER_COLS, parts},
         },
         state::Traces,
     },
@@ -50,7 +50,7 @@ pub fn draw(shell: &Shell, detail: &Detail, buffer: &mut Buffer, _area: Rect) {
 }
 
 /// Widths of the tree's columns; 0 leaves a column out.
-struct Columns {
+struct SpanColumns {
     name: usize,
     kind: usize,
     latency: usize,
@@ -59,7 +59,7 @@ struct Columns {
     bars: usize,
 }
 
-impl Columns {
+impl SpanColumns {
     fn of(cols: usize) -> Self {
         let wide = cols >= 110;
         let (tokens, cost) = if wide { (7, 8) } else { (0, 0) };
@@ -77,7 +77,7 @@ impl Columns {
 fn tree(shell: &Shell, detail: &Detail, buffer: &mut Buffer, area: Rect) {
     let theme = &shell.theme;
     let glyphs = &theme.glyphs;
-    let columns = Columns::of(usize::from(area.width));
+    let columns = SpanColumns::of(usize::from(area.width));
     let scale = Scale::of(&detail.spans);
     let ruler = scale.map(|scale| scale.ruler(columns.bars)).unwrap_or_default();
     let head = |text: &str, width: usize, right: bool| match (width, right) {
@@ -119,9 +119,9 @@ fn tree(shell: &Shell, detail: &Detail, buffer: &mut Buffer, area: Rect) {
 
 fn span_line(
     detail: &Detail,
-    row: Row,
+    row: TreeRow,
     selected: bool,
-    columns: &Columns,
+    columns: &SpanColumns,
     scale: Option<Scale>,
     theme: &Theme,
 ) -> Pieces {
@@ -184,15 +184,15 @@ fn rule(detail: &Detail, split: bool, cols: u16, theme: &Theme) -> Pieces {
         Pieces::new().add(Tone::Dim, glyphs.rule.repeat(2)).plain(format!(" {name} {} ", glyphs.dot));
     let titles: Vec<(bool, &str)> =
         if split || (detail.split && cols >= usize::from(crate::layout::SPLIT_COLS)) {
-            let io = !matches!(detail.tab, Tab::Evals | Tab::Meta | Tab::Json);
+            let io = !matches!(detail.tab, DetailTab::Evals | DetailTab::Meta | DetailTab::Json);
             vec![
                 (io, "I/O"),
-                (detail.tab == Tab::Evals, "Evals"),
-                (detail.tab == Tab::Meta, "Meta"),
-                (detail.tab == Tab::Json, "JSON"),
+                (detail.tab == DetailTab::Evals, "Evals"),
+                (detail.tab == DetailTab::Meta, "Meta"),
+                (detail.tab == DetailTab::Json, "JSON"),
             ]
         } else {
-            Tab::ALL.iter().map(|tab| (*tab == detail.tab, tab.title())).collect()
+            DetailTab::ALL.iter().map(|tab| (*tab == detail.tab, tab.title())).collect()
         };
     for (current, title) in titles {
         line = if current {
@@ -227,7 +227,7 @@ fn pane(theme: &Theme, pane: &Pane, focused: bool, find: Option<&str>, buffer: &
         for piece in &line.pieces {
             shown = shown.add(if hit { Tone::Hit } else { piece.tone }, piece.text.clone());
         }
-        debug_assert!(usize::from(GUTTER) == number.len() + 2, "the gutter is what layout says");
+        debug_assert!(usize::from(GUTTER_COLS) == number.len() + 2, "the gutter is what layout says");
         put(
             buffer,
             area,
@@ -280,9 +280,10 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
         return format!("find {open}{words}{close} {at} of {hits} {dot} n next {dot} N previous");
     }
     let mut parts = Vec::new();
-    if let Some(at) = traces.list.position(detail.id) {
-        parts.push(format!("trace {} of {} loaded", at + 1, traces.list.len()));
-        parts.push("J/K next/previous trace".to_owned());
+    let position = traces.list.position(detail.id);
+    if let Some(at) = position {
+        let number = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
+        parts.push(format!("trace {} of {} loaded", number(at + 1), number(traces.list.len())));
     }
     if detail.loaded {
         let all = detail.trace.as_ref().map_or(0, |trace| trace.span_count);
@@ -302,6 +303,10 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
     }
     if let Some(cost) = detail.trace.as_ref().and_then(|trace| trace.cost) {
         parts.push(format!("cost {}", money(cost)));
+    }
+    // Last, because the end of the line is cut first.
+    if position.is_some() {
+        parts.push("J/K next/previous trace".to_owned());
     }
     parts.join(&format!(" {dot} "))
 }

@@ -12,7 +12,7 @@ use crate::{
     theme::Tone,
     widgets::{
         json,
-        json::{Line, Piece, Toggled},
+        json::{PaneLine, Piece, Toggled},
     },
 };
 
@@ -21,11 +21,11 @@ pub const TEXT_STEP: usize = 64 * 1024;
 
 /// A tab of the lower half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tab {
+pub enum DetailTab {
     /// What went in.
     #[default]
     Input,
-    /// What came out.
+    /// The output.
     Output,
     /// What went wrong.
     Error,
@@ -37,7 +37,7 @@ pub enum Tab {
     Json,
 }
 
-impl Tab {
+impl DetailTab {
     /// Every tab, from left to right.
     pub const ALL: [Self; 6] = [Self::Input, Self::Output, Self::Error, Self::Evals, Self::Meta, Self::Json];
 
@@ -70,33 +70,38 @@ pub struct Setting<'a> {
 }
 
 /// The lines of one tab.
-pub fn tab_lines(subject: Record<'_>, tab: Tab, events: &[Event], setting: &Setting<'_>) -> Vec<Line> {
+pub fn tab_lines(
+    subject: Record<'_>,
+    tab: DetailTab,
+    events: &[Event],
+    setting: &Setting<'_>,
+) -> Vec<PaneLine> {
     match tab {
-        Tab::Input => value(subject.input(), setting),
-        Tab::Output => value(subject.output(), setting),
-        Tab::Error => failure(subject, events, setting),
+        DetailTab::Input => value(subject.input(), setting),
+        DetailTab::Output => value(subject.output(), setting),
+        DetailTab::Error => failure(subject, events, setting),
         // They are no part of the record; the detail lays them out with what it knows of them.
-        Tab::Evals => Vec::new(),
-        Tab::Meta => facts(subject, events, setting),
-        Tab::Json => value(Some(&subject.json()), setting),
+        DetailTab::Evals => Vec::new(),
+        DetailTab::Meta => facts(subject, events, setting),
+        DetailTab::Json => value(Some(&subject.json()), setting),
     }
 }
 
 /// The error, if there is one, above the output: the right-hand pane of the split.
-pub fn result_lines(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Line> {
+pub fn result_lines(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<PaneLine> {
     let mut lines = Vec::new();
     if subject.error().is_some() {
         lines.extend(failure(subject, events, setting));
-        lines.push(Line::default());
-        lines.push(Line::of(Tone::Dim, "output"));
+        lines.push(PaneLine::default());
+        lines.push(PaneLine::of(Tone::Dim, "output"));
     }
     lines.extend(value(subject.output(), setting));
     lines
 }
 
-fn value(text: Option<&str>, setting: &Setting<'_>) -> Vec<Line> {
+fn value(text: Option<&str>, setting: &Setting<'_>) -> Vec<PaneLine> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
-        return vec![Line::of(Tone::Dim, "(empty)")];
+        return vec![PaneLine::of(Tone::Dim, "(empty)")];
     };
     if !setting.as_text
         && let Some(lines) = json::lines(text, setting.cols, setting.toggled, &setting.reader.glyphs)
@@ -107,45 +112,45 @@ fn value(text: Option<&str>, setting: &Setting<'_>) -> Vec<Line> {
     let mut lines = plain(shown, Tone::Plain, setting.cols);
     if shown.len() < text.len() {
         let more = thousands(i64::try_from(text.len() - shown.len()).unwrap_or(i64::MAX));
-        lines.push(Line::of(Tone::Dim, format!("({more} bytes more; to the last line loads them)")));
+        lines.push(PaneLine::of(Tone::Dim, format!("({more} bytes more; to the last line loads them)")));
     }
     lines
 }
 
-fn plain(text: &str, tone: Tone, cols: usize) -> Vec<Line> {
+fn plain(text: &str, tone: Tone, cols: usize) -> Vec<PaneLine> {
     let mut lines = Vec::new();
     for line in text.lines() {
         for (at, part) in wrap(&clean(line), cols).into_iter().enumerate() {
-            lines.push(Line { continued: at > 0, ..Line::of(tone, part) });
+            lines.push(PaneLine { continued: at > 0, ..PaneLine::of(tone, part) });
         }
     }
     lines
 }
 
-fn failure(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Line> {
+fn failure(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<PaneLine> {
     let Some(error) = subject.error() else {
-        return vec![Line::of(Tone::Dim, "(no error)")];
+        return vec![PaneLine::of(Tone::Dim, "(no error)")];
     };
     let mut lines = plain(error, Tone::Bad, setting.cols);
     if let Record::Span(span, _) = subject {
         field(&mut lines, "failure_type", span.failure_type.as_deref(), setting);
         let own = |event: &&Event| event.span_id == Some(span.id) && event.level == "error";
         for event in events.iter().filter(own) {
-            lines.push(Line::default());
+            lines.push(PaneLine::default());
             lines.extend(plain(&event.message, Tone::Plain, setting.cols));
         }
     }
     lines
 }
 
-fn field(lines: &mut Vec<Line>, name: &str, value: Option<&str>, setting: &Setting<'_>) {
+fn field(lines: &mut Vec<PaneLine>, name: &str, value: Option<&str>, setting: &Setting<'_>) {
     let Some(value) = value else { return };
     let parts = wrap(&clean(value), setting.cols.saturating_sub(15));
     for (at, text) in parts.into_iter().enumerate() {
         let name = if at == 0 { name } else { "" };
         let head = Piece { tone: Tone::Field, text: format!("{name:<14} ") };
         let pieces = vec![head, Piece { tone: Tone::Plain, text }];
-        lines.push(Line { continued: at > 0, pieces, node: None });
+        lines.push(PaneLine { continued: at > 0, pieces, node: None });
     }
 }
 
@@ -158,7 +163,7 @@ fn usage(details: Option<UsageDetails>, add: &mut impl FnMut(&str, Option<String
     add("reasoning", reasoning_tokens.map(thousands));
 }
 
-fn facts(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Line> {
+fn facts(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<PaneLine> {
     let mut lines = Vec::new();
     let time = |time: Timestamp| moment(setting.reader.zone, time, setting.reader.now);
     let mut add = |name: &str, value: Option<String>| field(&mut lines, name, value.as_deref(), setting);
@@ -193,7 +198,7 @@ fn facts(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Li
         }
     };
     if let Some(metadata) = metadata {
-        lines.push(Line::of(Tone::Dim, "metadata"));
+        lines.push(PaneLine::of(Tone::Dim, "metadata"));
         lines.extend(value(Some(metadata.get()), setting));
     }
     let own = |event: &&Event| match subject {
@@ -203,7 +208,7 @@ fn facts(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Li
     let mut titled = false;
     for event in events.iter().filter(own) {
         if !std::mem::replace(&mut titled, true) {
-            lines.push(Line::of(Tone::Dim, "events"));
+            lines.push(PaneLine::of(Tone::Dim, "events"));
         }
         let tone = if event.level == "error" { Tone::Bad } else { Tone::Plain };
         let text = format!("{} {} {}", time(event.created_at), event.level, event.message);
@@ -223,7 +228,7 @@ mod tests {
         let reader =
             Reader { glyphs: Glyphs::UNICODE, zone: Zone::Utc, now: Timestamp::from_micros(fixture::BASE) };
         let setting = Setting { cols: 80, limit: TEXT_STEP, as_text: false, toggled: &toggled, reader };
-        let lines = tab_lines(subject, Tab::Meta, &[], &setting);
+        let lines = tab_lines(subject, DetailTab::Meta, &[], &setting);
         lines.iter().map(|it| it.pieces.iter().map(|it| it.text.as_str()).collect()).collect()
     }
 

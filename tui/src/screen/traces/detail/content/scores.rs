@@ -16,13 +16,13 @@ use crate::{
     standing::of_decision,
     text::{clean, cut, fit, fit_right, width},
     theme::Tone,
-    widgets::json::{Line, Piece},
+    widgets::json::{PaneLine, Piece},
 };
 
 /// Columns before the texts of an evaluation.
-const INDENT: usize = 2;
+const INDENT_COLS: usize = 2;
 /// Columns of the longest decision.
-const DECISION: usize = 11;
+const DECISION_COLS: usize = 11;
 
 /// What stands around an evaluation.
 struct Around<'a> {
@@ -72,24 +72,24 @@ pub fn lines(
     spans: &[Span],
     keys: &Keys,
     setting: &Setting<'_>,
-) -> Vec<Line> {
+) -> Vec<PaneLine> {
     let mut lines = Vec::new();
     if let Some(error) = &scores.error {
         lines.extend(plain(&describe(error), Tone::Bad, setting.cols));
         let again = format!("{} tries again, {} shows the log.", keys.refresh, keys.problems);
-        lines.push(Line::of(Tone::Plain, again));
+        lines.push(PaneLine::of(Tone::Plain, again));
     }
     let Some(list) = &scores.list else {
         if scores.error.is_none() {
-            lines.push(Line::of(Tone::Dim, format!("loading{}", setting.reader.glyphs.ellipsis)));
+            lines.push(PaneLine::of(Tone::Dim, format!("loading{}", setting.reader.glyphs.ellipsis)));
         }
         return lines;
     };
     if list.evaluations.is_empty() {
-        lines.push(Line::of(Tone::Plain, "No evaluation of this trace yet."));
+        lines.push(PaneLine::of(Tone::Plain, "No evaluation of this trace yet."));
         let run = keys.run.as_ref().map(|key| format!("{key} runs one, ")).unwrap_or_default();
         let why = format!("{run}{} tells why the project's rules did not.", keys.why);
-        lines.push(Line::of(Tone::Dim, why));
+        lines.push(PaneLine::of(Tone::Dim, why));
     }
     let current = span.map(|span| span.id);
     let own = list.evaluations.iter().filter(|it| it.span_id.is_some() && it.span_id == current);
@@ -105,26 +105,26 @@ pub fn lines(
     if list.has_more {
         let (count, all) = (list.evaluations.len(), &keys.all);
         let text = format!("The newest {count} are shown; {all} lists all of them.");
-        lines.push(Line::of(Tone::Dim, text));
+        lines.push(PaneLine::of(Tone::Dim, text));
     }
     if let Some(rules) = &scores.rules {
-        lines.push(Line::default());
+        lines.push(PaneLine::default());
         lines.extend(decisions(rules, keys, setting));
     }
     lines
 }
 
 /// What the rules of the project decided about the trace.
-fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<Line> {
+fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<PaneLine> {
     let glyphs = &setting.reader.glyphs;
-    let mut lines = vec![Line::of(Tone::Dim, "rules of the project, on this trace")];
+    let mut lines = vec![PaneLine::of(Tone::Dim, "rules of the project, on this trace")];
     if let Some(error) = &rules.error {
         lines.extend(plain(&describe(error), Tone::Bad, setting.cols));
     } else if !rules.loaded {
-        lines.push(Line::of(Tone::Dim, format!("loading{}", glyphs.ellipsis)));
+        lines.push(PaneLine::of(Tone::Dim, format!("loading{}", glyphs.ellipsis)));
     } else if rules.asked.is_empty() {
         let add = keys.add.as_ref().map(|add| format!(": on screen 2, {} then {add} adds one", keys.rules));
-        lines.push(Line::of(Tone::Plain, format!("There is none{}.", add.unwrap_or_default())));
+        lines.push(PaneLine::of(Tone::Plain, format!("There is none{}.", add.unwrap_or_default())));
     }
     for asked in &rules.asked {
         let (tone, word, detail) = match &asked.answer {
@@ -136,29 +136,29 @@ fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<Line
         let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);
         let pieces = vec![
             Piece { tone: Tone::Strong, text: name + " " },
-            Piece { tone, text: fit(word, DECISION, glyphs) },
+            Piece { tone, text: fit(word, DECISION_COLS, glyphs) },
         ];
-        lines.push(Line { pieces, ..Line::default() });
+        lines.push(PaneLine { pieces, ..PaneLine::default() });
         indented(&mut lines, &detail, Tone::Plain, setting);
     }
     if rules.more > 0 {
         let (more, there, why) = (rules.more, &keys.rules, &keys.rule_why);
         let text = format!("and {more} more; on screen 2, {there} then {why} asks one of them.");
-        lines.push(Line::of(Tone::Dim, text));
+        lines.push(PaneLine::of(Tone::Dim, text));
     }
     lines
 }
 
-fn indented(lines: &mut Vec<Line>, text: &str, tone: Tone, setting: &Setting<'_>) {
+fn indented(lines: &mut Vec<PaneLine>, text: &str, tone: Tone, setting: &Setting<'_>) {
     let text = &text[..text.floor_char_boundary(setting.limit)];
-    for mut line in plain(text, tone, setting.cols.saturating_sub(INDENT)) {
-        line.pieces.insert(0, Piece { tone: Tone::Plain, text: " ".repeat(INDENT) });
+    for mut line in plain(text, tone, setting.cols.saturating_sub(INDENT_COLS)) {
+        line.pieces.insert(0, Piece { tone: Tone::Plain, text: " ".repeat(INDENT_COLS) });
         lines.push(line);
     }
 }
 
 fn section(
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<PaneLine>,
     title: &str,
     rows: &mut dyn Iterator<Item = &Evaluation>,
     around: &Around<'_>,
@@ -168,15 +168,15 @@ fn section(
     for it in rows {
         if lines.len() == before {
             if before > 0 {
-                lines.push(Line::default());
+                lines.push(PaneLine::default());
             }
-            lines.push(Line::of(Tone::Dim, format!("evaluations of {title}")));
+            lines.push(PaneLine::of(Tone::Dim, format!("evaluations of {title}")));
         }
         one(lines, it, around, setting);
     }
 }
 
-fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
+fn one(lines: &mut Vec<PaneLine>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
     let Around { scores, current, spans } = *around;
     let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
     let look = scores.standing(it).look(glyphs);
@@ -204,7 +204,7 @@ fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Se
     let used: usize = pieces.iter().map(|piece| width(&piece.text)).sum();
     let rest = cut(&clean(&facts.join("  ")), setting.cols.saturating_sub(used + 1), glyphs);
     pieces.push(Piece { tone: Tone::Dim, text: format!(" {rest}") });
-    lines.push(Line { pieces, ..Line::default() });
+    lines.push(PaneLine { pieces, ..PaneLine::default() });
     let texts = [(Tone::Plain, &it.reasoning), (Tone::Bad, &it.error)];
     for (tone, text) in texts.into_iter().filter_map(|(tone, text)| Some((tone, text.as_deref()?))) {
         indented(lines, text, tone, setting);

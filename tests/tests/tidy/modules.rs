@@ -1,0 +1,388 @@
+//! Which module of a crate may import which, and that no two of them import each other in a circle.
+//!
+//! A crate has one table: its modules, lowest first, each with the modules that it may import. A file belongs
+//! to the longest entry that its path begins with, so a folder can be one module or several. Tests are not
+//! part of the graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::report;
+use crate::source::{Source, folder_of, product_files};
+
+/// A module, and the modules that it may import. The crate's root is the empty name.
+pub type Arrows<'a> = (&'a str, &'a [&'a str]);
+
+/// The modules of the console. The shell is what all screens share; a screen knows the shell and no other
+/// screen; the app knows them all.
+const TUI: &[Arrows<'_>] = &[
+    ("theme", &[]),
+    ("text", &["theme"]),
+    ("format", &[]),
+    ("chart", &["theme"]),
+    ("share", &[]),
+    ("standing", &["theme"]),
+    ("terminal", &[]),
+    ("find", &[]),
+    ("fuzzy", &[]),
+    ("ids", &[]),
+    ("input", &[]),
+    ("layout", &[]),
+    ("bookmarks", &[]),
+    ("change", &[]),
+    ("record", &[]),
+    // Records for unit tests.
+    ("fixture", &[]),
+    ("evaluations", &["standing"]),
+    ("widgets", &["format", "text", "theme"]),
+    ("keymap", &["theme"]),
+    ("travel", &["keymap"]),
+    ("options", &["keymap"]),
+    ("dialog", &["change", "fuzzy", "ids", "input", "share"]),
+    ("net", &["bookmarks", "change", "options"]),
+    (
+        "shell",
+        &["bookmarks", "dialog", "format", "ids", "input", "keymap", "net", "options", "theme", "widgets"],
+    ),
+    ("screen::planned", &["keymap", "net", "shell", "theme", "widgets"]),
+    (
+        "screen::search",
+        &[
+            "format", "ids", "input", "keymap", "layout", "net", "record", "shell", "text", "theme",
+            "travel", "widgets",
+        ],
+    ),
+    (
+        "screen::metrics",
+        &["chart", "format", "keymap", "layout", "net", "shell", "text", "theme", "travel", "widgets"],
+    ),
+    (
+        "screen::manage",
+        &[
+            "change", "dialog", "format", "keymap", "layout", "net", "shell", "text", "theme", "travel",
+            "widgets",
+        ],
+    ),
+    (
+        "screen::evals",
+        &[
+            "change",
+            "chart",
+            "dialog",
+            "evaluations",
+            "find",
+            "format",
+            "ids",
+            "input",
+            "keymap",
+            "layout",
+            "net",
+            "share",
+            "shell",
+            "standing",
+            "text",
+            "theme",
+            "travel",
+            "widgets",
+        ],
+    ),
+    (
+        "screen::traces",
+        &[
+            "evaluations",
+            "find",
+            "format",
+            "input",
+            "keymap",
+            "layout",
+            "net",
+            "record",
+            "shell",
+            "standing",
+            "text",
+            "theme",
+            "widgets",
+        ],
+    ),
+    (
+        "screen",
+        &[
+            "screen::evals",
+            "screen::manage",
+            "screen::metrics",
+            "screen::planned",
+            "screen::search",
+            "screen::traces",
+            "shell",
+        ],
+    ),
+    (
+        "app",
+        &[
+            "bookmarks",
+            "change",
+            "dialog",
+            "format",
+            "fuzzy",
+            "ids",
+            "input",
+            "keymap",
+            "layout",
+            "net",
+            "options",
+            "screen",
+            "screen::evals",
+            "screen::manage",
+            "screen::traces",
+            "shell",
+            "terminal",
+            "text",
+            "theme",
+            "travel",
+            "widgets",
+        ],
+    ),
+    ("", &["app", "bookmarks", "format", "keymap", "net", "options", "terminal", "theme"]),
+];
+
+#[test]
+fn modules_of_the_console_import_what_their_table_allows() {
+    report(violations("tui", TUI));
+}
+
+/// Returns the arrows of a crate that its table does not allow, entries of the table that no file needs, and
+/// circles within the table.
+pub fn violations(name: &str, table: &[Arrows<'_>]) -> Vec<String> {
+    let folder = format!("{}/src/", folder_of(name));
+    let sources: Vec<Source> = product_files().filter(|it| it.is_in(&folder)).collect();
+    check(&folder, &sources, table)
+}
+
+fn check(folder: &str, sources: &[Source], table: &[Arrows<'_>]) -> Vec<String> {
+    let files: BTreeSet<Vec<String>> = sources.iter().map(|it| module_of(&it.path, folder)).collect();
+    let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let entry = |path: &[String]| {
+        (0..=path.len()).rev().map(|end| path[..end].join("::")).find(|it| allowed.contains_key(it.as_str()))
+    };
+    let mut used = BTreeSet::new();
+    let mut found = Vec::new();
+    for source in sources {
+        let path = module_of(&source.path, folder);
+        let Some(from) = entry(&path).filter(|it| !it.is_empty() || path.is_empty()) else {
+            found.push(source.at(1, "this module is not in the table of its crate: add it with its arrows"));
+            continue;
+        };
+        used.insert((from.clone(), String::new()));
+        for (line, target) in imports(source, &path, &files) {
+            let Some(to) = entry(&target) else { continue };
+            if to == from {
+                continue;
+            }
+            if allowed[from.as_str()].contains(&to.as_str()) {
+                used.insert((from.clone(), to));
+            } else {
+                let message = format!(
+                    "`{from}` imports `{to}`, which its table does not allow: move what both need below them"
+                );
+                found.push(source.at(line, &message));
+            }
+        }
+    }
+    for (from, targets) in table {
+        if !used.contains(&((*from).to_owned(), String::new())) {
+            found.push(format!("{folder}: no file belongs to the table's module `{from}`"));
+        }
+        for to in targets.iter().filter(|to| !used.contains(&((*from).to_owned(), (**to).to_owned()))) {
+            found.push(format!("{folder}: the table lets `{from}` import `{to}`, which it does not"));
+        }
+    }
+    found.extend(circle(table).map(|circle| format!("{folder}: the table has a circle: {circle}")));
+    found
+}
+
+/// Returns a circle of the table, if there is one.
+fn circle(table: &[Arrows<'_>]) -> Option<String> {
+    fn walk<'a>(
+        at: &'a str,
+        table: &BTreeMap<&'a str, &'a [&'a str]>,
+        way: &mut Vec<&'a str>,
+        done: &mut BTreeSet<&'a str>,
+    ) -> Option<String> {
+        if let Some(start) = way.iter().position(|it| *it == at) {
+            let circle: Vec<&str> = way[start..].iter().copied().chain([at]).collect();
+            return Some(circle.join(" → "));
+        }
+        if !done.insert(at) {
+            return None;
+        }
+        way.push(at);
+        let targets = table.get(at).copied().unwrap_or_default();
+        let found = targets.iter().find_map(|it| walk(it, table, way, done));
+        way.pop();
+        found
+    }
+    let table: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let mut done = BTreeSet::new();
+    table.keys().find_map(|it| walk(it, &table, &mut Vec::new(), &mut done))
+}
+
+/// Returns the module path of a file: `src/a/mod.rs` and `src/a.rs` are both `a`.
+fn module_of(file: &str, folder: &str) -> Vec<String> {
+    let path = file.strip_prefix(folder).unwrap_or(file);
+    let path = path.strip_suffix(".rs").unwrap_or(path);
+    let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+    if parts.last().is_some_and(|it| it == "mod" || (parts.len() == 1 && (it == "lib" || it == "main"))) {
+        parts.pop();
+    }
+    parts
+}
+
+/// Returns the absolute paths within the crate that a file names, with the line of each.
+fn imports(source: &Source, module: &[String], files: &BTreeSet<Vec<String>>) -> Vec<(usize, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut statement: Option<(usize, String)> = None;
+    for (number, line) in source.product_code() {
+        let line = line.trim();
+        if statement.is_none() {
+            match line.split_once("use ") {
+                Some((before, tree)) if before.is_empty() || before.starts_with("pub") => {
+                    statement = Some((number, tree.to_owned()));
+                }
+                _ => found.extend(inline(line, module).into_iter().map(|path| (number, path))),
+            }
+        } else if let Some((_, text)) = &mut statement {
+            text.push_str(line);
+        }
+        if let Some((at, text)) = statement.take() {
+            match text.split_once(';') {
+                Some((tree, _)) => {
+                    let paths = expand(tree).into_iter().filter_map(|path| resolve(&path, module, files));
+                    found.extend(paths.map(|path| (at, path)));
+                }
+                None => statement = Some((at, text)),
+            }
+        }
+    }
+    found
+}
+
+/// Returns the paths of a line of code that begin with `crate` or `super`.
+fn inline(line: &str, module: &[String]) -> Vec<Vec<String>> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = line.split(|c: char| !is_name(c));
+    let paths = words.filter(|it| it.starts_with("crate::") || it.starts_with("super::"));
+    paths
+        .filter_map(|path| {
+            let path: Vec<String> = path.split("::").map(str::to_owned).collect();
+            resolve(&path, module, &BTreeSet::new())
+        })
+        .collect()
+}
+
+/// Returns the paths of a `use` tree.
+fn expand(tree: &str) -> Vec<Vec<String>> {
+    let tree = tree.trim();
+    let Some((prefix, rest)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or(tree);
+        return vec![path.split("::").map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect()];
+    };
+    let inner = rest.strip_suffix('}').unwrap_or(rest);
+    let prefix: Vec<String> =
+        prefix.split("::").map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect();
+    let (mut depth, mut start, mut branches) = (0, 0, Vec::new());
+    for (at, c) in inner.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                branches.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    branches.push(&inner[start..]);
+    let branches = branches.into_iter().filter(|it| !it.trim().is_empty());
+    branches
+        .flat_map(expand)
+        .map(|path| prefix.iter().cloned().chain(path.into_iter().filter(|it| it != "self")).collect())
+        .collect()
+}
+
+/// Returns the path from the root of the crate; none for a path into another crate.
+fn resolve(path: &[String], module: &[String], files: &BTreeSet<Vec<String>>) -> Option<Vec<String>> {
+    let first = path.first()?;
+    if first == "crate" {
+        return Some(path[1..].to_vec());
+    }
+    if first == "super" || first == "self" {
+        let mut base = module.to_vec();
+        let mut rest = path;
+        while let Some(word) = rest.first().filter(|it| *it == "super" || *it == "self") {
+            if word == "super" {
+                base.pop();
+            }
+            rest = &rest[1..];
+        }
+        base.extend_from_slice(rest);
+        return Some(base);
+    }
+    // A child of this module.
+    let child: Vec<String> = module.iter().chain([first]).cloned().collect();
+    files.contains(&child).then(|| module.iter().chain(path).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(files: &[(&str, &str)]) -> Vec<Source> {
+        files.iter().map(|(path, text)| Source::of(format!("x/src/{path}"), text)).collect()
+    }
+
+    #[test]
+    fn arrow_that_is_not_in_the_table_is_reported() {
+        let sources = sources(&[
+            ("lib.rs", "mod low;\nmod high;\n"),
+            ("low.rs", "use crate::{\n    high::{self, Thing},\n};\n"),
+            ("high/mod.rs", "mod part;\nuse part::It;\n"),
+            ("high/part.rs", "fn f() { super::super::low::g(crate::low::h()) }\n"),
+        ]);
+        let table: &[Arrows<'_>] = &[("", &[]), ("low", &[]), ("high", &["low"])];
+        let found = check("x/src/", &sources, table);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(|it| it.starts_with("x/src/low.rs:1: `low` imports `high`")), "{found:?}");
+        let fixed: &[Arrows<'_>] = &[("", &[]), ("low", &["high"]), ("high", &["low"])];
+        let found = check("x/src/", &sources, fixed);
+        assert!(matches!(&found[..], [it] if it.contains("high → low → high")), "{found:?}");
+    }
+
+    #[test]
+    fn unknown_module_and_unused_entry_are_reported() {
+        let sources = sources(&[("lib.rs", "mod a;\n"), ("a.rs", ""), ("b/c.rs", "use crate::a::A;\n")]);
+        let table: &[Arrows<'_>] = &[("", &["a"]), ("a", &[]), ("gone", &[])];
+        let found = check("x/src/", &sources, table).join("\n");
+        for part in ["x/src/b/c.rs:1: this module", "lets `` import `a`", "module `gone`"] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+    }
+
+    #[test]
+    fn longest_entry_owns_a_file_and_tests_are_left_out() {
+        let unit_test = "use crate::base::B;\n#[cfg(test)]\nmod tests {\n    use crate::other::O;\n}\n";
+        let sources = sources(&[
+            ("lib.rs", ""),
+            ("base.rs", ""),
+            ("other.rs", ""),
+            ("screen/mod.rs", "pub mod one;\nuse one::One;\n"),
+            ("screen/one/mod.rs", unit_test),
+        ]);
+        let table: &[Arrows<'_>] = &[
+            ("", &[]),
+            ("base", &[]),
+            ("other", &[]),
+            ("screen::one", &["base"]),
+            ("screen", &["screen::one"]),
+        ];
+        assert_eq!(check("x/src/", &sources, table), Vec::<String>::new());
+    }
+}
