@@ -7,14 +7,15 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// Which of our crates a crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
     ("entities", &["api"]),
     ("migrations", &["entities"]),
     ("store", &["api", "semantics", "entities", "migrations"]),
-    ("server", &["api", "semantics", "evaluators", "entities", "store"]),
+    ("queue", &["entities", "store"]),
+    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
     ("tui", &["api"]),
     ("cli", &["api", "evaluators", "tui"]),
 ];

@@ -19,7 +19,7 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["sea_orm", "sea_query", "sqlx"],
-        places: &["entities/", "migrations/", "crates/store/", "server/src/queue/"],
+        places: &["entities/", "migrations/", "crates/store/", "crates/queue/"],
         instead: "write the query as a function of crates/store and call that",
     },
     Home {
@@ -34,7 +34,7 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["Dialect::Sqlite", "Dialect::Postgres"],
-        places: &["entities/src/dialect.rs", "crates/store/", "server/src/queue/"],
+        places: &["entities/src/dialect.rs", "crates/store/", "crates/queue/"],
         instead: "ask entities::dialect::Dialect, or put both ways beside each other in crates/store",
     },
     Home {
