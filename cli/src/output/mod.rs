@@ -19,8 +19,8 @@ use std::io::{self, Write};
 
 use api::text::printable;
 use clap::ValueEnum;
+use present::Glyphs;
 use serde_json::Value;
-use tui::theme::Glyphs;
 
 use crate::{
     args::GlobalArgs,
@@ -304,7 +304,7 @@ impl Out {
         let line = delimited::header(self.format, &view.names(&self.fields));
         // Off a terminal, colour is optional and limited to the header: rows are read by programs.
         if self.style.colour && self.format == Format::Tsv {
-            let line = self.style.paint(line.trim_end(), cell::Tone::Bold);
+            let line = self.style.paint(line.trim_end(), cell::Tone::Strong);
             return self.write(&(line + "\n"));
         }
         self.write(&line)

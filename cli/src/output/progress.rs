@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tui::format;
+use present::format;
 
 /// What is done before this is over shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -70,7 +70,7 @@ impl Progress {
         _ = match self.place {
             Place::Terminal => {
                 // Spaces overwrite the rest of the last line, because any terminal supports them.
-                let columns = tui::text::width(&text);
+                let columns = present::text::width(&text);
                 let rest = " ".repeat(self.columns.saturating_sub(columns));
                 (self.drawn, self.columns) = (true, columns);
                 write!(io::stderr(), "\r{text}{rest}")

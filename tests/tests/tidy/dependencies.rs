@@ -7,15 +7,16 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// Which of our crates a crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
     ("entities", &["api"]),
     ("migrations", &["entities"]),
     ("server", &["api", "semantics", "evaluators", "entities", "migrations"]),
-    ("tui", &["api"]),
-    ("cli", &["api", "evaluators", "tui"]),
+    ("present", &["api"]),
+    ("tui", &["api", "present"]),
+    ("cli", &["api", "evaluators", "present", "tui"]),
 ];
 
 /// Libraries of the server that a program on a user's machine has no use for.

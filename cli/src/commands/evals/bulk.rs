@@ -5,9 +5,9 @@ use api::{
     eval::NewBulk,
 };
 use clap::Args;
+use present::format;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use tui::format;
 use uuid::Uuid;
 
 use super::{

@@ -2,9 +2,9 @@
 
 use api::client::{Client, calls};
 use clap::Args;
+use present::format;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tui::format;
 use uuid::Uuid;
 
 use super::{
