@@ -308,7 +308,7 @@ async fn answer<T: DeserializeOwned>(
 }
 
 /// Returns the error for a successful response that is not the API's.
-fn unreadable(answer: &client::Answer) -> NetError {
+fn unreadable(answer: &client::ApiResponse) -> NetError {
     let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let what = if kind.starts_with("text/html") || answer.body.trim_ascii_start().starts_with(b"<") {
         "an HTML page"
