@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{ErrorCode, EvaluatorType, Plan};
+use api::{EvaluatorType, Plan};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::{
     access::plans::Quota,
     app::App,
     clock::month,
-    error::{Result, problem},
+    error::{Result, stopping},
     store::{evaluations::End, quotas},
 };
 
@@ -73,5 +73,5 @@ async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<
     let prepared = Prepared { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
     let compiled = Arc::clone(&app.compiled);
     let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
-    finished(end).ok_or_else(|| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))
+    finished(end).ok_or_else(stopping)
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{part::Part, terms::Terms};
 use crate::{
     clock::Clock,
-    error::{Error, Result, problem},
+    error::{Error, Result, problem, stopping},
     memory::Reservation,
     store::{
         Db, lost_a_race,
@@ -83,9 +83,7 @@ impl Writer {
         self.queue.try_send(Submission { parts, terms, memory, answer }).map_err(|_| {
             problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
         })?;
-        stored
-            .await
-            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
+        stored.await.map_err(|_| stopping())?
     }
 }
 
