@@ -10,6 +10,7 @@ use api::{Plan, eval::ModelTier};
 use entities::{evaluation, job};
 use evaluators::judge::{self, Token};
 use serde::{Deserialize, Serialize};
+use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
@@ -24,10 +25,6 @@ use crate::{
     error::Result,
     judging::{Chosen, JudgeFailure, Kind, Spent, Who},
     queue::{Job, Lane, Outcome, new_job},
-    store::{
-        self,
-        evaluations::{self, End, Judged},
-    },
 };
 
 /// How often a judge that can't answer for now is asked.

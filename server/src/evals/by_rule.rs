@@ -8,6 +8,7 @@ use std::{
 use entities::{evaluation, job};
 use evaluators::Subject;
 use serde::{Deserialize, Serialize};
+use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
@@ -21,10 +22,6 @@ use crate::{
     app::App,
     error::{Error, Result},
     queue::{self, Job, Lane, Outcome, new_job},
-    store::{
-        self,
-        evaluations::{self, End, Judged},
-    },
 };
 
 /// How often collected verdicts are stored, in microseconds.

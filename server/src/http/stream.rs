@@ -23,6 +23,7 @@ use axum::{
 };
 use entities::trace;
 use futures::stream;
+use store::traces::{Changes, Filter, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
@@ -33,7 +34,6 @@ use crate::{
     error::{Error, Result, problem, stopping},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
-    store::traces::{Changes, Filter, TextBlocks, changed_since, holds},
 };
 
 /// Limits the streams of a tenant that a process serves at the same time.

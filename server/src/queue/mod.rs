@@ -17,11 +17,10 @@ use sea_orm::{
     sea_query::OnConflict,
 };
 use serde::Serialize;
+use store::{Db, new_id};
 use uuid::Uuid;
 
 pub use depth::{Depth, depths};
-
-use crate::{clock::new_id, store::Db};
 
 /// Workers of one lane never wait for those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,12 +7,10 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
+use store::Db;
 use tokio::sync::Mutex;
 
-use crate::{
-    queue::{Depth, Outcome, depths},
-    store::Db,
-};
+use crate::queue::{Depth, Outcome, depths};
 
 /// How long a look at the queue is good for, however often it is asked for.
 const FRESH: Duration = Duration::from_secs(10);
