@@ -1,4 +1,4 @@
-//! What the console can change on the server, in the words that a dialog asks and tells with.
+//! The changes that the console can make on the server, with the texts of their dialogs.
 //!
 //! Each is one request. When its answer is lost, [`Change::landed`] judges from a fresh list
 //! whether it happened; nothing here is ever sent twice.
@@ -15,79 +15,79 @@ use uuid::Uuid;
 /// One request that changes something.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Make an API key.
+    /// Create an API key.
     CreateKey {
-        /// Its name.
+        /// The name.
         name: String,
-        /// It may only read.
+        /// Whether the key is limited to reading.
         query: bool,
-        /// Where its traces go; the server's choice if absent.
+        /// The project of its traces; none leaves the choice to the server.
         project: Option<Uuid>,
     },
-    /// End an API key.
+    /// Revoke an API key.
     RevokeKey {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// Make a project.
+    /// Create a project.
     CreateProject {
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// Archive a project, or let it take traces again.
+    /// Archive or unarchive a project.
     SetStatus {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its name.
+        /// The name.
         name: String,
-        /// What it is to be.
+        /// The new value.
         status: ProjectStatus,
     },
-    /// Ship prompts that passed their test without approval, or not.
+    /// Turn shipping without approval on or off for prompts that passed their test.
     SetAutoship {
-        /// Which project.
+        /// The id of the project.
         id: Uuid,
-        /// Its name.
+        /// The name.
         name: String,
-        /// What it is to be.
+        /// The new value.
         on: bool,
     },
     /// Run an evaluation.
     Evaluate(Box<NewEvaluation>),
-    /// Make a rule.
+    /// Create a rule.
     CreateRule(Box<NewEvalRule>),
     /// Enable or disable a rule.
     SetEnabled {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its metric.
+        /// The metric of the rule.
         name: String,
-        /// What it is to be.
+        /// The new value.
         on: bool,
-        /// It is enabled but paused, and is to try again.
+        /// Whether the rule is enabled but paused, and resumes.
         paused: bool,
     },
     /// Delete a rule.
     DeleteRule {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its metric.
+        /// The metric of the rule.
         name: String,
     },
-    /// Try a rule on a trace. Nothing is stored, but a judge costs as ever.
+    /// Test a rule on a trace. Nothing is stored, but calls of a judge are charged.
     TestRule {
-        /// Which one.
+        /// The id.
         id: Uuid,
-        /// Its metric.
+        /// The metric of the rule.
         name: String,
         /// The trace.
         trace: Uuid,
     },
 }
 
-/// The list that a change shows in.
+/// The list that shows a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touches {
     /// API keys.
@@ -98,11 +98,11 @@ pub enum Touches {
     Rules,
     /// Evaluations.
     Evaluations,
-    /// None: it leaves nothing behind.
+    /// No list: the change stores nothing.
     Nothing,
 }
 
-/// What fresh lists say of a change whose answer was lost.
+/// The outcome of a change whose response was lost, as fresh lists show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeOutcome {
     /// It happened; with the record that it made, where it makes one to go to.
@@ -119,7 +119,7 @@ impl ChangeOutcome {
     }
 }
 
-/// Fresh lists, to see in them what happened.
+/// Fresh lists that show whether a change happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Lists<'a> {
     /// API keys.
@@ -135,7 +135,7 @@ pub struct Lists<'a> {
 }
 
 impl Change {
-    /// Title of the dialog that asks.
+    /// Returns the title of the dialog.
     pub const fn title(&self) -> &'static str {
         match self {
             Self::CreateKey { .. } => "New API key",
@@ -154,7 +154,7 @@ impl Change {
         }
     }
 
-    /// The word on the button that does it.
+    /// Returns the label of the button.
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::CreateKey { .. } | Self::CreateProject { .. } => "Create",
@@ -173,7 +173,7 @@ impl Change {
         }
     }
 
-    /// What it means, in a sentence or two.
+    /// Returns the consequences, in one or two sentences.
     pub const fn meaning(&self) -> &'static str {
         match self {
             Self::RevokeKey { .. } => {
@@ -212,7 +212,7 @@ impl Change {
         }
     }
 
-    /// What it is done to.
+    /// Returns the name of the record that changes.
     pub fn name(&self) -> &str {
         match self {
             Self::CreateKey { name, .. }
@@ -228,7 +228,7 @@ impl Change {
         }
     }
 
-    /// The record that it is done to, where there is one already.
+    /// Returns the id of the record that changes, if it exists already.
     pub const fn id(&self) -> Option<Uuid> {
         match self {
             Self::CreateKey { .. } | Self::CreateProject { .. } | Self::Evaluate(_) | Self::CreateRule(_) => {
@@ -243,7 +243,7 @@ impl Change {
         }
     }
 
-    /// The list that it shows in.
+    /// Returns the list that shows the change.
     pub const fn touches(&self) -> Touches {
         match self {
             Self::CreateKey { .. } | Self::RevokeKey { .. } => Touches::Keys,
@@ -256,7 +256,7 @@ impl Change {
         }
     }
 
-    /// What to tell once it happened.
+    /// Returns the notice after success.
     pub fn done(&self) -> String {
         let name = self.name();
         match self {
@@ -276,7 +276,7 @@ impl Change {
         }
     }
 
-    /// Whether a fresh list shows that it happened. `before` are the ids of the list as it was.
+    /// Determines from fresh lists whether the change happened. `before` are the ids of the list before it.
     pub fn landed(&self, before: &[Uuid], lists: Lists<'_>) -> ChangeOutcome {
         let Lists { keys, projects, rules, evaluations, sent } = lists;
         let project = |id: &Uuid| projects.iter().find(|project| project.id == *id);
@@ -319,7 +319,7 @@ impl Change {
     }
 }
 
-/// Whether an evaluation is of the kind that was asked for, by hand.
+/// Returns whether an evaluation matches a request made by hand.
 fn is_same_request(it: &Evaluation, new: &NewEvaluation) -> bool {
     let by_hand = it.rule_id.is_none() && it.bulk_id.is_none() && it.context == EvaluationContext::Fresh;
     let kind = new.evaluator_type.as_deref().is_none_or(|kind| kind == it.evaluator_type.as_str());

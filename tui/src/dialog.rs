@@ -25,15 +25,15 @@ const CONFIRMATION_DIGITS: usize = 4;
 /// A dialog.
 #[derive(Debug)]
 pub struct Dialog {
-    /// What it is about.
+    /// The content.
     pub body: Body,
     /// When the dialog opened, or last returned to the form.
     pub opened: Timestamp,
     /// When its request was sent, if it was.
     pub sent: Timestamp,
-    /// How far it is.
+    /// The progress of the request.
     pub phase: Phase,
-    /// Where the keys go.
+    /// The element with the focus.
     pub focus: Stop,
     /// The error of the input, or of the server.
     pub complaint: Option<String>,
@@ -41,12 +41,12 @@ pub struct Dialog {
     pub interrupted: bool,
 }
 
-/// What a dialog is about.
+/// The content of a dialog.
 #[derive(Debug)]
 pub enum Body {
     /// Whether to do something.
     Confirm {
-        /// What.
+        /// The change.
         change: Change,
         /// On a protected context: what has to be typed, and what was.
         typed: Option<(String, Input)>,
@@ -57,7 +57,7 @@ pub enum Body {
         name: Input,
         /// It may only read.
         query: bool,
-        /// Where its traces go; the server's choice if absent.
+        /// The project of its traces; none leaves the choice to the server.
         project: Option<Uuid>,
     },
     /// A project to be made.
@@ -71,7 +71,7 @@ pub enum Body {
     Secret {
         /// Its name.
         name: String,
-        /// What it may do, for people.
+        /// The access of the key, as text.
         access: &'static str,
         /// The key.
         secret: Secret,
@@ -92,27 +92,27 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How far a dialog is.
+/// The progress of a dialog's request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// It waits for the reader.
     Asking,
     /// The one request is under way. `before` are the ids of the list as it was.
     Sending {
-        /// What was asked for.
+        /// The change that was sent.
         change: Change,
         /// Ids of the list that it changes.
         before: Vec<Uuid>,
     },
     /// The answer was lost, and the list is read to see what happened.
     Checking {
-        /// What was asked for.
+        /// The change that was sent.
         change: Change,
         /// Ids of the list as it was before.
         before: Vec<Uuid>,
-        /// What became of the request.
+        /// The error of the request.
         why: String,
-        /// Why the list can't be read either, while nothing is under way.
+        /// The error of reading the list, if that failed too.
         stuck: Option<String>,
     },
 }
@@ -122,9 +122,9 @@ pub enum Phase {
 pub enum Stop {
     /// The line of text.
     Text,
-    /// What the key may do.
+    /// The access of a new key.
     Access,
-    /// Where the key's traces go.
+    /// The project of a new key.
     Project,
     /// A line of a form, by its number.
     Field(usize),
@@ -255,7 +255,7 @@ impl Dialog {
         }
     }
 
-    /// What stands above it.
+    /// Returns the title.
     pub fn title(&self) -> &'static str {
         match &self.body {
             Body::Confirm { change, .. } => change.title(),

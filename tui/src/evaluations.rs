@@ -2,7 +2,7 @@
 
 use api::eval::{Evaluation, EvaluationStatus};
 
-use crate::standing::Standing;
+use present::standing::Standing;
 
 /// Microseconds between two requests for evaluations that may change.
 pub const LOOK_INTERVAL_MICROS: i64 = 2_000_000;

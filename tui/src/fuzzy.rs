@@ -26,7 +26,7 @@ fn score_from(word: &str, text: &[char], start: usize) -> Option<i32> {
         last = Some(at);
         at += 1;
     }
-    // Of two that fit alike, the one that is met earlier.
+    // Of equally good matches, the earlier one counts more.
     Some(total * 100 - i32::try_from(start.min(99)).unwrap_or(99))
 }
 

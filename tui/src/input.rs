@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest text that is taken, in bytes; a pasted page is not a filter.
 const MAX_LINE_BYTES: usize = 1_000;
-/// The same for a line of a dialog, which may hold a schema.
+/// Maximum length of a line of a dialog, in bytes; it can hold a schema.
 const MAX_DIALOG_LINE_BYTES: usize = 16 * 1_024;
 
 /// A line that a screen defines.
@@ -68,12 +68,12 @@ pub struct Input {
     text: String,
     /// Byte offset of the cursor, always between grapheme clusters.
     cursor: usize,
-    /// How far back in the history, 0 for the text itself.
+    /// The position in the history, counted from its end; 0 for the text itself.
     back: usize,
     draft: String,
 }
 
-/// What a key did to the line.
+/// The effect of a key on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// The text or the cursor changed, or nothing did.

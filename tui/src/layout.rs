@@ -15,7 +15,7 @@ pub const SPLIT_COLS: u16 = 110;
 /// The parts of the screen, from top to bottom. Parts without room have no height.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Where am I.
+    /// The context, the project and the connection.
     pub header: Rect,
     /// The screens.
     pub tabs: Rect,

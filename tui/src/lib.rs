@@ -4,19 +4,16 @@
 //! effects; the driver performs them with the REST client and feeds back what they brought;
 //! `view` draws the state and changes nothing.
 //!
-//! The command line shows the same things in the same words, so it borrows how they read:
-//! [`chart`], [`mod@format`], [`share`], [`standing`], [`text`] and [`theme`].
+//! Formats, text width, tones and charts are those of the crate `present`, which the command line uses too.
 
 mod app;
 mod bookmarks;
 mod change;
-pub mod chart;
 mod dialog;
 mod evaluations;
 mod find;
 #[cfg(test)]
 mod fixture;
-pub mod format;
 mod fuzzy;
 mod ids;
 mod input;
@@ -26,12 +23,9 @@ mod net;
 mod options;
 mod record;
 mod screen;
-pub mod share;
 mod shell;
-pub mod standing;
 mod terminal;
-pub mod text;
-pub mod theme;
+mod theme;
 mod travel;
 mod widgets;
 
@@ -49,8 +43,6 @@ use ratatui::{Terminal, backend::CrosstermBackend};
 use crate::{
     app::{App, connection, driver},
     bookmarks::Bookmarks,
-    format::Zone,
-    keymap::Keymap,
     options::Target,
     theme::Theme,
 };
@@ -58,6 +50,7 @@ pub use crate::{
     keymap::{KeymapError, Rebinding},
     options::{Connection, Options},
 };
+use present::format::Zone;
 
 /// Standard input or output is not a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +74,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(NoTerminal.into());
     }
-    let keymap = Keymap::new(&options.keys)?;
+    let keymap = screen::keymap(&options.keys)?;
     let client = net::requests::connect(&options.connection)?;
 
     #[expect(clippy::disallowed_methods, reason = "colours and characters are the terminal's own settings")]
@@ -124,7 +117,7 @@ pub fn describe(error: &anyhow::Error) -> String {
 /// # Errors
 /// When the reader's own keys can't be used.
 pub fn print_keymap(keys: &Rebinding) -> Result<String, KeymapError> {
-    Ok(Keymap::new(keys)?.to_toml())
+    Ok(screen::keymap(keys)?.to_toml())
 }
 
 fn farewell() -> &'static str {

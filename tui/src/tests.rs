@@ -18,15 +18,17 @@ pub use serde_json::value::RawValue;
 
 pub use crate::{
     Options,
-    app::{App, connection::start, update::update},
+    app::App,
+    app::connection::start,
+    app::update::update,
     fixture::{BASE, id, span, trace},
-    format::Zone,
     net::{Effect, Msg, NetError, Reply, StreamEvent},
     options::Target,
     screen::traces::state::TracesRequest,
     shell::Link,
     theme::{Glyphs, Theme},
 };
+pub use present::format::Zone;
 
 pub const UNICODE: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
 pub const ASCII: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };

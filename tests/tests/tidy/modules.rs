@@ -16,11 +16,6 @@ pub type Arrows<'a> = (&'a str, &'a [&'a str]);
 /// screen; the app knows them all.
 const TUI: &[Arrows<'_>] = &[
     ("theme", &[]),
-    ("text", &["theme"]),
-    ("format", &[]),
-    ("chart", &["theme"]),
-    ("share", &[]),
-    ("standing", &["theme"]),
     ("terminal", &[]),
     ("find", &[]),
     ("fuzzy", &[]),
@@ -32,54 +27,37 @@ const TUI: &[Arrows<'_>] = &[
     ("record", &[]),
     // Records for unit tests.
     ("fixture", &[]),
-    ("evaluations", &["standing"]),
-    ("widgets", &["format", "text", "theme"]),
+    ("evaluations", &[]),
+    ("widgets", &["theme"]),
     ("keymap", &["theme"]),
     ("travel", &["keymap"]),
     ("options", &["keymap"]),
-    ("dialog", &["change", "fuzzy", "ids", "input", "share"]),
+    ("dialog", &["change", "fuzzy", "ids", "input"]),
     ("net", &["bookmarks", "change", "options"]),
-    (
-        "shell",
-        &["bookmarks", "dialog", "format", "ids", "input", "keymap", "net", "options", "theme", "widgets"],
-    ),
+    ("shell", &["bookmarks", "dialog", "ids", "input", "keymap", "net", "options", "theme", "widgets"]),
     ("screen::planned", &["keymap", "net", "shell", "theme", "widgets"]),
     (
         "screen::search",
-        &[
-            "format", "ids", "input", "keymap", "layout", "net", "record", "shell", "text", "theme",
-            "travel", "widgets",
-        ],
+        &["ids", "input", "keymap", "layout", "net", "record", "shell", "theme", "travel", "widgets"],
     ),
-    (
-        "screen::metrics",
-        &["chart", "format", "keymap", "layout", "net", "shell", "text", "theme", "travel", "widgets"],
-    ),
+    ("screen::metrics", &["keymap", "layout", "net", "shell", "theme", "travel", "widgets"]),
     (
         "screen::manage",
-        &[
-            "change", "dialog", "format", "keymap", "layout", "net", "shell", "text", "theme", "travel",
-            "widgets",
-        ],
+        &["change", "dialog", "keymap", "layout", "net", "shell", "theme", "travel", "widgets"],
     ),
     (
         "screen::evals",
         &[
             "change",
-            "chart",
             "dialog",
             "evaluations",
             "find",
-            "format",
             "ids",
             "input",
             "keymap",
             "layout",
             "net",
-            "share",
             "shell",
-            "standing",
-            "text",
             "theme",
             "travel",
             "widgets",
@@ -87,25 +65,12 @@ const TUI: &[Arrows<'_>] = &[
     ),
     (
         "screen::traces",
-        &[
-            "evaluations",
-            "find",
-            "format",
-            "input",
-            "keymap",
-            "layout",
-            "net",
-            "record",
-            "shell",
-            "standing",
-            "text",
-            "theme",
-            "widgets",
-        ],
+        &["evaluations", "find", "input", "keymap", "layout", "net", "record", "shell", "theme", "widgets"],
     ),
     (
         "screen",
         &[
+            "keymap",
             "screen::evals",
             "screen::manage",
             "screen::metrics",
@@ -121,7 +86,6 @@ const TUI: &[Arrows<'_>] = &[
             "bookmarks",
             "change",
             "dialog",
-            "format",
             "fuzzy",
             "ids",
             "input",
@@ -135,13 +99,12 @@ const TUI: &[Arrows<'_>] = &[
             "screen::traces",
             "shell",
             "terminal",
-            "text",
             "theme",
             "travel",
             "widgets",
         ],
     ),
-    ("", &["app", "bookmarks", "format", "keymap", "net", "options", "terminal", "theme"]),
+    ("", &["app", "bookmarks", "keymap", "net", "options", "screen", "terminal", "theme"]),
 ];
 
 #[test]
@@ -247,7 +210,7 @@ fn imports(source: &Source, module: &[String], files: &BTreeSet<Vec<String>>) ->
                 Some((before, tree)) if before.is_empty() || before.starts_with("pub") => {
                     statement = Some((number, tree.to_owned()));
                 }
-                _ => found.extend(inline(line, module).into_iter().map(|path| (number, path))),
+                _ => found.extend(inline(line, module, files).into_iter().map(|path| (number, path))),
             }
         } else if let Some((_, text)) = &mut statement {
             text.push_str(line);
@@ -265,15 +228,14 @@ fn imports(source: &Source, module: &[String], files: &BTreeSet<Vec<String>>) ->
     found
 }
 
-/// Returns the paths of a line of code that begin with `crate` or `super`.
-fn inline(line: &str, module: &[String]) -> Vec<Vec<String>> {
+/// Returns the paths of a line of code that begin with `crate`, `super` or a child of this module.
+fn inline(line: &str, module: &[String], files: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let words = line.split(|c: char| !is_name(c));
-    let paths = words.filter(|it| it.starts_with("crate::") || it.starts_with("super::"));
-    paths
+    let words = line.split(|c: char| !is_name(c)).filter(|it| it.contains("::"));
+    words
         .filter_map(|path| {
             let path: Vec<String> = path.split("::").map(str::to_owned).collect();
-            resolve(&path, module, &BTreeSet::new())
+            resolve(&path, module, files)
         })
         .collect()
 }

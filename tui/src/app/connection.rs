@@ -139,7 +139,7 @@ fn announce_expiry(shell: &mut Shell) {
     let left = ends.map(|at| at.micros() - shell.now.micros());
     if let Some(left) = left.filter(|left| *left <= EXPIRES_SOON_MICROS) {
         shell.expiry_announced = true;
-        let left = crate::format::elapsed(left / 1_000_000);
+        let left = present::format::elapsed(left / 1_000_000);
         shell.report(format!("the session ends in {left}; loupe auth login --session renews it"));
     }
 }

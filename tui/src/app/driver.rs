@@ -159,7 +159,7 @@ impl Hangup {
 
 struct Driver {
     server: Requests,
-    /// Where else to go, by number.
+    /// The contexts by number.
     contexts: Vec<Connection>,
     /// Folder of what is kept.
     state_dir: Option<PathBuf>,

@@ -1,8 +1,9 @@
 //! The text of an exported file: NDJSON or CSV for rows, JSON for a record.
 
+use present::csv;
 use serde_json::Value;
 
-use crate::{shell::Export, text::clean};
+use crate::shell::Export;
 
 /// Returns the number of records and the text of the file: CSV if the path ends in `.csv`, else a line of
 /// JSON for each row.
@@ -19,27 +20,15 @@ pub fn text(export: Export, path: &str) -> (usize, String) {
 /// Formats rows as RFC 4180. The fields of the first row are the header; objects and arrays are JSON.
 fn to_csv(rows: &[Value]) -> String {
     let Some(first) = rows.first().and_then(Value::as_object) else { return String::new() };
-    let mut text = line(first.keys().cloned());
+    let mut text = csv::row(first.keys());
     for row in rows {
-        text.push_str(&line(first.keys().map(|name| match &row[name.as_str()] {
+        text.push_str(&csv::row(first.keys().map(|name| match &row[name.as_str()] {
             Value::Null => String::new(),
-            // Lines stay lines; nothing else that steers a terminal does.
-            Value::String(text) => text.lines().map(clean).collect::<Vec<_>>().join("\n"),
+            Value::String(text) => text.clone(),
             other => other.to_string(),
         })));
     }
     text
-}
-
-fn line(cells: impl Iterator<Item = String>) -> String {
-    let cells: Vec<String> = cells.map(cell).collect();
-    cells.join(",") + "\r\n"
-}
-
-fn cell(text: String) -> String {
-    // A spreadsheet would take it for a formula.
-    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
-    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 #[cfg(test)]
@@ -50,11 +39,11 @@ mod tests {
     fn csv_quotes_and_disarms() {
         let rows = [
             serde_json::json!({"name": "=1+1", "note": "a,\"b\"\nc", "tags": ["x"], "n": null}),
-            serde_json::json!({"name": "ok", "note": "", "tags": [], "n": 2}),
+            serde_json::json!({"name": "ok", "note": "", "tags": [], "n": -2.5}),
         ];
         assert_eq!(
             to_csv(&rows),
-            "n,name,note,tags\r\n,'=1+1,\"a,\"\"b\"\"\nc\",\"[\"\"x\"\"]\"\r\n2,ok,,[]\r\n"
+            "n,name,note,tags\r\n,'=1+1,\"a,\"\"b\"\"\nc\",\"[\"\"x\"\"]\"\r\n-2.5,ok,,[]\r\n"
         );
         assert_eq!(to_csv(&[]), "");
     }

@@ -3,12 +3,15 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format::moment,
-    keymap::{Scope, key_label},
+    keymap::key_label,
+    screen::traces::keys::LIST_SCOPE,
     shell::{Overlay, Shell},
-    text::{clean, fit, wrap},
     theme::Tone,
     widgets::table::{Pieces, put},
+};
+use present::{
+    format::moment,
+    text::{clean, fit, wrap},
 };
 
 /// Number of lines of the overlay, for scrolling.
@@ -41,13 +44,13 @@ fn help(shell: &Shell, words: &str) -> Vec<Pieces> {
     let mut lines = vec![
         Pieces::new()
             .plain(" ")
-            .add(Tone::Strong, scope.title())
+            .add(Tone::Strong, scope.title)
             .add(Tone::Dim, "   f narrows down, esc closes"),
         Pieces::new(),
     ];
     for row in shell.keymap.of_scope(scope) {
         let binding = row.binding;
-        if shell.target.read_only && binding.needs.is_some() {
+        if shell.target.read_only && binding.role.is_some() {
             continue;
         }
         let keys: Vec<String> = row.keys.iter().map(|key| key_label(key, glyphs)).collect();
@@ -68,7 +71,7 @@ fn help(shell: &Shell, words: &str) -> Vec<Pieces> {
     }
     if words.is_empty() {
         lines.push(Pieces::new());
-        if scope == Scope::List {
+        if scope == LIST_SCOPE {
             lines.extend(marks(shell));
         }
         lines.push(

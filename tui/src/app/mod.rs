@@ -21,12 +21,12 @@ pub mod view;
 use api::Timestamp;
 
 use crate::{
-    format::Zone,
     options::Target,
-    screen::Screens,
+    screen::{Screens, default_keymap},
     shell::{LoadedIds, Location, Screen, Shell},
     theme::Theme,
 };
+use present::format::Zone;
 
 /// The state of the console.
 #[derive(Debug)]
@@ -40,7 +40,10 @@ pub struct App {
 impl App {
     /// Returns a console that has just started.
     pub fn new(target: Target, theme: Theme, zone: Zone, now: Timestamp, size: (u16, u16)) -> Self {
-        Self { shell: Shell::new(target, theme, zone, now, size), screens: Screens::default() }
+        let mut app = Self { shell: Shell::new(target, theme, zone, now, size), screens: Screens::default() };
+        app.shell.keymap = default_keymap();
+        app.settle();
+        app
     }
 
     /// Returns the current screen.

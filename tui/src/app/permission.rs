@@ -1,21 +1,17 @@
-//! Which actions the reader may perform.
+//! The permission check before an action.
 
-use crate::{
-    keymap::{Binding, Scope},
-    net::NetError,
-    shell::Shell,
-};
+use crate::{keymap::Binding, net::NetError, screen::manage::keys::API_KEYS, shell::Shell};
 
 /// Returns why the reader may not perform an action; none if they may.
 pub fn refusal(shell: &Shell, binding: &Binding) -> Option<String> {
-    let needed = binding.needs?;
+    let needed = binding.role?;
     if shell.target.read_only {
         return Some("this console is read-only: it changes nothing".to_owned());
     }
     if shell.failure().is_some_and(NetError::is_transient) {
         return Some("the server does not answer; nothing was sent".to_owned());
     }
-    if binding.scopes.contains(&Scope::Keys) && !shell.has_session() {
+    if binding.group == API_KEYS && !shell.has_session() {
         return Some("keys are managed with a session token, and there is none".to_owned());
     }
     let me = shell.me.as_ref()?;

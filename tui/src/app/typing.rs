@@ -202,11 +202,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        format::Zone,
         options::Target,
         shell::Screen,
         theme::{Glyphs, Theme},
     };
+    use present::format::Zone;
 
     fn filter_words(saved: &[(&str, &str)]) -> Vec<Completion> {
         let theme = Theme { colour: false, glyphs: Glyphs::ASCII };

@@ -4,12 +4,12 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 
 use crate::{
     input::{Input, InputKind},
-    keymap::{Action, Binding, Lookup, Scope, key_name},
+    keymap::{Action, Binding, Lookup, key_name},
     layout,
     net::{Destination, Effect, Msg},
     screen::{
         SCREEN_COUNT, evals,
-        traces::{SCREEN_DIGIT as TRACES, feed},
+        traces::{SCREEN_DIGIT as TRACES, feed, keys::LIST_SCOPE},
     },
     shell::{Location, Overlay},
     travel,
@@ -201,7 +201,7 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
     }
     // A refresh of any screen retries the list too, because its requests detect that the server is back.
     let retried =
-        action == Action::Refresh && app.shell.active_scope() != Scope::List && app.shell.failure().is_some();
+        action == Action::Refresh && app.shell.active_scope() != LIST_SCOPE && app.shell.failure().is_some();
     let mut effects = if retried { feed::retry(&mut app.shell) } else { Vec::new() };
     effects.extend(act_in_scope(app, action));
     effects
@@ -209,15 +209,15 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
 
 /// Performs an action of the overlay or the screen.
 fn act_in_scope(app: &mut App, action: Action) -> Vec<Effect> {
-    match app.shell.active_scope() {
-        Scope::Overlay => {
+    match &app.shell.overlay {
+        None => app.screens.get_mut(app.shell.screen).act(&mut app.shell, action),
+        Some(Overlay::Projects { .. }) => picker::act(app, action),
+        Some(Overlay::Contexts { .. }) => context::act(app, action),
+        Some(Overlay::Bookmarks { .. }) => bookmarks::act(app, action),
+        Some(Overlay::Help { .. } | Overlay::Problems { .. } | Overlay::Palette { .. }) => {
             scroll_overlay(app, action);
             Vec::new()
         }
-        Scope::Picker => picker::act(app, action),
-        Scope::Contexts => context::act(app, action),
-        Scope::Bookmarks => bookmarks::act(app, action),
-        _ => app.screens.get_mut(app.shell.screen).act(&mut app.shell, action),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How keys are written: in the table, in the configuration, and on the screen.
+//! The names of keys in tables and configurations, and their labels on the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -46,7 +46,7 @@ pub fn is_sequence(text: &str) -> bool {
     })
 }
 
-/// How a key of the table is shown.
+/// Returns the label of a key.
 pub fn key_label(key: &str, glyphs: &Glyphs) -> String {
     let labels: &[(&str, &str)] = if glyphs.ascii {
         &[]

@@ -1,4 +1,4 @@
-//! What may happen to the console, and what it may ask for in return.
+//! Messages to the console and the effects that it returns.
 //!
 //! `update` takes a [`Msg`] and answers [`Effect`]s; the driver performs them and feeds the
 //! results back as messages. A reply carries the number of its request, so that one that was
@@ -33,7 +33,7 @@ use crate::{bookmarks::Bookmarks, change::Change};
 /// Number of a request; later requests have larger ones.
 pub type RequestId = u64;
 
-/// Which traces a list or a stream holds.
+/// The traces of a list or a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceQuery {
     /// The filter.
@@ -42,7 +42,7 @@ pub struct TraceQuery {
     pub project: Option<Uuid>,
 }
 
-/// Something that happened.
+/// A message to the console.
 #[derive(Debug)]
 pub enum Msg {
     /// A key was pressed.
@@ -63,10 +63,10 @@ pub enum Msg {
     Limit(RateLimit),
 }
 
-/// What a request brought.
+/// The response to a request.
 #[derive(Debug)]
 pub enum Reply {
-    /// Who the credential belongs to.
+    /// The identity of the credential.
     Me(Box<Me>),
     /// The tenant's projects, archived ones too.
     Projects(Vec<Project>),
@@ -76,7 +76,7 @@ pub enum Reply {
     Keys(Vec<ApiKey>),
     /// The API key that was made, with its secret.
     Key(Box<ApiKey>),
-    /// What was to be done is done, and there is no more to say.
+    /// The change succeeded and returned no record.
     Done,
     /// A page of traces.
     Traces(TraceList),
@@ -100,7 +100,7 @@ pub enum Reply {
     RuleMade(Uuid),
     /// The result of a rule test.
     Tested(Box<RuleTest>),
-    /// What a rule decided.
+    /// The decisions of a rule.
     Decisions(RuleDecisionList),
     /// The evaluators.
     Evaluators(Vec<Evaluator>),
@@ -108,7 +108,7 @@ pub enum Reply {
     Fetched(Fetched),
 }
 
-/// What a stream brought.
+/// An event of a stream.
 #[derive(Debug)]
 pub enum StreamEvent {
     /// The server accepted the stream.
@@ -146,7 +146,7 @@ impl RateLimit {
     }
 }
 
-/// Why a request failed.
+/// The error of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetError {
     /// The HTTP status; nothing when no answer came.
@@ -238,17 +238,17 @@ pub enum Destination {
     Project(Option<Box<Project>>),
 }
 
-/// Something the driver is to do.
+/// Something that the console does in response to a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Ask who the credential belongs to.
+    /// Request the identity of the credential.
     LoadMe {
         /// The request.
         request: RequestId,
-        /// With the session, else the key; otherwise the other way round.
+        /// Whether the session goes before the API key.
         session: bool,
     },
-    /// Ask for the projects, archived ones too.
+    /// Request the projects, archived ones too.
     LoadProjects(RequestId),
     /// Request one project.
     LoadProject {
@@ -257,109 +257,109 @@ pub enum Effect {
         /// The project.
         id: Uuid,
     },
-    /// Ask for the API keys.
+    /// Request the API keys.
     LoadKeys(RequestId),
-    /// Change something, with one request that is never repeated.
+    /// Send a change. The request is never repeated.
     Send {
         /// The request.
         request: RequestId,
-        /// What to change.
+        /// The change.
         change: Change,
-        /// With the session, else the key; otherwise the other way round.
+        /// Whether the session goes before the API key.
         session: bool,
     },
-    /// Leave this server and everything that is under way there for the context of this number.
+    /// Abandon the requests to this server and connect to the context of this number.
     Connect(usize),
-    /// Ask for a page of traces.
+    /// Request a page of traces.
     LoadTraces {
         /// The request.
         request: RequestId,
-        /// Which ones.
+        /// The query.
         query: TraceQuery,
-        /// Where to read on.
+        /// The cursor of the page; none for the first one.
         cursor: Option<String>,
     },
     /// Open the live stream; one that is open is closed first.
     OpenStream {
         /// The request.
         request: RequestId,
-        /// Which traces.
+        /// The query.
         query: TraceQuery,
     },
     /// Close the live stream.
     CloseStream,
-    /// Ask for one trace.
+    /// Request one trace.
     LoadTrace {
         /// The request.
         request: RequestId,
-        /// Which one.
+        /// The id.
         id: Uuid,
     },
-    /// Ask for more spans of a trace.
+    /// Request more spans of a trace.
     LoadSpans {
         /// The request.
         request: RequestId,
-        /// Which trace.
+        /// The id of the trace.
         id: Uuid,
-        /// Where to read on.
+        /// The cursor of the page; none for the first one.
         cursor: String,
     },
-    /// Ask for metrics of traces.
+    /// Request metrics of traces.
     LoadMetrics {
         /// The request.
         request: RequestId,
         /// The traces, the window and the interval.
         query: MetricQuery,
     },
-    /// Ask for `retry_cap_hit` of a project over 7 days.
+    /// Request `retry_cap_hit` of a project over 7 days.
     LoadRetryCap {
         /// The request.
         request: RequestId,
-        /// Which project.
+        /// The id of the project.
         project: Uuid,
     },
-    /// Ask for the newest feedback.
+    /// Request the newest feedback.
     LoadFeedback {
         /// The request.
         request: RequestId,
-        /// Which.
+        /// The filter.
         filter: FeedbackFilter,
     },
-    /// Ask for a page of evaluations.
+    /// Request a page of evaluations.
     LoadEvaluations {
         /// The request.
         request: RequestId,
-        /// Which.
+        /// The filter.
         filter: EvaluationFilter,
         /// Most rows of the page.
         limit: u32,
-        /// Where to read on.
+        /// The cursor of the page; none for the first one.
         cursor: Option<String>,
     },
-    /// Ask for one evaluation.
+    /// Request one evaluation.
     LoadEvaluation {
         /// The request.
         request: RequestId,
-        /// Which one.
+        /// The id.
         id: Uuid,
     },
-    /// Ask for the rules.
+    /// Request the rules.
     LoadRules {
         /// The request.
         request: RequestId,
-        /// Of one project.
+        /// The project; none means all of them.
         project: Option<Uuid>,
     },
-    /// Ask what a rule decided.
+    /// Request the decisions of a rule.
     LoadDecisions {
         /// The request.
         request: RequestId,
-        /// Which rule.
+        /// The id of the rule.
         rule: Uuid,
-        /// Of one trace; nothing means the newest ones.
+        /// The trace; none means the newest decisions.
         trace: Option<Uuid>,
     },
-    /// Ask for the evaluators, a tenant's own too.
+    /// Request the evaluators, including the tenant's own.
     LoadEvaluators(RequestId),
     /// Send a request that a screen defines itself.
     Fetch(Fetch),
@@ -376,19 +376,19 @@ pub enum Effect {
     Copy(String),
     /// Write text to a file that does not exist yet.
     Write {
-        /// Where.
+        /// The path.
         path: String,
-        /// What.
+        /// The content.
         text: String,
         /// The notice to show when it is written.
         notice: String,
     },
-    /// Keep the marked traces for the next start.
+    /// Save the marked traces.
     KeepBookmarks(Bookmarks),
-    /// Clear and draw afresh.
+    /// Clear the screen and draw it again.
     Redraw,
     /// Stop until the shell resumes the process.
     Suspend,
-    /// Leave.
+    /// End the console.
     Quit,
 }

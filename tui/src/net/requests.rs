@@ -251,7 +251,7 @@ impl Requests {
         self.ask_within(request, call, REQUEST_TIMEOUT, read);
     }
 
-    /// The same with another longest time.
+    /// Sends a call with another timeout.
     fn ask_within<T, F>(&mut self, request: RequestId, call: Call<T>, limit: Duration, read: F)
     where
         T: DeserializeOwned + Send + Sync + 'static,
@@ -266,7 +266,7 @@ impl Requests {
         });
     }
 
-    /// Asks for all pages of a list, [`MAX_PAGES`] at most.
+    /// Requests all pages of a list, up to [`MAX_PAGES`].
     fn ask_all<L, F>(&mut self, request: RequestId, call: F, read: fn(Vec<L::Item>) -> Reply)
     where
         L: List,

@@ -7,10 +7,47 @@ mod planned;
 pub mod search;
 pub mod traces;
 
-use crate::shell::Screen;
+use crate::{
+    keymap::{Binding, Keymap, KeymapError, OVERLAY_SCOPES, Rebinding, SHARED_BINDINGS, Scope},
+    shell::Screen,
+};
 
 /// The number of screens.
 pub const SCREEN_COUNT: u8 = 8;
+
+/// The key bindings of all screens.
+const BINDING_TABLES: &[&[Binding]] = &[
+    SHARED_BINDINGS,
+    manage::keys::SCREEN_BINDINGS,
+    evals::keys::SCREEN_BINDINGS,
+    search::keys::SCREEN_BINDINGS,
+    traces::keys::SCREEN_BINDINGS,
+    metrics::keys::SCREEN_BINDINGS,
+];
+
+/// The key scopes of all screens.
+const SCREEN_SCOPES: &[&[Scope]] = &[
+    traces::keys::SCREEN_SCOPES,
+    evals::keys::SCREEN_SCOPES,
+    metrics::keys::SCREEN_SCOPES,
+    search::keys::SCREEN_SCOPES,
+    manage::keys::SCREEN_SCOPES,
+    &[planned::PANEL_SCOPE],
+    OVERLAY_SCOPES,
+];
+
+/// Returns the key map of the console with the keys of a configuration.
+///
+/// # Errors
+/// The configuration can't be used.
+pub fn keymap(chosen: &Rebinding) -> Result<Keymap, KeymapError> {
+    Keymap::new(BINDING_TABLES, SCREEN_SCOPES.concat(), chosen)
+}
+
+/// Returns the key map of the console with its own keys.
+pub fn default_keymap() -> Keymap {
+    Keymap::defaults(BINDING_TABLES, SCREEN_SCOPES.concat())
+}
 
 /// All screens.
 #[derive(Debug)]

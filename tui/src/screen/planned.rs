@@ -3,12 +3,18 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    keymap::{Action, Scope},
+    keymap::{
+        Action, Scope,
+        groups::{COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS},
+    },
     net::{Destination, Effect},
     shell::{Screen, Shell, Tab},
     theme::Tone,
     widgets::table::put_panel,
 };
+
+/// The key scope of these screens.
+pub const PANEL_SCOPE: Scope = Scope::screen("Screen", &[COPY_CURL_KEYS, END_STEP_KEYS, SCREEN_STEP_KEYS]);
 
 /// A screen that is still to come.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ impl Screen for Planned {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Panel
+        PANEL_SCOPE
     }
 
     fn act(&mut self, _shell: &mut Shell, action: Action) -> Vec<Effect> {

@@ -7,7 +7,7 @@ use crate::net::{FailureKind, NetError};
 
 /// How long the first request may take until the console reports it, in microseconds.
 const MAX_FIRST_ANSWER_MICROS: i64 = 3_000_000;
-/// The same for later requests: a busy server may be slower.
+/// How long later requests may take, in microseconds: a busy server may be slower.
 const MAX_LATER_ANSWER_MICROS: i64 = 5_000_000;
 
 /// Facts about records that are not current.

@@ -1,4 +1,4 @@
-//! What all screens share: the server, the reader's settings, the connection and what lies over the screens.
+//! The state that all screens share: the server, the reader's settings, the connection and the overlays.
 //!
 //! A screen keeps its own records; see [`Screen`].
 
@@ -29,13 +29,16 @@ pub use screen::{Completion, Export, LineError, Screen, Tab, field_completions};
 use crate::{
     bookmarks::Bookmarks,
     dialog::Dialog,
-    format::Zone,
     input::Input,
-    keymap::{Action, Keymap, Scope, key_label},
+    keymap::{
+        Action, BOOKMARKS_SCOPE, CONTEXTS_SCOPE, HELP_SCOPE, Keymap, OVERLAY_SCOPES, PROJECTS_SCOPE,
+        SHARED_BINDINGS, Scope, key_label,
+    },
     net::{Effect, NetError, RateLimit, RequestId},
     options::Target,
     theme::{Glyphs, Theme},
 };
+use present::format::Zone;
 
 /// Number of problems that the log keeps.
 const MAX_PROBLEMS: usize = 50;
@@ -105,7 +108,7 @@ pub struct Shell {
     pub no_traces: bool,
     /// The rate limit, as of the last response.
     pub limit: Option<RateLimit>,
-    /// How the list of traces learns of new ones.
+    /// The way in which new traces arrive.
     pub link: Link,
     /// When the server last sent a message about the list.
     pub heard: Option<Timestamp>,
@@ -144,14 +147,14 @@ impl Shell {
             target,
             bookmarks: Bookmarks::default(),
             contexts: Vec::new(),
-            keymap: Keymap::default(),
+            keymap: Keymap::defaults(&[SHARED_BINDINGS], OVERLAY_SCOPES.to_vec()),
             saved: Saved::new(),
             now,
             zone,
             size,
             theme,
             screen: 1,
-            scope: Scope::List,
+            scope: HELP_SCOPE,
             last_place: None,
             dialog: None,
             overlay: None,
@@ -188,7 +191,7 @@ impl Shell {
         let mut fresh = Self::new(target, self.theme, self.zone, self.now, self.size);
         fresh.bookmarks = std::mem::take(&mut self.bookmarks);
         fresh.contexts = std::mem::take(&mut self.contexts);
-        fresh.keymap = std::mem::take(&mut self.keymap);
+        std::mem::swap(&mut fresh.keymap, &mut self.keymap);
         fresh.saved = std::mem::take(&mut self.saved);
         fresh.problems = std::mem::take(&mut self.problems);
         fresh.screen = self.screen;
@@ -299,10 +302,10 @@ impl Shell {
     /// Returns the key scope in force: the overlay's, else the screen's.
     pub fn active_scope(&self) -> Scope {
         match &self.overlay {
-            Some(Overlay::Projects { .. }) => Scope::Picker,
-            Some(Overlay::Contexts { .. }) => Scope::Contexts,
-            Some(Overlay::Bookmarks { .. }) => Scope::Bookmarks,
-            Some(_) => Scope::Overlay,
+            Some(Overlay::Projects { .. }) => PROJECTS_SCOPE,
+            Some(Overlay::Contexts { .. }) => CONTEXTS_SCOPE,
+            Some(Overlay::Bookmarks { .. }) => BOOKMARKS_SCOPE,
+            Some(_) => HELP_SCOPE,
             None => self.scope,
         }
     }
@@ -311,6 +314,12 @@ impl Shell {
     pub fn key(&self, scope: Scope, action: Action) -> String {
         let glyphs = &self.theme.glyphs;
         key_label(self.keymap.key_of(scope, action).unwrap_or(glyphs.none), glyphs)
+    }
+
+    /// Returns the first key of an action of any screen, by the action's name.
+    pub fn key_named(&self, name: &str) -> String {
+        let glyphs = &self.theme.glyphs;
+        key_label(self.keymap.key_named(name).unwrap_or(glyphs.none), glyphs)
     }
 
     /// Returns the latest failure of the requests for the list.

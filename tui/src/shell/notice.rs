@@ -8,12 +8,12 @@ use super::{
     freshness::{Cause, Stale},
 };
 use crate::{
-    format::{capital, elapsed},
     keymap::{Action, Scope},
     net::{FailureKind, NetError},
     theme::Tone,
     widgets::table::put_panel,
 };
+use present::format::{capital, elapsed};
 
 /// An error in one line: status, code, sentence and request id.
 pub fn describe(error: &NetError) -> String {
@@ -31,7 +31,7 @@ pub fn describe(error: &NetError) -> String {
     text
 }
 
-/// What the status line says while find looks for words: which hit of how many, and the keys.
+/// Returns the status line during find: the number of the match, the number of matches, and the keys.
 pub fn found(shell: &Shell, scope: Scope, words: &str, (at, hits): (usize, usize)) -> String {
     let glyphs = &shell.theme.glyphs;
     let ((open, close), dot) = (glyphs.quotes, glyphs.dot);
@@ -89,13 +89,15 @@ pub fn advice(shell: &Shell, error: &NetError) -> Vec<String> {
             format!("{url} is answered by a proxy, a login page or another server."),
             format!("Check the address: curl -i {url}/healthz"),
         ],
-        FailureKind::Rejected => match (scope, shell.keymap.key_of(scope, Action::EditFilter)) {
-            (Scope::Search, _) => {
-                vec![format!("{} changes the words.", shell.key(scope, Action::EditSearch))]
-            }
-            (_, Some(_)) => vec![format!("{} changes the filter.", shell.key(scope, Action::EditFilter))],
-            (_, None) => Vec::new(),
-        },
+        FailureKind::Rejected => {
+            let words = shell.keymap.key_of(scope, Action::EditSearch).map(|_| (Action::EditSearch, "words"));
+            let filter =
+                shell.keymap.key_of(scope, Action::EditFilter).map(|_| (Action::EditFilter, "filter"));
+            let edit = words.or(filter);
+            edit.map(|(action, what)| format!("{} changes the {what}.", shell.key(scope, action)))
+                .into_iter()
+                .collect()
+        }
     }
 }
 
@@ -155,15 +157,15 @@ fn unauthorized(shell: &Shell, error: &NetError) -> Vec<(Tone, String)> {
             Tone::Plain,
             format!(
                 "The same credential is tried again every 30 s; {} tries now, {} quits.",
-                shell.key(Scope::List, Action::Refresh),
-                shell.key(Scope::List, Action::Quit)
+                shell.key(shell.scope, Action::Refresh),
+                shell.key(shell.scope, Action::Quit)
             ),
         ),
     ]
 }
 
 fn no_server(shell: &Shell, micros: i64, waiting: bool) -> Vec<(Tone, String)> {
-    let (again, log) = (shell.key(Scope::List, Action::Refresh), shell.key(Scope::List, Action::Problems));
+    let (again, log) = (shell.key(shell.scope, Action::Refresh), shell.key(shell.scope, Action::Problems));
     vec![
         (Tone::Bad, format!("No answer from {} for {}.", shell.target.url, elapsed(micros / 1_000_000))),
         (

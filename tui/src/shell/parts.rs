@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::net::NetError;
 
-/// How the list learns of new traces.
+/// The way in which new traces arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Nothing has been heard of the server yet.
@@ -29,10 +29,10 @@ pub struct Outage {
     pub error: NetError,
 }
 
-/// Where older rows begin on the server.
+/// The cursor of the older rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Older {
-    /// What the server calls that place.
+    /// The cursor.
     pub cursor: String,
     /// The instant that the times of the filter were reckoned from. The server takes a cursor only
     /// with the filter it was made for, and `from:-1h` is another one a second later.
@@ -87,14 +87,14 @@ pub struct Toast {
     pub until: Timestamp,
 }
 
-/// What lies over the screen.
+/// An overlay over the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Overlay {
     /// The keys; the words narrow them down.
     Help {
         /// First visible line.
         top: usize,
-        /// What to show only.
+        /// The words that filter the bindings.
         words: String,
     },
     /// The log of problems.

@@ -121,7 +121,7 @@ fn away_waits_longer_each_time_and_comes_back() {
     assert_eq!(state.shell.problems.len(), 1, "one notice for the whole outage");
     let effects = answer(&mut state, &effects, page(rows()));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::OpenStream { .. })), "{effects:?}");
-    let back = format!("back after {}", crate::format::elapsed(gone));
+    let back = format!("back after {}", present::format::elapsed(gone));
     assert!(state.shell.toast.as_ref().unwrap().text.starts_with(&back), "{:?}", state.shell.toast);
     assert_eq!(state.screens.traces.list.len(), 40);
 }

@@ -6,8 +6,9 @@ use ratatui::{
     style::{Color, Modifier},
 };
 
+use crate::app::view::draw;
 use crate::tests::*;
-use crate::{app::view::draw, text::width};
+use present::text::width;
 
 /// The screen as lines without trailing blanks; wide characters take their two columns.
 pub fn screen(state: &App) -> String {

@@ -2,11 +2,9 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
+use crate::theme::{Theme, Tone};
 use crate::widgets::table::{Pieces, put};
-use crate::{
-    text::{cut, width},
-    theme::{Theme, Tone},
-};
+use present::text::{cut, width};
 
 /// Columns of a box where there is room for them.
 const MAX_BOX_COLS: u16 = 62;

@@ -9,10 +9,8 @@ use std::{collections::HashSet, fmt};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{
-    text::{clean, wrap},
-    theme::{Glyphs, Tone},
-};
+use crate::theme::{Glyphs, Tone};
+use present::text::{clean, wrap};
 
 /// Levels that are opened; what lies deeper is shown as its text.
 const MAX_DEPTH: usize = 40;
@@ -33,7 +31,7 @@ pub struct Piece {
 pub struct PaneLine {
     /// The line before goes on here.
     pub continued: bool,
-    /// What is shown.
+    /// The pieces of the line.
     pub pieces: Vec<Piece>,
     /// The container that begins here, and whether it is folded.
     pub node: Option<(String, bool)>,
@@ -132,7 +130,7 @@ impl Writer<'_> {
         let margin = (2 * depth).min(self.cols / 2);
         let room = self.cols - margin;
         let indent = Piece { tone: Tone::Plain, text: " ".repeat(margin) };
-        let whole: usize = pieces.iter().map(|piece| crate::text::width(&clean(&piece.text))).sum();
+        let whole: usize = pieces.iter().map(|piece| present::text::width(&clean(&piece.text))).sum();
         let breaks = pieces.iter().any(|piece| piece.text.contains('\n'));
         if whole <= room && !breaks {
             let shown =
@@ -146,7 +144,7 @@ impl Writer<'_> {
         }
         // Only the last piece is ever long; what stands before it stays on the first line.
         let Some((last, before)) = pieces.split_last() else { return };
-        let used: usize = before.iter().map(|piece| crate::text::width(&piece.text)).sum();
+        let used: usize = before.iter().map(|piece| present::text::width(&piece.text)).sum();
         let mut first: Vec<Piece> = std::iter::once(indent.clone()).chain(before.iter().cloned()).collect();
         let mut room_here = room.saturating_sub(used).max(8);
         let mut node = node;
@@ -168,14 +166,14 @@ fn quoted(key: &str) -> String {
     format!("\"{key}\"")
 }
 
-/// What stands for a folded container.
+/// Returns the summary of a folded container.
 fn summary(
     brackets: (&str, &str),
     children: &[(Option<String>, &RawValue)],
     raw: &str,
     glyphs: &Glyphs,
 ) -> String {
-    let size = crate::format::thousands(i64::try_from(raw.len()).unwrap_or(i64::MAX));
+    let size = present::format::thousands(i64::try_from(raw.len()).unwrap_or(i64::MAX));
     if brackets.0 == "[" {
         let items = if children.len() == 1 { "item" } else { "items" };
         return format!("[ {} {items}, {size} bytes ]", children.len());
@@ -248,7 +246,7 @@ mod tests {
     fn long_strings_wrap_and_line_breaks_break() {
         let text = r#"{"content": "one two three four five six seven\nНовая строка \u001b[31m"}"#;
         let all = lines(text, 30, &Toggled::new(), &Glyphs::UNICODE).unwrap_or_default();
-        assert!(all.iter().all(|line| crate::text::width(&line.plain()) <= 30), "{all:?}");
+        assert!(all.iter().all(|line| present::text::width(&line.plain()) <= 30), "{all:?}");
         assert!(all.iter().any(|line| line.continued && line.plain().contains("Новая")));
         assert!(all.iter().any(|line| line.plain().contains("⟦ESC⟧[31m")));
     }

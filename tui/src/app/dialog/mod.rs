@@ -1,4 +1,4 @@
-//! Keys of a dialog. What becomes of its one request is in [`crate::app::dialog::outcome`].
+//! The keys of dialogs. The request of a dialog is in [`outcome`].
 
 pub mod outcome;
 pub mod view;
@@ -69,7 +69,7 @@ fn asking(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Takes in pasted text, where a name is asked for; a confirmation has to be typed.
+/// Inserts pasted text into a field. A confirmation must be typed.
 pub fn paste(shell: &mut Shell, text: &str) {
     let Some(dialog) = &mut shell.dialog else { return };
     if dialog.types() && dialog.phase == Phase::Asking {

@@ -1,4 +1,4 @@
-//! What becomes of the one request of a dialog: sent once, and looked up when its answer is lost.
+//! The request of a dialog: it is sent once, and a lost response is replaced by reading the list that shows the change.
 
 use api::{Timestamp, client::calls::EvaluationFilter};
 use uuid::Uuid;
@@ -6,12 +6,12 @@ use uuid::Uuid;
 use crate::{
     change::{Change, ChangeOutcome, Lists, Touches},
     dialog::{Body, Dialog, Phase, Stop},
-    format::short_id,
-    keymap::{Action, Scope},
     net::{Effect, NetError, Reply},
     screen::{evals, manage, traces},
-    shell::{Purpose, notice::describe},
+    shell::Purpose,
+    shell::notice::describe,
 };
+use present::format::short_id;
 
 use super::super::{App, connection};
 
@@ -138,7 +138,7 @@ fn show_new(app: &mut App) -> Vec<Effect> {
     if app.shell.screen == traces::SCREEN_DIGIT && app.screens.traces.detail.is_some() {
         return traces::detail::update::show_evals(&mut app.screens.traces, &mut app.shell);
     }
-    let key = app.shell.key(Scope::List, Action::TraceEvals);
+    let key = app.shell.key_named("trace.evals");
     app.shell.notify(format!("the evaluation was asked for; {key} shows it"));
     Vec::new()
 }

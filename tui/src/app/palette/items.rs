@@ -13,20 +13,20 @@ use crate::{
 /// Something to choose.
 #[derive(Clone, Debug)]
 pub struct PaletteItem {
-    /// What kind of thing it is.
+    /// The kind of the item.
     pub kind: &'static str,
-    /// What it is called.
+    /// The label.
     pub label: String,
     /// Its key, or what else helps to know it.
     pub note: String,
-    /// What choosing it does.
+    /// The effect of choosing it.
     pub pick: PaletteChoice,
 }
 
-/// What choosing an item does.
+/// The effect of choosing an item.
 #[derive(Clone, Debug)]
 pub enum PaletteChoice {
-    /// What a row of the table says.
+    /// Performs the action of a binding.
     Do(&'static Binding),
     /// Shows a project, or all of them.
     Project(Option<Uuid>),
@@ -60,7 +60,7 @@ pub fn items(shell: &Shell, words: &str) -> Vec<PaletteItem> {
 fn all(shell: &Shell) -> Vec<PaletteItem> {
     let glyphs = &shell.theme.glyphs;
     let rows = shell.keymap.of_scope(shell.scope).filter(|row| {
-        let hidden = shell.target.read_only && row.binding.needs.is_some();
+        let hidden = shell.target.read_only && row.binding.role.is_some();
         !hidden && !moves(row.binding.action)
     });
     let mut items: Vec<PaletteItem> = rows

@@ -6,10 +6,10 @@ use super::items::items;
 use crate::{
     app::picker::view::choose,
     shell::{Overlay, Shell},
-    text::fit,
     theme::Tone,
     widgets::table::{Pieces, put},
 };
+use present::text::fit;
 
 /// Columns of the kind of a thing.
 const KIND: usize = 8;

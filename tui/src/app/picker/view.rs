@@ -3,11 +3,13 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format::{CLOCK_DATED, clock, short_id},
     shell::{Overlay, Shell},
-    text::{clean, fit},
     theme::Tone,
     widgets::table::{Pieces, first_visible, put},
+};
+use present::{
+    format::{CLOCK_DATED, clock, short_id},
+    text::{clean, fit},
 };
 
 /// Draws the choice that lies over the screen, if it is one of these.

@@ -1,12 +1,14 @@
 //! The line of keys.
 
 use crate::{
-    app::{App, dialog::view as dialog},
-    keymap::{Action, Row, Scope, key_label},
-    text::width,
+    app::App,
+    app::dialog::view as dialog,
+    keymap::{Action, Row, key_label},
+    screen::manage::keys::API_KEYS,
     theme::Tone,
     widgets::table::Pieces,
 };
+use present::text::width;
 
 /// A key, the word for what it does, and whether it takes more than the reader has.
 type Offer = (String, String, bool);
@@ -58,11 +60,11 @@ fn offer(app: &App, row: &Row) -> Option<Offer> {
         }
         label.push_str(&key_label("right", glyphs));
     }
-    let Some(needed) = binding.needs else { return Some((label, word.to_owned(), false)) };
+    let Some(needed) = binding.role else { return Some((label, word.to_owned(), false)) };
     if app.shell.target.read_only {
         return None;
     }
-    let missing = if binding.scopes.contains(&Scope::Keys) && !app.shell.has_session() {
+    let missing = if binding.group == API_KEYS && !app.shell.has_session() {
         Some("session")
     } else {
         app.shell.me.as_ref().filter(|me| me.role < needed).map(|_| needed.as_str())

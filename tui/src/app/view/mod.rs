@@ -6,16 +6,16 @@ use ratatui::{Frame, layout::Rect, text::Line};
 
 use super::{App, dialog::view as dialog, help, palette::view as palette, picker::view as picker};
 use crate::{
-    format::{capital, clock_minute},
     input::Input,
     layout,
-    shell::{
-        Link, Overlay,
-        freshness::{self, Cause, Stale},
-    },
-    text::{clean, width, wrap},
+    shell::freshness::{Cause, Stale},
+    shell::{Link, Overlay, freshness},
     theme::Tone,
     widgets::table::{Pieces, put, put_over},
+};
+use present::{
+    format::{capital, clock_minute},
+    text::{clean, width, wrap},
 };
 
 /// Draws everything.
@@ -56,7 +56,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     put(buffer, parts.status, 0, &status(app, cols).line(theme, false));
     put(buffer, parts.keys, 0, &footer::keys(app, cols).line(theme, false));
     if let Some(open) = &app.shell.dialog {
-        // Where the body has too little room, the lines above it are covered, but never the keys.
+        // In a small terminal the dialog covers the lines above the body, but never the keys.
         let above = if layout::single(size) {
             Rect { y: 0, height: parts.body.bottom(), ..parts.body }
         } else {
@@ -201,7 +201,7 @@ fn visible(input: &Input, cols: usize) -> Visible {
         start += before[start..].chars().next().map_or(1, char::len_utf8);
     }
     let shown = &before[start..];
-    let left = crate::text::take(&after, room.saturating_sub(width(shown)));
+    let left = present::text::take(&after, room.saturating_sub(width(shown)));
     Visible {
         text: format!("{prompt}{shown}{left}"),
         cursor: width(prompt) + width(shown),

@@ -19,7 +19,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Of words that are shown as they are.
+    /// Returns a choice among words.
     pub(super) fn of(words: &[&str]) -> Self {
         let options = words.iter().map(|word| ((*word).to_owned(), (*word).to_owned())).collect();
         Self { options, ..Self::default() }

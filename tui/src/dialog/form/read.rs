@@ -1,4 +1,4 @@
-//! What a form says, read and checked.
+//! Reads and validates the fields of a form.
 
 use api::{
     eval::NewEvaluation,
@@ -11,14 +11,14 @@ use crate::dialog::form::{Choice, Form, Kind, Name, Value};
 use crate::{
     change::Change,
     ids::{LoadedIds, is_suffix, resolve_suffix},
-    share,
 };
+use present::share;
 
-/// Which line is wrong, and what is wrong with it.
+/// The position of the invalid field, and the problem.
 pub type Wrong = (usize, String);
 
 impl Form {
-    /// What the button that goes on does.
+    /// Returns the change that the form describes.
     ///
     /// # Errors
     /// The line that is wrong, and what would be right.

@@ -12,7 +12,7 @@ use crate::ids::is_suffix;
 
 /// A field of the filter.
 pub struct EvalsField {
-    /// What stands before the colon.
+    /// The name before the colon.
     pub name: &'static str,
     /// A whole term, and what it selects.
     pub help: &'static str,
@@ -61,7 +61,7 @@ pub const FIELDS: &[EvalsField] = &[
 /// A line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvalsLine {
-    /// What it selects, but for ids that are not whole.
+    /// The filter of the line without the ids that are not complete.
     pub filter: EvaluationFilter,
     /// Ends of ids that are to be looked up: the field, the character of the value, the value.
     pub short: Vec<(&'static str, usize, String)>,
@@ -184,10 +184,8 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        fixture::{BASE, id},
-        format::Zone,
-    };
+    use crate::fixture::{BASE, id};
+    use present::format::Zone;
 
     fn parse(text: &str) -> Result<EvalsLine, (usize, String)> {
         EvalsLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE))))

@@ -1,5 +1,6 @@
 //! Screen 2: evaluations and the rules that run them.
 
+pub mod keys;
 mod layout;
 mod line;
 pub mod rules;
@@ -16,6 +17,7 @@ use api::{
 use ratatui::{buffer::Buffer, layout::Rect};
 use uuid::Uuid;
 
+use crate::screen::evals::keys::{EVALS_SCOPE, RULES_SCOPE};
 use crate::{
     input::LineKind,
     keymap::{Action, Scope},
@@ -50,8 +52,8 @@ impl Screen for Evals {
 
     fn scope(&self) -> Scope {
         match self.part {
-            EvalsSection::List => Scope::Evals,
-            EvalsSection::Rules => Scope::Rules,
+            EvalsSection::List => EVALS_SCOPE,
+            EvalsSection::Rules => RULES_SCOPE,
         }
     }
 

@@ -19,8 +19,8 @@ use crate::{
     net::NetError,
     screen::evals::rules::state::Rules,
     shell::{Older, Pending},
-    standing::Standing,
 };
+use present::standing::Standing;
 
 /// Maximum number of evaluations that are kept; further pages are not requested.
 pub const MAX_EVALUATIONS: usize = 2_000;
@@ -35,7 +35,7 @@ pub enum EvalsSection {
     Rules,
 }
 
-/// What the loaded evaluations come to.
+/// A summary of the loaded evaluations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvalsSummary {
     /// Those that wait or are being worked on.
@@ -90,13 +90,13 @@ pub struct Evals {
     pub held: bool,
     /// The row that the cursor goes to as soon as it is here.
     pub wanted: Option<Uuid>,
-    /// Where the server's older rows begin.
+    /// The cursor of the older rows.
     pub older: Option<Older>,
     /// The first page has arrived.
     pub loaded: bool,
     /// More new rows came than one page holds, while the reader was further down.
     pub newer: bool,
-    /// Why the last request failed, if it did.
+    /// The error of the last request, if it failed.
     pub error: Option<NetError>,
     /// When the newest page last arrived.
     pub heard: Option<Timestamp>,
@@ -155,7 +155,7 @@ impl Evals {
         self.strayed = false;
     }
 
-    /// Takes in the first page, or an older one. The times of its filter were reckoned from `at`.
+    /// Adds the first page or an older one. The times of its filter count from `at`.
     pub fn extend(&mut self, page: EvaluationList, at: Timestamp) {
         let fresh = page.evaluations.into_iter().filter(|it| !self.rows.iter().any(|row| row.id == it.id));
         let fresh: Vec<_> = fresh.collect();
@@ -191,7 +191,7 @@ impl Evals {
         }
         rows.extend(kept);
         rows.truncate(MAX_EVALUATIONS);
-        // What is being read stays where it was, whether or not it still fits.
+        // The opened evaluation keeps its place even if it no longer fits the filter.
         let gone = read.filter(|it| !rows.iter().any(|row| row.id == it.id));
         self.strayed = gone.is_some();
         if let Some(it) = gone {
@@ -203,7 +203,7 @@ impl Evals {
         replaced
     }
 
-    /// Takes in news of rows that are known; others are left out.
+    /// Updates the rows that are loaded; others are ignored.
     pub fn revise(&mut self, news: Vec<Evaluation>) {
         for one in news {
             if let Some(row) = self.rows.iter_mut().find(|row| row.id == one.id) {
@@ -261,7 +261,7 @@ impl Evals {
         find::next(self.rows.len(), self.selected, forward, |at| self.hit(at))
     }
 
-    /// How many rows find matches, and which of them the cursor is on or after, from 1.
+    /// Returns the number of the match at or before the cursor, from 1, and the number of matches.
     pub fn hits(&self) -> Option<(usize, usize)> {
         self.find.as_ref()?;
         Some(find::counted(self.rows.len(), self.selected, |at| self.hit(at)))
@@ -289,12 +289,12 @@ impl Evals {
         ids.find(|id| !self.rows.iter().any(|row| row.id == *id))
     }
 
-    /// How an evaluation stands.
+    /// Returns the standing of an evaluation.
     pub fn standing(&self, it: &Evaluation) -> Standing {
         standing(it, self.baseline(it))
     }
 
-    /// What the loaded rows come to.
+    /// Returns a summary of the loaded rows.
     pub fn summary(&self) -> EvalsSummary {
         let mut sum = EvalsSummary::default();
         let scores: HashMap<Uuid, Option<f64>> = self.rows.iter().map(|row| (row.id, row.score)).collect();
@@ -329,7 +329,7 @@ fn compared(it: &Evaluation) -> Option<Uuid> {
     it.original_evaluation_id.filter(|_| it.context == EvaluationContext::Remediation)
 }
 
-/// What the server sorts by, the largest first.
+/// Returns the sort key of the server, in descending order.
 fn order(it: &Evaluation) -> (i64, Uuid) {
     (it.created_at.micros(), it.id)
 }

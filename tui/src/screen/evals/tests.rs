@@ -236,7 +236,7 @@ fn tab_completes_fields_values_and_evaluators() {
 fn id_suffix_in_a_filter_resolves_to_a_loaded_trace() {
     let mut state = judging((80, 24), UNICODE);
     let trace = state.screens.evals.rows[3].trace_id;
-    let short = crate::format::short_id(trace);
+    let short = present::format::short_id(trace);
     let effects = typed(&mut state, &format!("trace:{short}"));
     assert_eq!(requested_filters(&effects)[0].0.trace_id, Some(trace));
     assert_eq!(state.screens.evals.text, format!("trace:{trace}"));

@@ -1,5 +1,6 @@
 //! Screen 7: API keys, projects and the plan.
 
+pub mod keys;
 mod layout;
 pub mod state;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use api::key::ApiKey;
 
+use crate::screen::manage::keys::{KEYS_SCOPE, PLAN_SCOPE, PROJECTS_SCOPE};
 use crate::{
     keymap::Scope,
     shell::{Pending, Rows},
@@ -35,9 +36,9 @@ impl Section {
     /// Returns the key scope.
     pub const fn scope(self) -> Scope {
         match self {
-            Self::Keys => Scope::Keys,
-            Self::Projects => Scope::Projects,
-            Self::Plan => Scope::Plan,
+            Self::Keys => KEYS_SCOPE,
+            Self::Projects => PROJECTS_SCOPE,
+            Self::Plan => PLAN_SCOPE,
         }
     }
 

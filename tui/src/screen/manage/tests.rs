@@ -6,7 +6,6 @@ use crate::tests::*;
 use crate::{
     change::Change,
     dialog::{Body, Phase},
-    keymap::Keymap,
 };
 
 pub fn api_key(n: u128, name: &str, query: bool) -> ApiKey {
@@ -381,7 +380,7 @@ fn read_only_offers_no_change_anywhere() {
         let found = crate::app::palette::items::items(&state.shell, words);
         assert!(
             found.iter().all(
-                |it| !matches!(it.pick, crate::app::palette::items::PaletteChoice::Do(row) if row.needs.is_some())
+                |it| !matches!(it.pick, crate::app::palette::items::PaletteChoice::Do(row) if row.role.is_some())
             ),
             "{words}"
         );
@@ -392,7 +391,7 @@ fn read_only_offers_no_change_anywhere() {
 fn rebound_key_works_in_the_console() {
     let mut state = managing((80, 24), UNICODE);
     state.shell.keymap =
-        Keymap::new(&[("keys.create".to_owned(), vec!["ctrl-n".to_owned()])].into()).unwrap();
+        crate::screen::keymap(&[("keys.create".to_owned(), vec!["ctrl-n".to_owned()])].into()).unwrap();
     assert!(press(&mut state, "c").is_empty() && state.shell.dialog.is_none());
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('n'), KeyModifiers::CONTROL)));
     assert!(state.shell.dialog.is_some());

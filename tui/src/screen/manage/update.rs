@@ -60,7 +60,7 @@ pub fn act(manage: &mut Manage, shell: &mut Shell, action: Action) -> Vec<Effect
     Vec::new()
 }
 
-/// What a key does to the selected project, or why there is nothing to do.
+/// Returns the change of the selected project that an action makes, or why there is none.
 fn project_change(action: Action, project: &Project) -> Result<Change, String> {
     let (id, name) = (project.id, project.name.clone());
     match (action, project.status) {

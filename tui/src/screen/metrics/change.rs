@@ -1,10 +1,11 @@
-//! What became of a metric since the time before.
+//! The change of a metric since the previous window.
 
 use api::metrics::Metric;
 
-use crate::{format, format::thousands, theme::Glyphs};
+use crate::theme::Glyphs;
+use present::{format, format::thousands};
 
-/// What to make of a change.
+/// The assessment of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// As before, or better.
@@ -20,7 +21,7 @@ pub enum Mark {
 pub struct MetricChange {
     /// Arrow and difference.
     pub text: String,
-    /// What to make of it.
+    /// The assessment.
     pub mark: Mark,
 }
 

@@ -1,6 +1,7 @@
 //! Screen 3: metrics of traces.
 
 mod change;
+pub mod keys;
 mod layout;
 pub mod state;
 #[cfg(test)]
@@ -34,7 +35,7 @@ impl Screen for Metrics {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Metrics
+        keys::METRICS_SCOPE
     }
 
     fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {

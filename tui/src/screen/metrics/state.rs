@@ -9,7 +9,8 @@ use api::{
     project::Project,
 };
 
-use crate::{chart::per_column, net::NetError, shell::Pending};
+use crate::{net::NetError, shell::Pending};
+use present::chart::per_column;
 
 /// A time that ends now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Stretch {
     /// From the shortest to the longest.
     pub const ALL: [Self; 5] = [Self::Hour, Self::SixHours, Self::Day, Self::Week, Self::Month];
 
-    /// How it is written.
+    /// Returns the label.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Hour => "1h",
@@ -100,11 +101,11 @@ impl Stretch {
 /// Verdicts said within the time shown, by label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdicts {
-    /// How many were good.
+    /// The number of good verdicts.
     pub good: usize,
-    /// How many were neutral.
+    /// The number of neutral verdicts.
     pub neutral: usize,
-    /// How many were bad.
+    /// The number of bad verdicts.
     pub bad: usize,
     /// There are older ones, which are not counted.
     pub more: bool,
@@ -122,7 +123,7 @@ impl Verdicts {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of verdicts.
     pub const fn all(self) -> usize {
         self.good + self.neutral + self.bad
     }
@@ -148,7 +149,7 @@ pub struct Metrics {
     pub pending: Pending<MetricsRequest>,
     /// The time chosen.
     pub stretch: Stretch,
-    /// What the server answered for it.
+    /// The response for the selected window.
     pub shown: Option<Answer>,
     /// When it did.
     pub at: Option<Timestamp>,
@@ -158,7 +159,7 @@ pub struct Metrics {
     pub retry_cap: Option<i64>,
     /// Feedback of the time shown.
     pub verdicts: Option<Verdicts>,
-    /// Why the last request failed, if it did.
+    /// The error of the last request, if it failed.
     pub error: Option<NetError>,
     /// The metric under the cursor, a position of [`Metric::ALL`].
     pub row: usize,

@@ -1,4 +1,4 @@
-//! Which points of a series stand out from it.
+//! The points of a series that deviate from the others.
 //!
 //! A point is unusual when it lies further from the median than [`MIN_DEVIATIONS`] times the spread, which
 //! is the median absolute deviation scaled to that of a normal distribution. The console works
@@ -6,11 +6,11 @@
 
 use api::metrics::{Metric, MetricPoint};
 
-use crate::chart::combined;
+use present::chart::combined;
 
 /// Spreads between the median and a point that is unusual.
 const MIN_DEVIATIONS: f64 = 5.0;
-/// What a median absolute deviation has to be multiplied by to be a standard deviation.
+/// The factor from a median absolute deviation to a standard deviation.
 const NORMAL_SCALE: f64 = 1.482_6;
 /// Fewer values than these have no typical one.
 const MIN_POINTS: usize = 10;

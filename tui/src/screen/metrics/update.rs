@@ -12,6 +12,7 @@ use crate::{
     net::{Destination, Effect, NetError, Reply},
     screen::metrics::{
         SCREEN_DIGIT,
+        keys::{TOGGLE_NUMBERS, TOGGLE_REFRESH},
         layout::{parts, plot_cols},
         state::{Metrics, MetricsRequest, Verdicts},
     },
@@ -56,7 +57,7 @@ pub fn tick(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     if due && shell.screen == SCREEN_DIGIT && metrics.auto { load(metrics, shell) } else { Vec::new() }
 }
 
-/// Takes in an answer.
+/// Stores a response.
 pub fn fill(metrics: &mut Metrics, shell: &mut Shell, purpose: MetricsRequest, reply: Reply) -> Vec<Effect> {
     match (purpose, reply) {
         (MetricsRequest::Current, Reply::Metrics(answer)) => shown(metrics, shell, *answer),
@@ -134,8 +135,8 @@ pub fn act(metrics: &mut Metrics, shell: &mut Shell, action: Action) -> Vec<Effe
         Action::Refresh => return load(metrics, shell),
         Action::Back if metrics.numbers => metrics.numbers = false,
         Action::Back => return vec![Effect::Go(Destination::Screen(1))],
-        Action::Numbers => metrics.numbers = !metrics.numbers,
-        Action::Auto => {
+        TOGGLE_NUMBERS => metrics.numbers = !metrics.numbers,
+        TOGGLE_REFRESH => {
             metrics.auto = !metrics.auto;
             shell.notify(if metrics.auto { "asked again by itself" } else { "asked again with R only" });
             if metrics.auto {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use api::trace::Span;
 use serde_json::Value;
 
-use crate::text::clean;
+use present::text::clean;
 
 /// Bytes of a text that are looked through.
 const MAX_SCANNED_BYTES: usize = 64 * 1024;
@@ -24,7 +24,7 @@ const MAX_EXCERPT_CHARS: usize = 400;
 pub struct Excerpt {
     /// The text.
     pub text: String,
-    /// Where words of the search stand in it, in bytes.
+    /// The byte ranges of the words of the search.
     pub hits: Vec<Range<usize>>,
     /// The line begins before it.
     pub begun: bool,
@@ -93,7 +93,7 @@ fn add(text: &str, lines: &mut Vec<String>) {
     lines.extend(kept.map(|line| clean(line).into_owned()));
 }
 
-/// Where words stand in a line: the number of the word, and the whole of what begins with it.
+/// Returns the positions of words in a line: the number of the word, and the range of the whole word that begins with it.
 fn hits(line: &str, words: &[Vec<char>]) -> Vec<(usize, Range<usize>)> {
     let folded: Vec<(usize, char)> = line.char_indices().map(|(at, c)| (at, fold(c))).collect();
     let mut hits = Vec::new();

@@ -116,7 +116,8 @@ fn split(text: &str) -> impl Iterator<Item = (usize, &str)> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{fixture::BASE, format::Zone};
+    use crate::fixture::BASE;
+    use present::format::Zone;
 
     fn parse(text: &str) -> Result<SearchLine, (usize, String)> {
         SearchLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE))))

@@ -1,6 +1,7 @@
 //! Screen 8: spans by meaning.
 
 mod excerpt;
+pub mod keys;
 mod layout;
 mod line;
 pub mod state;
@@ -13,6 +14,7 @@ use api::search::SearchResults;
 use ratatui::{buffer::Buffer, layout::Rect};
 use uuid::Uuid;
 
+use crate::screen::search::keys::SEARCH_SCOPE;
 use crate::{
     input::LineKind,
     keymap::{Action, Scope},
@@ -38,7 +40,7 @@ impl Screen for Search {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Search
+        SEARCH_SCOPE
     }
 
     fn enter(&mut self, shell: &mut Shell) -> Vec<Effect> {

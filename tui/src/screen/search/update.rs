@@ -9,6 +9,7 @@ use crate::{
     net::{Destination, Effect},
     screen::search::{
         SEARCH_LINE,
+        keys::FIND_NEIGHBOURS,
         layout::parts,
         line::SearchLine,
         state::{Neighbour, Search, SearchQuery, SearchRequest},
@@ -38,7 +39,7 @@ pub fn act(search: &mut Search, shell: &mut Shell, action: Action) -> Vec<Effect
             Some(query) => start(search, shell, search.text.clone(), query),
             None => Vec::new(),
         },
-        Action::Neighbours => search_neighbours(search, shell),
+        FIND_NEIGHBOURS => search_neighbours(search, shell),
         Action::Back => vec![Effect::Go(Destination::Screen(1))],
         _ => Vec::new(),
     }

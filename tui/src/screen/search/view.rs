@@ -2,20 +2,19 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
+use crate::screen::search::keys::SEARCH_SCOPE;
 use crate::{
-    format::{capital, count, latency, moment, money, short_id, thousands},
-    keymap::{Action, Scope, key_label},
-    screen::search::{
-        layout::parts,
-        state::{FoundSpan, MAX_SPANS, Search},
-    },
-    shell::{
-        Screen as _, Shell,
-        notice::{self, describe},
-    },
-    text::{clean, cut, fit, width, wrap},
+    keymap::{Action, key_label},
+    screen::search::layout::parts,
+    screen::search::state::{FoundSpan, MAX_SPANS, Search},
+    shell::notice::describe,
+    shell::{Screen as _, Shell, notice},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
+};
+use present::{
+    format::{capital, count, latency, moment, money, short_id, thousands},
+    text::{clean, cut, fit, width, wrap},
 };
 
 /// SearchColumns of the similarity.
@@ -195,7 +194,7 @@ fn lines(text: &str, cols: usize, most: usize, theme: &Theme) -> Vec<String> {
         parts.truncate(most);
         if let Some(last) = parts.last_mut() {
             let room = cols.saturating_sub(width(theme.glyphs.ellipsis));
-            *last = format!("{}{}", crate::text::take(last.trim_end(), room), theme.glyphs.ellipsis);
+            *last = format!("{}{}", present::text::take(last.trim_end(), room), theme.glyphs.ellipsis);
         }
     }
     parts
@@ -258,7 +257,7 @@ pub fn status(search: &Search, shell: &Shell) -> String {
 }
 
 fn key(shell: &Shell, action: Action) -> String {
-    shell.key(Scope::Search, action)
+    shell.key(SEARCH_SCOPE, action)
 }
 
 /// Returns the panel of a search without spans.

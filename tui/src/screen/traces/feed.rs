@@ -119,7 +119,7 @@ fn record_response(shell: &mut Shell) -> Vec<Effect> {
     }
     let refused = match &shell.link {
         Link::Down(outage) => {
-            let gone = crate::format::elapsed((shell.now.micros() - outage.since.micros()) / 1_000_000);
+            let gone = present::format::elapsed((shell.now.micros() - outage.since.micros()) / 1_000_000);
             let refused = !outage.error.is_transient();
             shell.notify(if known {
                 format!("back after {gone}; missed traces are filled in")

@@ -2,6 +2,7 @@
 
 pub mod detail;
 pub mod feed;
+pub mod keys;
 mod layout;
 pub mod state;
 mod update;
@@ -11,19 +12,17 @@ use api::filter::FIELDS;
 use ratatui::{buffer::Buffer, layout::Rect};
 use uuid::Uuid;
 
+use crate::screen::traces::keys::{LIST_SCOPE, PANE_SCOPE, TREE_SCOPE};
 use crate::{
-    format::short_id,
     input::LineKind,
     keymap::{Action, Scope},
     net::{Effect, NetError, Reply, RequestId},
     record::Record,
-    shell::{
-        Completion, Export, LineError, LoadedIds, Screen, Shell, Tab, field_completions,
-        notice::{describe, first_steps},
-        trouble,
-    },
+    shell::notice::{describe, first_steps},
+    shell::{Completion, Export, LineError, LoadedIds, Screen, Shell, Tab, field_completions, trouble},
     widgets::table::Pieces,
 };
+use present::format::short_id;
 
 use detail::{Focus, content, content::scores::Keys};
 use state::{Traces, TracesRequest};
@@ -59,9 +58,9 @@ impl Screen for Traces {
 
     fn scope(&self) -> Scope {
         match &self.detail {
-            Some(detail) if detail.pane().is_some() => Scope::Pane,
-            Some(_) => Scope::Tree,
-            None => Scope::List,
+            Some(detail) if detail.pane().is_some() => PANE_SCOPE,
+            Some(_) => TREE_SCOPE,
+            None => LIST_SCOPE,
         }
     }
 

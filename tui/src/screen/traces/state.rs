@@ -145,7 +145,7 @@ impl Sort {
         }
     }
 
-    /// What the status line calls it.
+    /// Returns the name in the status line.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Time => "newest",
@@ -174,7 +174,7 @@ pub struct TraceRows {
     pub follow: bool,
     /// Hold back what arrives.
     pub paused: bool,
-    /// Where the server's older rows begin.
+    /// The cursor of the older rows.
     pub older: Option<Older>,
     /// Rows were let go, or left unread, because the list is full.
     pub full: bool,
@@ -280,7 +280,7 @@ impl TraceRows {
         self.settle(None);
     }
 
-    /// Takes in older rows of a page that was asked for.
+    /// Adds a page of older rows.
     pub fn extend(&mut self, traces: Vec<Trace>) {
         let current = self.current().map(|row| row.id);
         let traces: Vec<Arc<Trace>> = traces.into_iter().map(Arc::new).collect();
@@ -290,7 +290,7 @@ impl TraceRows {
         self.settle(if self.follow { None } else { current });
     }
 
-    /// Takes in traces that are new or changed. Answers how many were not known before.
+    /// Stores traces that are new or changed. Returns how many are new.
     pub fn arrive(&mut self, traces: Vec<Trace>) -> usize {
         let current = self.current().map(|row| row.id);
         let known: HashMap<Uuid, usize> =
@@ -359,7 +359,7 @@ impl TraceRows {
         find::next(self.len(), self.selected, forward, |at| self.hit(at))
     }
 
-    /// How many rows find matches, and which of them the cursor is on or after, from 1.
+    /// Returns the number of the match at or before the cursor, from 1, and the number of matches.
     pub fn hits(&self) -> Option<(usize, usize)> {
         self.find.as_ref()?;
         Some(find::counted(self.len(), self.selected, |at| self.hit(at)))
@@ -372,7 +372,7 @@ impl TraceRows {
             for gone in self.rows.drain(MAX_TRACES..) {
                 self.hits.remove(&gone.id);
             }
-            // What was let go lies between the rows and the cursor of the next page.
+            // The dropped rows lie between the kept ones and the cursor of the next page.
             self.older = None;
             self.full = true;
         }

@@ -1,8 +1,9 @@
 //! What the keys of the list of traces do.
 
+use crate::screen::traces::keys::LIST_SCOPE;
 use crate::{
     input::{Input, InputKind},
-    keymap::{Action, Scope},
+    keymap::Action,
     net::{Destination, Effect},
     shell::{Older, Shell},
 };
@@ -46,7 +47,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
             Some(hit) => traces.list.select(hit),
             None if traces.list.find().is_some() => shell.notify("not found in the loaded rows"),
             None => {
-                let find = shell.key(Scope::List, Action::Find);
+                let find = shell.key(LIST_SCOPE, Action::Find);
                 shell.notify(format!("{find} finds"));
             }
         },
@@ -60,7 +61,7 @@ pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect
     more(traces, shell)
 }
 
-/// Asks for older rows when the cursor comes near the last loaded one.
+/// Requests older rows when the cursor comes near the last loaded one.
 fn more(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let near = traces.list.selected() + PREFETCH_ROWS >= traces.list.len();
     let Some(Older { cursor, at }) = traces.list.older.clone().filter(|_| near) else { return Vec::new() };

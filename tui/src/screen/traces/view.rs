@@ -3,18 +3,19 @@
 use api::trace::Trace;
 use ratatui::{buffer::Buffer, layout::Rect};
 
+use crate::screen::traces::keys::LIST_SCOPE;
 use crate::{
-    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
-    keymap::{Action, Scope},
+    keymap::Action,
     layout::frame,
-    screen::traces::{
-        layout,
-        state::{Sort, Traces},
-    },
+    screen::traces::layout,
+    screen::traces::state::{Sort, Traces},
     shell::{Screen as _, Shell, freshness, notice},
-    text::{clean, cut, fit, fit_right, shorten, width, wrap},
     theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
+};
+use present::{
+    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
+    text::{clean, cut, fit, fit_right, shorten, width, wrap},
 };
 
 /// TraceColumns of the latency bar at the right edge, and the milliseconds that fill it.
@@ -301,12 +302,12 @@ pub fn status(traces: &Traces, shell: &Shell) -> String {
     let list = &traces.list;
     let glyphs = &shell.theme.glyphs;
     let dot = glyphs.dot;
-    let thousands = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
-    let key = |action| shell.keymap.key_of(Scope::List, action).unwrap_or(glyphs.none);
+    let thousands = |n: usize| present::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
+    let key = |action| shell.keymap.key_of(LIST_SCOPE, action).unwrap_or(glyphs.none);
     let follow = key(Action::Follow);
     let new = format!("{} new {dot} {follow} to follow", thousands(list.waiting()));
     if let Some(hits) = list.hits() {
-        let found = notice::found(shell, Scope::List, list.find().unwrap_or_default(), hits);
+        let found = notice::found(shell, LIST_SCOPE, list.find().unwrap_or_default(), hits);
         return if list.waiting() > 0 { format!("{found} {dot} {new}") } else { found };
     }
     if !list.loaded {
@@ -346,7 +347,7 @@ fn instead(traces: &Traces, shell: &Shell) -> Vec<(Tone, String)> {
     if !outage.is_empty() {
         return outage;
     }
-    let key = |action| shell.key(Scope::List, action);
+    let key = |action| shell.key(LIST_SCOPE, action);
     if !traces.filter.text.is_empty() {
         return vec![
             (Tone::Strong, format!("Nothing matches  {}", traces.filter.text)),
@@ -370,7 +371,7 @@ fn archived(shell: &Shell) -> Vec<(Tone, String)> {
             Tone::Plain,
             format!(
                 "Screen 7 does the same; {} shows another project.",
-                shell.key(Scope::List, Action::Projects)
+                shell.key(LIST_SCOPE, Action::Projects)
             ),
         ),
     ]
@@ -386,7 +387,7 @@ fn empty(shell: &Shell) -> Vec<(Tone, String)> {
     lines.extend(notice::first_steps(shell).into_iter().map(|line| (Tone::Field, line)));
     let url = &shell.target.url;
     lines.extend([
-        (Tone::Dim, format!("{} copies this.", shell.key(Scope::List, Action::CopyCurl))),
+        (Tone::Dim, format!("{} copies this.", shell.key(LIST_SCOPE, Action::CopyCurl))),
         (Tone::Plain, String::new()),
         (Tone::Plain, "From an OpenTelemetry SDK (OpenInference, OpenLLMetry, GenAI and others):".to_owned()),
         (Tone::Field, format!("export OTEL_EXPORTER_OTLP_ENDPOINT={url}")),

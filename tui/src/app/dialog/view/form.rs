@@ -3,11 +3,13 @@
 use super::{buttons, entry, text};
 use crate::{
     dialog::{Choice, Dialog, Form, Kind, Stop, Value},
-    format::short_id,
     shell::Shell,
-    text::{clean, cut},
     theme::Tone,
     widgets::table::Pieces,
+};
+use present::{
+    format::short_id,
+    text::{clean, cut},
 };
 
 /// Columns of the names.
@@ -47,7 +49,7 @@ pub fn lines(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize) -> Vec<Pi
     lines
 }
 
-/// What is to be entered where the keys are; on the evaluator, what the chosen one does.
+/// Returns the hint of the focused field; for the evaluator, the description of the selected one.
 fn hint(shell: &Shell, dialog: &Dialog, form: &Form, cols: usize, most: usize) -> Vec<Pieces> {
     use crate::dialog::Name;
     let Stop::Field(at) = dialog.focus else { return Vec::new() };

@@ -7,13 +7,15 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use crate::{
     change::Change,
     dialog::{Body, Dialog, Phase, Stop},
-    format::short_id,
     input::Input,
     shell::Shell,
-    text::{clean, cut, width, wrap},
     theme::Tone,
     widgets::boxed::{inner_cols, put_box},
     widgets::table::Pieces,
+};
+use present::{
+    format::short_id,
+    text::{clean, cut, width, wrap},
 };
 
 /// Draws a dialog over an area.
@@ -145,7 +147,7 @@ fn asking(shell: &Shell, dialog: &Dialog, cols: usize) -> Vec<Pieces> {
     }
 }
 
-/// What a change is done to: the name, and the id where there is one.
+/// Returns the name and the id of the record that changes.
 fn subject(shell: &Shell, change: &Change, cols: usize) -> Vec<Pieces> {
     let id = change
         .id()
@@ -175,7 +177,7 @@ fn entry(shell: &Shell, dialog: &Dialog, stop: Stop, input: &Input, cols: usize)
         start += before[start..].chars().next().map_or(1, char::len_utf8);
     }
     let shown = &before[start..];
-    let rest = crate::text::take(&after, room.saturating_sub(width(shown)));
+    let rest = present::text::take(&after, room.saturating_sub(width(shown)));
     let cut_off = if start > 0 { shell.theme.glyphs.ellipsis } else { "" };
     let line = Pieces::new().plain(format!("{cut_off}{shown}"));
     if dialog.focus == stop { line.add(Tone::Selected, " ").plain(rest) } else { line.plain(rest) }
@@ -190,7 +192,7 @@ fn choice(dialog: &Dialog, stop: Stop, value: &str) -> Pieces {
     }
 }
 
-/// What has to be typed, and what was.
+/// Returns the required characters and the ones typed.
 fn answer(shell: &Shell, ask: &str, given: &Input, cols: usize) -> Vec<Pieces> {
     let mut lines = text(Tone::Warn, ask, cols.saturating_sub(6));
     let typed = cut(given.text(), 5, &shell.theme.glyphs);

@@ -16,31 +16,31 @@ pub const SAMPLE_HOURS: usize = 24;
 /// Microseconds of an hour.
 const HOUR: i64 = 3_600_000_000;
 
-/// What stands in the pane of a rule in place of its facts.
+/// The content of the pane of a rule.
 #[derive(Debug, Default)]
 pub enum RulePane {
     /// Its facts.
     #[default]
     Facts,
-    /// What it decided.
+    /// The decisions of the rule.
     Decisions {
-        /// Which rule.
+        /// The id of the rule.
         rule: Uuid,
-        /// Of one trace; nothing means the newest ones.
+        /// The trace; none means the newest decisions.
         trace: Option<Uuid>,
         /// The answer, or why there is none; nothing while it is under way.
         answer: Option<Result<RuleDecisionList, NetError>>,
     },
-    /// What a test of it brought.
+    /// The result of a test of the rule.
     Tested {
-        /// Which rule.
+        /// The id of the rule.
         rule: Uuid,
         /// The result.
         result: Box<RuleTest>,
     },
 }
 
-/// How often a rule's evaluations passed of late.
+/// The share of a rule's recent evaluations that passed, by hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleSample {
     /// Passed and labelled ones by hour, the oldest hour first.
@@ -100,9 +100,9 @@ pub struct Rules {
     pub wanted: Option<Uuid>,
     /// When to ask for them again.
     pub next: Option<Timestamp>,
-    /// How they fared of late, by id.
+    /// The recent results of the rules, by id.
     pub samples: HashMap<Uuid, RuleSample>,
-    /// What the pane shows.
+    /// The content of the pane.
     pub side: RulePane,
     /// Its first visible line.
     pub top: usize,
@@ -119,7 +119,7 @@ impl Rules {
         self.list.items.iter().find(|rule| rule.id == id)
     }
 
-    /// Takes in a fresh list; the cursor stays with its rule.
+    /// Stores a fresh list; the cursor stays on its rule.
     pub fn fill(&mut self, rules: Vec<EvalRule>) {
         let position = |id: Uuid| rules.iter().position(|rule| rule.id == id);
         let made = self.wanted.and_then(position);

@@ -376,7 +376,7 @@ fn viewers_and_read_only_consoles_change_no_rule() {
         let rows =
             found.iter().filter_map(|it| if let PaletteChoice::Do(row) = it.pick { Some(row) } else { None });
         let rows: Vec<_> = rows.collect();
-        (rows.iter().filter(|row| row.needs.is_some()).count(), rows.len())
+        (rows.iter().filter(|row| row.role.is_some()).count(), rows.len())
     };
     let mut state = ruling((120, 40), UNICODE);
     let (needing, all) = changes(&state, "rule");

@@ -36,7 +36,7 @@ const SAMPLE_MAX_AGE_MICROS: i64 = 60_000_000;
 /// Microseconds of an hour.
 const HOUR: i64 = 3_600_000_000;
 
-/// Asks for the rules.
+/// Requests the rules.
 pub fn load(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.rules.next = None;
     vec![Effect::LoadRules {
@@ -45,7 +45,7 @@ pub fn load(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     }]
 }
 
-/// Asks how one of the rules in sight fared of late, one after the other.
+/// Requests the recent evaluations of a visible rule, one at a time.
 pub fn sample(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let rules = &evals.rules;
     let shown = parts(evals, shell).rules.height > 0;
@@ -158,7 +158,7 @@ fn add(shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// Asks what the selected rule decided about a trace, or of late.
+/// Requests the decisions of the selected rule, on a trace or the newest ones.
 ///
 /// # Errors
 /// The character that is wrong, from 0, and what is wrong with it.
@@ -191,7 +191,7 @@ pub fn why(
     Ok(vec![Effect::LoadDecisions { request, rule, trace }])
 }
 
-/// What a rule decided is here.
+/// Stores the decisions of a rule.
 pub fn decided(evals: &mut Evals, shell: &mut Shell, result: Result<RuleDecisionList, NetError>) {
     if let Err(error) = &result {
         shell.report(describe(error));
@@ -201,7 +201,7 @@ pub fn decided(evals: &mut Evals, shell: &mut Shell, result: Result<RuleDecision
     }
 }
 
-/// What a test brought is here.
+/// Stores the result of a rule test.
 pub fn tested(evals: &mut Evals, shell: &mut Shell, change: &Change, result: Box<RuleTest>) {
     let Some(rule) = change.id() else { return };
     evals.rules.top = 0;

@@ -3,25 +3,24 @@
 use api::eval_rule::{EvalRule, RuleDecision, RuleTest};
 use ratatui::{buffer::Buffer, layout::Rect};
 
+use crate::screen::evals::keys::{EVALS_SCOPE, RULES_SCOPE};
 use crate::{
-    chart::spark_to,
     evaluations::score,
-    format::{clock, moment, money, short_id},
-    keymap::{Action, Scope},
-    screen::evals::{
-        rules::state::{RulePane, RuleSample, SAMPLE_HOURS},
-        state::{Evals, EvalsSection},
-        view::{rule, stale},
-    },
-    share,
-    shell::{
-        Screen as _, Shell,
-        notice::{describe, failure},
-    },
-    standing::{Standing, of_decision},
-    text::{clean, fit, fit_right, wrap},
+    keymap::Action,
+    screen::evals::rules::state::{RulePane, RuleSample, SAMPLE_HOURS},
+    screen::evals::state::{Evals, EvalsSection},
+    screen::evals::view::{rule, stale},
+    shell::notice::{describe, failure},
+    shell::{Screen as _, Shell},
     theme::{Glyphs, Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
+};
+use present::{
+    chart::spark_to,
+    format::{clock, moment, money, short_id},
+    share,
+    standing::{Standing, of_decision},
+    text::{clean, fit, fit_right, wrap},
 };
 
 /// RuleColumns of `rule` and `llm`.
@@ -38,7 +37,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below
     let (theme, rules) = (&shell.theme, &evals.rules);
     let cols = usize::from(area.width);
     let here = evals.part == EvalsSection::Rules;
-    let bind = |action| shell.key(Scope::Rules, action);
+    let bind = |action| shell.key(RULES_SCOPE, action);
     let note = match (cols >= 110, here, shell.target.read_only) {
         (true, true, false) => format!(
             "{} add {dot} {} enable/disable {dot} {} delete",
@@ -47,7 +46,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect, below
             bind(Action::DeleteRule),
             dot = theme.glyphs.dot
         ),
-        (true, false, _) => format!("{} goes there", shell.key(Scope::Evals, Action::Rules)),
+        (true, false, _) => format!("{} goes there", shell.key(EVALS_SCOPE, Action::Rules)),
         _ => String::new(),
     };
     let mut body = area;
@@ -95,10 +94,10 @@ fn instead(evals: &Evals, shell: &Shell) -> Option<Vec<(Tone, String)>> {
         "A rule judges new traces by itself.".to_owned()
     } else {
         let first = match evals.part {
-            EvalsSection::List => format!("{} then ", shell.key(Scope::Evals, Action::Rules)),
+            EvalsSection::List => format!("{} then ", shell.key(EVALS_SCOPE, Action::Rules)),
             EvalsSection::Rules => String::new(),
         };
-        let add = shell.key(Scope::Rules, Action::NewRule);
+        let add = shell.key(RULES_SCOPE, Action::NewRule);
         format!("{first}{add} adds one: it judges new traces by itself.")
     };
     list.items.is_empty().then(|| vec![(Tone::Strong, "No rules yet.".to_owned()), (Tone::Plain, add)])
@@ -226,7 +225,7 @@ pub fn pane(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let Some(it) = rules.current() else { return };
     let PaneContent { title, note, lines } = content(evals, shell, it, cols);
     let pages = lines.len() > usize::from(area.height.saturating_sub(1));
-    let more = format!("{} more", shell.key(Scope::Rules, Action::PageDown));
+    let more = format!("{} more", shell.key(RULES_SCOPE, Action::PageDown));
     let note = match (cols >= 76, pages) {
         (true, true) => format!("{more} {} {note}", theme.glyphs.dot),
         (true, false) => note,
@@ -243,7 +242,7 @@ pub fn pane(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
 
 fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> PaneContent {
     let theme = &shell.theme;
-    let back = format!("{} back", shell.key(Scope::Rules, Action::Back));
+    let back = format!("{} back", shell.key(RULES_SCOPE, Action::Back));
     let (title, note, lines) = match evals.rules.side() {
         RulePane::Facts => (it.metric_name.clone(), why_note(shell), facts(evals, shell, it, cols)),
         RulePane::Decisions { trace, answer, .. } => {
@@ -283,7 +282,7 @@ fn content(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> PaneCont
     PaneContent { title, note, lines }
 }
 
-/// What the pane of a rule says.
+/// Returns the content of the pane of a rule.
 struct PaneContent {
     title: String,
     note: String,
@@ -297,7 +296,7 @@ pub fn len(evals: &Evals, shell: &Shell) -> usize {
 }
 
 fn why_note(shell: &Shell) -> String {
-    let bind = |action| shell.key(Scope::Rules, action);
+    let bind = |action| shell.key(RULES_SCOPE, action);
     let (test, why) = (bind(Action::TestRule), bind(Action::Why));
     if shell.target.read_only {
         return format!("{why} why it ran or not");
@@ -314,7 +313,7 @@ fn facts(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Vec<Pieces
     let mut lines = Vec::new();
     if let Some(why) = it.paused().filter(|_| it.enabled) {
         lines.extend(text(Tone::Warn, &format!("Paused: {why}"), cols));
-        let again = shell.key(Scope::Rules, Action::Enable);
+        let again = shell.key(RULES_SCOPE, Action::Enable);
         lines.extend(text(Tone::Dim, &format!("{again} lets it try again, once the cause is gone."), cols));
     }
     let field = |name: &str, value: &str| {
@@ -339,7 +338,7 @@ fn facts(evals: &Evals, shell: &Shell, it: &EvalRule, cols: usize) -> Vec<Pieces
     lines
 }
 
-/// Which traces a rule judges, in words.
+/// Returns the traces that a rule evaluates, as text.
 fn selected(shell: &Shell, it: &EvalRule) -> String {
     let terms = if it.filter.is_empty() { "all".to_owned() } else { it.filter.to_string() };
     let project = shell.projects.get(it.project_id).map(|project| project.name.clone());

@@ -1,8 +1,9 @@
 //! What the keys of the list of evaluations do, and those of an evaluation that fills the screen.
 
+use crate::screen::evals::keys::EVALS_SCOPE;
 use crate::{
     input::{Input, InputKind},
-    keymap::{Action, Scope},
+    keymap::Action,
     layout::frame,
     net::{Destination, Effect},
     screen::evals::{
@@ -61,7 +62,7 @@ pub fn act(evals: &mut Evals, shell: &mut Shell, action: Action) -> Vec<Effect> 
 fn find(evals: &mut Evals, shell: &mut Shell, forward: bool) -> Vec<Effect> {
     let Some(at) = evals.find_from(forward) else {
         let none = evals.find().is_none();
-        let find = shell.key(Scope::Evals, Action::Find);
+        let find = shell.key(EVALS_SCOPE, Action::Find);
         shell.notify(if none { format!("{find} finds") } else { "not found in the loaded rows".to_owned() });
         return Vec::new();
     };

@@ -29,16 +29,16 @@ use crate::{
 
 pub use actions::act;
 
-/// Evaluations asked for at once.
+/// Number of evaluations on a page.
 const ROWS_PER_PAGE: u32 = 100;
-/// The same while looking for what is new: it is done often.
+/// Number of evaluations requested while polling, which happens often.
 const NEWEST_ROWS: u32 = 50;
 /// Rows before the end of the loaded ones at which older ones are asked for.
 const PREFETCH_ROWS: usize = 20;
 /// Microseconds until the rules are requested again after a failure.
 const RULES_RETRY_MICROS: i64 = 30_000_000;
 
-/// Going to the screen: what it shows is asked for.
+/// Requests everything that the screen shows.
 pub fn enter(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     // The project asked for by its name is still being looked up; what is of it comes after.
     if shell.is_resolving_project() {
@@ -54,7 +54,7 @@ pub fn enter(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// The clock moved on.
+/// Handles the passing of time.
 pub fn tick(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     if shell.screen != SCREEN_DIGIT || shell.overlay.is_some() || shell.is_unauthorized() {
         return Vec::new();
@@ -68,7 +68,7 @@ pub fn tick(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// Another project, or all of them, was chosen: evaluations and rules are of others.
+/// Discards evaluations and rules, because the project changed.
 pub fn reload(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.rules = crate::screen::evals::rules::state::Rules::default();
     evals.pending.abandon(|it| matches!(it, EvalsRequest::Rules | EvalsRequest::RuleSample(_)));
@@ -76,7 +76,7 @@ pub fn reload(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     if shell.screen == SCREEN_DIGIT { enter(evals, shell) } else { Vec::new() }
 }
 
-/// Forgets the rows, and answers that are still under way.
+/// Discards the rows and abandons their open requests.
 fn forget(evals: &mut Evals) {
     evals.forget();
     let of_rows = |it: &EvalsRequest| {
@@ -92,7 +92,7 @@ fn forget(evals: &mut Evals) {
     evals.pending.abandon(of_rows);
 }
 
-/// Asks for the newest page, and for what is in sight and may have changed.
+/// Requests the newest page and the visible rows that may have changed.
 fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.next = None;
     let first = if evals.loaded { EvalsRequest::Newest } else { EvalsRequest::First };
@@ -122,12 +122,12 @@ fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// What the line selects, in the project shown.
+/// Returns the filter of the line, in the project shown.
 pub fn filter(evals: &Evals, shell: &Shell) -> EvaluationFilter {
     filter_at(evals, shell, shell.now)
 }
 
-/// The same, with times reckoned from another instant. The line was read before, so it reads again.
+/// Returns the filter of the line with times that count from another instant. The line was validated before.
 fn filter_at(evals: &Evals, shell: &Shell, at: Timestamp) -> EvaluationFilter {
     let line = EvalsLine::parse(&evals.text, &Clock::of(&shell.zone.of(at))).unwrap_or_default();
     // A trace or a rule is of one project, which need not be the one shown.
@@ -136,7 +136,7 @@ fn filter_at(evals: &Evals, shell: &Shell, at: Timestamp) -> EvaluationFilter {
     EvaluationFilter { project_id: project.map(|project| project.id), ..line.filter }
 }
 
-/// The rows in sight.
+/// Returns the range of the visible rows.
 fn visible(evals: &Evals, shell: &Shell) -> std::ops::Range<usize> {
     let rows = parts(evals, shell).rows();
     let count = evals.rows.len();
@@ -149,7 +149,7 @@ pub fn created(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     look(evals, shell)
 }
 
-/// Takes in the answer to what was asked at this instant.
+/// Stores the response to a request that was sent at this instant.
 pub fn fill(
     evals: &mut Evals,
     shell: &mut Shell,
@@ -191,7 +191,7 @@ pub fn fill(
     baseline(evals, shell)
 }
 
-/// Asks for a score that one in sight is compared with, one after the other.
+/// Requests the baseline of a visible evaluation, one at a time.
 fn baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     if evals.pending.has(|it| matches!(it, EvalsRequest::Baseline(_))) {
         return Vec::new();
@@ -203,14 +203,14 @@ fn baseline(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     }]
 }
 
-/// The server is back: what had failed is asked for at once.
+/// Repeats failed requests after an outage of the server.
 pub fn back(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let failed = evals.error.is_some() || evals.rules.list.error.is_some();
     let asked = evals.pending.has(|it| matches!(it, EvalsRequest::First | EvalsRequest::Newest));
     if shell.screen == SCREEN_DIGIT && failed && !asked { enter(evals, shell) } else { Vec::new() }
 }
 
-/// A request failed; what can be asked again is, later and later.
+/// Handles a failed request. Repeated requests back off.
 pub fn failed(evals: &mut Evals, shell: &mut Shell, purpose: EvalsRequest, error: NetError) -> Vec<Effect> {
     match purpose {
         EvalsRequest::First | EvalsRequest::Newest => {
@@ -226,7 +226,7 @@ pub fn failed(evals: &mut Evals, shell: &mut Shell, purpose: EvalsRequest, error
             }
         }
         EvalsRequest::Older(_) => shell.report(describe(&error)),
-        // What is gone is not asked for again; what could not be had is, with the next page.
+        // A baseline that is gone is not requested again; one that could not be read is, with the next page.
         EvalsRequest::Baseline(id) if !error.is_transient() => {
             evals.baselines.insert(id, None);
         }
@@ -245,7 +245,7 @@ pub fn failed(evals: &mut Evals, shell: &mut Shell, purpose: EvalsRequest, error
     Vec::new()
 }
 
-/// Asks again at once, on the reader's word, whatever went wrong before.
+/// Repeats all requests at once because the reader asks for it.
 pub fn refresh(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     evals.baselines.retain(|_, score| score.is_some());
     evals.rules.samples.clear();
@@ -253,7 +253,7 @@ pub fn refresh(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     enter(evals, shell)
 }
 
-/// Asks for older rows when the cursor comes near the last loaded one.
+/// Requests older rows when the cursor comes near the last loaded one.
 fn more(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
     let near = evals.selected + PREFETCH_ROWS >= evals.rows.len();
     let Some(Older { cursor, at }) = evals.older.clone().filter(|_| near) else { return Vec::new() };

@@ -8,20 +8,21 @@ use api::{
 };
 use ratatui::{buffer::Buffer, layout::Rect};
 
+use crate::screen::evals::keys::{EVALS_SCOPE, RULES_SCOPE};
 use crate::{
     evaluations::{SCORE_COLS, score},
-    format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
-    keymap::{Action, Scope},
+    keymap::Action,
     net::NetError,
-    screen::evals::{
-        parts,
-        rules::view as rules,
-        state::{Evals, EvalsSection, MAX_EVALUATIONS},
-    },
+    screen::evals::parts,
+    screen::evals::rules::view as rules,
+    screen::evals::state::{Evals, EvalsSection, MAX_EVALUATIONS},
     shell::{Screen as _, Shell, notice},
-    text::{clean, fit, width},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
+};
+use present::{
+    format::{CLOCK_DATED, CLOCK_TODAY, clock, same_day, short_id, thousands},
+    text::{clean, fit, width},
 };
 
 pub use pane::len as pane_len;
@@ -103,7 +104,7 @@ impl EvalsColumns {
             .add(cells.tone, format!("{} ", fit(cells.mark, self.mark, glyphs)))
             .add(cells.title, format!("{} ", fit(cells.metric, self.metric, glyphs)))
             .add(Tone::Dim, format!("{} ", fit(cells.kind, KIND, glyphs)))
-            .add(cells.tone, format!("{} ", crate::text::fit_right(&cells.score, SCORE_COLS, glyphs)));
+            .add(cells.tone, format!("{} ", present::text::fit_right(&cells.score, SCORE_COLS, glyphs)));
         let rest = [
             (self.label, cells.label, cells.tone),
             (self.context, cells.context, Tone::Dim),
@@ -205,7 +206,7 @@ pub fn rule(title: &str, note: &str, cols: usize, theme: &Theme) -> Pieces {
     let glyphs = &theme.glyphs;
     let note = if note.is_empty() { String::new() } else { format!(" {note} {}", glyphs.rule.repeat(2)) };
     let room = cols.saturating_sub(4 + width(&note));
-    let title = format!("{} {} ", glyphs.rule.repeat(2), crate::text::cut(title, room, glyphs));
+    let title = format!("{} {} ", glyphs.rule.repeat(2), present::text::cut(title, room, glyphs));
     let gap = cols.saturating_sub(width(&title) + width(&note));
     Pieces::new().add(Tone::Dim, title + &glyphs.rule.repeat(gap) + &note).cut(cols, theme)
 }
@@ -215,7 +216,7 @@ pub fn line(evals: &Evals, shell: &Shell, cols: usize) -> Pieces {
     if evals.part == EvalsSection::Rules && parts(evals, shell).list.height == 0 {
         let place = clean(shell.project_name().unwrap_or("all projects")).into_owned();
         let line = Pieces::new().add(Tone::Dim, " Rules of ").plain(place);
-        let back = format!("{} back to the evaluations", shell.key(Scope::Rules, Action::Rules));
+        let back = format!("{} back to the evaluations", shell.key(RULES_SCOPE, Action::Rules));
         return line.with_end(Pieces::new().add(Tone::Dim, back), cols, &shell.theme);
     }
     let line = Pieces::new().add(Tone::Dim, " / ");
@@ -243,7 +244,7 @@ pub fn status(evals: &Evals, shell: &Shell) -> String {
         };
     }
     if let (Some(words), Some(hits)) = (evals.find(), evals.hits()) {
-        return notice::found(shell, Scope::Evals, words, hits);
+        return notice::found(shell, EVALS_SCOPE, words, hits);
     }
     let number = |n: usize| thousands(i64::try_from(n).unwrap_or(i64::MAX));
     let more = match (&evals.older, evals.rows.len()) {
@@ -259,7 +260,7 @@ pub fn status(evals: &Evals, shell: &Shell) -> String {
     } else if evals.newer {
         parts.insert(
             0,
-            format!("new ones came {} {} shows them", glyphs.dot, shell.key(Scope::Evals, Action::Top)),
+            format!("new ones came {} {} shows them", glyphs.dot, shell.key(EVALS_SCOPE, Action::Top)),
         );
     }
     if sum.unfinished > 0 {
@@ -296,9 +297,9 @@ fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
         return vec![
             (Tone::Strong, format!("Nothing matches  {}", evals.text)),
             (Tone::Plain, String::new()),
-            (Tone::Plain, format!("{}  drop the time bounds", shell.key(Scope::Evals, Action::WidenTime))),
-            (Tone::Plain, format!("{}  clear the filter", shell.key(Scope::Evals, Action::Back))),
-            (Tone::Plain, format!("{}  change it", shell.key(Scope::Evals, Action::EditFilter))),
+            (Tone::Plain, format!("{}  drop the time bounds", shell.key(EVALS_SCOPE, Action::WidenTime))),
+            (Tone::Plain, format!("{}  clear the filter", shell.key(EVALS_SCOPE, Action::Back))),
+            (Tone::Plain, format!("{}  change it", shell.key(EVALS_SCOPE, Action::EditFilter))),
         ];
     }
     let place = shell.project_name().map(|name| format!(" in {name}")).unwrap_or_default();
@@ -308,9 +309,8 @@ fn instead(evals: &Evals, shell: &Shell) -> Vec<(Tone, String)> {
         (Tone::Plain, String::new()),
     ];
     if !shell.target.read_only {
-        let (run, rules) =
-            (shell.key(Scope::Evals, Action::Evaluate), shell.key(Scope::Evals, Action::Rules));
-        let add = shell.key(Scope::Rules, Action::NewRule);
+        let (run, rules) = (shell.key(EVALS_SCOPE, Action::Evaluate), shell.key(EVALS_SCOPE, Action::Rules));
+        let add = shell.key(RULES_SCOPE, Action::NewRule);
         lines.extend([
             (Tone::Plain, format!("{run}  runs one on a trace")),
             (Tone::Plain, format!("{rules} then {add}  adds a rule that judges each new trace")),

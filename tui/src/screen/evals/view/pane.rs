@@ -4,16 +4,19 @@ use api::eval::{Evaluation, EvaluationStatus};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{remediated, rule};
+use crate::screen::evals::keys::EVALS_SCOPE;
 use crate::{
     evaluations::{is_unfinished, score},
-    format::{elapsed, latency, moment, money, short_id, thousands},
-    keymap::{Action, Scope},
+    keymap::Action,
     layout,
     screen::evals::state::Evals,
     shell::Shell,
-    text::{clean, wrap},
     theme::Tone,
     widgets::table::{Pieces, put},
+};
+use present::{
+    format::{elapsed, latency, moment, money, short_id, thousands},
+    text::{clean, wrap},
 };
 
 /// Bytes of a reasoning or an error that are laid out; a judge's longest answer is shorter.
@@ -30,7 +33,7 @@ pub fn draw(evals: &Evals, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     let room = usize::from(area.height.saturating_sub(1));
     let lines = lines(evals, shell, it, cols, false);
     let cut = lines.len() > room;
-    let more = format!("  {} {} shows all", theme.glyphs.ellipsis, shell.key(Scope::Evals, Action::Open));
+    let more = format!("  {} {} shows all", theme.glyphs.ellipsis, shell.key(EVALS_SCOPE, Action::Open));
     for (at, line) in lines.into_iter().take(room).enumerate() {
         let last = cut && at + 1 == room;
         let line = if last { Pieces::new().add(Tone::Dim, more.clone()) } else { line };
@@ -62,7 +65,7 @@ fn title(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize) -> Pieces {
     let context = if remediated(it) { format!(" {dot} remediation") } else { String::new() };
     let title = format!("{} on {}{context}", it.metric_name, short_id(it.trace_id));
     let zoomed = evals.zoom.is_some();
-    let key = |action| shell.key(Scope::Evals, action);
+    let key = |action| shell.key(EVALS_SCOPE, action);
     let trace = key(Action::OpenTrace);
     let back = if zoomed { format!("{} back", key(Action::Back)) } else { String::new() };
     let trace = match (it.original_evaluation_id, cols >= 110) {
@@ -179,7 +182,7 @@ fn words(shell: &Shell, it: &Evaluation, cols: usize) -> Vec<Pieces> {
     if let Some(error) = &it.error {
         add(Tone::Bad, error);
         if !shell.target.read_only {
-            let again = shell.key(Scope::Evals, Action::Evaluate);
+            let again = shell.key(EVALS_SCOPE, Action::Evaluate);
             add(Tone::Dim, &format!("{again} asks for it again, once the cause is gone."));
         }
     }

@@ -5,14 +5,13 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::screen::manage::view::{day, instead, put_instead};
 use crate::{
-    format::short_id,
     screen::manage::state::{Manage, Section},
     shell::Shell,
     shell::notice::describe,
-    text::fit,
     theme::Tone,
     widgets::table::{Pieces, first_visible, put},
 };
+use present::{format::short_id, text::fit};
 
 /// KeyColumns of the first characters of a key, which have all the same length.
 const PREFIX_COLS: usize = 11;
@@ -25,7 +24,7 @@ const ID_COLS: usize = 8;
 /// KeyColumns of a project's name.
 const PROJECT_COLS: usize = 16;
 
-/// What a key may do, for people.
+/// Returns the access of a key as text.
 pub fn access(key: &ApiKey) -> &'static str {
     if key.scopes.is_empty() { "full access" } else { "query (read)" }
 }
@@ -57,7 +56,7 @@ pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {
         let ends = key.expires_at.filter(|at| *at <= shell.now);
         let text =
             format!("{mark} {}", columns.line(cells(shell, key).each_ref().map(String::as_str), shell));
-        // What has expired is refused, but stays in the list until it is revoked.
+        // An expired key is refused, but stays in the list until it is revoked.
         let tone = if ends.is_some() { Tone::Dim } else { Tone::Plain };
         put(buffer, area, row + 1, &Pieces::new().add(tone, text).line(theme, selected));
     }

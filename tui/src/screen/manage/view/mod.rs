@@ -8,20 +8,15 @@ pub use keys::access;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format::capital,
     net::NetError,
-    screen::manage::{
-        layout,
-        state::{Manage, Section},
-    },
-    shell::{
-        Shell,
-        notice::{self, failure},
-    },
-    text::clean,
+    screen::manage::layout,
+    screen::manage::state::{Manage, Section},
+    shell::notice::failure,
+    shell::{Shell, notice},
     theme::Tone,
     widgets::table::{Pieces, put, put_panel},
 };
+use present::{format::capital, text::clean};
 
 /// Draws the screen: as many of the sections as there is room for, the one in use always.
 pub fn draw(manage: &Manage, shell: &Shell, buffer: &mut Buffer, area: Rect) {

@@ -4,11 +4,13 @@ use api::tenant::Me;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format::{capital, elapsed, thousands},
     shell::{Link, Shell},
-    text::{clean, fit},
     theme::Tone,
     widgets::table::{Pieces, put},
+};
+use present::{
+    format::{capital, elapsed, thousands},
+    text::{clean, fit},
 };
 
 /// Columns of a line's name.
@@ -118,7 +120,7 @@ fn rate(shell: &Shell) -> Pieces {
     Pieces::new().plain(text)
 }
 
-/// What the console itself takes of the limit.
+/// Returns the share of the limit that the console uses itself.
 const fn how(shell: &Shell) -> &'static str {
     match shell.link {
         Link::Streaming => "follows the stream of traces",
@@ -145,7 +147,7 @@ fn usage(shell: &Shell, used: i64, limit: Option<u64>) -> Pieces {
     Pieces::new().add(tone, bar).add(tone, format!(" {text}"))
 }
 
-/// What the plan allows a minute, endpoint by endpoint, on as few lines as the width takes.
+/// Returns the limits a minute by endpoint, on as few lines as possible.
 fn per_minute(shell: &Shell, me: &Me) -> Vec<Pieces> {
     let it = &me.limits.requests_per_minute;
     let parts = [

@@ -5,12 +5,14 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::screen::manage::view::{instead, put_instead};
 use crate::{
-    format::short_id,
     screen::manage::state::{Manage, Section},
     shell::Shell,
-    text::{fit, fit_right},
     theme::Tone,
     widgets::table::{Pieces, first_visible, put},
+};
+use present::{
+    format::short_id,
+    text::{fit, fit_right},
 };
 
 /// Columns of `archived 30 Nov 2025`.

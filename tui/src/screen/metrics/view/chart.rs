@@ -8,33 +8,33 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::screen::metrics::view::rule;
 use crate::{
-    chart::{axis_top, columns, combined, highest, per_column, series},
-    format,
-    screen::metrics::{
-        layout::{AXIS_COLS, plot_cols},
-        state::Metrics,
-    },
+    screen::metrics::layout::{AXIS_COLS, plot_cols},
+    screen::metrics::state::Metrics,
     shell::Shell,
-    text::{fit_right, width},
     theme::Tone,
     widgets::table::{Pieces, put},
+};
+use present::{
+    chart::{axis_top, columns, combined, highest, per_column, series},
+    format,
+    text::{fit_right, width},
 };
 
 /// The fewest rows in which a band differs from a column.
 const BAND_ROWS: usize = 10;
-/// How far above the metric itself its band may stretch the axis.
+/// The maximum ratio of the axis to the metric itself when a band is drawn.
 const BAND_REACH: f64 = 1.25;
 /// The widest column of a value.
 const MAX_BAND_COLS: usize = 4;
 
-/// What the chart shows.
+/// The values of the chart.
 struct Plot {
     metric: Metric,
     /// The metric, a value for each column.
     values: Vec<Option<f64>>,
     /// The lower and the upper percentiles, where they are drawn.
     band: Option<[Vec<Option<f64>>; 3]>,
-    /// Where the axis ends.
+    /// The end of the axis.
     top: f64,
     /// Columns that stand out, with the usual value.
     unusual: Vec<Option<f64>>,
@@ -131,7 +131,7 @@ pub fn draw(metrics: &Metrics, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     put(buffer, area, 2 + rows, &times(metrics, shell, &plot).line(theme, false));
 }
 
-/// What the shades and marks stand for, where there is room to say so.
+/// Returns the legend of shades and marks, if there is room for it.
 fn legend(shell: &Shell, plot: &Plot) -> String {
     let glyphs = &shell.theme.glyphs;
     if shell.size.0 < 76 {
@@ -181,7 +181,7 @@ fn times(metrics: &Metrics, shell: &Shell, plot: &Plot) -> Pieces {
     Pieces::new().add(Tone::Dim, format!("{}{text}", " ".repeat(usize::from(AXIS_COLS))))
 }
 
-/// What the cursor is on, in words.
+/// Returns the values under the cursor as a sentence.
 pub fn readout(metrics: &Metrics, shell: &Shell) -> Option<String> {
     let glyphs = &shell.theme.glyphs;
     let (metric, dot) = (metrics.metric(), glyphs.dot);

@@ -7,18 +7,18 @@ use api::metrics::Metric;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
+    screen::metrics::change::{Mark, change},
+    screen::metrics::layout::{parts, plot_cols},
+    screen::metrics::state::{Metrics, Stretch},
+    shell::{Screen as _, Shell, notice},
+    theme::Tone,
+    widgets::table::{Pieces, first_visible, put, put_panel},
+};
+use present::{
     chart::{how_combined, per_column, series, spark},
     format,
     format::clock,
-    screen::metrics::{
-        change::{Mark, change},
-        layout::{parts, plot_cols},
-        state::{Metrics, Stretch},
-    },
-    shell::{Screen as _, Shell, notice},
     text::{clean, fit, fit_right},
-    theme::Tone,
-    widgets::table::{Pieces, first_visible, put, put_panel},
 };
 
 /// Columns of a metric's name.
@@ -139,7 +139,7 @@ fn rule(metrics: &Metrics, shell: &Shell, words: &str) -> Pieces {
     if free < keys.len() + 2 {
         return left.add(Tone::Dim, glyphs.rule.repeat(free)).cut(cols, theme);
     }
-    let gap = free - crate::text::width(&keys);
+    let gap = free - present::text::width(&keys);
     left.add(Tone::Dim, glyphs.rule.repeat(gap)).add(Tone::Dim, keys)
 }
 

@@ -4,13 +4,15 @@ use api::metrics::{Metric, MetricPoint};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format,
-    format::{CLOCK_DATED, clock_minute},
     screen::metrics::state::Metrics,
     shell::Shell,
-    text::{fit, fit_right},
     theme::Tone,
     widgets::table::{Pieces, first_visible, put},
+};
+use present::{
+    format,
+    format::{CLOCK_DATED, clock_minute},
+    text::{fit, fit_right},
 };
 
 /// The metrics with their heads, in the order in which they are left out where room is short:

@@ -4,7 +4,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::layout::{SPLIT_COLS, frame, single};
 
-/// What of the detail is shown.
+/// The visible parts of an opened trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The pane fills the body.

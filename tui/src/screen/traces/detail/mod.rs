@@ -24,9 +24,9 @@ use crate::{
     net::NetError,
     record::Record,
     shell::Reader,
-    standing::Standing,
     widgets::json::{PaneLine, Toggled},
 };
+use present::standing::Standing;
 
 use content::{DetailTab, Setting, TEXT_STEP, result_lines, scores, tab_lines};
 use layout::{GUTTER_COLS, Shown, parts};
@@ -44,27 +44,27 @@ pub struct Pane {
     pub cursor: usize,
 }
 
-/// How the trace was judged.
+/// The evaluations of the trace.
 #[derive(Debug, Default)]
 pub struct Scores {
     /// The evaluations, newest first; nothing before they were asked for.
     pub list: Option<EvaluationList>,
-    /// Why the last request failed, if it did.
+    /// The error of the last request, if it failed.
     pub error: Option<NetError>,
     /// Requests that failed one after the other.
     pub failures: u32,
     /// When to ask again, as long as one of them is not finished or more may come.
     pub next: Option<Timestamp>,
-    /// What the project's rules decided about the trace, once that was asked.
+    /// The decisions of the project's rules on the trace, once requested.
     pub rules: Option<TraceRules>,
 }
 
-/// What the rules of a project decided about a trace.
+/// The decisions of a project's rules on a trace.
 #[derive(Debug, Default)]
 pub struct TraceRules {
     /// The rules have arrived.
     pub loaded: bool,
-    /// Why they have not.
+    /// The error of the request, if it failed.
     pub error: Option<NetError>,
     /// The rules that are asked, one after the other.
     pub asked: Vec<RuleVerdict>,
@@ -72,10 +72,10 @@ pub struct TraceRules {
     pub more: usize,
 }
 
-/// What one rule decided.
+/// The decision of one rule.
 #[derive(Debug)]
 pub struct RuleVerdict {
-    /// Which rule.
+    /// The id of the rule.
     pub rule: Uuid,
     /// Its metric.
     pub metric: String,
@@ -89,7 +89,7 @@ impl Scores {
         self.list.as_ref().map(|list| list.evaluations.as_slice()).unwrap_or_default()
     }
 
-    /// How one of them stands. A baseline is of the same trace, so it is among them.
+    /// Returns the standing of an evaluation. Its baseline belongs to the same trace, so it is loaded.
     pub fn standing(&self, it: &Evaluation) -> Standing {
         let baseline = it.original_evaluation_id;
         let baseline = self.rows().iter().find(|row| Some(row.id) == baseline).and_then(|row| row.score);
@@ -97,7 +97,7 @@ impl Scores {
     }
 }
 
-/// Where keys go.
+/// The part with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Focus {
     /// The span tree.
@@ -122,7 +122,7 @@ pub struct Detail {
     pub events: Vec<Event>,
     /// The spans as a tree.
     pub tree: Tree,
-    /// How it was judged.
+    /// The evaluations.
     pub scores: Scores,
     /// The row under the cursor.
     pub selected: usize,
@@ -132,7 +132,7 @@ pub struct Detail {
     pub wanted: Option<Uuid>,
     /// Digit of the screen to go back to.
     pub from: u8,
-    /// Where keys go.
+    /// The part with the focus.
     pub focus: Focus,
     /// The tab of the lower half.
     pub tab: DetailTab,
@@ -150,7 +150,7 @@ pub struct Detail {
     pub next_cursor: Option<String>,
     /// The spans have arrived.
     pub loaded: bool,
-    /// Why they have not.
+    /// The error of the request, if it failed.
     pub error: Option<NetError>,
     /// When to request the evaluations again after a failure.
     pub next: Option<Timestamp>,
@@ -207,7 +207,7 @@ impl Detail {
         self.rebuild(current);
     }
 
-    /// Takes in a further page of spans.
+    /// Adds a page of spans.
     pub fn extend(&mut self, page: SpanList) {
         let current = self.current().map(|span| span.id);
         self.spans.extend(page.spans);
@@ -240,7 +240,7 @@ impl Detail {
         self.tree.rows.get(self.selected).and_then(|row| self.spans.get(row.span))
     }
 
-    /// What the panes are about.
+    /// Returns the record that the panes show.
     pub fn subject(&self) -> Option<Record<'_>> {
         match (self.current(), &self.trace) {
             (Some(span), trace) => Some(Record::Span(span, trace.as_deref())),
@@ -322,7 +322,7 @@ impl Detail {
         })
     }
 
-    /// How many places find matches, and which of them the cursor is on or after, from 1.
+    /// Returns the number of the match at or before the cursor, from 1, and the number of matches.
     pub fn hits(&self) -> Option<(usize, usize)> {
         let needle = self.find.as_deref()?;
         let (cursor, count) = match self.pane() {
@@ -376,7 +376,7 @@ impl Detail {
         self.stale = true;
     }
 
-    /// What is shown, for the layout.
+    /// Returns the visible parts.
     pub fn shown(&self) -> Shown {
         let io = matches!(self.tab, DetailTab::Input | DetailTab::Output | DetailTab::Error);
         Shown {

@@ -22,7 +22,7 @@ fn sentences_name_the_keys_in_force() {
     .map(|(name, key)| (name.to_owned(), vec![key.to_owned()]))
     .into();
     let mut state = opened((80, 24), UNICODE);
-    state.shell.keymap = crate::keymap::Keymap::new(&own).unwrap();
+    state.shell.keymap = crate::screen::keymap(&own).unwrap();
     let effects = press(&mut state, "]]]");
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], true))));
     press(&mut state, "z");

@@ -8,9 +8,10 @@ use api::{
 };
 use uuid::Uuid;
 
+use crate::screen::traces::keys::TREE_SCOPE;
 use crate::{
     evaluations::{LOOK_INTERVAL_MICROS, MAX_PAGE_ROWS, is_unfinished},
-    keymap::{Action, Scope},
+    keymap::Action,
     layout::SPLIT_COLS,
     net::{Destination, Effect, NetError, Reply},
     screen::traces::{
@@ -28,7 +29,7 @@ use crate::{
 /// Maximum number of rules whose decisions on a trace are requested; each takes a request.
 const MAX_RULES: usize = 20;
 
-/// Opens a trace; what the list knows of it is shown until the answer comes.
+/// Opens a trace. The row of the list is shown until the response arrives.
 pub fn open(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
     let row = traces.list.position(id).and_then(|at| traces.list.get(at).cloned());
     let mut detail = Detail::new(id, row);
@@ -51,7 +52,7 @@ pub fn open(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
     effects
 }
 
-/// Asks how the opened trace was judged.
+/// Requests the evaluations of the opened trace.
 pub fn load_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let Some(open) = &mut traces.detail else { return Vec::new() };
     open.scores.next = None;
@@ -61,7 +62,7 @@ pub fn load_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     vec![Effect::LoadEvaluations { request, filter, limit: MAX_PAGE_ROWS, cursor: None }]
 }
 
-/// Shows how the opened trace was judged, and asks for it afresh.
+/// Shows the evaluations of the opened trace and requests them again.
 pub fn show_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     if let Some(open) = &mut traces.detail {
         open.tab = DetailTab::Evals;
@@ -70,7 +71,7 @@ pub fn show_evals(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     load_evals(traces, shell)
 }
 
-/// How the opened trace was judged is here, or why it is not.
+/// Stores the evaluations of the opened trace, or the error of the request.
 pub fn fill_evals(
     traces: &mut Traces,
     shell: &mut Shell,
@@ -101,7 +102,7 @@ pub fn fill_evals(
     open.touch();
 }
 
-/// Asks what the rules of the project decided about the opened trace.
+/// Requests the decisions of the project's rules on the opened trace.
 fn why(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let Some(open) = &mut traces.detail else { return Vec::new() };
     let Some(project) = open.trace.as_ref().map(|trace| trace.project_id) else {
@@ -143,7 +144,7 @@ pub fn fill_rules(
     next_rule(traces, shell)
 }
 
-/// What one of the rules decided is here, or why it is not.
+/// Stores the decision of a rule, or the error of the request.
 pub fn fill_decision(
     traces: &mut Traces,
     shell: &mut Shell,
@@ -158,7 +159,7 @@ pub fn fill_decision(
     next_rule(traces, shell)
 }
 
-/// Asks the next of the rules.
+/// Requests the decision of the next rule.
 fn next_rule(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let Some(open) = &mut traces.detail else { return Vec::new() };
     open.touch();
@@ -208,7 +209,7 @@ fn load(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
     vec![Effect::LoadTrace { request, id }]
 }
 
-/// Asks for the opened trace again, unless that is under way.
+/// Requests the opened trace again unless a request is open.
 pub fn reload(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     match &traces.detail {
         Some(detail)
@@ -348,7 +349,7 @@ fn neighbour(traces: &mut Traces, shell: &mut Shell, next: bool) -> Vec<Effect> 
 
 /// Goes to the next hit of find: among the lines of the pane, or the names of the spans.
 fn find(traces: &mut Traces, shell: &mut Shell, forward: bool) {
-    let find = shell.key(Scope::Tree, Action::Find);
+    let find = shell.key(TREE_SCOPE, Action::Find);
     let Some(detail) = &mut traces.detail else { return };
     let Some(needle) = detail.find.clone() else {
         shell.notify(format!("{find} finds"));

@@ -3,25 +3,21 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
-    format::{count, latency, money, short_id},
     net::FailureKind,
     screen::traces::detail::content::DetailTab,
+    screen::traces::detail::layout::{GUTTER_COLS, parts},
     screen::traces::detail::tree::TreeRow,
-    screen::traces::{
-        detail::{
-            Detail, Focus, Pane,
-            layout::{GUTTER_COLS, parts},
-        },
-        state::Traces,
-    },
-    shell::{
-        Screen as _, Shell,
-        notice::{describe, failure},
-    },
-    text::{cut, fit, fit_right, width},
+    screen::traces::detail::{Detail, Focus, Pane},
+    screen::traces::state::Traces,
+    shell::notice::{describe, failure},
+    shell::{Screen as _, Shell},
     theme::{Theme, Tone},
     widgets::table::{Pieces, first_visible, put, put_panel},
     widgets::waterfall::Scale,
+};
+use present::{
+    format::{count, latency, money, short_id},
+    text::{cut, fit, fit_right, width},
 };
 
 /// Draws the opened trace.
@@ -147,7 +143,7 @@ fn span_line(
         kind => kind,
     };
     let kind: String = if width(kind) > 4 {
-        crate::text::take(&crate::text::clean(kind), 4).to_owned()
+        present::text::take(&present::text::clean(kind), 4).to_owned()
     } else {
         kind.to_owned()
     };
@@ -282,7 +278,7 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
     let mut parts = Vec::new();
     let position = traces.list.position(detail.id);
     if let Some(at) = position {
-        let number = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
+        let number = |n: usize| present::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
         parts.push(format!("trace {} of {} loaded", number(at + 1), number(traces.list.len())));
     }
     if detail.loaded {
@@ -291,11 +287,11 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
         let spans = if detail.next_cursor.is_some() && all > loaded {
             format!(
                 "{} of {} spans, loading",
-                crate::format::thousands(loaded),
-                crate::format::thousands(all)
+                present::format::thousands(loaded),
+                present::format::thousands(all)
             )
         } else {
-            format!("{} spans", crate::format::thousands(loaded))
+            format!("{} spans", present::format::thousands(loaded))
         };
         parts.push(format!("{spans}, {} failed", detail.failures()));
     } else if traces.is_busy(shell) || shell.is_busy() {

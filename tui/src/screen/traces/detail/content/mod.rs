@@ -1,19 +1,19 @@
-//! What the panes of the detail hold: a span's input, output, error, facts and record as lines.
+//! The content of the panes: input, output, error, facts and record of a span as lines.
 
 pub mod scores;
 
 use api::{Timestamp, UsageDetails, trace::Event};
 
 use crate::{
-    format::{latency, moment, money, thousands},
     record::Record,
     shell::Reader,
-    text::{clean, wrap},
     theme::Tone,
-    widgets::{
-        json,
-        json::{PaneLine, Piece, Toggled},
-    },
+    widgets::json,
+    widgets::json::{PaneLine, Piece, Toggled},
+};
+use present::{
+    format::{latency, moment, money, thousands},
+    text::{clean, wrap},
 };
 
 /// A long text is laid out in pieces of this many bytes.
@@ -22,14 +22,14 @@ pub const TEXT_STEP: usize = 64 * 1024;
 /// A tab of the lower half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetailTab {
-    /// What went in.
+    /// The input.
     #[default]
     Input,
     /// The output.
     Output,
-    /// What went wrong.
+    /// The error.
     Error,
-    /// How it was judged.
+    /// The evaluations.
     Evals,
     /// Facts, free data and events.
     Meta,
@@ -54,7 +54,7 @@ impl DetailTab {
     }
 }
 
-/// How lines are laid out.
+/// The settings of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// Columns.
@@ -65,7 +65,7 @@ pub struct Setting<'a> {
     pub as_text: bool,
     /// Containers folded or unfolded by hand.
     pub toggled: &'a Toggled,
-    /// Who reads.
+    /// The reader's settings.
     pub reader: Reader,
 }
 
@@ -220,7 +220,8 @@ fn facts(subject: Record<'_>, events: &[Event], setting: &Setting<'_>) -> Vec<Pa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fixture, format::Zone, theme::Glyphs};
+    use crate::{fixture, theme::Glyphs};
+    use present::format::Zone;
 
     /// Returns the facts of a subject, one a line.
     fn shown(subject: Record<'_>) -> Vec<String> {

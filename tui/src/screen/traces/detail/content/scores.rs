@@ -7,16 +7,20 @@ use api::{
 use uuid::Uuid;
 
 use super::{Setting, plain};
+use crate::screen::traces::keys::TREE_SCOPE;
 use crate::{
     evaluations::{SCORE_COLS, score},
-    format::{clock, money},
-    keymap::{Action, Scope},
+    keymap::Action,
     screen::traces::detail::{Scores, TraceRules},
-    shell::{Shell, notice::describe},
-    standing::of_decision,
-    text::{clean, cut, fit, fit_right, width},
+    shell::Shell,
+    shell::notice::describe,
     theme::Tone,
     widgets::json::{PaneLine, Piece},
+};
+use present::{
+    format::{clock, money},
+    standing::of_decision,
+    text::{clean, cut, fit, fit_right, width},
 };
 
 /// Columns before the texts of an evaluation.
@@ -24,7 +28,7 @@ const INDENT_COLS: usize = 2;
 /// Columns of the longest decision.
 const DECISION_COLS: usize = 11;
 
-/// What stands around an evaluation.
+/// The context of an evaluation.
 struct Around<'a> {
     scores: &'a Scores,
     current: Option<Uuid>,
@@ -53,14 +57,14 @@ impl Keys {
     pub fn of(shell: &Shell) -> Self {
         let writes = |key: String| (!shell.target.read_only).then_some(key);
         Self {
-            refresh: shell.key(Scope::Tree, Action::Refresh),
-            problems: shell.key(Scope::Tree, Action::Problems),
-            run: writes(shell.key(Scope::Tree, Action::Evaluate)),
-            why: shell.key(Scope::Tree, Action::Why),
-            all: shell.key(Scope::Tree, Action::TraceEvals),
-            rules: shell.key(Scope::Evals, Action::Rules),
-            add: writes(shell.key(Scope::Rules, Action::NewRule)),
-            rule_why: shell.key(Scope::Rules, Action::Why),
+            refresh: shell.key(TREE_SCOPE, Action::Refresh),
+            problems: shell.key(TREE_SCOPE, Action::Problems),
+            run: writes(shell.key(TREE_SCOPE, Action::Evaluate)),
+            why: shell.key(TREE_SCOPE, Action::Why),
+            all: shell.key(TREE_SCOPE, Action::TraceEvals),
+            rules: shell.key_named("evals.rules"),
+            add: writes(shell.key_named("rules.create")),
+            rule_why: shell.key_named("rules.why"),
         }
     }
 }
@@ -114,7 +118,7 @@ pub fn lines(
     lines
 }
 
-/// What the rules of the project decided about the trace.
+/// Returns the lines of the decisions of the project's rules on the trace.
 fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<PaneLine> {
     let glyphs = &setting.reader.glyphs;
     let mut lines = vec![PaneLine::of(Tone::Dim, "rules of the project, on this trace")];
@@ -187,7 +191,7 @@ fn one(lines: &mut Vec<PaneLine>, it: &Evaluation, around: &Around<'_>, setting:
     });
     let span = it.span_id.filter(|id| Some(*id) != current).map(|id| {
         let name = spans.iter().find(|span| span.id == id).map(|span| span.name.as_str());
-        name.map_or_else(|| crate::format::short_id(id), str::to_owned)
+        name.map_or_else(|| present::format::short_id(id), str::to_owned)
     });
     let remediation = (it.context == EvaluationContext::Remediation).then(|| "remediation".to_owned());
     let by = it.judge_model.clone();
