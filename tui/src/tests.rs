@@ -21,7 +21,7 @@ pub use crate::{
     app::App,
     app::connection::start,
     app::update::update,
-    fixture::{BASE, id, span, trace},
+    fixture::{BASE_MICROS, id, span, trace},
     net::{Effect, Msg, NetError, Reply, StreamEvent},
     options::Target,
     screen::traces::state::TracesRequest,
@@ -30,8 +30,8 @@ pub use crate::{
 };
 pub use present::format::Zone;
 
-pub const UNICODE: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
-pub const ASCII: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
+pub const UNICODE_THEME: Theme = Theme { colour: true, glyphs: Glyphs::UNICODE };
+pub const ASCII_THEME: Theme = Theme { colour: false, glyphs: Glyphs::ASCII };
 
 /// A console that was just started, and its first effects.
 pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
@@ -46,7 +46,8 @@ pub fn started(size: (u16, u16), theme: Theme) -> (App, Vec<Effect>) {
         variable: "LOUPE_API_KEY",
         project: None,
     };
-    let mut state = App::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE + 60_000_000), size);
+    let mut state =
+        App::new(target, theme, Zone::Utc, Timestamp::from_micros(BASE_MICROS + 60_000_000), size);
     let effects = start(&mut state, &Options::default());
     state.shell.toast = None;
     (state, effects)
@@ -70,12 +71,12 @@ pub fn me() -> Me {
             name: "demo".into(),
             plan: Plan::Team,
             external_id: None,
-            created_at: Timestamp::from_micros(BASE),
+            created_at: Timestamp::from_micros(BASE_MICROS),
         },
         role: Role::Owner,
         subject: Some("you@example".into()),
         api_key: None,
-        expires_at: Some(Timestamp::from_micros(BASE + 60_000_000 + 41 * 60_000_000)),
+        expires_at: Some(Timestamp::from_micros(BASE_MICROS + 60_000_000 + 41 * 60_000_000)),
         limits: Limits {
             requests_per_minute: RequestLimits {
                 traces: Some(60),
@@ -96,7 +97,7 @@ pub fn me() -> Me {
 
 pub fn project(n: u128, name: &str, archived: bool) -> api::project::Project {
     use api::project::{Project, ProjectStatus};
-    let time = Timestamp::from_micros(BASE);
+    let time = Timestamp::from_micros(BASE_MICROS);
     Project {
         id: id(n),
         name: name.into(),
@@ -195,8 +196,8 @@ pub fn refund() -> Trace {
         span.name = name.into();
         span.kind = kind.to_owned().into();
         span.trace_id = trace.id;
-        span.start_time = Timestamp::from_micros(BASE + from * 1_000);
-        span.end_time = Some(Timestamp::from_micros(BASE + (from + ms) * 1_000));
+        span.start_time = Timestamp::from_micros(BASE_MICROS + from * 1_000);
+        span.end_time = Some(Timestamp::from_micros(BASE_MICROS + (from + ms) * 1_000));
         span.latency_ms = Some(ms);
         span
     };

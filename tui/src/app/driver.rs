@@ -142,12 +142,15 @@ impl Hangup {
     }
 }
 
-/// Elsewhere the terminal ends with its window.
+/// Other systems end the terminal with its window.
 #[cfg(not(unix))]
-struct Hangup;
+struct NoHangup;
 
 #[cfg(not(unix))]
-impl Hangup {
+use NoHangup as Hangup;
+
+#[cfg(not(unix))]
+impl NoHangup {
     fn new() -> io::Result<Self> {
         Ok(Self)
     }

@@ -210,7 +210,7 @@ mod tests {
 
     fn filter_words(saved: &[(&str, &str)]) -> Vec<Completion> {
         let theme = Theme { colour: false, glyphs: Glyphs::ASCII };
-        let now = api::Timestamp::from_micros(crate::fixture::BASE);
+        let now = api::Timestamp::from_micros(crate::fixture::BASE_MICROS);
         let mut shell = Shell::new(Target::default(), theme, Zone::Utc, now, (80, 24));
         let saved = saved.iter().map(|(name, filter)| ((*name).to_owned(), (*filter).to_owned()));
         shell.saved = saved.collect::<Saved>();

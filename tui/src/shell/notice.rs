@@ -140,7 +140,7 @@ pub fn outage_lines(shell: &Shell) -> Vec<(Tone, String)> {
 fn unauthorized(shell: &Shell, error: &NetError) -> Vec<(Tone, String)> {
     let used = match &shell.target.credential {
         Some(credential) => format!("The server refused this credential: {credential}"),
-        None => "There is no credential to show the server.".to_owned(),
+        None => "No credentials are configured.".to_owned(),
     };
     let place = shell.target.context.as_ref().map(|name| format!(" of context {name}")).unwrap_or_default();
     vec![

@@ -2,14 +2,14 @@
 
 use crate::{
     screen::manage::tests::{answer_all, api_key, keys, managing, wait},
-    tests::screens::{SIZES, screen, snap},
+    tests::screens::{TERMINAL_SIZES, screen, snap},
     tests::*,
 };
 
 #[test]
 fn sections_of_keys_are_drawn_at_every_size() {
-    for size in SIZES {
-        let mut state = managing(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = managing(size, UNICODE_THEME);
         state.shell.limit = Some(crate::net::RateLimit {
             limit: 60,
             remaining: 52,
@@ -26,8 +26,8 @@ fn sections_of_keys_are_drawn_at_every_size() {
 
 #[test]
 fn loading_empty_and_error() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "7");
         tick(&mut state, 1);
         snap("keys-loading", &state);
@@ -48,12 +48,12 @@ fn loading_empty_and_error() {
 
 #[test]
 fn missing_or_refused_session_is_explained() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.target.session = false;
     let effects = press(&mut state, "7");
     answer_all(&mut state, &effects);
     snap("session-needed", &state);
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "the session has expired")));
     snap("session-refused", &state);
@@ -61,8 +61,8 @@ fn missing_or_refused_session_is_explained() {
 
 #[test]
 fn confirmation_dialogs_are_drawn_at_every_size() {
-    for size in SIZES {
-        let mut state = managing(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = managing(size, UNICODE_THEME);
         press(&mut state, "]A");
         wait(&mut state);
         snap("confirm-protected", &state);
@@ -74,7 +74,7 @@ fn confirmation_dialogs_are_drawn_at_every_size() {
         reply(&mut state, &effects, Err(offline()));
         snap("stuck", &state);
     }
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.protected = false;
     press(&mut state, "d");
     snap("confirm", &state);
@@ -82,8 +82,8 @@ fn confirmation_dialogs_are_drawn_at_every_size() {
 
 #[test]
 fn new_key_dialog_is_drawn_at_every_step() {
-    for size in SIZES {
-        let mut state = managing(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = managing(size, UNICODE_THEME);
         press(&mut state, "cci-deploy");
         wait(&mut state);
         key(&mut state, KeyCode::Tab);
@@ -106,7 +106,7 @@ fn new_key_dialog_is_drawn_at_every_step() {
 
 #[test]
 fn palette_and_contexts_are_drawn_at_every_size() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     let dev = Target {
         url: "http://127.0.0.1:4600".into(),
         context: Some("dev".into()),
@@ -125,7 +125,7 @@ fn palette_and_contexts_are_drawn_at_every_size() {
 
 #[test]
 fn footer_names_missing_role_and_read_only_hides_changes() {
-    let mut state = managing((120, 40), UNICODE);
+    let mut state = managing((120, 40), UNICODE_THEME);
     state.shell.me.as_mut().unwrap().role = Role::Viewer;
     press(&mut state, "]");
     snap("viewer", &state);
@@ -138,7 +138,7 @@ fn footer_names_missing_role_and_read_only_hides_changes() {
 
 #[test]
 fn ascii_and_no_colour_keep_dialogs_readable() {
-    let mut state = managing((80, 24), ASCII);
+    let mut state = managing((80, 24), ASCII_THEME);
     state.screens.manage.fill_keys(keys().into_iter().filter(|key| key.name.is_ascii()).collect());
     press(&mut state, "hd");
     let text = screen(&state);
@@ -150,7 +150,7 @@ fn ascii_and_no_colour_keep_dialogs_readable() {
 fn every_size_draws_every_dialog() {
     for cols in [1, 20, 39, 40, 45, 59, 60, 79, 80, 100, 200] {
         for rows in [1, 5, 9, 10, 14, 15, 18, 24, 33, 34, 60] {
-            let mut state = managing((80, 24), UNICODE);
+            let mut state = managing((80, 24), UNICODE_THEME);
             update(&mut state, Msg::Resize(cols, rows));
             for keys in ["", "d", "]", "A", "]", "]c", "]:", "?"] {
                 press(&mut state, keys);
@@ -167,7 +167,7 @@ fn every_size_draws_every_dialog() {
 
 #[test]
 fn keys_that_can_not_be_seen_decide_nothing() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.protected = false;
     press(&mut state, "d");
     wait(&mut state);

@@ -4,7 +4,7 @@ use crate::tests::*;
 
 #[test]
 fn start_requests_identity_and_first_page_then_streams() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     assert!(matches!(
         effects[..],
         [Effect::LoadMe { session: true, .. }, Effect::LoadTraces { cursor: None, .. }]
@@ -20,7 +20,7 @@ fn start_requests_identity_and_first_page_then_streams() {
 
 #[test]
 fn response_of_a_superseded_request_is_dropped() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let before = press(&mut state, "R");
     press(&mut state, "/error:true");
     let after = key(&mut state, KeyCode::Enter);
@@ -34,7 +34,7 @@ fn response_of_a_superseded_request_is_dropped() {
 
 #[test]
 fn without_a_stream_it_asks_every_two_seconds() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
     let request = state.shell.stream.unwrap();
     let effects =
@@ -51,7 +51,7 @@ fn without_a_stream_it_asks_every_two_seconds() {
 
 #[test]
 fn gap_between_new_and_known_rows_is_filled() {
-    let (mut state, effects) = started((80, 24), UNICODE);
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, page((0..3).map(trace).collect()));
     let effects = press(&mut state, "R");
     let effects = answer(&mut state, &effects, page((20..23).map(trace).collect()));
@@ -66,7 +66,7 @@ fn gap_between_new_and_known_rows_is_filled() {
 
 #[test]
 fn older_rows_are_asked_for_once_near_the_end() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = key(&mut state, KeyCode::End);
     assert!(matches!(&effects[..], [Effect::LoadTraces { cursor: Some(it), .. }] if it == "older"));
@@ -78,7 +78,7 @@ fn older_rows_are_asked_for_once_near_the_end() {
 
 #[test]
 fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let query = |effects: &[Effect], cursor: Option<&str>| {
         let found = effects.iter().find_map(|it| match it {
             Effect::LoadTraces { query, cursor: it, .. } if it.as_deref() == cursor => Some(query.clone()),
@@ -106,7 +106,7 @@ fn further_pages_are_asked_for_with_the_filter_of_their_cursor() {
 
 #[test]
 fn away_waits_longer_each_time_and_comes_back() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let (mut effects, mut gone) = (press(&mut state, "R"), 0);
     for bound in [2, 4, 8, 16, 30, 30] {
         reply(&mut state, &effects, Err(offline()));
@@ -128,7 +128,7 @@ fn away_waits_longer_each_time_and_comes_back() {
 
 #[test]
 fn rate_limited_request_waits_for_retry_after() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     let limited = NetError { retry_after: Some(12), ..answered(429, "rate_limited", "slow down") };
     reply(&mut state, &effects, Err(limited));
@@ -137,7 +137,7 @@ fn rate_limited_request_waits_for_retry_after() {
 
 #[test]
 fn refused_credential_is_probed_every_30_seconds() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let mut effects = press(&mut state, "R");
     for _ in 0..3 {
         let closed = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
@@ -157,7 +157,7 @@ fn refused_credential_is_probed_every_30_seconds() {
 #[test]
 fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
     for digit in ["2", "3", "7", "8"] {
-        let mut state = filled((80, 24), UNICODE);
+        let mut state = filled((80, 24), UNICODE_THEME);
         press(&mut state, digit);
         let request = start_list_request(&mut state, TracesRequest::Newest);
         update(&mut state, Msg::Reply(request, Err(answered(401, "unauthorized", "expired"))));
@@ -194,7 +194,7 @@ fn refused_credential_on_a_screen_is_forgotten_when_it_is_accepted_again() {
 
 #[test]
 fn refused_session_is_tried_again_while_the_key_reads() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "7");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(!state.shell.has_session());
@@ -216,7 +216,7 @@ fn refused_session_is_tried_again_while_the_key_reads() {
 
 #[test]
 fn project_archived_elsewhere_is_noticed() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
     press(&mut state, "j");
@@ -234,7 +234,7 @@ fn project_archived_elsewhere_is_noticed() {
 
 #[test]
 fn one_key_shows_failures_only_and_all_again() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let filter = |effects: &[Effect]| {
         let [Effect::CloseStream, Effect::LoadTraces { query, .. }] = effects else { panic!("{effects:?}") };
         query.filter.clone()
@@ -254,7 +254,7 @@ fn one_key_shows_failures_only_and_all_again() {
 
 #[test]
 fn esc_clears_the_filter_of_a_list_with_rows() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/error:true");
     let effects = key(&mut state, KeyCode::Enter);
     answer(&mut state, &effects, last_page(vec![trace(1)]));
@@ -269,7 +269,7 @@ fn esc_clears_the_filter_of_a_list_with_rows() {
 
 #[test]
 fn filter_error_appears_when_the_cursor_leaves_the_term_and_goes_when_it_is_mended() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latncy:>2s");
     assert_eq!(state.shell.line_error, None, "the term is still being typed");
     press(&mut state, " ");
@@ -292,8 +292,8 @@ fn filter_error_appears_when_the_cursor_leaves_the_term_and_goes_when_it_is_mend
 
 #[test]
 fn wrong_filter_of_the_command_line_opens_the_filter_line() {
-    let target = started((80, 24), UNICODE).0.shell.target;
-    let mut state = App::new(target, UNICODE, Zone::Utc, Timestamp::from_micros(BASE), (80, 24));
+    let target = started((80, 24), UNICODE_THEME).0.shell.target;
+    let mut state = App::new(target, UNICODE_THEME, Zone::Utc, Timestamp::from_micros(BASE_MICROS), (80, 24));
     start(&mut state, &Options { filter: Some("latncy:>2s".into()), ..Options::default() });
     assert_eq!(state.shell.input.as_ref().map(|input| input.text()), Some("latncy:>2s"));
     assert!(state.shell.line_error.is_some() && state.screens.traces.filter.text.is_empty());
@@ -301,7 +301,7 @@ fn wrong_filter_of_the_command_line_opens_the_filter_line() {
 
 #[test]
 fn invalid_trace_filter_sends_nothing_and_keeps_the_list() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/latncy:>2s");
     assert!(key(&mut state, KeyCode::Enter).is_empty());
     assert!(state.shell.line_error.is_some() && state.screens.traces.list.len() == 40);
@@ -311,7 +311,7 @@ fn invalid_trace_filter_sends_nothing_and_keeps_the_list() {
 
 #[test]
 fn trace_filter_applies_to_list_and_stream() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "/error:true");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::CloseStream, Effect::LoadTraces { query, cursor: None, .. }] = &effects[..] else {
@@ -326,7 +326,7 @@ fn trace_filter_applies_to_list_and_stream() {
 
 #[test]
 fn open_and_walk_from_trace_to_trace() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let open = state.screens.traces.detail.as_ref().unwrap();
     assert_eq!(open.current().unwrap().name, "decide_refund", "where the failure began");
     let effects = press(&mut state, "J");
@@ -340,7 +340,7 @@ fn open_and_walk_from_trace_to_trace() {
 
 #[test]
 fn spans_are_read_page_by_page() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::Enter);
     let mut trace = refund();
     trace.id = id(39);
@@ -354,7 +354,7 @@ fn spans_are_read_page_by_page() {
 
 #[test]
 fn opened_trace_is_reloaded_when_it_changes() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let stream = state.shell.stream.unwrap();
     let mut changed = rows().remove(36);
     let effects = update(&mut state, Msg::Stream(stream, StreamEvent::Traces(vec![changed.clone()])));
@@ -365,7 +365,7 @@ fn opened_trace_is_reloaded_when_it_changes() {
 
 #[test]
 fn copy_never_holds_a_credential() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let span_id = id(107).to_string();
     assert_eq!(press(&mut state, "yi"), [Effect::Copy(span_id)]);
     let effects = press(&mut state, "yc");
@@ -377,7 +377,7 @@ fn copy_never_holds_a_credential() {
 
 #[test]
 fn quitting_and_not_quitting() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     assert!(key(&mut state, KeyCode::Esc).is_empty(), "esc never quits");
     assert_eq!(press(&mut state, "q"), [Effect::Quit]);
     press(&mut state, "/q");
@@ -389,7 +389,7 @@ fn quitting_and_not_quitting() {
 
 #[test]
 fn trace_of_25_000_spans_stays_responsive() {
-    let mut state = filled((120, 40), UNICODE);
+    let mut state = filled((120, 40), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::Enter);
     let mut big = refund();
     big.id = id(39);
@@ -403,7 +403,7 @@ fn trace_of_25_000_spans_stays_responsive() {
 
 #[test]
 fn another_project_is_chosen_from_the_list() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     assert!(matches!(effects[..], [Effect::LoadProjects(_)]));
     let projects = vec![project(1, "zeta", true), project(2, "checkout-bot", false)];
@@ -417,7 +417,7 @@ fn another_project_is_chosen_from_the_list() {
 
 #[test]
 fn named_project_is_looked_up_before_the_list() {
-    let (mut state, _) = started((80, 24), UNICODE);
+    let (mut state, _) = started((80, 24), UNICODE_THEME);
     state.shell.target.project = Some("checkout-bot".into());
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
@@ -434,7 +434,7 @@ fn named_project_is_looked_up_before_the_list() {
 fn project_is_resolved_by_an_unambiguous_id_suffix() {
     for (wanted, found) in [("ABCD", Some(0xabcd)), ("000abcd", Some(0xabcd)), ("beef", None), ("eef", None)]
     {
-        let (mut state, _) = started((80, 24), UNICODE);
+        let (mut state, _) = started((80, 24), UNICODE_THEME);
         state.shell.target.project = Some(wanted.into());
         let projects = [0xabcd, 0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false));
         let effects = press(&mut state, "R");
@@ -447,7 +447,7 @@ fn project_is_resolved_by_an_unambiguous_id_suffix() {
 
 #[test]
 fn opened_trace_can_be_requested_again_after_a_refusal() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(state.shell.is_unauthorized());
@@ -458,7 +458,7 @@ fn opened_trace_can_be_requested_again_after_a_refusal() {
 
 #[test]
 fn loaded_rows_are_exported_to_a_file() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "e");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Write { path, text, .. }] = &effects[..] else { panic!("{effects:?}") };
@@ -478,7 +478,7 @@ fn loaded_rows_are_exported_to_a_file() {
 
 #[test]
 fn traces_are_marked_listed_and_opened() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
     press(&mut state, "jM");
     let effects = key(&mut state, KeyCode::Enter);

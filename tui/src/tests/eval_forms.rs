@@ -16,7 +16,7 @@ use crate::{
 
 #[test]
 fn new_evaluation_is_sent_once_and_selected() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "c");
     press(&mut state, "lat");
     for _ in 0..3 {
@@ -47,7 +47,7 @@ fn new_evaluation_is_sent_once_and_selected() {
 #[test]
 fn form_error_is_shown_at_its_field() {
     for (config, told) in [("{", "the JSON ends too early, at line 1, column 1"), ("[1]", "an object")] {
-        let mut state = judging((80, 24), UNICODE);
+        let mut state = judging((80, 24), UNICODE_THEME);
         press(&mut state, "cfaith");
         for _ in 0..3 {
             key(&mut state, KeyCode::Tab);
@@ -65,7 +65,7 @@ fn form_error_is_shown_at_its_field() {
 
 #[test]
 fn refused_evaluation_can_be_corrected_and_resent() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "cfaith");
     wait(&mut state);
     for _ in 0..5 {
@@ -80,7 +80,7 @@ fn refused_evaluation_can_be_corrected_and_resent() {
 
 #[test]
 fn running_again_begins_with_what_is_known_of_the_row() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     state.screens.evals.rules.list.items[0].config =
         RawValue::from_string("{\"threshold\":0.8}".into()).unwrap();
     state.screens.evals.rows[0].model_tier = Some(api::eval::ModelTier::Premium);
@@ -110,7 +110,7 @@ fn span_is_resolved_by_id_or_loaded_suffix() {
         ("ffff", Err("no loaded span")),
         ("x", Err("not the id of a span")),
     ] {
-        let mut state = judging((80, 24), UNICODE);
+        let mut state = judging((80, 24), UNICODE_THEME);
         state.screens.evals.rows[0].span_id = Some(id(107));
         press(&mut state, "c");
         key(&mut state, KeyCode::BackTab);
@@ -142,7 +142,7 @@ fn evaluator_name_is_edited_like_other_fields() {
         (metric.typed().to_owned(), metric.word().map(str::to_owned), form.about.clone())
     };
     let with = |code: char, modifiers| Msg::Key(KeyEvent::new(KeyCode::Char(code), modifiers));
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "c");
     update(&mut state, with('x', KeyModifiers::CONTROL));
     update(&mut state, with('b', KeyModifiers::ALT));
@@ -177,7 +177,7 @@ fn lost_response_of_an_evaluation_reads_the_list() {
         (begun(70, |it| it.rule_id = Some(id(701))), "it did not happen"),
         (vec![], "it did not happen"),
     ] {
-        let mut state = opened((80, 24), UNICODE);
+        let mut state = opened((80, 24), UNICODE_THEME);
         let effects = press(&mut state, "]]]");
         let mut known = evaluation(1, "faithfulness", None);
         known.id = id(4711);
@@ -212,7 +212,7 @@ fn lost_response_of_an_evaluation_reads_the_list() {
 #[test]
 fn viewers_read_only_consoles_and_query_keys_change_nothing() {
     let tried = |change: fn(&mut App)| {
-        let mut state = judging((120, 40), UNICODE);
+        let mut state = judging((120, 40), UNICODE_THEME);
         change(&mut state);
         press(&mut state, "c");
         assert!(state.shell.dialog.is_none());

@@ -123,8 +123,8 @@ impl Console {
             Connection { url: url.to_owned(), api_key: Some("lp_test".into()), ..Connection::default() };
         let (sender, inbox) = mpsc::unbounded_channel();
         let requests = Requests::new(connect(&connection), sender);
-        let now = Timestamp::from_micros(BASE + 60_000_000);
-        let mut state = App::new(Target::of(&connection), UNICODE, Zone::Utc, now, (80, 24));
+        let now = Timestamp::from_micros(BASE_MICROS + 60_000_000);
+        let mut state = App::new(Target::of(&connection), UNICODE_THEME, Zone::Utc, now, (80, 24));
         let effects = start(&mut state, &Options::default());
         let mut console = Self { state, requests, inbox };
         console.perform(effects);

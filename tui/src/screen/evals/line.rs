@@ -184,11 +184,11 @@ mod tests {
     };
 
     use super::*;
-    use crate::fixture::{BASE, id};
+    use crate::fixture::{BASE_MICROS, id};
     use present::format::Zone;
 
     fn parse(text: &str) -> Result<EvalsLine, (usize, String)> {
-        EvalsLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE))))
+        EvalsLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE_MICROS))))
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(filter.status, Some(EvaluationStatus::Failed));
         assert_eq!(filter.context, Some(EvaluationContext::Remediation));
         assert_eq!(filter.evaluator_type, Some(EvaluatorType::Llm));
-        assert_eq!(filter.from, Some(Timestamp::from_micros(BASE - 3_600_000_000)));
+        assert_eq!(filter.from, Some(Timestamp::from_micros(BASE_MICROS - 3_600_000_000)));
         assert_eq!(parse("metric:* status:* context:*").unwrap(), EvalsLine::default());
     }
 

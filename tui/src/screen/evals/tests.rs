@@ -147,7 +147,7 @@ pub fn typed(state: &mut App, text: &str) -> Vec<Effect> {
 
 #[test]
 fn evals_screen_polls_every_two_seconds_while_shown() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
     assert!(
         matches!(
@@ -179,14 +179,14 @@ fn evals_screen_polls_every_two_seconds_while_shown() {
 
 #[test]
 fn rules_are_looked_at_now_and_then() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let effects = tick(&mut state, 15);
     assert!(effects.iter().any(|it| matches!(it, Effect::LoadRules { .. })), "{effects:?}");
 }
 
 #[test]
 fn evals_filter_becomes_parameters_and_supersedes_requests() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let before = press(&mut state, "R");
     let after = typed(&mut state, "metric:faithfulness label:fail score:<0.5");
     let found = requested_filters(&after);
@@ -209,7 +209,7 @@ fn evals_filter_becomes_parameters_and_supersedes_requests() {
 
 #[test]
 fn invalid_evals_filter_sends_nothing_and_marks_the_error() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     for (text, at) in [("status:done", 7), ("metrc:x", 0), ("label:fail trace:00ffff", 17)] {
         assert!(typed(&mut state, text).is_empty());
         assert_eq!(state.shell.line_error.as_ref().unwrap().0, at, "{text}");
@@ -220,7 +220,7 @@ fn invalid_evals_filter_sends_nothing_and_marks_the_error() {
 
 #[test]
 fn tab_completes_fields_values_and_evaluators() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "/met");
     key(&mut state, KeyCode::Tab);
     press(&mut state, "sent");
@@ -234,7 +234,7 @@ fn tab_completes_fields_values_and_evaluators() {
 
 #[test]
 fn id_suffix_in_a_filter_resolves_to_a_loaded_trace() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let trace = state.screens.evals.rows[3].trace_id;
     let short = present::format::short_id(trace);
     let effects = typed(&mut state, &format!("trace:{short}"));
@@ -244,7 +244,7 @@ fn id_suffix_in_a_filter_resolves_to_a_loaded_trace() {
 
 #[test]
 fn filter_by_trace_ignores_the_project_shown() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     state.shell.project = Some(project(2, "checkout-bot", false));
     let effects = typed(&mut state, "label:fail");
     assert_eq!(requested_filters(&effects)[0].0.project_id, Some(id(2)));
@@ -257,7 +257,7 @@ fn filter_by_trace_ignores_the_project_shown() {
 
 #[test]
 fn older_rows_are_asked_for_once_near_the_end() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let effects = key(&mut state, KeyCode::End);
     assert_eq!(
         requested_filters(&effects).iter().filter(|(_, cursor)| *cursor == Some("older")).count(),
@@ -276,7 +276,7 @@ fn older_rows_are_asked_for_once_near_the_end() {
 
 #[test]
 fn older_rows_are_asked_for_with_the_filter_of_their_cursor() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let effects = typed(&mut state, "from:-1h");
     let first = requested_filters(&effects)[0].0.clone();
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), true))));
@@ -292,7 +292,7 @@ fn older_rows_are_asked_for_with_the_filter_of_their_cursor() {
 
 #[test]
 fn older_rows_of_a_list_that_was_replaced_are_dropped() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let older = key(&mut state, KeyCode::End);
     key(&mut state, KeyCode::Home);
     press(&mut state, "gg");
@@ -306,7 +306,7 @@ fn older_rows_of_a_list_that_was_replaced_are_dropped() {
 
 #[test]
 fn unfinished_rows_further_down_are_requested_again() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
     let rows: Vec<Evaluation> =
         (0..300).rev().map(|n| evaluation(n, "bias", (n != 50).then_some(0.9))).collect();
@@ -329,7 +329,7 @@ fn unfinished_rows_further_down_are_requested_again() {
 
 #[test]
 fn rows_in_sight_go_on_when_newer_ones_wait() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "j");
     let effects = tick(&mut state, 2);
     let rows = vec![evaluation(90, "bias", Some(0.5))];
@@ -347,7 +347,7 @@ fn rows_in_sight_go_on_when_newer_ones_wait() {
 
 #[test]
 fn visible_baseline_is_requested_once() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "2");
     let effects = reply(&mut state, &effects[..1], Ok(Reply::Evaluations(list(judged(), false))));
     let [Effect::LoadEvaluation { id: wanted, .. }] = effects[..] else { panic!("{effects:?}") };
@@ -361,7 +361,7 @@ fn visible_baseline_is_requested_once() {
 
 #[test]
 fn trouble_is_told_once_and_waited_out() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     let mut effects = tick(&mut state, 2);
     for wait in [4, 8, 16] {
         reply(&mut state, &effects, Err(answered(503, "overloaded", "the database is away")));
@@ -381,7 +381,7 @@ fn trouble_is_told_once_and_waited_out() {
 #[test]
 fn evaluation_opens_its_trace_at_the_span_and_esc_returns() {
     for keys in ["t", "gt"] {
-        let mut state = judging((80, 24), UNICODE);
+        let mut state = judging((80, 24), UNICODE_THEME);
         let effects = press(&mut state, keys);
         let Some(Effect::LoadTrace { id: trace, .. }) = effects.last() else { panic!("{effects:?}") };
         assert_eq!(*trace, judged()[0].trace_id);
@@ -396,7 +396,7 @@ fn evaluation_opens_its_trace_at_the_span_and_esc_returns() {
 
 #[test]
 fn remediated_evaluation_goes_to_its_baseline() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     assert!(
         press(&mut state, "gb").is_empty()
             && state.shell.toast.as_ref().unwrap().text.contains("no baseline")
@@ -418,7 +418,7 @@ fn remediated_evaluation_goes_to_its_baseline() {
 
 #[test]
 fn trace_action_shows_its_evaluations() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
     let effects = press(&mut state, "ge");
     assert_eq!((state.shell.screen, requested_filters(&effects)[0].0.trace_id), (SCREEN_DIGIT, Some(trace)));
@@ -433,7 +433,7 @@ fn trace_action_shows_its_evaluations() {
 
 #[test]
 fn enter_shows_all_of_one_and_esc_goes_back() {
-    let mut state = judging((60, 20), UNICODE);
+    let mut state = judging((60, 20), UNICODE_THEME);
     key(&mut state, KeyCode::Enter);
     let text = screen(&state);
     assert!(text.contains(&judged()[0].trace_id.to_string()), "{text}");
@@ -450,7 +450,7 @@ fn enter_shows_all_of_one_and_esc_goes_back() {
 
 #[test]
 fn opened_evaluation_stays_when_it_leaves_the_filter() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "jjjjjj");
     key(&mut state, KeyCode::Enter);
     let read = judged()[6].id;
@@ -476,7 +476,7 @@ fn opened_evaluation_stays_when_it_leaves_the_filter() {
 
 #[test]
 fn created_evaluation_is_selected_after_the_opened_one_closes() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "j");
     key(&mut state, KeyCode::Enter);
     state.screens.evals.wanted = Some(id(60));
@@ -492,7 +492,7 @@ fn created_evaluation_is_selected_after_the_opened_one_closes() {
 
 #[test]
 fn regressions_are_a_lower_bound_until_all_baselines_are_known() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     assert!(screen(&state).contains("regressions 1 "), "{}", screen(&state));
     let mut further = evaluation(2, "faithfulness", Some(0.4));
     further.context = EvaluationContext::Remediation;
@@ -505,7 +505,7 @@ fn regressions_are_a_lower_bound_until_all_baselines_are_known() {
 
 #[test]
 fn rows_are_found_by_what_they_say() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "fFAITHFUL");
     key(&mut state, KeyCode::Enter);
     assert!(screen(&state).contains("1 of 2"), "{}", screen(&state));
@@ -532,7 +532,7 @@ fn rows_are_found_by_what_they_say() {
 
 #[test]
 fn id_suffix_resolves_to_one_rule_or_fails() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     state.screens.evals.rules.list.items[1].id = id(0x1_02bd);
     assert!(typed(&mut state, "rule:02BD").is_empty(), "two end so");
     assert!(
@@ -547,7 +547,7 @@ fn id_suffix_resolves_to_one_rule_or_fails() {
 
 #[test]
 fn rows_are_copied_and_written() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     assert_eq!(press(&mut state, "yi"), [Effect::Copy(id(40).to_string())]);
     let effects = press(&mut state, "yd");
     assert!(matches!(&effects[..], [Effect::Copy(text)] if text.starts_with("The answer says")));
@@ -555,7 +555,7 @@ fn rows_are_copied_and_written() {
     let effects = press(&mut state, "yc");
     let [Effect::Copy(curl)] = &effects[..] else { panic!("{effects:?}") };
     assert!(curl.ends_with("'https://loupe.example/v1/eval?metric_name=faithfulness'"), "{curl}");
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     press(&mut state, "e");
     let effects = key(&mut state, KeyCode::Enter);
     assert!(matches!(&effects[..], [Effect::Write { path, text, .. }]

@@ -15,7 +15,7 @@ pub fn api_key(n: u128, name: &str, query: bool) -> ApiKey {
         prefix: format!("lp_{n:0>8}"),
         scopes: if query { vec![api::Scope::Query] } else { Vec::new() },
         project_id: id(2),
-        created_at: Timestamp::from_micros(BASE - 86_400_000_000 * 50),
+        created_at: Timestamp::from_micros(BASE_MICROS - 86_400_000_000 * 50),
         expires_at: None,
         secret: None,
     }
@@ -26,7 +26,7 @@ pub fn keys() -> Vec<ApiKey> {
         api_key(11, "ci-deploy", false),
         api_key(12, "grafana-read", true),
         api_key(13, "本番環境のエクスポーター用キー、とても長い名前", false),
-        ApiKey { expires_at: Some(Timestamp::from_micros(BASE)), ..api_key(14, "old-laptop", false) },
+        ApiKey { expires_at: Some(Timestamp::from_micros(BASE_MICROS)), ..api_key(14, "old-laptop", false) },
     ]
 }
 
@@ -77,7 +77,7 @@ fn enter(state: &mut App) -> Vec<Effect> {
 
 #[test]
 fn keys_screen_requests_keys_projects_and_identity() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "7");
     assert!(
         matches!(
@@ -86,7 +86,7 @@ fn keys_screen_requests_keys_projects_and_identity() {
         ),
         "{effects:?}"
     );
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.target.session = false;
     let effects = press(&mut state, "7");
     assert!(!effects.iter().any(|it| matches!(it, Effect::LoadKeys(_))), "keys need a session");
@@ -96,7 +96,7 @@ fn keys_screen_requests_keys_projects_and_identity() {
 
 #[test]
 fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "]A");
     press(&mut state, "0002");
     assert!(sends(&enter(&mut state)).is_empty(), "keys right after opening are ignored");
@@ -129,7 +129,7 @@ fn archiving_on_a_protected_context_takes_the_typed_characters_and_sends_once() 
 
 #[test]
 fn without_protection_y_is_enough_and_repeated_keys_are_not() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.protected = false;
     press(&mut state, "d");
     wait(&mut state);
@@ -155,7 +155,7 @@ fn lost_response_reads_the_list_and_is_not_resent() {
         (offline(), ProjectStatus::Active, "it did not happen"),
         (answered(502, "", "bad gateway"), ProjectStatus::Archived, "its answer was lost"),
     ] {
-        let mut state = managing((80, 24), UNICODE);
+        let mut state = managing((80, 24), UNICODE_THEME);
         state.shell.target.protected = false;
         press(&mut state, "]A");
         wait(&mut state);
@@ -181,7 +181,7 @@ fn lost_response_reads_the_list_and_is_not_resent() {
 
 #[test]
 fn new_key_shows_its_secret_until_it_is_stored() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "cci");
     wait(&mut state);
     key(&mut state, KeyCode::Enter);
@@ -212,7 +212,7 @@ fn new_key_shows_its_secret_until_it_is_stored() {
 
 #[test]
 fn new_key_with_a_lost_response_is_reported_by_name() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "cci");
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
@@ -227,7 +227,7 @@ fn new_key_with_a_lost_response_is_reported_by_name() {
 
 #[test]
 fn refused_form_can_be_corrected_and_resent() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "]ccheckout-bot");
     wait(&mut state);
     key(&mut state, KeyCode::BackTab);
@@ -245,7 +245,7 @@ fn refused_form_can_be_corrected_and_resent() {
 
 #[test]
 fn ctrl_c_clears_then_closes_and_twice_always_quits() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     let interrupt = || Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
     press(&mut state, "cx");
     assert!(update(&mut state, interrupt()).is_empty() && state.shell.dialog.is_some());
@@ -261,7 +261,7 @@ fn ctrl_c_clears_then_closes_and_twice_always_quits() {
 #[test]
 fn roles_read_only_and_silence_stop_changes() {
     let tried = |change: fn(&mut App)| {
-        let mut state = managing((80, 24), UNICODE);
+        let mut state = managing((80, 24), UNICODE_THEME);
         change(&mut state);
         press(&mut state, "]A");
         assert!(state.shell.dialog.is_none());
@@ -280,7 +280,7 @@ fn roles_read_only_and_silence_stop_changes() {
 
 #[test]
 fn refused_session_falls_back_to_the_api_key() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(matches!(effects[..], [Effect::LoadMe { session: false, .. }]), "{effects:?}");
@@ -289,7 +289,7 @@ fn refused_session_falls_back_to_the_api_key() {
 
 #[test]
 fn archived_projects_are_hidden_until_asked_for() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     assert_eq!(state.shell.projects.shown_len(), 2);
     press(&mut state, "]jh");
     assert_eq!(state.shell.projects.shown_len(), 3);
@@ -304,7 +304,7 @@ fn archived_projects_are_hidden_until_asked_for() {
 
 #[test]
 fn enter_shows_the_traces_of_a_project() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     press(&mut state, "]j");
     let effects = enter(&mut state);
     let Some(Effect::LoadTraces { query, .. }) = effects.last() else { panic!("{effects:?}") };
@@ -313,7 +313,7 @@ fn enter_shows_the_traces_of_a_project() {
 
 #[test]
 fn another_context_takes_nothing_along() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     let here = state.shell.target.clone();
     let there = Target {
         url: "http://other".into(),
@@ -351,7 +351,7 @@ fn another_context_takes_nothing_along() {
 
 #[test]
 fn palette_finds_actions_projects_filters_and_ids() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.saved = [("slow".to_owned(), "latency:>=5s".to_owned())].into();
     press(&mut state, ":arch");
     assert!(state.shell.input.is_some());
@@ -373,7 +373,7 @@ fn palette_finds_actions_projects_filters_and_ids() {
 
 #[test]
 fn read_only_offers_no_change_anywhere() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.target.read_only = true;
     press(&mut state, "]:");
     for words in ["archive the", "make a", "autoship", "revoke"] {
@@ -389,7 +389,7 @@ fn read_only_offers_no_change_anywhere() {
 
 #[test]
 fn rebound_key_works_in_the_console() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     state.shell.keymap =
         crate::screen::keymap(&[("keys.create".to_owned(), vec!["ctrl-n".to_owned()])].into()).unwrap();
     assert!(press(&mut state, "c").is_empty() && state.shell.dialog.is_none());
@@ -399,7 +399,7 @@ fn rebound_key_works_in_the_console() {
 
 #[test]
 fn end_of_a_session_is_announced_once() {
-    let mut state = managing((80, 24), UNICODE);
+    let mut state = managing((80, 24), UNICODE_THEME);
     tick(&mut state, 35 * 60);
     assert!(state.shell.problems.is_empty());
     tick(&mut state, 70);

@@ -7,18 +7,18 @@ use api::{
 
 use crate::screen::metrics::state::Stretch;
 use crate::{
-    tests::screens::{SIZES, screen, snap},
+    tests::screens::{TERMINAL_SIZES, screen, snap},
     tests::*,
 };
 
-const NOW: i64 = BASE + 60_000_000;
+const NOW_MICROS: i64 = BASE_MICROS + 60_000_000;
 
 /// A day of a service that is slow for three hours; `scale` makes it busier.
 fn answer_of(stretch: Stretch, scale: f64) -> Answer {
     let step = stretch.interval().micros();
-    let from = NOW - stretch.micros();
+    let from = NOW_MICROS - stretch.micros();
     let first = from.div_euclid(step) * step;
-    let starts = (0..).map(|n| first + n * step).take_while(|start| *start <= NOW);
+    let starts = (0..).map(|n| first + n * step).take_while(|start| *start <= NOW_MICROS);
     let series: Vec<MetricPoint> = starts
         .enumerate()
         .map(|(at, start)| {
@@ -40,7 +40,7 @@ fn answer_of(stretch: Stretch, scale: f64) -> Answer {
         .collect();
     Answer {
         from: Timestamp::from_micros(from),
-        to: Timestamp::from_micros(NOW),
+        to: Timestamp::from_micros(NOW_MICROS),
         metrics: MetricValues {
             error_rate: Some(0.024 * scale),
             latency_p50: Some(1_810.0 * scale),
@@ -81,8 +81,8 @@ fn reported() -> FeedbackList {
         user_id: None,
         source: None,
         metadata: None,
-        created_at: Timestamp::from_micros(NOW),
-        updated_at: Timestamp::from_micros(NOW),
+        created_at: Timestamp::from_micros(NOW_MICROS),
+        updated_at: Timestamp::from_micros(NOW_MICROS),
     };
     FeedbackList { feedback: (0..200).map(one).collect(), has_more: true, next_cursor: Some("more".into()) }
 }
@@ -124,7 +124,7 @@ fn of_project(size: (u16, u16), theme: Theme) -> App {
 
 #[test]
 fn previous_window_is_requested_once_the_window_is_known() {
-    let mut state = filled((120, 40), UNICODE);
+    let mut state = filled((120, 40), UNICODE_THEME);
     let effects = press(&mut state, "3");
     let [Effect::LoadMetrics { query, request }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((query.window, query.from, query.to), (Some(Window::Day), None, None));
@@ -134,15 +134,15 @@ fn previous_window_is_requested_once_the_window_is_known() {
         panic!("{effects:?}")
     };
     let day = Window::Day.micros();
-    assert_eq!(query.from, Some(Timestamp::from_micros(NOW - 2 * day)));
-    assert_eq!(query.to, Some(Timestamp::from_micros(NOW - day - 1)));
+    assert_eq!(query.from, Some(Timestamp::from_micros(NOW_MICROS - 2 * day)));
+    assert_eq!(query.to, Some(Timestamp::from_micros(NOW_MICROS - day - 1)));
     assert_eq!(query.interval, None);
-    assert_eq!(filter.from, Some(Timestamp::from_micros(NOW - day)));
+    assert_eq!(filter.from, Some(Timestamp::from_micros(NOW_MICROS - day)));
 }
 
 #[test]
 fn selected_project_adds_its_own_metric() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.project = Some(project(2, "checkout-bot", false));
     let effects = press(&mut state, "3");
     let [Effect::LoadMetrics { query, .. }, Effect::LoadRetryCap { project, .. }] = &effects[..] else {
@@ -153,12 +153,12 @@ fn selected_project_adds_its_own_metric() {
 
 #[test]
 fn windows_turn_and_overtake() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     let slow = press(&mut state, "]");
     let fast = press(&mut state, "[[");
     let Some(Effect::LoadMetrics { query, .. }) = fast.last() else { panic!("{fast:?}") };
     assert_eq!(query.window, None);
-    assert_eq!(query.from, Some(Timestamp::from_micros(NOW - 6 * Window::Hour.micros())));
+    assert_eq!(query.from, Some(Timestamp::from_micros(NOW_MICROS - 6 * Window::Hour.micros())));
     reply(&mut state, &slow, Ok(Reply::Metrics(Box::new(answer_of(Stretch::Week, 1.0)))));
     assert!(state.screens.metrics.shown.is_none(), "it was overtaken");
     assert!(
@@ -169,7 +169,7 @@ fn windows_turn_and_overtake() {
 
 #[test]
 fn metrics_refresh_while_the_screen_is_shown() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     assert!(tick(&mut state, 59).is_empty());
     let effects = tick(&mut state, 1);
     assert!(matches!(effects[..], [Effect::LoadMetrics { .. }]), "{effects:?}");
@@ -183,7 +183,7 @@ fn metrics_refresh_while_the_screen_is_shown() {
 
 #[test]
 fn enter_opens_the_traces_of_the_column() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     key(&mut state, KeyCode::Left);
     let effects = key(&mut state, KeyCode::Enter);
     assert!(matches!(effects[..], [Effect::CloseStream, Effect::LoadTraces { .. }]), "{effects:?}");
@@ -203,7 +203,7 @@ fn enter_opens_the_traces_of_the_column() {
 
 #[test]
 fn cursor_stays_on_its_time_or_on_the_newest() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     let newest = state.screens.metrics.point();
     key(&mut state, KeyCode::Right);
     assert_eq!((state.screens.metrics.point(), state.screens.metrics.cursor), (newest, None));
@@ -222,7 +222,7 @@ fn cursor_stays_on_its_time_or_on_the_newest() {
 
 #[test]
 fn failure_is_reported_once_and_values_stay() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     let before = state.shell.problems.len();
     for _ in 0..3 {
         let effects = tick(&mut state, 60);
@@ -236,7 +236,7 @@ fn failure_is_reported_once_and_values_stay() {
 
 #[test]
 fn another_project_forgets_the_numbers() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
     press(&mut state, "j");
@@ -250,7 +250,7 @@ fn another_project_forgets_the_numbers() {
 
 #[test]
 fn metrics_wait_for_a_project_given_by_name() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.target.project = Some("checkout-bot".into());
     assert!(press(&mut state, "3").is_empty());
     press(&mut state, "1");
@@ -262,7 +262,7 @@ fn metrics_wait_for_a_project_given_by_name() {
 
 #[test]
 fn series_is_exported_and_its_request_copied() {
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     press(&mut state, "e");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Write { path, text, .. }] = &effects[..] else { panic!("{effects:?}") };
@@ -275,8 +275,8 @@ fn series_is_exported_and_its_request_copied() {
 
 #[test]
 fn metrics_screen_draws_every_state() {
-    for size in SIZES {
-        let mut state = of_project(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = of_project(size, UNICODE_THEME);
         press(&mut state, "hhhhhhhhhh");
         snap("metrics", &state);
         press(&mut state, "v");
@@ -287,15 +287,15 @@ fn metrics_screen_draws_every_state() {
 #[test]
 fn metrics_each_window_and_metric() {
     for (keys, name) in [("[", "6h"), ("]", "7d"), ("]]", "30d")] {
-        for size in SIZES {
-            let mut state = measured(size, UNICODE);
+        for size in TERMINAL_SIZES {
+            let mut state = measured(size, UNICODE_THEME);
             let effects = press(&mut state, keys);
             answer_all(&mut state, &effects);
             press(&mut state, "jjjjjhh");
             snap(&format!("metrics-{name}"), &state);
         }
     }
-    let mut state = measured((80, 24), UNICODE);
+    let mut state = measured((80, 24), UNICODE_THEME);
     for metric in Metric::ALL {
         snap(&format!("metrics-{metric}"), &state);
         press(&mut state, "j");
@@ -304,8 +304,8 @@ fn metrics_each_window_and_metric() {
 
 #[test]
 fn metrics_loading_empty_and_refused() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "3");
         tick(&mut state, 1);
         snap("metrics-loading", &state);
@@ -316,7 +316,7 @@ fn metrics_loading_empty_and_refused() {
         state.shell.toast = None;
         snap("metrics-empty", &state);
     }
-    let (mut state, effects) = started((80, 24), UNICODE);
+    let (mut state, effects) = started((80, 24), UNICODE_THEME);
     answer(&mut state, &effects, last_page(vec![]));
     let effects = press(&mut state, "3");
     reply(&mut state, &effects, Ok(Reply::Metrics(Box::new(nothing(Stretch::Day)))));
@@ -325,7 +325,7 @@ fn metrics_loading_empty_and_refused() {
 
 #[test]
 fn metrics_without_unicode_and_in_any_size() {
-    let mut state = of_project((80, 24), ASCII);
+    let mut state = of_project((80, 24), ASCII_THEME);
     press(&mut state, "hhhhhhhhhh");
     snap("ascii-metrics", &state);
     assert!(screen(&state).is_ascii());
@@ -333,7 +333,7 @@ fn metrics_without_unicode_and_in_any_size() {
     assert!(screen(&state).is_ascii());
     for cols in [1, 40, 59, 60, 76, 109, 200] {
         for rows in [1, 10, 14, 15, 24, 60] {
-            let mut state = of_project((cols, rows), UNICODE);
+            let mut state = of_project((cols, rows), UNICODE_THEME);
             screen(&state);
             press(&mut state, "v");
             screen(&state);

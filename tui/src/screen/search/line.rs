@@ -116,11 +116,11 @@ fn split(text: &str) -> impl Iterator<Item = (usize, &str)> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::fixture::BASE;
+    use crate::fixture::BASE_MICROS;
     use present::format::Zone;
 
     fn parse(text: &str) -> Result<SearchLine, (usize, String)> {
-        SearchLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE))))
+        SearchLine::parse(text, &Clock::of(&Zone::Utc.of(Timestamp::from_micros(BASE_MICROS))))
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let line = parse("refunds  type:llm promised: early from:-1h model:gpt-4o").unwrap();
         assert_eq!(line.words, "refunds promised: early");
         assert_eq!((line.kind.as_deref(), line.model.as_deref()), (Some("llm"), Some("gpt-4o")));
-        assert_eq!(line.from, Some(Timestamp::from_micros(BASE - 3_600_000_000)));
+        assert_eq!(line.from, Some(Timestamp::from_micros(BASE_MICROS - 3_600_000_000)));
         assert_eq!(
             parse("https://x.example error:timeout").unwrap().words,
             "https://x.example error:timeout"

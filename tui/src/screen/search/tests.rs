@@ -4,7 +4,7 @@ use api::search::{SearchResult, SearchResults};
 
 use super::{SCREEN_DIGIT, state::SearchQuery};
 use crate::{
-    tests::screens::{SIZES, screen, snap},
+    tests::screens::{TERMINAL_SIZES, screen, snap},
     tests::*,
 };
 
@@ -83,7 +83,7 @@ fn requested_query(state: &App, effects: &[Effect]) -> SearchQuery {
 
 #[test]
 fn words_and_terms_become_a_request() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "8");
     reply(&mut state, &effects, Ok(Reply::Projects(vec![project(2, "checkout-bot", false)])));
     let effects = typed(&mut state, "late refund type:llm project:checkout-bot");
@@ -94,7 +94,7 @@ fn words_and_terms_become_a_request() {
 
 #[test]
 fn search_is_limited_to_the_project_shown() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     state.shell.project = Some(project(2, "checkout-bot", false));
     press(&mut state, "8");
     let effects = typed(&mut state, "refund");
@@ -105,7 +105,7 @@ fn search_is_limited_to_the_project_shown() {
 
 #[test]
 fn invalid_search_line_sends_no_request() {
-    let mut state = filled((80, 24), UNICODE);
+    let mut state = filled((80, 24), UNICODE_THEME);
     press(&mut state, "8");
     state.shell.projects.fill([0x1_beef, 0x2_beef].map(|n| project(n, "checkout-bot", false)).to_vec());
     let wrong = [("refund from:soon", 12), ("type:llm", 0), ("x project:nope", 10), ("x project:BEEF", 10)];
@@ -119,7 +119,7 @@ fn invalid_search_line_sends_no_request() {
 
 #[test]
 fn tab_completes_terms_and_up_recalls() {
-    let mut state = searched((80, 24), UNICODE);
+    let mut state = searched((80, 24), UNICODE_THEME);
     press(&mut state, "i");
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
     press(&mut state, "x ty");
@@ -133,7 +133,7 @@ fn tab_completes_terms_and_up_recalls() {
 
 #[test]
 fn further_rows_are_asked_for_once_near_the_end() {
-    let mut state = searched((80, 24), UNICODE);
+    let mut state = searched((80, 24), UNICODE_THEME);
     assert!(press(&mut state, "j").is_empty());
     let effects = press(&mut state, "G");
     let [Effect::Fetch(fetch)] = &effects[..] else { panic!("{effects:?}") };
@@ -153,7 +153,7 @@ fn further_rows_are_asked_for_once_near_the_end() {
 
 #[test]
 fn response_of_a_superseded_search_is_dropped() {
-    let mut state = searched((80, 24), UNICODE);
+    let mut state = searched((80, 24), UNICODE_THEME);
     let more = press(&mut state, "G");
     let other = typed(&mut state, " tool calls");
     assert!(state.screens.search.rows.is_empty());
@@ -165,7 +165,7 @@ fn response_of_a_superseded_search_is_dropped() {
 
 #[test]
 fn enter_opens_the_trace_at_the_span_and_esc_comes_back() {
-    let mut state = searched((80, 24), UNICODE);
+    let mut state = searched((80, 24), UNICODE_THEME);
     press(&mut state, "j");
     let effects = key(&mut state, KeyCode::Enter);
     let Some(Effect::LoadTrace { id: trace, .. }) = effects.last() else { panic!("{effects:?}") };
@@ -188,7 +188,7 @@ fn enter_opens_the_trace_at_the_span_and_esc_comes_back() {
 
 #[test]
 fn neighbours_of_a_span_are_searched_without_words() {
-    let mut state = searched((80, 24), UNICODE);
+    let mut state = searched((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "jx");
     let near = requested_query(&state, &effects).near.unwrap().span;
     assert_eq!((near.trace_id, near.span_id), (id(900 + 107), id(107)));
@@ -204,7 +204,7 @@ fn neighbours_of_a_span_are_searched_without_words() {
 
 #[test]
 fn rows_are_marked_copied_and_written() {
-    let mut state = searched((80, 24), UNICODE);
+    let mut state = searched((80, 24), UNICODE_THEME);
     assert!(matches!(press(&mut state, "m")[..], [Effect::KeepBookmarks(_)]));
     assert!(state.shell.bookmarks.has(&state.shell.target.url, id(900 + 101)));
     assert_eq!(press(&mut state, "yi"), [Effect::Copy(id(101).to_string())]);
@@ -221,8 +221,8 @@ fn rows_are_marked_copied_and_written() {
 
 #[test]
 fn search_screen_draws_every_state() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         press(&mut state, "8");
         snap("search-start", &state);
         let effects = typed(&mut state, "refunds promised");
@@ -237,7 +237,7 @@ fn search_screen_draws_every_state() {
         };
         reply(&mut state, &effects, Ok(found_spans(none)));
         snap("search-none", &state);
-        let mut state = searched(size, UNICODE);
+        let mut state = searched(size, UNICODE_THEME);
         press(&mut state, "j");
         snap("search", &state);
         press(&mut state, "j");
@@ -261,12 +261,12 @@ fn search_screen_draws_every_state() {
 
 #[test]
 fn search_without_unicode_and_in_any_size() {
-    let mut state = searched((80, 24), ASCII);
+    let mut state = searched((80, 24), ASCII_THEME);
     snap("ascii-search", &state);
     press(&mut state, "8");
     for cols in [1, 40, 59, 60, 76, 109, 200] {
         for rows in [1, 10, 14, 15, 24, 60] {
-            screen(&searched((cols, rows), UNICODE));
+            screen(&searched((cols, rows), UNICODE_THEME));
         }
     }
     press(&mut state, "/x from:soon");

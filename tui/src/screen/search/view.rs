@@ -225,7 +225,7 @@ pub fn line(search: &Search, shell: &Shell, cols: usize) -> Pieces {
             .plain(name)
             .add(Tone::Dim, format!(" in {}", short_id(near.span.trace_id)))
     } else if search.text.is_empty() {
-        line.add(Tone::Dim, "nothing looked for yet")
+        line.add(Tone::Dim, "no search yet")
     } else {
         line.plain(clean(&search.text).into_owned())
     };
@@ -300,11 +300,8 @@ fn instead(search: &Search, shell: &Shell) -> Vec<(Tone, String)> {
 fn welcome(shell: &Shell) -> Vec<(Tone, String)> {
     let edit = key(shell, Action::EditSearch);
     vec![
-        (Tone::Strong, format!("{edit}  type what to look for, in your own words")),
-        (
-            Tone::Plain,
-            "Spans are found by what they mean, not by the letters they are written in.".to_owned(),
-        ),
+        (Tone::Strong, format!("{edit}  type a search in your own words")),
+        (Tone::Plain, "The search compares the meaning of spans, not their letters.".to_owned()),
         (Tone::Plain, String::new()),
         (Tone::Field, "refunds promised without checking the order".to_owned()),
         (Tone::Field, "wrong language in the answer  type:llm from:-7d".to_owned()),
@@ -331,7 +328,7 @@ fn provider(why: &str) -> Vec<(Tone, String)> {
         (Tone::Plain, String::new()),
         (
             Tone::Plain,
-            "The words could not be made a vector, so nothing was compared. An owner sets the provider:"
+            "The query could not be embedded, so nothing was searched. An owner configures the provider:"
                 .to_owned(),
         ),
         (Tone::Field, "loupe credentials list".to_owned()),

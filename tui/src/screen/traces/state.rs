@@ -440,12 +440,12 @@ fn merge(rows: &mut Vec<Arc<Trace>>, more: Vec<Arc<Trace>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{BASE, trace};
+    use crate::fixture::{BASE_MICROS, trace};
 
     fn seconds(list: &TraceRows) -> Vec<i64> {
         (0..list.len())
             .filter_map(|at| list.get(at))
-            .map(|row| (row.started_at.micros() - BASE) / 1_000_000)
+            .map(|row| (row.started_at.micros() - BASE_MICROS) / 1_000_000)
             .collect()
     }
 
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn full_list_drops_the_oldest_traces() {
         let mut list = TraceRows::new();
-        list.older = Older::of(Some("older".into()), true, Timestamp::from_micros(BASE));
+        list.older = Older::of(Some("older".into()), true, Timestamp::from_micros(BASE_MICROS));
         list.extend((0..MAX_TRACES as i64 + 5).map(trace).collect());
         assert_eq!(list.len(), MAX_TRACES);
         assert!(list.full && list.older.is_none());

@@ -11,7 +11,7 @@ use crate::{
 use crate::{
     screen::evals::tests::{answer_all, judging},
     screen::manage::tests::{projects, wait},
-    tests::screens::{SIZES, faded, screen, snap},
+    tests::screens::{TERMINAL_SIZES, faded, screen, snap},
     tests::*,
 };
 
@@ -29,8 +29,8 @@ fn rule(n: u128, metric: &str, kind: EvaluatorType) -> EvalRule {
         sample_rate: 1.0,
         paused_reason: None,
         paused_detail: None,
-        created_at: Timestamp::from_micros(BASE - 86_400_000_000 * 2),
-        updated_at: Timestamp::from_micros(BASE - 86_400_000_000),
+        created_at: Timestamp::from_micros(BASE_MICROS - 86_400_000_000 * 2),
+        updated_at: Timestamp::from_micros(BASE_MICROS - 86_400_000_000),
     }
 }
 
@@ -81,7 +81,7 @@ fn tabs(state: &mut App, times: usize) {
 
 #[test]
 fn samples_are_asked_for_one_after_the_other_and_only_when_seen() {
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     assert!(state.screens.evals.rules.samples.is_empty(), "the rules are not in sight");
     let effects = press(&mut state, "r");
     let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
@@ -94,7 +94,7 @@ fn samples_are_asked_for_one_after_the_other_and_only_when_seen() {
 
 #[test]
 fn enter_leads_to_the_evaluations_of_a_rule() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "jj");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::LoadEvaluations { filter, .. }] = &effects[..] else { panic!("{effects:?}") };
@@ -106,7 +106,7 @@ fn enter_leads_to_the_evaluations_of_a_rule() {
 
 #[test]
 fn new_rule_contains_the_values_of_the_form() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "a");
     assert_eq!(state.shell.dialog.as_ref().unwrap().focus, Stop::Field(1));
     press(&mut state, "sent");
@@ -156,7 +156,7 @@ fn invalid_form_field_receives_the_focus() {
         (6, "2", "not a share"),
         (7, "-1", "not a drop"),
     ] {
-        let mut state = ruling((80, 24), UNICODE);
+        let mut state = ruling((80, 24), UNICODE_THEME);
         press(&mut state, "afaith");
         tabs(&mut state, line - 1);
         update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
@@ -176,7 +176,7 @@ fn invalid_form_field_receives_the_focus() {
 
 #[test]
 fn no_evaluator_fits_and_none_can_be_listed() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "azzz");
     assert!(screen(&state).contains("none fits these letters"));
     wait(&mut state);
@@ -186,7 +186,7 @@ fn no_evaluator_fits_and_none_can_be_listed() {
         state.shell.dialog.as_ref().unwrap().complaint.as_ref().unwrap().contains("no evaluator fits `zzz`")
     );
 
-    let mut state = judging((80, 24), UNICODE);
+    let mut state = judging((80, 24), UNICODE_THEME);
     state.shell.evaluators = crate::shell::Rows::default();
     let effects = press(&mut state, "c");
     assert!(matches!(effects[..], [Effect::LoadEvaluators(_)]), "{effects:?}");
@@ -207,7 +207,7 @@ fn switching_and_deleting_ask_first_and_send_once() {
         ("jjjE", Change::SetEnabled { id: id(704), name: "toxicity".into(), on: true, paused: false }),
         ("d", Change::DeleteRule { id: id(701), name: "faithfulness".into() }),
     ] {
-        let mut state = ruling((80, 24), UNICODE);
+        let mut state = ruling((80, 24), UNICODE_THEME);
         press(&mut state, keys);
         wait(&mut state);
         assert!(press(&mut state, "y").is_empty(), "the context is protected");
@@ -225,7 +225,7 @@ fn switching_and_deleting_ask_first_and_send_once() {
 #[test]
 fn lost_response_of_a_new_rule_reads_the_rules() {
     for (gone, told) in [(true, "its answer was lost"), (false, "it did not happen")] {
-        let mut state = ruling((80, 24), UNICODE);
+        let mut state = ruling((80, 24), UNICODE_THEME);
         state.shell.target.protected = false;
         press(&mut state, "d");
         wait(&mut state);
@@ -265,7 +265,7 @@ fn result() -> RuleTest {
 
 #[test]
 fn rule_test_shows_its_result_and_a_lost_one_changes_nothing() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "t");
     wait(&mut state);
     tabs(&mut state, 2);
@@ -296,7 +296,7 @@ pub fn decisions() -> RuleDecisionList {
         decision,
         detail: detail.into(),
         evaluation_id: evaluation.map(id),
-        decided_at: evaluation.map(|_| Timestamp::from_micros(BASE)),
+        decided_at: evaluation.map(|_| Timestamp::from_micros(BASE_MICROS)),
     };
     let decisions = vec![
         one(540, Decision::Queued, "It asked for an evaluation.", Some(40)),
@@ -313,7 +313,7 @@ pub fn decisions() -> RuleDecisionList {
 
 #[test]
 fn why_asks_about_a_trace_or_the_newest_decisions() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "w");
     let trace = state.screens.evals.current().unwrap().trace_id;
     assert_eq!(state.shell.input.as_ref().unwrap().text(), trace.to_string());
@@ -339,7 +339,7 @@ fn why_asks_about_a_trace_or_the_newest_decisions() {
 
 #[test]
 fn pages_scroll_the_pane_wherever_it_overflows() {
-    let mut state = ruling((60, 20), UNICODE);
+    let mut state = ruling((60, 20), UNICODE_THEME);
     press(&mut state, "j");
     let text = screen(&state);
     assert!(text.contains("pgdn more") && !text.contains("made"), "{text}");
@@ -348,7 +348,7 @@ fn pages_scroll_the_pane_wherever_it_overflows() {
     assert_eq!(state.screens.evals.rules.current().unwrap().id, id(702), "the rule stays");
     key(&mut state, KeyCode::PageUp);
     assert!(screen(&state).contains("Paused:"), "{}", screen(&state));
-    let mut state = ruling((120, 40), UNICODE);
+    let mut state = ruling((120, 40), UNICODE_THEME);
     assert!(!screen(&state).contains("pgdn more"));
     key(&mut state, KeyCode::PageDown);
     assert_eq!(state.screens.evals.rules.list.selected, rules().len() - 1, "there is nothing to scroll");
@@ -357,7 +357,7 @@ fn pages_scroll_the_pane_wherever_it_overflows() {
 #[test]
 fn viewers_and_read_only_consoles_change_no_rule() {
     for keys in ["a", "E", "d", "t"] {
-        let mut state = ruling((80, 24), UNICODE);
+        let mut state = ruling((80, 24), UNICODE_THEME);
         state.shell.me.as_mut().unwrap().role = Role::Viewer;
         press(&mut state, keys);
         assert!(
@@ -378,7 +378,7 @@ fn viewers_and_read_only_consoles_change_no_rule() {
         let rows: Vec<_> = rows.collect();
         (rows.iter().filter(|row| row.role.is_some()).count(), rows.len())
     };
-    let mut state = ruling((120, 40), UNICODE);
+    let mut state = ruling((120, 40), UNICODE_THEME);
     let (needing, all) = changes(&state, "rule");
     assert!(needing >= 4 && all > needing, "{needing} of {all}: what is to be missing below is there");
     state.shell.target.read_only = true;
@@ -394,7 +394,7 @@ fn viewers_and_read_only_consoles_change_no_rule() {
 
 #[test]
 fn rule_list_that_fails_to_refresh_is_marked_stale() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "R");
     assert!(!screen(&state).contains("not up to date") && !faded(&state, "latency_threshold"));
     let (looks, rules): (Vec<Effect>, Vec<Effect>) =
@@ -412,7 +412,7 @@ fn rule_list_that_fails_to_refresh_is_marked_stale() {
 
 #[test]
 fn older_decisions_are_told_of() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     press(&mut state, "w");
     update(&mut state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
     let effects = key(&mut state, KeyCode::Enter);
@@ -428,7 +428,7 @@ fn older_decisions_are_told_of() {
 
 #[test]
 fn rule_test_result_fits_the_smallest_terminal() {
-    let mut state = ruling((40, 10), UNICODE);
+    let mut state = ruling((40, 10), UNICODE_THEME);
     press(&mut state, "t");
     wait(&mut state);
     tabs(&mut state, 2);
@@ -446,7 +446,7 @@ fn rule_test_result_fits_the_smallest_terminal() {
 
 #[test]
 fn lost_rule_is_looked_up_in_its_own_project() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     state.shell.project = Some(project(33, "shown", false));
     press(&mut state, "a");
     tabs(&mut state, 8);
@@ -475,7 +475,7 @@ fn lost_rule_is_looked_up_in_its_own_project() {
 
 #[test]
 fn another_project_has_other_rules() {
-    let mut state = ruling((80, 24), UNICODE);
+    let mut state = ruling((80, 24), UNICODE_THEME);
     let effects = press(&mut state, "p");
     reply(&mut state, &effects, Ok(Reply::Projects(projects())));
     press(&mut state, "j");
@@ -493,19 +493,19 @@ fn another_project_has_other_rules() {
 
 #[test]
 fn rules_pane_draws_every_state() {
-    for size in SIZES {
-        let mut state = filled(size, UNICODE);
+    for size in TERMINAL_SIZES {
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "2r");
         tick(&mut state, 1);
         snap("rules-loading", &state);
         reply(&mut state, &effects[..2], Ok(Reply::Rules(vec![])));
         state.shell.toast = None;
         snap("rules-empty", &state);
-        let mut state = filled(size, UNICODE);
+        let mut state = filled(size, UNICODE_THEME);
         let effects = press(&mut state, "2r");
         reply(&mut state, &effects[..2], Err(answered(503, "overloaded", "the database is away")));
         snap("rules-error", &state);
-        let mut state = ruling(size, UNICODE);
+        let mut state = ruling(size, UNICODE_THEME);
         snap("rules", &state);
         press(&mut state, "j");
         snap("rules-paused", &state);
@@ -528,6 +528,6 @@ fn rules_pane_draws_every_state() {
         press(&mut state, "d");
         snap("rules-delete", &state);
     }
-    let state = ruling((80, 24), ASCII);
+    let state = ruling((80, 24), ASCII_THEME);
     snap("ascii-rules", &state);
 }

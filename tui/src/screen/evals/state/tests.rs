@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::fixture::{BASE, evaluation, id};
+use crate::fixture::{BASE_MICROS, evaluation, id};
 use crate::screen::evals::{
     rules::state::{RuleSample, SAMPLE_HOURS},
     state::*,
 };
 
 /// When the pages were asked for.
-const LOADED_AT: Timestamp = Timestamp::from_micros(BASE);
+const LOADED_AT: Timestamp = Timestamp::from_micros(BASE_MICROS);
 
 fn page(numbers: &[u128], more: bool) -> EvaluationList {
     EvaluationList {
@@ -95,7 +95,7 @@ fn more_than_the_capacity_is_let_go() {
 
 #[test]
 fn rule_sample_counts_labels_by_hour() {
-    let now = Timestamp::from_micros(BASE + 3_600_000_000 * 30);
+    let now = Timestamp::from_micros(BASE_MICROS + 3_600_000_000 * 30);
     let mut rows = page(&[1, 2, 3, 4], true);
     for (it, (hours, label)) in
         rows.evaluations.iter_mut().zip([(0, "pass"), (0, "fail"), (23, "pass"), (25, "pass")])

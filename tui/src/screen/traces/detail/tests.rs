@@ -21,7 +21,7 @@ fn sentences_name_the_keys_in_force() {
     ]
     .map(|(name, key)| (name.to_owned(), vec![key.to_owned()]))
     .into();
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     state.shell.keymap = crate::screen::keymap(&own).unwrap();
     let effects = press(&mut state, "]]]");
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(vec![], true))));
@@ -51,7 +51,7 @@ fn sentences_name_the_keys_in_force() {
 
 #[test]
 fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     press(&mut state, "]]");
     let effects = press(&mut state, "]");
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
@@ -78,7 +78,7 @@ fn scores_in_the_detail_are_asked_for_when_they_are_seen() {
 
 #[test]
 fn trace_without_evaluations_is_polled_until_it_is_ready_and_old() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     state.screens.traces.detail.as_mut().unwrap().trace =
         Some(std::sync::Arc::new(Trace { ready: false, ..refund() }));
     let mut effects = press(&mut state, "]]]");
@@ -94,7 +94,7 @@ fn trace_without_evaluations_is_polled_until_it_is_ready_and_old() {
 
 #[test]
 fn failed_request_for_trace_evaluations_backs_off() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let mut effects = press(&mut state, "]]]");
     reply(&mut state, &effects, Ok(Reply::Evaluations(list(judged(), false))));
     effects = tick(&mut state, 2);
@@ -112,7 +112,8 @@ fn failed_request_for_trace_evaluations_backs_off() {
 #[test]
 fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
     for detail in [false, true] {
-        let mut state = if detail { opened((80, 24), UNICODE) } else { judging((80, 24), UNICODE) };
+        let mut state =
+            if detail { opened((80, 24), UNICODE_THEME) } else { judging((80, 24), UNICODE_THEME) };
         state.shell.link = Link::Down(Outage { since: state.shell.now, attempts: 3, error: offline() });
         if detail {
             press(&mut state, "]]]");
@@ -138,7 +139,7 @@ fn when_the_server_is_back_what_is_in_sight_is_asked_for_at_once() {
 
 #[test]
 fn trace_shows_decisions_of_its_rules() {
-    let mut state = opened((80, 24), UNICODE);
+    let mut state = opened((80, 24), UNICODE_THEME);
     let trace = state.screens.traces.detail.as_ref().unwrap().id;
     let effects = press(&mut state, "w");
     let [Effect::LoadEvaluations { .. }, Effect::LoadRules { project: Some(_), .. }] = &effects[..] else {

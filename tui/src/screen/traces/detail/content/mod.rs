@@ -226,8 +226,11 @@ mod tests {
     /// Returns the facts of a subject, one a line.
     fn shown(subject: Record<'_>) -> Vec<String> {
         let toggled = Toggled::default();
-        let reader =
-            Reader { glyphs: Glyphs::UNICODE, zone: Zone::Utc, now: Timestamp::from_micros(fixture::BASE) };
+        let reader = Reader {
+            glyphs: Glyphs::UNICODE,
+            zone: Zone::Utc,
+            now: Timestamp::from_micros(fixture::BASE_MICROS),
+        };
         let setting = Setting { cols: 80, limit: TEXT_STEP, as_text: false, toggled: &toggled, reader };
         let lines = tab_lines(subject, DetailTab::Meta, &[], &setting);
         lines.iter().map(|it| it.pieces.iter().map(|it| it.text.as_str()).collect()).collect()
