@@ -128,7 +128,7 @@ pub struct Lists<'a> {
     pub projects: &'a [Project],
     /// Rules.
     pub rules: &'a [EvalRule],
-    /// Evaluations of the trace and the metric, asked for shortly before the change or since.
+    /// Evaluations of the trace and the metric that were created since shortly before the change.
     pub evaluations: &'a [Evaluation],
     /// When the change was sent, by this machine's clock.
     pub sent: Timestamp,
@@ -286,7 +286,7 @@ impl Change {
                     evaluations.iter().find(|it| is_same_request(it, new) && !before.contains(&it.id));
                 return match newest {
                     Some(it) if it.created_at >= sent => ChangeOutcome::Yes(Some(it.id)),
-                    // The clocks may differ, or another asked for the same a moment before.
+                    // The clocks can differ, or another client created a similar one a moment before.
                     Some(it) => ChangeOutcome::Perhaps(it.id),
                     None => ChangeOutcome::No,
                 };

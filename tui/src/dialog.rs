@@ -1,4 +1,4 @@
-//! The dialog that stands between a wish and a change, and the one that shows a new secret.
+//! Dialogs: confirmations and forms before a change, and the secret of a new key.
 //!
 //! Its keys are fixed, like those of the line editor. Performing them is `update::dialog`.
 
@@ -97,7 +97,7 @@ impl fmt::Debug for Secret {
 pub enum Phase {
     /// It waits for the reader.
     Asking,
-    /// The one request is under way. `before` are the ids of the list as it was.
+    /// The request is open. `before` are the ids of the list before the change.
     Sending {
         /// The change that was sent.
         change: Change,

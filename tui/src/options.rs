@@ -11,7 +11,7 @@ use crate::keymap::Rebinding;
 pub struct Options {
     /// The server to begin with.
     pub connection: Connection,
-    /// Servers that can be gone to without leaving, each with its stored credentials.
+    /// The contexts that the console can switch to, each with its stored credentials.
     pub contexts: Vec<Connection>,
     /// Saved filters, used as `@name`.
     pub filters: Saved,
@@ -80,7 +80,7 @@ pub struct Target {
     pub credential: Option<String>,
     /// The environment variable that holds such a credential.
     pub variable: &'static str,
-    /// Name or id of the project asked for.
+    /// Name or id of the requested project.
     pub project: Option<String>,
 }
 

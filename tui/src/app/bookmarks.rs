@@ -11,7 +11,7 @@ use crate::{
 
 use super::App;
 
-/// Marks the trace that is open or selected, or takes its mark away.
+/// Marks the opened or selected trace, or removes its mark.
 pub fn toggle(app: &mut App) -> Vec<Effect> {
     let Some((trace, name)) = app.screen().markable() else { return Vec::new() };
     mark(app, trace, name)

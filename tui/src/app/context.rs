@@ -10,7 +10,7 @@ use crate::{
 
 use super::{App, connection};
 
-/// Opens the choice; the cursor stands at the context in use.
+/// Opens the list of contexts, with the cursor on the current one.
 pub fn open(shell: &mut Shell) {
     if shell.contexts.is_empty() {
         shell.notify("there is no context to go to; loupe context set NAME --url URL makes one");
@@ -40,7 +40,7 @@ pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Leaves everything of this context and begins in another one, on the same screen.
+/// Switches to another context, on the same screen.
 pub fn go(app: &mut App, number: usize) -> Vec<Effect> {
     let Some(target) = app.shell.contexts.get(number).cloned() else { return Vec::new() };
     let name = target.context.clone().unwrap_or_default();

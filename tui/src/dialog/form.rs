@@ -71,7 +71,7 @@ pub struct FormDefaults {
 }
 
 impl FormDefaults {
-    /// All that a record tells of how it was asked for; its options it does not.
+    /// Returns the values of an existing evaluation. Its record does not contain the options.
     pub fn again(it: &Evaluation) -> Self {
         Self {
             trace: Some(it.trace_id),
@@ -330,7 +330,7 @@ impl Form {
     /// Another evaluator may have been chosen: offers its types, and says what it is.
     fn follow(&mut self, evaluators: &[Evaluator]) {
         let name = self.choice(Name::Metric).and_then(Choice::word).map(str::to_owned);
-        // As long as the evaluators are not here, what was given stands.
+        // Before the evaluators have arrived, the given value is kept.
         if evaluators.is_empty() && name.is_some() {
             return;
         }

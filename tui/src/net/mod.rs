@@ -92,7 +92,7 @@ pub enum Reply {
     Feedback(FeedbackList),
     /// A page of evaluations.
     Evaluations(EvaluationList),
-    /// One evaluation: asked for, or just begun.
+    /// One evaluation, requested or just created.
     Evaluation(Box<Evaluation>),
     /// The rules.
     Rules(Vec<EvalRule>),
@@ -153,7 +153,7 @@ pub struct NetError {
     pub status: Option<u16>,
     /// The machine-readable code, where the server sent one.
     pub code: Option<String>,
-    /// A sentence for people.
+    /// The message.
     pub message: String,
     /// Identifier of the request, for the server's log.
     pub request_id: Option<String>,

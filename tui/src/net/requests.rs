@@ -27,7 +27,7 @@ use crate::{
 };
 use crate::{net::files::write_new, net::lists::List};
 
-/// Traces asked for at once.
+/// Number of traces on a page.
 const TRACES_PER_PAGE: u32 = 100;
 /// Longest time for a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -64,13 +64,13 @@ impl Sender {
     }
 }
 
-/// A server, and what is under way there.
+/// A server and the open requests to it.
 pub struct Requests {
     /// The client; an address that can't be used answers each request with why.
     client: Result<Client, NetError>,
     sender: UnboundedSender<Msg>,
     stream: Option<AbortHandle>,
-    /// Every request under way; dropped with this, and the tasks with it.
+    /// The tasks of the open requests. Dropping them aborts the requests.
     tasks: JoinSet<()>,
 }
 
@@ -290,7 +290,7 @@ impl Requests {
     }
 
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        // Those that ended are let go, so that the set does not grow.
+        // Finished tasks are removed, so that the set does not grow.
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(task);
     }

@@ -35,7 +35,7 @@ pub fn is_live(shell: &Shell) -> bool {
     matches!(shell.link, Link::Streaming | Link::Polling) && stale(shell).is_none()
 }
 
-/// Returns the state of the trace list, which stands for all screens: its requests are the first to notice
+/// Returns the state of the trace list, which represents all screens: its requests are the first to detect
 /// an unreachable server or a refused credential.
 pub fn stale(shell: &Shell) -> Option<Stale<'_>> {
     let patience = match &shell.link {

@@ -104,7 +104,7 @@ pub enum Overlay {
     },
     /// The choice of a project.
     Projects {
-        /// The project under the cursor; nothing stands for all of them.
+        /// The project under the cursor; none means all of them.
         selected: Option<Uuid>,
     },
     /// The choice of a context.
@@ -117,7 +117,7 @@ pub enum Overlay {
         /// The row under the cursor.
         selected: usize,
     },
-    /// Everything that can be gone to or done, narrowed down by what is typed.
+    /// The palette of actions and places, filtered by the words typed.
     Palette {
         /// The row under the cursor, among those that fit.
         selected: usize,

@@ -101,7 +101,7 @@ impl Writer<'_> {
         let last = children.len() - 1;
         for (at, (name, child)) in children.iter().enumerate() {
             let path = format!("{path}/{at}");
-            // The last message of a conversation is the one that is looked for.
+            // In a conversation the last message matters most, so the others are folded.
             let keep = at == last && name.is_none();
             self.value(
                 &path,
@@ -142,7 +142,7 @@ impl Writer<'_> {
             });
             return;
         }
-        // Only the last piece is ever long; what stands before it stays on the first line.
+        // Only the last piece can be long; the pieces before it stay on the first line.
         let Some((last, before)) = pieces.split_last() else { return };
         let used: usize = before.iter().map(|piece| present::text::width(&piece.text)).sum();
         let mut first: Vec<Piece> = std::iter::once(indent.clone()).chain(before.iter().cloned()).collect();

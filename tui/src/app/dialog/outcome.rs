@@ -15,12 +15,12 @@ use present::format::short_id;
 
 use super::super::{App, connection};
 
-/// Evaluations that are read to see whether one of them is the one asked for.
+/// Number of evaluations that are read to find the one whose response was lost.
 const MAX_CHECKED_ROWS: u32 = 50;
 /// Microseconds by which this machine's clock may be before the server's, generously.
 const MAX_CLOCK_SKEW_MICROS: i64 = 120_000_000;
 
-/// Sends the one request.
+/// Sends the request.
 pub fn send(app: &mut App) -> Vec<Effect> {
     let loaded = app.loaded_ids();
     let Some(dialog) = &mut app.shell.dialog else { return Vec::new() };
@@ -63,7 +63,7 @@ pub fn send(app: &mut App) -> Vec<Effect> {
     vec![Effect::Send { request, change, session }]
 }
 
-/// The request came to its end.
+/// Handles the end of the request.
 pub fn sent(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
     let now = app.shell.now;
     let Some(dialog) = &mut app.shell.dialog else { return Vec::new() };
@@ -97,13 +97,13 @@ pub fn sent(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
             }
             renew(app, &change)
         }
-        // A test leaves nothing behind that could be looked for.
+        // A test stores nothing that a list could show.
         Err(error) if change.touches() == Touches::Nothing && error.status.is_none() => {
             app.shell.dialog = None;
             app.shell.report(format!("no result of the test: {}; nothing was stored", describe(&error)));
             Vec::new()
         }
-        // No answer, or one that leaves open what happened: the lists tell.
+        // Without a conclusive response, the list shows whether the change happened.
         Err(error) if matches!(error.status, None | Some(200..=299 | 500..=599)) => {
             dialog.phase = Phase::Checking { change, before, why: describe(&error), stuck: None };
             check(app)
@@ -115,7 +115,7 @@ pub fn sent(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
     }
 }
 
-/// Reads again what a change touches.
+/// Requests the lists that a change affects.
 fn renew(app: &mut App, change: &Change) -> Vec<Effect> {
     match change.touches() {
         Touches::Keys | Touches::Projects => manage::update::load(&mut app.screens.manage, &mut app.shell),
@@ -143,7 +143,7 @@ fn show_new(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The server answered that it did nothing.
+/// Handles a refused change.
 fn refused(app: &mut App, error: &NetError) {
     let now = app.shell.now;
     let Some(dialog) = &mut app.shell.dialog else { return };
@@ -164,7 +164,7 @@ fn refused(app: &mut App, error: &NetError) {
     }
 }
 
-/// Reads the list that tells whether the change happened.
+/// Requests the list that shows whether the change happened.
 pub fn check(app: &mut App) -> Vec<Effect> {
     let Some(Dialog { phase: Phase::Checking { change, stuck, .. }, sent, .. }) = &mut app.shell.dialog
     else {
@@ -192,7 +192,7 @@ pub fn check(app: &mut App) -> Vec<Effect> {
     }]
 }
 
-/// The project whose rules tell what happened: a rule can be made in another than the one shown.
+/// Returns the project whose rules show the change: a rule can be created in a project that is not shown.
 fn listed_in(app: &App, change: &Change) -> Option<Uuid> {
     match (change, app.shell.project_id()) {
         (Change::CreateRule(new), Some(_)) => Some(new.project_id),
@@ -200,7 +200,7 @@ fn listed_in(app: &App, change: &Change) -> Option<Uuid> {
     }
 }
 
-/// The list is here that tells whether the change happened, or can't be had either.
+/// Handles the list that shows whether the change happened, or the error of reading it.
 pub fn checked(app: &mut App, result: Result<Reply, NetError>) -> Vec<Effect> {
     let (mut evaluations, mut listed) = (Vec::new(), Vec::new());
     match result {

@@ -14,7 +14,7 @@ use crate::{
 
 use super::{App, connection};
 
-/// Opens the choice; the projects are asked for each time, because they may have changed.
+/// Opens the list of projects. The projects are requested each time, because they can have changed.
 pub fn open(shell: &mut Shell) -> Vec<Effect> {
     let shown = shell.project_id();
     // The one that is shown must be among those to choose from.

@@ -35,7 +35,7 @@ pub fn draw(shell: &Shell, buffer: &mut Buffer, area: Rect) {
     choose(shell, buffer, area, selected, rows);
 }
 
-/// Draws rows to choose from, the selected one in sight.
+/// Draws rows to choose from; the selected one is always visible.
 pub fn choose(shell: &Shell, buffer: &mut Buffer, area: Rect, selected: usize, rows: Vec<Pieces>) {
     let theme = &shell.theme;
     let room = usize::from(area.height);

@@ -148,7 +148,7 @@ fn score(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
             bounds => Ok(bounds),
         };
     }
-    // The server's bounds are inclusive: the next number stands for one that is left out.
+    // The bounds of the server are inclusive: an exclusive bound becomes the next number.
     for (sign, low, left_out) in
         [(">=", true, false), ("<=", false, false), (">", true, true), ("<", false, true)]
     {

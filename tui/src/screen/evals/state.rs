@@ -88,7 +88,7 @@ pub struct Evals {
     pub selected: usize,
     /// The cursor was put on its row, which it stays with; on the top it follows the newest.
     pub held: bool,
-    /// The row that the cursor goes to as soon as it is here.
+    /// The row that the cursor moves to as soon as it is loaded.
     pub wanted: Option<Uuid>,
     /// The cursor of the older rows.
     pub older: Option<Older>,
@@ -140,7 +140,7 @@ impl Evals {
         self.strayed = false;
     }
 
-    /// Forgets the rows, because others are asked for.
+    /// Discards the rows, because others are requested.
     pub fn forget(&mut self) {
         self.rows.clear();
         self.selected = 0;
@@ -221,7 +221,7 @@ impl Evals {
         self.failures = 0;
         self.search();
         let position = |id: Uuid| self.rows.iter().position(|row| row.id == id);
-        // Nothing takes the place of what is being read; the wanted one is gone to afterwards.
+        // The opened evaluation stays open; the cursor moves to the wanted one afterwards.
         let wanted = self.wanted.filter(|_| self.zoom.is_none());
         if let Some(at) = wanted.and_then(position) {
             self.wanted = None;
@@ -282,7 +282,7 @@ impl Evals {
         }
     }
 
-    /// A baseline that some of these rows need and that was not asked for yet.
+    /// Returns a baseline of these rows that was not requested yet.
     pub fn missing_baseline(&self, rows: &[Evaluation]) -> Option<Uuid> {
         let ids = rows.iter().filter(|row| row.score.is_some()).filter_map(compared);
         let mut ids = ids.filter(|id| !self.baselines.contains_key(id));

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::state::Section;
 use crate::layout::{ALL_SECTIONS_ROWS, TWO_SECTIONS_ROWS, frame};
 
-/// Rows of a section without records: a panel stands there.
+/// Rows of the panel in a section without records.
 const PANEL_ROWS: u16 = 10;
 
 /// The sections of Keys & Projects that there is room for, from top to bottom. All but the

@@ -16,7 +16,7 @@ pub enum Mark {
     Bad,
 }
 
-/// A change, for people.
+/// A change as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricChange {
     /// Arrow and difference.

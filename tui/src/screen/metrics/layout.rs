@@ -8,7 +8,7 @@ use crate::layout::{ALL_SECTIONS_ROWS, frame};
 const METRIC_ROWS: u16 = 9;
 /// Columns of a chart's labels and its axis.
 pub const AXIS_COLS: u16 = 10;
-/// The tallest chart; a taller one tells no more.
+/// Maximum rows of a chart; a taller one shows no more detail.
 const MAX_CHART_ROWS: u16 = 20;
 
 /// The parts of Metrics. Parts without room have no height.

@@ -63,7 +63,7 @@ impl Stretch {
         }
     }
 
-    /// Microseconds after which its numbers are asked for again.
+    /// Returns the interval in microseconds at which the values are requested.
     pub const fn refresh(self) -> i64 {
         match self {
             Self::Hour | Self::SixHours => 10_000_000,
@@ -167,7 +167,7 @@ pub struct Metrics {
     pub cursor: Option<Timestamp>,
     /// The numbers stand in place of the chart.
     pub numbers: bool,
-    /// It is asked again by itself.
+    /// Whether the values refresh automatically.
     pub auto: bool,
     /// When.
     pub next: Option<Timestamp>,
@@ -204,7 +204,7 @@ impl Metrics {
         self.shown.as_ref().and_then(|it| it.series.as_deref()).unwrap_or_default()
     }
 
-    /// Forgets the numbers, because others were asked for.
+    /// Discards the values, because others are requested.
     pub fn forget(&mut self) {
         *self = Self {
             stretch: self.stretch,

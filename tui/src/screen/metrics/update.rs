@@ -28,7 +28,7 @@ use crate::{
 /// as the time before it, is asked for once the answer says which time that is.
 pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     metrics.next = None;
-    // The project asked for by its name is still being looked up; its metrics come with it.
+    // The metrics are requested once the project is resolved.
     if shell.is_resolving_project() {
         return Vec::new();
     }
@@ -44,14 +44,14 @@ pub fn load(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// Forgets the numbers and asks for others, if the screen is in sight.
+/// Discards the values and requests others if the screen is shown.
 pub fn reload(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     metrics.forget();
     metrics.pending.abandon(|_| true);
     if shell.screen == SCREEN_DIGIT { load(metrics, shell) } else { Vec::new() }
 }
 
-/// The clock moved on.
+/// Handles the passing of time.
 pub fn tick(metrics: &mut Metrics, shell: &mut Shell) -> Vec<Effect> {
     let due = metrics.next.is_some_and(|at| at <= shell.now) && !shell.is_unauthorized();
     if due && shell.screen == SCREEN_DIGIT && metrics.auto { load(metrics, shell) } else { Vec::new() }

@@ -215,7 +215,7 @@ fn recent(search: &Search, shell: &Shell, buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// Line 3: what was looked for.
+/// Returns line 3: the search.
 pub fn line(search: &Search, shell: &Shell, cols: usize) -> Pieces {
     let line = Pieces::new().add(Tone::Dim, " ? ");
     let near = search.query.as_ref().and_then(|query| query.near.as_ref());

@@ -46,7 +46,7 @@ pub enum TracesRequest {
 }
 
 impl TracesRequest {
-    /// Returns whether the request tells whether the list is current.
+    /// Returns whether the response shows that the list is current.
     pub const fn is_of_feed(self) -> bool {
         matches!(self, Self::First | Self::Newest | Self::Gap(_))
     }
@@ -176,7 +176,7 @@ pub struct TraceRows {
     pub paused: bool,
     /// The cursor of the older rows.
     pub older: Option<Older>,
-    /// Rows were let go, or left unread, because the list is full.
+    /// Whether rows were dropped or not read because the list is full.
     pub full: bool,
     /// At least one page has arrived.
     pub loaded: bool,

@@ -15,7 +15,7 @@ use super::{
 
 /// The term that selects failed traces.
 const FAILED_FILTER: &str = "error:true";
-/// Rows before the end of the loaded ones at which older ones are asked for.
+/// Older rows are requested when the cursor is this many rows from the last loaded one.
 const PREFETCH_ROWS: usize = 20;
 
 pub fn act(traces: &mut Traces, shell: &mut Shell, action: Action) -> Vec<Effect> {

@@ -157,7 +157,7 @@ struct TraceCells<'a> {
     side: Tone,
 }
 
-/// Draws the list, or the panel that stands for it.
+/// Draws the list, or the panel of a list without rows.
 pub fn draw(traces: &Traces, shell: &Shell, buffer: &mut Buffer, _area: Rect) {
     let (area, preview_area) = layout::list(shell.size);
     if traces.list.is_empty() && (traces.list.loaded || freshness::stale(shell).is_some()) {

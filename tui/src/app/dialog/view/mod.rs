@@ -212,7 +212,7 @@ fn buttons(dialog: &Dialog, labels: &[&str]) -> Pieces {
             (false, true) => Tone::Plain,
             (_, false) => Tone::Dim,
         };
-        // The mark tells the focus where reversed colours do not show.
+        // The mark shows the focus on terminals without reversed colours.
         let mark = if dialog.focus == *stop { ">" } else { " " };
         line = line.plain(mark).add(tone, format!("[ {label} ]")).plain("  ");
     }

@@ -28,7 +28,7 @@ pub enum RulePane {
         rule: Uuid,
         /// The trace; none means the newest decisions.
         trace: Option<Uuid>,
-        /// The answer, or why there is none; nothing while it is under way.
+        /// The response or the error; none while the request is open.
         answer: Option<Result<RuleDecisionList, NetError>>,
     },
     /// The result of a test of the rule.
@@ -96,7 +96,7 @@ impl RuleSample {
 pub struct Rules {
     /// They, newest first.
     pub list: Rows<EvalRule>,
-    /// The rule that the cursor goes to as soon as it is here.
+    /// The rule that the cursor moves to as soon as it is loaded.
     pub wanted: Option<Uuid>,
     /// When to ask for them again.
     pub next: Option<Timestamp>,
@@ -136,7 +136,7 @@ impl Rules {
         };
     }
 
-    /// The pane has something to say that was asked for: a test's result, or what was decided.
+    /// Returns whether the pane shows a test result or decisions.
     pub fn has_result(&self) -> bool {
         !matches!(self.side(), RulePane::Facts)
     }

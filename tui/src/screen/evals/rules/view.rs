@@ -164,7 +164,7 @@ fn cells(evals: &Evals, shell: &Shell, it: &EvalRule) -> [String; 8] {
         (true, Some(why)) => format!("paused: {why}"),
         (true, None) => format!("changed {}", clock(shell.zone, it.updated_at, shell.now)),
     };
-    // Beside rules of other projects, the metric alone tells no rule from another.
+    // Rules of several projects can have the same metric.
     let project = shell.projects.get(it.project_id).filter(|_| shell.project.is_none());
     let project = project.filter(|_| it.paused_reason.is_none());
     let standing = match project {
@@ -183,7 +183,7 @@ fn cells(evals: &Evals, shell: &Shell, it: &EvalRule) -> [String; 8] {
     ]
 }
 
-/// The share that passed by hour; `?` stands for hours that were not read.
+/// Returns the pass rate by hour; `?` marks hours that were not read.
 fn hours(sample: &RuleSample, glyphs: &Glyphs) -> String {
     let rates = sample.rates();
     "?".repeat(sample.unknown) + &spark_to(&rates[sample.unknown..], 1.0, glyphs)

@@ -33,14 +33,14 @@ pub use actions::act;
 const ROWS_PER_PAGE: u32 = 100;
 /// Number of evaluations requested while polling, which happens often.
 const NEWEST_ROWS: u32 = 50;
-/// Rows before the end of the loaded ones at which older ones are asked for.
+/// Older rows are requested when the cursor is this many rows from the last loaded one.
 const PREFETCH_ROWS: usize = 20;
 /// Microseconds until the rules are requested again after a failure.
 const RULES_RETRY_MICROS: i64 = 30_000_000;
 
 /// Requests everything that the screen shows.
 pub fn enter(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
-    // The project asked for by its name is still being looked up; what is of it comes after.
+    // The records are requested once the project is resolved.
     if shell.is_resolving_project() {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ fn look(evals: &mut Evals, shell: &mut Shell) -> Vec<Effect> {
             id,
         });
     }
-    // Those in sight come first; one page is enough for the others, look after look.
+    // Visible rows come first; one page per poll is enough for the others.
     let seen = visible(evals, shell);
     let (rows, first) = (&evals.rows, seen.start.max(polled));
     let mut below = rows[first.min(rows.len())..].iter().chain(&rows[polled..first.min(rows.len())]);
@@ -217,7 +217,7 @@ pub fn failed(evals: &mut Evals, shell: &mut Shell, purpose: EvalsRequest, error
             let failures = evals.failures.saturating_add(1);
             let wait = backoff(shell, LOOK_INTERVAL_MICROS, failures, &error);
             evals.failures = failures;
-            // It is asked again by itself; the log needs each trouble only once.
+            // The request is repeated automatically, so each problem is logged once.
             let new = is_new(evals.error.as_ref(), &error);
             evals.error = Some(error.clone());
             evals.next = shell.after(wait);

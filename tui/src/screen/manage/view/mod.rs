@@ -1,4 +1,4 @@
-//! Keys & Projects: the tabs, the sections, and what stands in a section without rows.
+//! Draws Keys & Projects: the tabs, the sections, and the panels of sections without rows.
 
 mod keys;
 mod plan;

@@ -120,7 +120,7 @@ fn retry_cap(metrics: &Metrics, shell: &Shell) -> Pieces {
         .add(Tone::Dim, format!("  {note}"))
 }
 
-/// The rule above the chart: the metric, what a column stands for, and further words.
+/// Returns the rule above the chart: the metric, the length of a column, and further words.
 fn rule(metrics: &Metrics, shell: &Shell, words: &str) -> Pieces {
     let theme = &shell.theme;
     let glyphs = &theme.glyphs;

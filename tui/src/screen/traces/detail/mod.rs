@@ -47,7 +47,7 @@ pub struct Pane {
 /// The evaluations of the trace.
 #[derive(Debug, Default)]
 pub struct Scores {
-    /// The evaluations, newest first; nothing before they were asked for.
+    /// The evaluations, newest first; none before they were requested.
     pub list: Option<EvaluationList>,
     /// The error of the last request, if it failed.
     pub error: Option<NetError>,
@@ -66,7 +66,7 @@ pub struct TraceRules {
     pub loaded: bool,
     /// The error of the request, if it failed.
     pub error: Option<NetError>,
-    /// The rules that are asked, one after the other.
+    /// The rules whose decisions are requested, one at a time.
     pub asked: Vec<RuleVerdict>,
     /// Rules beyond those.
     pub more: usize,

@@ -38,7 +38,7 @@ pub fn open(traces: &mut Traces, shell: &mut Shell, id: Uuid) -> Vec<Effect> {
         detail.zoomed = before.zoomed;
         detail.from = before.from;
         detail.find.clone_from(&before.find);
-        // From trace to trace, the scores stay in sight.
+        // The tab of the evaluations stays open from trace to trace.
         if before.tab == DetailTab::Evals {
             detail.tab = DetailTab::Evals;
         }
@@ -192,14 +192,14 @@ pub fn tick(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     effects
 }
 
-/// The server is back: how the opened trace was judged is asked for again if that had failed.
+/// Repeats a failed request for the evaluations of the opened trace after an outage.
 pub fn back(traces: &mut Traces, shell: &mut Shell) -> Vec<Effect> {
     let failed = judged(traces, shell).is_some_and(|open| open.scores.error.is_some());
     let asked = traces.pending.has(|it| matches!(it, TracesRequest::TraceEvals(_)));
     if failed && !asked { load_evals(traces, shell) } else { Vec::new() }
 }
 
-/// The opened trace, if its evaluations are in sight.
+/// Returns the opened trace if its evaluations are visible.
 fn judged<'a>(traces: &'a Traces, shell: &Shell) -> Option<&'a Detail> {
     traces.detail.as_ref().filter(|open| shell.screen == SCREEN_DIGIT && open.tab == DetailTab::Evals)
 }
