@@ -47,7 +47,7 @@ impl Style {
     /// Returns text with the escape sequences of a tone, if there is colour: the tone's colour, or the weight of a
     /// tone without one.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
-        let look = tone.look();
+        let look = tone.appearance();
         let code = match look.colour {
             Some(colour) => colour.sgr(),
             None if look.bold => 1,

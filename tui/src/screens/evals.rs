@@ -178,7 +178,7 @@ fn list(state: &State, buffer: &mut Buffer, area: Rect) {
 
 fn cells<'a>(state: &'a State, row: &'a Evaluation) -> Cells<'a> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = state.evals.standing(row).look(glyphs);
+    let (mark, tone) = state.evals.standing(row).glyph_and_tone(glyphs);
     let below = state.evals.below(row).map(|(baseline, drop)| {
         let score = row.score.unwrap_or_default();
         format!("baseline {baseline:.2} {} {score:.2}, drop {drop:.2}", glyphs.arrow)

@@ -1,6 +1,6 @@
 //! How people read evaluations: as rows of a table, and one by one.
 
-use present::{format, standing::Standing};
+use present::{evaluation::EvaluationMark, format};
 use serde_json::Value;
 
 use crate::output::{
@@ -81,17 +81,17 @@ pub const OF_TRACE: View = View {
 
 /// Good, doubtful, bad, not ranked, or not known yet: as in the console.
 pub fn mark(row: &Value, style: &Style) -> Cell {
-    let (mark, tone) = standing(row).look(&style.glyphs);
+    let (mark, tone) = standing(row).glyph_and_tone(&style.glyphs);
     Cell::toned(mark, tone)
 }
 
 /// How it stands. A status that only later servers know is not ranked.
-fn standing(row: &Value) -> Standing {
+fn standing(row: &Value) -> EvaluationMark {
     let label = row.get("label").and_then(Value::as_str);
     match word(row, "status") {
         // Nobody looked yet.
-        "" => Standing::Unfinished,
-        status => status.parse().map_or(Standing::Scored, |it| Standing::of(it, label)),
+        "" => EvaluationMark::Unfinished,
+        status => status.parse().map_or(EvaluationMark::Scored, |it| EvaluationMark::of(it, label)),
     }
 }
 
@@ -103,7 +103,7 @@ pub fn score(row: &Value, style: &Style) -> Cell {
 
 /// The label; where there is none yet, how far the evaluation is.
 pub fn label(row: &Value, style: &Style) -> Cell {
-    let (_, tone) = standing(row).look(&style.glyphs);
+    let (_, tone) = standing(row).glyph_and_tone(&style.glyphs);
     let shown = if word(row, "status") == "complete" { "label" } else { "status" };
     Cell { tone, ..cell::text(row, shown, style) }
 }

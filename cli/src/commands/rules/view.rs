@@ -1,7 +1,7 @@
 //! How people read eval rules and what they did.
 
 use api::eval_rule::{PauseReason, RuleFilter};
-use present::{share, standing::of_decision};
+use present::{evaluation::decision_tone, share};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -137,7 +137,7 @@ fn sample(row: &Value, style: &Style) -> Cell {
 
 /// What a rule did, in the colour that the console has for it.
 fn decision(row: &Value, style: &Style) -> Cell {
-    let tone = word(row, "decision").parse().map_or(Tone::Plain, |it| of_decision(it));
+    let tone = word(row, "decision").parse().map_or(Tone::Plain, decision_tone);
     Cell { tone, ..cell::text(row, "decision", style) }
 }
 
