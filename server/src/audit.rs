@@ -6,13 +6,10 @@
 use api::audit::ActorKind;
 use entities::audit_record;
 use serde_json::Value;
+use store::{Connection, DbError, new_id};
 use uuid::Uuid;
 
-use crate::{
-    access::{Caller, Credential},
-    clock::new_id,
-    store::{self, Connection, DbError},
-};
+use crate::access::{Caller, Credential};
 
 /// Refusals of one action to one actor that are written down in a minute: enough to see that it
 /// was tried, too few to fill the log.

@@ -16,20 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{Plan, Role, Scope};
 use entities::{member, provider_credential, tenant};
 use moka::sync::Cache;
 use semantics::prices::PriceTable;
+use store::{Db, DbError, keys::KeyWithPlan};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{
-    access::api_key::ApiKey,
-    error::Result,
-    evals::rules::Setup,
-    ingest::prices::PriceBook,
-    store::{self, Db, DbError},
-};
+use crate::{access::api_key::ApiKey, error::Result, evals::rules::Setup, ingest::prices::PriceBook};
 
 /// How long what other processes may have changed is trusted without looking.
 const TRUST: Duration = Duration::from_millis(900);
@@ -38,31 +32,12 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Entries of each kind that are remembered.
 const ENTRIES: u64 = 20_000;
 
-/// A key as requests are judged by it.
-#[derive(Clone, Debug)]
-pub struct KnownKey {
-    /// The key's id.
-    pub id: Uuid,
-    /// Its tenant.
-    pub tenant_id: Uuid,
-    /// What the tenant pays for.
-    pub plan: Plan,
-    /// The project that its traces go to.
-    pub project_id: Uuid,
-    /// The role of its maker.
-    pub role: Role,
-    /// Empty means full access.
-    pub scopes: Arc<[Scope]>,
-    /// Microseconds.
-    pub expires_at: Option<i64>,
-}
-
 /// Everything that is remembered.
 pub struct Known {
     db: Db,
     trust: Arc<Trust>,
     prices: Arc<PriceTable>,
-    keys: Memory<[u8; 32], Option<Arc<KnownKey>>>,
+    keys: Memory<[u8; 32], Option<Arc<KeyWithPlan>>>,
     tenants: Memory<Uuid, Option<Arc<tenant::Model>>>,
     external: Memory<String, Option<Uuid>>,
     members: Memory<(Uuid, String), Option<Arc<member::Model>>>,
@@ -125,7 +100,7 @@ impl Known {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn key(&self, key: &ApiKey) -> Result<Option<Arc<KnownKey>>> {
+    pub async fn key(&self, key: &ApiKey) -> Result<Option<Arc<KeyWithPlan>>> {
         let hash = key.hash();
         self.keys.get(hash, async || store::keys::by_hash(self.db.current(), &hash).await).await
     }

@@ -13,16 +13,16 @@ use server::{
     clock::{Clock, SystemClock},
     config::Config,
     demo::{self, Stage},
+    features,
     first_start::{self, NewTenant},
-    housekeeping, http, idle, later_start, metrics,
+    http, idle, later_start,
     providers::resolve::SystemResolver,
-    queue,
-    store::Db,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use signals::Signals;
+use store::Db;
 
 // Its background thread returns freed memory to the system, even while all other threads are idle.
 #[global_allocator]
@@ -215,15 +215,13 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         ),
         None => None,
     };
-    let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master)?;
+    let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::all())?;
     if let Some(figures) = figures {
         tracing::info!(address = %figures.local_addr()?, "figures are at /metrics");
         app.spawn(http::serve::serve_figures(Arc::clone(&app), figures));
     }
     if workers {
-        queue::worker::start(&app);
-        housekeeping::start(&app);
-        metrics::folding::start(&app);
+        app.start_workers();
     }
     idle::start(&app);
     let mut signals = Signals::listen().context("can't listen for signals")?;

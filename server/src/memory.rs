@@ -11,11 +11,9 @@ use std::{
     time::Duration,
 };
 
-use api::ErrorCode;
+use store::{MemoryAccount, OutOfMemory};
 use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;
-
-use crate::error::{Error, problem};
 
 /// How long a request waits for memory at most.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
@@ -94,12 +92,6 @@ impl From<Holder> for Exhausted {
             Holder::Tenant(_) => Self::Tenant,
             Holder::Anonymous => Self::Anonymous,
         }
-    }
-}
-
-impl From<Exhausted> for Error {
-    fn from(exhausted: Exhausted) -> Self {
-        problem(ErrorCode::Overloaded, exhausted.to_string())
     }
 }
 
@@ -234,6 +226,16 @@ impl Reservation {
     /// Releases all but `bytes` bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.shrink(self.bytes.saturating_sub(bytes));
+    }
+}
+
+impl MemoryAccount for Reservation {
+    async fn reserve(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.grow(bytes, MEMORY_WAIT).await.map_err(|_| OutOfMemory)
+    }
+
+    fn release(&mut self, bytes: usize) {
+        self.shrink(bytes);
     }
 }
 

@@ -5,6 +5,11 @@ use api::{
     eval::{ModelTier, NewEvaluation},
 };
 use entities::{evaluation, job};
+use store::{
+    Transaction, evaluations,
+    quotas::{self, Quota, month},
+    traces,
+};
 use uuid::Uuid;
 
 use super::{
@@ -14,12 +19,10 @@ use super::{
     row, rules,
 };
 use crate::{
-    access::plans::Quota,
+    access::plans::monthly_limit,
     app::App,
-    clock::month,
     error::{Error, Problem, Result, not_found, problem, stopping},
     judging::Nobody,
-    store::{self, Transaction, evaluations, quotas, traces},
 };
 
 /// Bytes of a config at most.
@@ -137,7 +140,7 @@ pub async fn one(app: &App, tenant: Uuid, plan: Plan, new: NewEvaluation) -> Res
         ..asked.row(tenant, trace_id, trace.project_id, now)
     };
     if let Some(month) = row.quota_month {
-        let (quota, limit) = (Quota::LlmEvaluations, Quota::LlmEvaluations.limit(plan));
+        let (quota, limit) = (Quota::LlmEvaluations, monthly_limit(Quota::LlmEvaluations, plan));
         if quotas::reserve(&txn, tenant, month, quota, limit, 1).await? == 0 {
             return Err(exceeded(plan));
         }
@@ -170,7 +173,7 @@ pub async fn store(
         jobs.extend(ids.chunks(by_rule::AT_ONCE).map(|it| by_rule::job(tenant, it.to_vec(), now)));
     }
     let added = evaluations::add(txn, rows).await?;
-    crate::queue::enqueue_all(txn, jobs).await?;
+    queue::enqueue_all(txn, jobs).await?;
     Ok(added)
 }
 
@@ -190,7 +193,7 @@ pub fn exceeded(plan: Plan) -> Error {
 
 /// The same in words.
 pub fn exceeded_message(plan: Plan) -> String {
-    let limit = Quota::LlmEvaluations.limit(plan).unwrap_or_default();
+    let limit = monthly_limit(Quota::LlmEvaluations, plan).unwrap_or_default();
     format!(
         "the {limit} evaluations by judges that the plan {plan} has each month are used up; evaluators of type rule cost none"
     )

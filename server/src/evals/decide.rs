@@ -8,17 +8,14 @@ use api::{
     eval_rule::{Decision, RuleDecision},
 };
 use entities::{evaluation, rule_decision, trace};
+use store::{eval_rules, evaluations, traces};
 use uuid::Uuid;
 
 use super::{
     matching::{sampled, unselected},
     rules::{Pause, Rule},
 };
-use crate::{
-    app::App,
-    error::Result,
-    store::{eval_rules, evaluations, traces},
-};
+use crate::{app::App, error::Result};
 
 /// What becomes of an evaluation that failed.
 const AGAIN: &str = "; a backfill asks for it again, and so does the rule when the trace is ready anew";

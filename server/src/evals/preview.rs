@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use api::{EvaluatorType, Plan};
+use store::{
+    evaluations::End,
+    quotas::{self, Quota, month},
+};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -13,11 +17,9 @@ use super::{
     subject::{self, Found},
 };
 use crate::{
-    access::plans::Quota,
+    access::plans::monthly_limit,
     app::App,
-    clock::month,
     error::{Result, stopping},
-    store::{evaluations::End, quotas},
 };
 
 /// What an evaluator says of a trace. By a judge it takes one of the month's evaluations, which is
@@ -44,7 +46,7 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid)
     let judge = judge.map_err(|it| no_judge(&it))?;
     let (quota, month) = (Quota::LlmEvaluations, month(app.clock.now()));
     let txn = app.db.begin().await?;
-    if quotas::reserve(&txn, tenant, month, quota, quota.limit(plan), 1).await? == 0 {
+    if quotas::reserve(&txn, tenant, month, quota, monthly_limit(quota, plan), 1).await? == 0 {
         return Err(exceeded(plan));
     }
     txn.commit().await?;

@@ -2,9 +2,8 @@
 
 use api::eval::{EvaluationContext, EvaluationStatus};
 use entities::evaluation;
+use store::new_id;
 use uuid::Uuid;
-
-use crate::clock::new_id;
 
 /// An evaluation of a trace as ingested that waits. Who judges is still to be said.
 pub fn pending(tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> evaluation::Model {

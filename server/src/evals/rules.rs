@@ -11,7 +11,7 @@ use entities::eval_rule;
 use uuid::Uuid;
 
 use super::evaluator::{Evaluator, Own};
-use crate::{app::App, error::Result, judging::Nobody, store};
+use crate::{app::App, error::Result, judging::Nobody};
 
 /// Rules that run on the plan Starter: the oldest.
 pub const STARTER_RULES: usize = 3;

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use api::Plan;
+use store::{quotas::Quota, rates::RateBucket};
 
 use super::routes;
 use crate::access::{
     Access, Keys,
-    plans::{Bucket, Quota, limits},
+    plans::{limits, monthly_limit, requests_per_minute},
 };
 
 /// The page, in Markdown. It is kept in the documentation, where a test compares it with this.
@@ -32,19 +33,19 @@ pub fn page() -> String {
         "\n## Requests a minute\n\nAll callers of a tenant together, in windows of one minute.\n\n",
     );
     head(&mut page, "Counts to");
-    for bucket in Bucket::ALL {
-        let cells = Plan::ALL.iter().map(|plan| number(bucket.limit(*plan)));
+    for bucket in RateBucket::ALL {
+        let cells = Plan::ALL.iter().map(|plan| number(requests_per_minute(bucket, *plan)));
         row(&mut page, bucket.as_str(), cells);
     }
     page.push_str(
         "\n## A month\n\nCalendar months in UTC. Seats are not by the month: they are taken until freed.\n\n",
     );
     head(&mut page, "What");
-    row(&mut page, "traces", Plan::ALL.iter().map(|it| number(Quota::Traces.limit(*it))));
+    row(&mut page, "traces", Plan::ALL.iter().map(|it| number(monthly_limit(Quota::Traces, *it))));
     row(
         &mut page,
         "evaluations by judges",
-        Plan::ALL.iter().map(|it| number(Quota::LlmEvaluations.limit(*it))),
+        Plan::ALL.iter().map(|it| number(monthly_limit(Quota::LlmEvaluations, *it))),
     );
     row(&mut page, "members with a seat", Plan::ALL.iter().map(|it| number(limits(*it).members)));
     page

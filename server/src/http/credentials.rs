@@ -13,12 +13,13 @@ use axum::{
 };
 use entities::provider_credential;
 use serde_json::json;
+use store::{credentials::last4, sealed::PROVIDER_KEY};
 
 use super::{
-    cursor::Name,
     query::Query,
     read::{self, ApiJson},
 };
+use crate::cursor::Name;
 use crate::{
     access::Caller,
     app::App,
@@ -26,8 +27,6 @@ use crate::{
     embedding::backfill::Backfill,
     error::{Error, Problem, Result, not_found},
     providers::remedy,
-    queue,
-    store::{self, credentials::last4, sealed::PROVIDER_KEY},
 };
 
 /// Characters of a key.

@@ -20,6 +20,11 @@ use axum::{
 };
 use entities::trace;
 use futures::{Stream, StreamExt, stream};
+use store::{
+    DbError, StoreError,
+    health::Unavailable,
+    traces::{Filter, Page, Texts},
+};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -34,14 +39,9 @@ use super::{
 };
 use crate::{
     access::Caller,
-    app::App,
+    app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
     memory::{Holder, MEMORY_WAIT, Reservation},
-    store::{
-        DbError,
-        health::Unavailable,
-        traces::{self as store, Filter, Page, Texts},
-    },
 };
 
 /// Traces that are read at once.
@@ -50,8 +50,6 @@ const PAGE: usize = 50;
 const AHEAD: usize = 2;
 /// Bytes of a piece, about.
 const PIECE: usize = 64 * 1024;
-/// Limits the exports of a tenant that a process runs at the same time.
-pub const MAX_EXPORTS: usize = 3;
 /// Limits the exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.
@@ -92,7 +90,7 @@ pub async fn export(
     in_flight.grow(EXPORT_IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
-        store::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
+        store::traces::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
     };
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
@@ -168,6 +166,12 @@ enum Stopped {
     Unwritable(#[from] serde_json::Error),
 }
 
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Unreadable(error.into())
+    }
+}
+
 struct Export {
     tenant: Uuid,
     standing: Standing,
@@ -180,7 +184,7 @@ impl Export {
     async fn run(mut self, first: Page) {
         let health = self.pieces.app.db.health.clone();
         // A read on a broken connection would wait for a quarter of an hour.
-        let written = health.while_reachable(self.write(first)).await;
+        let written = health.while_reachable(Box::pin(self.write(first))).await;
         match written.unwrap_or_else(|reason| Err(Stopped::Unavailable(reason))) {
             Ok(()) | Err(Stopped::Gone) => {}
             Err(error) => {
@@ -208,7 +212,7 @@ impl Export {
             self.pieces.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
             let memory = &mut self.pieces.memory;
-            page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
+            page = store::traces::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
         }
     }
 }

@@ -20,16 +20,15 @@ use entities::idempotency;
 use http_body_util::{BodyExt, Collected};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use store::new_id;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{outer, project_of, read};
 use crate::{
     access::{Caller, Credential},
     app::App,
-    clock::new_id,
     error::{Error, Problem, Result, internal, problem},
     memory::Holder,
-    store,
 };
 
 /// The header that a caller sends.

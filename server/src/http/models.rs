@@ -9,15 +9,15 @@ use axum::{
 };
 use semantics::prices::{Origin, invalid_rate};
 use serde_json::json;
+use store::row_text::MAX_LABEL;
 
-use super::{cursor::Name, query::Query, read::ApiJson};
+use super::{query::Query, read::ApiJson};
+use crate::cursor::Name;
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result},
-    ingest::part::MAX_LABEL,
-    store,
 };
 
 /// Prices that a tenant can set: all of them are in memory while it ingests.

@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use prost::Message;
 use semantics::otlp;
+use store::traces::ChunkOutcome;
 
 use super::{ingest::quota_used_up, project_of, read};
 use crate::{
@@ -23,7 +24,6 @@ use crate::{
         spans::{Receipt, parts},
         terms::Terms,
     },
-    store::traces::Stored,
 };
 
 /// How a request is written, and its answer with it.
@@ -88,7 +88,7 @@ pub async fn traces(
     let stored = app.writer.store(rows, Terms::of(&app, &caller).await?, Some(memory)).await?;
     app.telemetry.ingest.stored(bytes);
     app.telemetry.ingest.refuse(ErrorCode::ValidationFailed.as_str(), decoded.rejected);
-    let refused: Vec<_> = stored.iter().filter(|it| it.1 == Stored::Refused).map(|it| &it.0).collect();
+    let refused: Vec<_> = stored.iter().filter(|it| it.1 == ChunkOutcome::Refused).map(|it| &it.0).collect();
     if refused.is_empty() {
         return Ok(answer(form, decoded.rejected, decoded.rejection));
     }

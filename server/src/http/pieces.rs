@@ -19,11 +19,11 @@ use axum::{
 use hyper::body::{Frame, SizeHint};
 use serde::{Serialize, ser::Error as _};
 use serde_json::value::RawValue;
+use store::new_id;
 use uuid::Uuid;
 
 use super::held::BodyMemory;
 use crate::{
-    clock::new_id,
     error::Result,
     memory::{MEMORY_WAIT, Reservation},
 };

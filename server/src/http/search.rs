@@ -13,6 +13,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use sha2::{Digest, Sha256};
+use store::{
+    projects, traces,
+    vectors::{self, Filter, Hit, UnitVector},
+};
 use uuid::Uuid;
 
 use super::{
@@ -26,11 +30,7 @@ use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, not_found},
-    search::UnitVector,
-    store::{
-        projects, traces,
-        vectors::{self, Filter, Hit},
-    },
+    ingest::checked::unit_vector,
 };
 
 /// Characters of a question at most.
@@ -118,7 +118,7 @@ pub async fn by_vector(
             let vector = vector.ok_or_else(|| {
                 Problem::missing("vector", "a vector of 1536 numbers, or `near` with a stored span")
             })?;
-            (UnitVector::sent("vector", &vector)?, embedding_model)
+            (unit_vector("vector", &vector)?, embedding_model)
         }
         Some(_) if vector.is_some() => {
             return Err(Problem::field("near", "can't be given beside a vector").into());

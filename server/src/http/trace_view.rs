@@ -7,14 +7,9 @@ use api::{
 use entities::{event, span, trace};
 use semantics::money;
 use serde_json::value::RawValue;
+use store::traces::{SpanTexts, Texts, failure_of};
 
-use crate::{
-    ingest::{
-        part::{details_of, failure_of},
-        spans::splice,
-    },
-    store::traces::{SpanTexts, Texts},
-};
+use crate::ingest::{part::details_of, spans::splice};
 
 /// Characters that a preview keeps of a text.
 const PREVIEW: usize = 2_048;

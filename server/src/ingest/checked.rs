@@ -2,13 +2,16 @@
 
 use std::fmt;
 
-use api::{ErrorCode, trace::RawObject};
+use api::{ErrorCode, search::DIMENSIONS, trace::RawObject};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
+use store::{
+    row_text::{MAX_LABEL, MAX_ROW_TEXT_BYTES},
+    vectors::UnitVector,
+};
 
-use super::part::{MAX_LABEL, MAX_ROW_TEXT_BYTES};
 use crate::error::Problem;
 
 /// A text of at most [`MAX_LABEL`] characters.
@@ -40,6 +43,18 @@ pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
         return Err(Problem::field(field, format!("is longer than {MAX_ROW_TEXT_BYTES} bytes")));
     }
     Ok(without_nul(text))
+}
+
+/// Converts a complete vector that a caller sent in `field`.
+///
+/// # Errors
+/// `validation_failed` with the field.
+pub fn unit_vector(field: &str, numbers: &[f32]) -> Result<UnitVector, Problem> {
+    if numbers.len() != DIMENSIONS {
+        let message = format!("must have {DIMENSIONS} numbers; it has {}", numbers.len());
+        return Err(Problem::field(field, message));
+    }
+    UnitVector::of(numbers).map_err(|it| Problem::field(field, it.to_string()))
 }
 
 /// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.

@@ -10,13 +10,18 @@ use semantics::{
     draft::{EventDraft, SpanDraft},
     otlp::export::{Record, TraceRecord, object},
 };
+use store::{
+    derived_id,
+    row_text::{label, row_text, tag_label},
+    text_block::Entry,
+    traces::bit_of,
+};
 use uuid::Uuid;
 
 use super::{
     item::MAX_TAGS,
-    part::{Given, Hints, bit_of, derived_id, label, row_text, tag_label},
+    part::{Given, Hints},
     spans::{Receipt, span_id},
-    text::Entry,
 };
 
 /// The id of a draft's span.

@@ -5,12 +5,10 @@
 //! and the [`writer`] commits what has queued as one transaction.
 
 pub mod checked;
-pub mod class;
 mod exported;
 pub mod item;
 pub mod part;
 pub mod prices;
 pub mod spans;
 pub mod terms;
-pub mod text;
 pub mod writer;

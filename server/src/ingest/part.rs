@@ -1,61 +1,27 @@
-//! A part: what one request brings of one trace, ready to be stored.
+//! How a trace's row follows from its spans.
 //!
-//! Parts carry finished rows, so that the one writer has little left to do. The trace's row
-//! is made as if the part were all there is; where more is stored already, [`summarise`] makes
-//! it again from all spans. Both ways go through the same function, so any split of the same
+//! A [`store::traces::TraceChunk`] carries finished rows, so that the writer has little left to do. Its trace row
+//! is computed as if the chunk were all there is. Where more is stored already, the transaction calls
+//! [`summarise`] again with all spans. Both ways go through the same function, so any split of the same
 //! spans over requests ends in the same row.
 
 use std::collections::BTreeMap;
 
-use api::{FailureType, UsageDetails};
-use entities::{body, evaluation, event, span, trace, trace_tag};
-use semantics::rollup::{FailureSet, Rollup, SpanFacts, rollup};
+use api::UsageDetails;
+use entities::{span, trace};
+use semantics::rollup::{Rollup, SpanFacts, rollup};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
-use super::{
-    class::class,
-    text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+use store::{
+    row_text::label,
+    text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+    traces::{bit_of, class, failure_of},
 };
-use crate::store::vectors::VectorRow;
-
-/// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
-/// refuses index entries of more than 2,704 bytes.
-pub const MAX_LABEL: usize = 500;
-/// Longest name of a span and longest error message in bytes: both stand in rows of which lists read
-/// many at once. In JSON a longer one is refused; in OTLP it is cut.
-pub const MAX_ROW_TEXT_BYTES: usize = 64 * 1024;
-/// Longest key and longest value of a tag in bytes: both stand in one index entry.
-pub const MAX_TAG_BYTES: usize = 1_280;
+use uuid::Uuid;
 
 /// A root that ended and no new span for so long: the trace is ready. Microseconds.
 const QUIET: i64 = 5_000_000;
 /// The same without a root.
 const QUIET_ROOTLESS: i64 = 600_000_000;
-
-/// Rows of one trace that arrived together.
-#[derive(Debug)]
-pub struct Part {
-    /// The trace as it is if nothing else of it is stored.
-    pub trace: trace::Model,
-    /// Its spans, ids unique.
-    pub spans: Vec<span::Model>,
-    /// Its events, ids unique.
-    pub events: Vec<event::Model>,
-    /// Texts of its spans.
-    pub bodies: Vec<body::Model>,
-    /// Vectors that came with its spans.
-    pub vectors: Vec<VectorRow>,
-    /// Evaluations that came with its spans.
-    pub evaluations: Vec<evaluation::Model>,
-}
-
-impl Part {
-    /// Whether it came over the JSON ingest, where a known trace is refused and not merged.
-    pub fn is_item(&self) -> bool {
-        self.trace.digest.is_some()
-    }
-}
 
 /// What the caller of the JSON ingest gave for the whole trace; it wins over the spans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -206,47 +172,6 @@ fn texts(
     (trace.output_body_id, trace.output_body_index) = elsewhere(MISSING_OUTPUT, sums.last_call);
 }
 
-/// The rows of the trace's tags.
-pub fn tag_rows(trace: &trace::Model) -> Vec<trace_tag::Model> {
-    let tags: BTreeMap<String, String> =
-        trace.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
-    tags.into_iter()
-        .map(|(key, value)| trace_tag::Model {
-            tenant_id: trace.tenant_id,
-            key,
-            value,
-            started_at: trace.started_at,
-            trace_id: trace.id,
-        })
-        .collect()
-}
-
-/// At most [`MAX_LABEL`] characters of a text.
-pub fn label(text: &str) -> String {
-    match text.char_indices().nth(MAX_LABEL) {
-        Some((end, _)) => text[..end].to_owned(),
-        None => text.to_owned(),
-    }
-}
-
-/// The beginning of a text that stands in a row, see [`MAX_ROW_TEXT_BYTES`].
-pub fn row_text(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(MAX_ROW_TEXT_BYTES));
-    text
-}
-
-/// The same for the key or the value of a tag.
-pub fn tag_label(text: &str) -> String {
-    let mut text = label(text);
-    text.truncate(text.floor_char_boundary(MAX_TAG_BYTES));
-    text
-}
-
-/// The id that is made of a caller's own `text` within `namespace` (UUID version 5).
-pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
-    Uuid::new_v5(&namespace, text.as_bytes())
-}
-
 fn facts(span: &span::Model) -> SpanFacts<'_> {
     SpanFacts {
         id: span.id,
@@ -276,16 +201,6 @@ pub fn details_of(span: &span::Model) -> UsageDetails {
         cache_write_tokens: span.cache_write_tokens,
         reasoning_tokens: span.reasoning_tokens,
     }
-}
-
-/// The failure type of a stored bit.
-pub fn failure_of(bit: i16) -> Option<FailureType> {
-    FailureType::ALL.iter().copied().find(|it| bit_of(*it) == bit)
-}
-
-/// How a failure type is stored.
-pub fn bit_of(failure: FailureType) -> i16 {
-    i16::from(FailureSet::from(failure).bits())
 }
 
 /// The first word on each matter: the root's, else that of the earliest span that has one.

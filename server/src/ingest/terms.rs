@@ -1,7 +1,9 @@
 //! On which terms a tenant's traces are stored.
 
+use store::quotas::Quota;
+
 use crate::{
-    access::{Caller, plans::Quota},
+    access::{Caller, plans::monthly_limit},
     app::App,
     error::Result,
 };
@@ -22,6 +24,6 @@ impl Terms {
     /// When the database fails.
     pub async fn of(app: &App, caller: &Caller) -> Result<Self> {
         let embeds = app.embedder.embeds(caller.tenant_id, caller.plan).await?;
-        Ok(Self { limit: Quota::Traces.limit(caller.plan), embeds })
+        Ok(Self { limit: monthly_limit(Quota::Traces, caller.plan), embeds })
     }
 }

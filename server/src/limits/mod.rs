@@ -16,15 +16,15 @@ use std::{
 
 use api::{ErrorCode, Plan};
 use moka::sync::Cache;
+use store::{Db, DbError, rates::RateBucket};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::window::Window;
 pub use self::{local::LocalBuckets, window::Verdict};
 use crate::{
-    access::plans::Bucket,
+    access::plans::requests_per_minute,
     error::{Result, problem},
-    store::{self, Db, DbError},
 };
 
 /// What the headers say where there is no limit.
@@ -37,7 +37,7 @@ const BUCKETS: u64 = 100_000;
 /// The buckets of the tenants, as far as this process knows them.
 pub struct Limits {
     db: Db,
-    windows: Cache<(Uuid, Bucket), Arc<Mutex<Shared>>>,
+    windows: Cache<(Uuid, RateBucket), Arc<Mutex<Shared>>>,
 }
 
 /// What the requests of one bucket share.
@@ -61,9 +61,9 @@ impl Limits {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn take(&self, tenant: Uuid, plan: Plan, bucket: Bucket, now: i64) -> Result<Verdict> {
+    pub async fn take(&self, tenant: Uuid, plan: Plan, bucket: RateBucket, now: i64) -> Result<Verdict> {
         let starts_at = window_of(now);
-        let Some(limit) = bucket.limit(plan) else { return Ok(Verdict::unlimited(starts_at)) };
+        let Some(limit) = requests_per_minute(bucket, plan) else { return Ok(Verdict::unlimited(starts_at)) };
         let came = Instant::now();
         let shared = self.windows.get_with((tenant, bucket), Arc::default);
         // Held while a slice is fetched: who comes meanwhile is served from it.
@@ -89,7 +89,7 @@ impl Limits {
     async fn slice(
         &self,
         tenant: Uuid,
-        bucket: Bucket,
+        bucket: RateBucket,
         starts_at: i64,
         wanted: u64,
         limit: u64,

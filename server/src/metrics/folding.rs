@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
 
-use crate::{app::App, store::metrics as store};
+use crate::app::{App, Feature};
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -16,6 +16,9 @@ const OLD: i64 = 15_000_000;
 
 /// Folds of one tenant in a round, so that the next one has its turn.
 const TURN: usize = 16;
+
+/// Folding of metric deltas.
+pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
 
 /// Folds now and then, until the app stops.
 pub fn start(app: &Arc<App>) {
@@ -38,7 +41,7 @@ pub fn start(app: &Arc<App>) {
 /// # Errors
 /// When the database fails.
 pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
-    for (tenant, deltas, oldest) in store::waiting(&app.db).await? {
+    for (tenant, deltas, oldest) in store::metrics::waiting(&app.db).await? {
         if deltas < MANY && oldest > old {
             continue;
         }
@@ -52,7 +55,7 @@ pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
 
 async fn turn(app: &App, tenant: Uuid) -> crate::error::Result<()> {
     for _ in 0..TURN {
-        if app.is_stopping() || !store::fold(&app.db, tenant).await?.more {
+        if app.is_stopping() || !store::metrics::fold(&app.db, tenant).await?.more {
             break;
         }
     }

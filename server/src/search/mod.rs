@@ -1,25 +1,21 @@
 //! Finding spans by what they mean.
 //!
-//! PostgreSQL looks for the nearest vectors itself ([`crate::store::vectors`]); in front of SQLite
+//! PostgreSQL looks for the nearest vectors itself ([`store::vectors`]); in front of SQLite
 //! the server does, with the vectors of the projects that are searched in memory (`nearest`).
 
 mod block;
-pub mod coarse;
 mod codes;
 mod index;
 mod nearest;
 mod questions;
-pub mod vector;
 
-pub use vector::{BadVector, UnitVector};
-
+use store::{
+    Db, DbError,
+    vectors::{self, Filter, Found, Hit, UnitVector},
+};
 use uuid::Uuid;
 
 use self::{nearest::Searcher, questions::Questions};
-use crate::store::{
-    Db, DbError,
-    vectors::{self, Filter, Found, Hit},
-};
 
 /// Finds spans by their vectors.
 pub struct Search {

@@ -7,13 +7,15 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// Which of our crates a crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
     ("entities", &["api"]),
     ("migrations", &["entities"]),
-    ("server", &["api", "semantics", "evaluators", "entities", "migrations"]),
+    ("store", &["api", "semantics", "entities", "migrations"]),
+    ("queue", &["entities", "store"]),
+    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
     ("present", &["api"]),
     ("tui", &["api", "present"]),
     ("cli", &["api", "evaluators", "present", "tui"]),

@@ -12,6 +12,10 @@ use semantics::{
         EXPORT_HEAD, EXPORT_TAIL, EventRecord, ExportEvent, ExportSpan, Record, TraceRecord, write_span,
     },
 };
+use store::{
+    text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+    traces::{SpanTexts, Texts, failure_of},
+};
 use uuid::Uuid;
 
 use super::{Pieces, Stopped, lines::Block};
@@ -19,12 +23,10 @@ use crate::{
     error::Error,
     http::pieces::{Pieces as JsonPieces, TextTaker},
     ingest::{
-        part::{Given, Hints, details_of, failure_of},
+        part::{Given, Hints, details_of},
         spans::span_id,
-        text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
     },
     memory::MEMORY_WAIT,
-    store::traces::{SpanTexts, Texts},
 };
 
 /// Maximum size of a line in bytes; a longer trace continues in another line, because requests have a

@@ -12,8 +12,7 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
-
-use crate::search::{BadVector, UnitVector};
+use store::vectors::{BadVector, UnitVector};
 
 /// Numbers of a vector that are read before it is given up as too long.
 const MOST_READ: usize = 8 * DIMENSIONS;

@@ -1,0 +1,165 @@
+//! Cursors: opaque, URL-safe, authenticated, bound to the tenant, the list and its filters.
+
+use api::ErrorCode;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use store::vectors::Hit;
+use uuid::Uuid;
+
+use crate::error::{Error, problem};
+
+/// Signs and checks cursors: the first key signs, all check.
+pub struct Cursors(Vec<[u8; 32]>);
+
+/// Bytes of the authentication.
+const TAG: usize = 16;
+
+/// A place in the order of a list.
+pub trait Position: Sized {
+    /// What a cursor holds of it.
+    fn to_bytes(&self) -> Vec<u8>;
+    /// What was held, if it can be one.
+    fn from_bytes(bytes: &[u8]) -> Option<Self>;
+}
+
+/// Time and id.
+impl Position for (i64, Uuid) {
+    fn to_bytes(&self) -> Vec<u8> {
+        [&self.0.to_be_bytes()[..], self.1.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (at, id) = bytes.split_at_checked(8)?;
+        Some((i64::from_be_bytes(at.try_into().ok()?), Uuid::from_slice(id).ok()?))
+    }
+}
+
+/// The position in a list ordered by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(pub String);
+
+impl Position for Name {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.clone().into_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        String::from_utf8(bytes.to_vec()).ok().map(Self)
+    }
+}
+
+/// Distance, trace and span.
+impl Position for Hit {
+    fn to_bytes(&self) -> Vec<u8> {
+        [&self.distance.to_be_bytes()[..], self.trace_id.as_bytes(), self.id.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (distance, ids) = bytes.split_at_checked(8)?;
+        let (trace_id, id) = ids.split_at_checked(16)?;
+        Some(Self {
+            distance: f64::from_be_bytes(distance.try_into().ok()?),
+            trace_id: Uuid::from_slice(trace_id).ok()?,
+            id: Uuid::from_slice(id).ok()?,
+        })
+    }
+}
+
+impl Cursors {
+    /// With the keys, of which the first signs.
+    pub fn new(keys: Vec<[u8; 32]>) -> Self {
+        Self(keys)
+    }
+
+    /// The cursor of a position. `scope` names the list and its filters.
+    pub fn seal(&self, tenant: Uuid, scope: &str, position: impl Position) -> String {
+        let mut bytes = position.to_bytes();
+        let key = self.0.first().map_or(&[][..], |it| it);
+        let tag = mac(key, tenant, scope, &bytes).finalize().into_bytes();
+        bytes.extend(&tag[..TAG]);
+        BASE64_URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The position of a cursor.
+    ///
+    /// # Errors
+    /// `invalid_cursor` when it was not sealed for just this tenant and scope.
+    pub fn open<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<P, Error> {
+        self.verify(tenant, scope, cursor).ok_or_else(|| {
+            problem(
+                ErrorCode::InvalidCursor,
+                "the cursor is damaged, or belongs to another list or other filters",
+            )
+        })
+    }
+
+    /// Cuts the row that was read beyond `limit`, and answers the cursor of the next page if
+    /// there was one. `position` tells where in the list a row stands.
+    pub fn page<T, P: Position>(
+        &self,
+        tenant: Uuid,
+        scope: &str,
+        rows: &mut Vec<T>,
+        limit: usize,
+        position: impl Fn(&T) -> P,
+    ) -> Option<String> {
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        rows.last().filter(|_| has_more).map(|it| self.seal(tenant, scope, position(it)))
+    }
+
+    fn verify<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<P> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
+        let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG)?)?;
+        let signed = |key: &[u8; 32]| mac(key, tenant, scope, position).verify_truncated_left(tag).is_ok();
+        if !self.0.iter().any(signed) {
+            return None;
+        }
+        P::from_bytes(position)
+    }
+}
+
+fn mac(key: &[u8], tenant: Uuid, scope: &str, position: &[u8]) -> Hmac<Sha256> {
+    // HMAC takes keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { unreachable!("any key will do") };
+    mac.update(tenant.as_bytes());
+    mac.update(position);
+    mac.update(scope.as_bytes());
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_open_only_where_they_were_sealed() {
+        let cursors = Cursors::new(vec![[7; 32]]);
+        let (tenant, position) = (Uuid::from_u128(1), (-5, Uuid::from_u128(9)));
+        let cursor = cursors.seal(tenant, "traces?model=x", position);
+        assert_eq!(cursors.open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).unwrap(), position);
+        assert!(cursors.open::<(i64, Uuid)>(Uuid::from_u128(2), "traces?model=x", &cursor).is_err());
+        assert!(cursors.open::<(i64, Uuid)>(tenant, "traces?model=y", &cursor).is_err());
+        assert!(
+            Cursors::new(vec![[8; 32], [7; 32]])
+                .open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor)
+                .is_ok()
+        );
+        assert!(Cursors::new(vec![[8; 32]]).open::<(i64, Uuid)>(tenant, "traces?model=x", &cursor).is_err());
+    }
+
+    #[test]
+    fn no_single_flipped_bit_is_accepted() {
+        let cursors = Cursors::new(vec![[7; 32]]);
+        let cursor = cursors.seal(Uuid::nil(), "s", (1, Uuid::nil())).into_bytes();
+        for i in 0..cursor.len() * 8 {
+            let mut flipped = cursor.clone();
+            flipped[i / 8] ^= 1 << (i % 8);
+            if let Ok(text) = std::str::from_utf8(&flipped) {
+                assert!(cursors.open::<(i64, Uuid)>(Uuid::nil(), "s", text).is_err(), "bit {i}");
+            }
+        }
+        assert!(cursors.open::<(i64, Uuid)>(Uuid::nil(), "s", "").is_err());
+    }
+}
