@@ -102,6 +102,12 @@ pub fn money(row: &Value, name: &str, style: &Style) -> Cell {
     row.get(name).and_then(Value::as_f64).map_or_else(|| none(style), |usd| Cell::plain(format::money(usd)))
 }
 
+/// The member `score` with three digits, so that scores just below and above a threshold differ.
+pub fn score(row: &Value, style: &Style) -> Cell {
+    let score = row.get("score").and_then(Value::as_f64);
+    score.map_or_else(|| none(style), |it| Cell::plain(format!("{it:.3}")))
+}
+
 /// The last eight characters of the member `id`: ids of the same hour begin alike.
 pub fn short_id(row: &Value, name: &str, style: &Style) -> Cell {
     let Some(id) = row.get(name).and_then(Value::as_str) else {

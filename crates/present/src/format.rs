@@ -75,7 +75,8 @@ pub fn latency(ms: i64) -> String {
 }
 
 /// Formats a count in at most six columns: `3,912`, `11,870`, `123k`, `4.5M`.
-pub fn count(n: i64) -> String {
+pub fn count(n: impl TryInto<i64>) -> String {
+    let n = n.try_into().unwrap_or(i64::MAX);
     match n {
         ..0 => "0".to_owned(),
         0..100_000 => thousands(n),
@@ -87,7 +88,8 @@ pub fn count(n: i64) -> String {
 }
 
 /// Formats a count in full, with commas between thousands.
-pub fn thousands(n: i64) -> String {
+pub fn thousands(n: impl TryInto<i64>) -> String {
+    let n: i64 = n.try_into().unwrap_or(i64::MAX);
     let digits = n.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if n < 0 {
@@ -131,8 +133,8 @@ pub fn metric(metric: Metric, value: f64) -> String {
 }
 
 /// Formats seconds as `00:42`, or as `1h02m` from one hour.
-pub fn elapsed(seconds: i64) -> String {
-    let seconds = seconds.max(0);
+pub fn elapsed(seconds: impl TryInto<i64>) -> String {
+    let seconds = seconds.try_into().unwrap_or(i64::MAX).max(0);
     if seconds < 3_600 {
         format!("{:02}:{:02}", seconds / 60, seconds % 60)
     } else {
@@ -182,6 +184,8 @@ mod tests {
         {
             assert_eq!(count(n), text);
         }
+        assert_eq!((count(u64::MAX), thousands(1_234_usize)), ("9999G".to_owned(), "1,234".to_owned()));
+        assert_eq!((thousands(-1_234), elapsed(-3)), ("-1,234".to_owned(), "00:00".to_owned()));
         for n in [i64::MAX, 999_499, 999_500, 99_950_000, 999_500_000] {
             assert!(count(n).len() <= 6, "{}", count(n));
         }

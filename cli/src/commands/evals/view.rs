@@ -17,7 +17,7 @@ pub const VIEW: View = View {
         Column::new("TIME", "created_at", |row, style| cell::time(row, "created_at", style)),
         Column::new("S", "status", mark),
         Column::new("METRIC", "metric_name", |row, style| cell::text(row, "metric_name", style)).elastic(),
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
         Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)).wide(),
         Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style))
@@ -71,7 +71,7 @@ pub const OF_TRACE: View = View {
         Column::new("S", "status", mark),
         Column::new("EVALUATION", "metric_name", |row, style| cell::text(row, "metric_name", style))
             .elastic(),
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
         Column::new("WHY", "reasoning", why).elastic().optional(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
@@ -95,12 +95,6 @@ fn standing(row: &Value) -> EvaluationMark {
     }
 }
 
-/// A score with three digits, which tells one that just fails from one that just passes.
-pub fn score(row: &Value, style: &Style) -> Cell {
-    let score = row.get("score").and_then(Value::as_f64);
-    score.map_or_else(|| cell::none(style), |it| Cell::plain(format!("{it:.3}")))
-}
-
 /// The label; where there is none yet, how far the evaluation is.
 pub fn label(row: &Value, style: &Style) -> Cell {
     let (_, tone) = standing(row).glyph_and_tone(&style.glyphs);
@@ -120,7 +114,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         "" => word(row, "evaluator_version"),
         name => name,
     };
-    let verdict = [score(row, style).text, label(row, style).text].join(" ");
+    let verdict = [cell::score(row, style).text, label(row, style).text].join(" ");
     let context = word(row, "context");
     let words = [name, &verdict, word(row, "evaluator_type"), if context == "fresh" { "" } else { context }];
     Sheet::new(style, columns)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    commands::evals::view::{label, mark, score, sheet as verdict, word},
+    commands::evals::view::{label, mark, sheet as verdict, word},
     output::{
         Column, View,
         cell::{self, Cell, Style, Tone},
@@ -78,7 +78,7 @@ pub const TEST: View = View {
     columns: &[
         Column::new("S", "status", mark),
         Column::new("DECISION", "decision", decision),
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
         Column::new("EVALUATOR", "evaluator_version", |row, style| {
             cell::text(row, "evaluator_version", style)
