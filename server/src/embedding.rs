@@ -15,6 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{ErrorCode, Plan};
 use entities::provider_credential;
+use queue::ConcurrencyLimits;
 use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 use self::whose::{Whose, whose};
 use crate::{
     access::seal::Sealer,
+    app::Feature,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
@@ -32,7 +34,15 @@ use crate::{
         rest::Rests,
     },
     telemetry::Telemetry,
-    turns::Turns,
+};
+
+/// Embedding of spans in the background.
+pub const FEATURE: Feature = Feature {
+    jobs: |registry| {
+        registry.register::<spans::EmbedSpans>();
+        registry.register::<backfill::Backfill>();
+    },
+    ..Feature::NONE
 };
 
 /// How long somebody waits for the vector of a question.
@@ -47,7 +57,7 @@ pub struct Embedder {
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
     rests: Rests<Who>,
-    turns: Turns<Uuid>,
+    turns: ConcurrencyLimits<Uuid>,
 }
 
 /// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
@@ -106,7 +116,7 @@ impl Embedder {
             clock,
             telemetry,
             rests: Rests::new(0),
-            turns: Turns::default(),
+            turns: ConcurrencyLimits::default(),
         })
     }
 

@@ -9,7 +9,10 @@ use std::{sync::Arc, time::Duration};
 use store::{DbError, housekeeping::Kept, metrics, vectors};
 use uuid::Uuid;
 
-use crate::{app::App, retention};
+use crate::{
+    app::{App, Feature},
+    retention,
+};
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(300);
@@ -20,6 +23,9 @@ const WINDOWS: i64 = 3_600;
 const BULK_RUNS: i64 = 30 * 86_400_000_000;
 /// Rows that one statement removes, about.
 const BATCH: u64 = 500;
+
+/// Periodic removal of expired rows.
+pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
 
 /// Looks round now and then, until the app stops.
 pub fn start(app: &Arc<App>) {

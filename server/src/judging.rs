@@ -4,7 +4,7 @@
 //! answer is read is `evaluators::judge`; one request is [`crate::providers::judge`]. In between
 //! (`conversation`) the form is found in which a server takes the question, an answer that can't be
 //! read is asked for once more, and all that is spent is added up. A provider that fails is left alone
-//! for a while ([`Rests`]), and only so many wait for one at a time ([`Turns`]). Trying again later is
+//! for a while ([`Rests`]), and only so many wait for one at a time ([`ConcurrencyLimits`]). Trying again later is
 //! the caller's, which has a durable queue for it.
 
 mod conversation;
@@ -17,6 +17,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
 use evaluators::judge::{Ask, Prefers};
+use queue::ConcurrencyLimits;
 use store::sealed::PROVIDER_KEY;
 use uuid::Uuid;
 
@@ -41,7 +42,6 @@ use crate::{
         rest::{Pause, Resting, Rests},
     },
     telemetry::Telemetry,
-    turns::Turns,
 };
 
 /// Failures in a row after which a provider is left alone.
@@ -111,7 +111,7 @@ pub struct Judge {
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
     rests: Rests<Place>,
-    turns: Turns<Who>,
+    turns: ConcurrencyLimits<Who>,
     ways: Ways,
 }
 
@@ -140,7 +140,7 @@ impl Judge {
             clock,
             telemetry,
             rests: Rests::new(BORNE),
-            turns: Turns::default(),
+            turns: ConcurrencyLimits::default(),
             ways: Ways::default(),
         })
     }

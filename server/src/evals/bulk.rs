@@ -19,7 +19,7 @@ use super::{
     fill::FillBulk,
     rules::Rule,
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result, queue};
+use crate::{access::plans::monthly_limit, app::App, error::Result};
 
 /// The traces that a rule's backfill looks at: those that the rule wants are among them.
 pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {

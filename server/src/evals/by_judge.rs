@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, eval::ModelTier};
 use entities::{evaluation, job};
 use evaluators::judge::{self, Token};
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
@@ -24,7 +25,7 @@ use crate::{
     app::App,
     error::Result,
     judging::{Chosen, JudgeFailure, Kind, Spent, Who},
-    queue::{Job, Lane, Outcome, new_job},
+    pools,
 };
 
 /// How often a judge that can't answer for now is asked.
@@ -50,7 +51,7 @@ pub struct EvaluateByJudge {
 
 impl Job for EvaluateByJudge {
     const KIND: &'static str = "evaluate_by_judge";
-    const LANE: Lane = Lane::Judges;
+    const POOL: &'static WorkerPool = &pools::JUDGES;
 }
 
 /// The job that does this evaluation.
@@ -58,14 +59,15 @@ pub fn job(tenant: Uuid, evaluation: Uuid, now: i64) -> job::Model {
     new_job(tenant, &EvaluateByJudge { evaluation }, now, now)
 }
 
-/// Does it.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByJudge) -> Outcome {
-    match work(app, tenant, job.evaluation).await {
-        Ok(outcome) => outcome,
-        // Whatever it was, the evaluation is not lost for it.
-        Err(error) => {
-            tracing::warn!(%tenant, %error, "an evaluation by a judge is put off");
-            Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+impl RunJob<App> for EvaluateByJudge {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match work(app, row.tenant_id, self.evaluation).await {
+            Ok(outcome) => outcome,
+            // Whatever it was, the evaluation is not lost for it.
+            Err(error) => {
+                tracing::warn!(tenant = %row.tenant_id, %error, "an evaluation by a judge is put off");
+                Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+            }
         }
     }
 }

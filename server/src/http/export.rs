@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     access::Caller,
-    app::App,
+    app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
@@ -50,8 +50,6 @@ const PAGE: usize = 50;
 const AHEAD: usize = 2;
 /// Bytes of a piece, about.
 const PIECE: usize = 64 * 1024;
-/// Limits the exports of a tenant that a process runs at the same time.
-pub const MAX_EXPORTS: usize = 3;
 /// Limits the exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.

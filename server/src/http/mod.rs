@@ -8,7 +8,6 @@ pub mod auth;
 mod compress;
 pub mod cors;
 mod credentials;
-pub mod cursor;
 mod docs;
 mod eval;
 mod eval_rules;
@@ -54,7 +53,6 @@ use std::sync::Arc;
 use api::ErrorCode;
 use axum::{Router, handler::Handler, middleware};
 
-pub use self::{export::MAX_EXPORTS, stream::MAX_STREAMS};
 use crate::{app::App, error::problem};
 
 /// The whole service, without the figures when they have an address of their own.

@@ -30,14 +30,12 @@ use uuid::Uuid;
 use super::{held, pieces::Pieces, query::Query, standing::Standing, trace_view, traces};
 use crate::{
     access::Caller,
-    app::App,
+    app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
-/// Limits the streams of a tenant that a process serves at the same time.
-pub const MAX_STREAMS: usize = 50;
 /// Seconds after which a refused client may try again.
 const RETRY_SECONDS: u64 = 10;
 /// Number of changes read at once.
