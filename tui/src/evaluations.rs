@@ -2,7 +2,7 @@
 
 use api::eval::{Evaluation, EvaluationStatus};
 
-use present::standing::Standing;
+use present::evaluation::EvaluationMark;
 
 /// Microseconds between two requests for evaluations that may change.
 pub const LOOK_INTERVAL_MICROS: i64 = 2_000_000;
@@ -14,11 +14,11 @@ pub const SCORE_COLS: usize = 5;
 const MIN_DROP: f64 = 1e-9;
 
 /// Returns the standing of an evaluation, given the score of its baseline.
-pub fn standing(it: &Evaluation, baseline: Option<f64>) -> Standing {
+pub fn standing(it: &Evaluation, baseline: Option<f64>) -> EvaluationMark {
     let dropped = baseline.is_some_and(|baseline| score_drop(it, baseline).is_some());
-    match Standing::of(it.status, it.label.as_deref()) {
-        standing @ (Standing::Unfinished | Standing::Failed) => standing,
-        _ if dropped => Standing::Below,
+    match EvaluationMark::of(it.status, it.label.as_deref()) {
+        standing @ (EvaluationMark::Unfinished | EvaluationMark::Failed) => standing,
+        _ if dropped => EvaluationMark::BelowBaseline,
         standing => standing,
     }
 }

@@ -17,7 +17,7 @@ pub fn copy(app: &mut App, action: Action) -> Vec<Effect> {
         app.shell.notify(format!("{name} is too long for the clipboard; loupe traces get prints it"));
         return Vec::new();
     }
-    let bytes = present::format::thousands(i64::try_from(text.len()).unwrap_or(0));
+    let bytes = present::format::thousands(text.len());
     app.shell.notify(format!("copied {name}, {bytes} bytes"));
     vec![Effect::Copy(text)]
 }

@@ -173,7 +173,7 @@ fn summary(
     raw: &str,
     glyphs: &Glyphs,
 ) -> String {
-    let size = present::format::thousands(i64::try_from(raw.len()).unwrap_or(i64::MAX));
+    let size = present::format::thousands(raw.len());
     if brackets.0 == "[" {
         let items = if children.len() == 1 { "item" } else { "items" };
         return format!("[ {} {items}, {size} bytes ]", children.len());

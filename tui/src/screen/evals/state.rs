@@ -20,7 +20,7 @@ use crate::{
     screen::evals::rules::state::Rules,
     shell::{Older, Pending},
 };
-use present::standing::Standing;
+use present::evaluation::EvaluationMark;
 
 /// Maximum number of evaluations that are kept; further pages are not requested.
 pub const MAX_EVALUATIONS: usize = 2_000;
@@ -290,7 +290,7 @@ impl Evals {
     }
 
     /// Returns the standing of an evaluation.
-    pub fn standing(&self, it: &Evaluation) -> Standing {
+    pub fn standing(&self, it: &Evaluation) -> EvaluationMark {
         standing(it, self.baseline(it))
     }
 
@@ -302,9 +302,9 @@ impl Evals {
             let baseline = compared(row).map(|id| scores.get(&id).or_else(|| self.baselines.get(&id)));
             sum.unsure |= row.score.is_some() && baseline == Some(None);
             match standing(row, baseline.flatten().copied().flatten()) {
-                Standing::Unfinished => sum.unfinished += 1,
-                Standing::Failed => sum.failed += 1,
-                Standing::Below => sum.below += 1,
+                EvaluationMark::Unfinished => sum.unfinished += 1,
+                EvaluationMark::Failed => sum.failed += 1,
+                EvaluationMark::BelowBaseline => sum.below += 1,
                 _ => {}
             }
             if let (EvaluationStatus::Complete, Some(label)) = (row.status, row.label.as_deref()) {

@@ -14,7 +14,7 @@ use crate::{
     widgets::table::{Pieces, first_visible, put, put_panel},
 };
 use present::{
-    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
+    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id, thousands},
     text::{clean, cut, fit, fit_right, shorten, width, wrap},
 };
 
@@ -302,7 +302,6 @@ pub fn status(traces: &Traces, shell: &Shell) -> String {
     let list = &traces.list;
     let glyphs = &shell.theme.glyphs;
     let dot = glyphs.dot;
-    let thousands = |n: usize| present::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
     let key = |action| shell.keymap.key_of(LIST_SCOPE, action).unwrap_or(glyphs.none);
     let follow = key(Action::Follow);
     let new = format!("{} new {dot} {follow} to follow", thousands(list.waiting()));

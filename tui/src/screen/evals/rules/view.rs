@@ -17,9 +17,9 @@ use crate::{
 };
 use present::{
     chart::spark_to,
+    evaluation::{EvaluationMark, decision_tone},
     format::{clock, moment, money, short_id},
     share,
-    standing::{Standing, of_decision},
     text::{clean, fit, fit_right, wrap},
 };
 
@@ -347,7 +347,7 @@ fn selected(shell: &Shell, it: &EvalRule) -> String {
 }
 
 fn decision(shell: &Shell, it: &RuleDecision, named: bool, cols: usize) -> Vec<Pieces> {
-    let tone = of_decision(it.decision);
+    let tone = decision_tone(it.decision);
     let at = it.decided_at.map(|at| format!("  {}", clock(shell.zone, at, shell.now)));
     let trace = if named { format!("  {}", short_id(it.trace_id)) } else { String::new() };
     let evaluation = it.evaluation_id.map(|id| format!("  evaluation {}", short_id(id)));
@@ -362,7 +362,7 @@ fn decision(shell: &Shell, it: &RuleDecision, named: bool, cols: usize) -> Vec<P
 
 fn tested(shell: &Shell, it: &RuleTest, cols: usize) -> Vec<Pieces> {
     let glyphs = &shell.theme.glyphs;
-    let (mark, tone) = Standing::of(it.status, it.label.as_deref()).look(glyphs);
+    let (mark, tone) = EvaluationMark::of(it.status, it.label.as_deref()).glyph_and_tone(glyphs);
     let shown = it.score.map_or_else(|| glyphs.none.to_owned(), score);
     let label = it.label.clone().unwrap_or_else(|| it.status.to_string());
     let mut line = Pieces::new()

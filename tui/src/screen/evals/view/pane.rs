@@ -82,7 +82,7 @@ fn title(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize) -> Pieces {
 
 fn lines(evals: &Evals, shell: &Shell, it: &Evaluation, cols: usize, whole: bool) -> Vec<Pieces> {
     let glyphs = &shell.theme.glyphs;
-    let (mark, tone) = evals.standing(it).look(glyphs);
+    let (mark, tone) = evals.standing(it).glyph_and_tone(glyphs);
     let field = |line: Pieces, name: &str, value: String| {
         line.add(Tone::Field, format!("{name} ")).plain(format!("{}   ", clean(&value)))
     };

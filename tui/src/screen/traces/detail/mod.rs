@@ -26,7 +26,7 @@ use crate::{
     shell::Reader,
     widgets::json::{PaneLine, Toggled},
 };
-use present::standing::Standing;
+use present::evaluation::EvaluationMark;
 
 use content::{DetailTab, Setting, TEXT_STEP, result_lines, scores, tab_lines};
 use layout::{GUTTER_COLS, Shown, parts};
@@ -90,7 +90,7 @@ impl Scores {
     }
 
     /// Returns the standing of an evaluation. Its baseline belongs to the same trace, so it is loaded.
-    pub fn standing(&self, it: &Evaluation) -> Standing {
+    pub fn standing(&self, it: &Evaluation) -> EvaluationMark {
         let baseline = it.original_evaluation_id;
         let baseline = self.rows().iter().find(|row| Some(row.id) == baseline).and_then(|row| row.score);
         standing(it, baseline)

@@ -16,7 +16,7 @@ use crate::{
     widgets::waterfall::Scale,
 };
 use present::{
-    format::{count, latency, money, short_id},
+    format::{count, latency, money, short_id, thousands},
     text::{cut, fit, fit_right, width},
 };
 
@@ -278,20 +278,15 @@ pub fn status(traces: &Traces, shell: &Shell, detail: &Detail) -> String {
     let mut parts = Vec::new();
     let position = traces.list.position(detail.id);
     if let Some(at) = position {
-        let number = |n: usize| present::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
-        parts.push(format!("trace {} of {} loaded", number(at + 1), number(traces.list.len())));
+        parts.push(format!("trace {} of {} loaded", thousands(at + 1), thousands(traces.list.len())));
     }
     if detail.loaded {
         let all = detail.trace.as_ref().map_or(0, |trace| trace.span_count);
         let loaded = i64::try_from(detail.spans.len()).unwrap_or(i64::MAX);
         let spans = if detail.next_cursor.is_some() && all > loaded {
-            format!(
-                "{} of {} spans, loading",
-                present::format::thousands(loaded),
-                present::format::thousands(all)
-            )
+            format!("{} of {} spans, loading", thousands(loaded), thousands(all))
         } else {
-            format!("{} spans", present::format::thousands(loaded))
+            format!("{} spans", thousands(loaded))
         };
         parts.push(format!("{spans}, {} failed", detail.failures()));
     } else if traces.is_busy(shell) || shell.is_busy() {

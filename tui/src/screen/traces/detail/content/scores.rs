@@ -18,8 +18,8 @@ use crate::{
     widgets::json::{PaneLine, Piece},
 };
 use present::{
+    evaluation::decision_tone,
     format::{clock, money},
-    standing::of_decision,
     text::{clean, cut, fit, fit_right, width},
 };
 
@@ -135,7 +135,7 @@ fn decisions(rules: &TraceRules, keys: &Keys, setting: &Setting<'_>) -> Vec<Pane
             None => (Tone::Dim, glyphs.ellipsis, String::new()),
             Some(Err(error)) => (Tone::Bad, "unknown", describe(error)),
             Some(Ok(None)) => (Tone::Plain, "nothing", "The server knows of no decision.".to_owned()),
-            Some(Ok(Some(it))) => (of_decision(it.decision), it.decision.as_str(), it.detail.clone()),
+            Some(Ok(Some(it))) => (decision_tone(it.decision), it.decision.as_str(), it.detail.clone()),
         };
         let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);
         let pieces = vec![
@@ -183,7 +183,7 @@ fn section(
 fn one(lines: &mut Vec<PaneLine>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
     let Around { scores, current, spans } = *around;
     let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
-    let look = scores.standing(it).look(glyphs);
+    let look = scores.standing(it).glyph_and_tone(glyphs);
     let score = it.score.map_or_else(|| glyphs.none.to_owned(), score);
     let label = it.label.clone().unwrap_or_else(|| match it.status {
         EvaluationStatus::Complete => glyphs.none.to_owned(),
