@@ -1,4 +1,4 @@
-//! Everything that requests and jobs share, and the tasks that run beside them.
+//! The state that requests and jobs share, and the background tasks.
 
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
@@ -34,9 +34,9 @@ use crate::{
 
 /// Bytes reserved for reading a block of rows: their small texts, compressed and decompressed.
 const WORKSPACE_BYTES: usize = 8 * 1024 * 1024;
-/// Limits the request bodies of a tenant that arrive at the same time.
+/// Maximum number of request bodies of a tenant that arrive at the same time.
 const MAX_ARRIVING_BODIES: usize = 1_024;
-/// Limits the waiting reads of a tenant, and how long one waits.
+/// Maximum number of waiting reads of a tenant, and the maximum waiting time.
 const MAX_WAITING_READS: usize = 1_024;
 const READ_WAIT: Duration = Duration::from_secs(10);
 
@@ -44,40 +44,40 @@ const READ_WAIT: Duration = Duration::from_secs(10);
 pub struct App {
     /// The database.
     pub db: Db,
-    /// The present.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// The settings.
+    /// The configuration.
     pub config: Config,
-    /// Signs and checks session tokens.
+    /// Verifies and issues session tokens.
     pub sessions: Sessions,
-    /// Signs and checks cursors.
+    /// Signs and verifies cursors.
     pub cursors: Cursors,
-    /// Seals and opens secrets.
+    /// Seals and unseals secrets.
     pub sealer: Arc<Sealer>,
     /// Stores traces.
     pub writer: Writer,
-    /// Tells which tenants have new or changed traces in this process.
+    /// Announces the tenants with new or changed traces in this process.
     pub changed: broadcast::Sender<Uuid>,
-    /// The way out to addresses that tenants set.
+    /// The outbound HTTP guard, for addresses set by tenants.
     pub egress: Egress,
-    /// Asks for vectors of spans and questions.
+    /// Computes embeddings of spans and queries.
     pub embedder: Embedder,
-    /// Asks judge models for verdicts.
+    /// Requests verdicts from judges.
     pub judge: Judge,
-    /// Finds spans by their vectors.
+    /// Searches spans by their vectors.
     pub search: Search,
-    /// What the server tells about itself.
+    /// Metrics of the server.
     pub telemetry: Arc<Telemetry>,
-    /// Prices for all tenants.
+    /// The price table.
     pub prices: Arc<PriceTable>,
-    /// Requests a minute of tenants.
+    /// Rate limits of tenants.
     pub limits: Limits,
-    /// Requests a minute of whoever has no valid token, by address: slows the guessing of keys. A
-    /// valid token is served whatever came before from its address, which others may share.
+    /// Rate limits of requests without a valid token, by client address: they slow down guessing of
+    /// keys. Requests with a valid token are not affected, because many clients may share an address.
     pub addresses: LocalBuckets<IpAddr>,
-    /// Refusals a minute that are written down, by tenant, actor and action.
+    /// Rate limits of recorded rejections, by tenant, actor and action.
     pub refusals: LocalBuckets<(Uuid, String, Action)>,
-    /// What is remembered of the database.
+    /// The access cache.
     pub known: Arc<Known>,
     /// Budget for the memory of request bodies and responses.
     pub memory: Arc<MemoryBudget>,
@@ -91,25 +91,26 @@ pub struct App {
     pub streams: KeyedSemaphore<Uuid>,
     /// Limits the running exports of a tenant.
     pub exports: KeyedSemaphore<Uuid>,
-    /// Requests whose bodies are decoded at the same time.
+    /// Maximum number of requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
-    /// Answers questions about metrics.
+    /// Answers metrics queries.
     pub asking: Asking,
-    /// Rules of evaluators, compiled.
+    /// The cache of compiled code evaluators.
     pub compiled: Arc<Compiled>,
     /// Runs code evaluators.
     pub code: CodeRunner,
-    /// Workers of each lane that work for a tenant.
+    /// Concurrent workers per queue and tenant.
     pub working: Turns<(Lane, Uuid)>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
 
 impl App {
-    /// The state for a database that is migrated. Starts the writers.
+    /// Creates the state for a migrated database and starts the writers.
     ///
     /// # Errors
-    /// When a setting can't be used.
+    ///
+    /// Fails when a setting is invalid.
     pub fn start(
         db: Db,
         clock: Arc<dyn Clock>,
@@ -199,11 +200,12 @@ impl App {
         Ok(app)
     }
 
-    /// Reserves the memory for reading a block of rows. The reservation grows with large texts, and shrinks
-    /// to the size of the response that is built from them.
+    /// Reserves the memory for reading a block of rows. The reservation grows with large texts, and
+    /// shrinks to the size of the response.
     ///
     /// # Errors
-    /// `overloaded` when the tenant's share stays used up for too long.
+    ///
+    /// Fails with `overloaded` when the tenant's share stays used up for too long.
     pub async fn workspace(&self, tenant: Uuid) -> Result<Reservation> {
         let mut memory = self.memory.reservation(Holder::Tenant(tenant));
         memory.grow(self.workspace_bytes(), MEMORY_WAIT).await?;
@@ -215,38 +217,39 @@ impl App {
         WORKSPACE_BYTES.min(self.memory.total() / 16)
     }
 
-    /// Waits until the tenant has fewer running reads than it is allowed.
+    /// Waits until the tenant has fewer running reads than allowed.
     ///
     /// # Errors
-    /// `overloaded` when too many wait, or for too long.
+    ///
+    /// Fails with `overloaded` when too many reads wait, or for too long.
     pub async fn read_permit(&self, tenant: Uuid) -> Result<KeyedPermit<Uuid>> {
         self.reads.acquire(&tenant, MAX_WAITING_READS, READ_WAIT).await.ok_or_else(|| {
             problem(ErrorCode::Overloaded, "too many reads of this tenant are running; try again shortly")
         })
     }
 
-    /// Runs a task that shutdown waits for.
+    /// Spawns a task that shutdown waits for.
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         tokio::spawn(self.tasks.track_future(task));
     }
 
-    /// Waits, or until the server stops; true then.
+    /// Sleeps, or until the server stops; returns true if it stops.
     pub async fn pause(&self, time: Duration) -> bool {
         tokio::time::timeout(time, self.stopping.cancelled()).await.is_ok()
     }
 
-    /// Whether the server is going down.
+    /// Whether the server is stopping.
     pub fn is_stopping(&self) -> bool {
         self.stopping.is_cancelled()
     }
 
-    /// Cancelled when the server goes down.
+    /// Returns a token that is cancelled when the server stops.
     pub fn stopping(&self) -> CancellationToken {
         self.stopping.clone()
     }
 
-    /// Tells every task to end, waits for them, and closes the database.
+    /// Stops all tasks, waits for them, and closes the database.
     pub async fn stop(&self) {
         self.stopping.cancel();
         self.tasks.close();
@@ -254,11 +257,12 @@ impl App {
         self.db.clone().close().await;
     }
 
-    /// Commits a change of what processes remember, and makes all of them forget: this one now,
-    /// the others within a second.
+    /// Commits a change of cached access data and invalidates the caches: of this process immediately,
+    /// of others within a second.
     ///
     /// # Errors
-    /// When the database fails; nothing has changed then.
+    ///
+    /// Fails when the database fails; nothing has changed then.
     pub async fn commit(&self, txn: Transaction) -> Result<()> {
         store::settings::new_generation(&txn).await?;
         txn.commit().await?;

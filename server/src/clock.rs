@@ -1,16 +1,16 @@
-//! Time and ids, injected so that tests can steer them.
+//! Time and IDs, injected so that tests can control them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-/// Where the present comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// Microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     fn now(&self) -> i64;
 }
 
-/// The machine's own clock.
+/// The system clock.
 #[derive(Debug, Default)]
 pub struct SystemClock;
 
@@ -40,7 +40,7 @@ pub fn processor_time() -> Duration {
     BEGAN.get_or_init(std::time::Instant::now).elapsed()
 }
 
-/// The calendar month (UTC) of a time in microseconds, as year * 100 + month.
+/// Returns the calendar month (UTC) of a time in microseconds, as year * 100 + month.
 pub fn month(micros: i64) -> i32 {
     use chrono::Datelike;
     chrono::DateTime::from_timestamp_micros(micros)
@@ -48,25 +48,25 @@ pub fn month(micros: i64) -> i32 {
         .unwrap_or_default()
 }
 
-/// A new time-ordered id. Order among ids of one process is kept, also within a microsecond.
-#[expect(clippy::disallowed_methods, reason = "the one place that makes ids")]
+/// Returns a new time-ordered ID. IDs of one process are ordered even within a microsecond.
+#[expect(clippy::disallowed_methods, reason = "the one place that creates IDs")]
 pub fn new_id() -> Uuid {
     Uuid::now_v7()
 }
 
-/// A clock that stands still until it is moved.
+/// A clock for tests, which stands still until it is moved.
 #[cfg(feature = "fakes")]
 #[derive(Debug)]
 pub struct FakeClock(std::sync::atomic::AtomicI64);
 
 #[cfg(feature = "fakes")]
 impl FakeClock {
-    /// Stands at `micros` since the epoch.
+    /// Creates a clock at `micros` since the epoch.
     pub fn at(micros: i64) -> Self {
         Self(std::sync::atomic::AtomicI64::new(micros))
     }
 
-    /// Moves on by `micros`.
+    /// Moves the clock forward by `micros`.
     pub fn advance(&self, micros: i64) {
         self.0.fetch_add(micros, std::sync::atomic::Ordering::SeqCst);
     }

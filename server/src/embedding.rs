@@ -1,9 +1,8 @@
-//! What spans and questions mean, as vectors: whose key asks for them, and asking.
+//! Embeddings of spans and queries: selects the provider and calls it.
 //!
-//! Spans are embedded by jobs ([`spans`]), questions while somebody waits ([`Embedder::query`]).
-//! Who may be asked follows from plan and credentials (`whose`), which a process remembers, so
-//! that ingest decides without a query whether a commit makes work. A provider that fails is left
-//! alone for a while ([`Rests`]).
+//! Spans are embedded by jobs ([`spans`]), queries during the request ([`Embedder::query`]). Plan and
+//! credentials, which are cached, determine the provider (`whose`), so that ingest decides without a
+//! query whether a commit needs a job. A provider that fails has a circuit breaker ([`Rests`]).
 
 pub mod backfill;
 pub mod spans;
@@ -36,10 +35,10 @@ use crate::{
     turns::Turns,
 };
 
-/// How long somebody waits for the vector of a question.
+/// Timeout of embedding a query.
 const QUERY: Duration = Duration::from_secs(10);
 
-/// Says who embeds, and asks them.
+/// Selects embedding providers and calls them.
 pub struct Embedder {
     client: EmbeddingClient,
     platform: Option<Endpoint>,
@@ -51,16 +50,17 @@ pub struct Embedder {
     turns: Turns<Uuid>,
 }
 
-/// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
+/// The account of a provider: the platform's, or a version of a tenant's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
-    /// The operator's.
+    /// The operator's account.
     Platform,
-    /// The tenant, and when its credential last changed, microseconds: a changed one is another one.
+    /// The tenant, and the time of the credential's last change in microseconds: a changed credential
+    /// counts as a new account.
     Tenant(Uuid, i64),
 }
 
-/// Who embeds for a tenant.
+/// The embedding provider of a tenant.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     who: Who,
@@ -68,22 +68,23 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Who it is.
+    /// Returns the account.
     pub fn who(&self) -> Who {
         self.who
     }
 
-    /// The model that is asked.
+    /// Returns the model.
     pub fn model(&self) -> &str {
         &self.endpoint.model
     }
 }
 
 impl Embedder {
-    /// An embedder that knows the platform's provider from these settings.
+    /// Creates an embedder with the platform's provider from these settings.
     ///
     /// # Errors
-    /// When there can be no client.
+    ///
+    /// Fails when the HTTP client can't be created.
     pub fn new(
         settings: &EmbeddingSettings,
         egress: Egress,
@@ -114,7 +115,8 @@ impl Embedder {
     /// Whether spans of a tenant on this plan are embedded.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn embeds(&self, tenant: Uuid, plan: Plan) -> Result<bool> {
         if plan < Plan::Pro || (plan == Plan::Pro && self.platform.is_some()) {
             return Ok(plan == Plan::Pro);
@@ -123,25 +125,27 @@ impl Embedder {
         Ok(whose(plan, &credentials, self.platform.is_some()) != Whose::Nobody)
     }
 
-    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider only
-    /// embeds spans in the background.
+    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider
+    /// only embeds spans in the background.
     ///
     /// # Errors
-    /// `upstream_failed` when the tenant has none; the message says how to store one.
+    ///
+    /// Fails with `upstream_failed` when the tenant has none; the message says how to store one.
     pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<Chosen> {
         let own = self.chosen(tenant, plan).await?.filter(|it| it.who != Who::Platform);
         own.ok_or_else(|| problem(ErrorCode::UpstreamFailed, NO_OWN_PROVIDER))
     }
 
-    /// The vector of a question.
+    /// Returns the vector of a query.
     ///
     /// # Errors
-    /// `upstream_failed` when the provider fails or takes too long.
+    ///
+    /// Fails with `upstream_failed` when the provider fails or takes too long.
     pub async fn query(&self, chosen: &Chosen, text: &str) -> Result<UnitVector> {
         let vectors = self.ask(&chosen.endpoint, &[text], QUERY).await;
         match vectors.map(|mut it| it.pop()) {
             Ok(Some(vector)) => Ok(vector),
-            Ok(None) => Err(anyhow::anyhow!("the client answered no vector").into()),
+            Ok(None) => Err(anyhow::anyhow!("the client returned no vector").into()),
             Err(failure) => {
                 let message = format!("the embedding provider failed: {failure}");
                 Err(problem(ErrorCode::UpstreamFailed, message))
@@ -149,7 +153,7 @@ impl Embedder {
         }
     }
 
-    /// Who embeds for a tenant on this plan, if anybody does.
+    /// Returns the embedding provider for a tenant on this plan, if any.
     async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<Chosen>> {
         let credentials = self.known.credentials(tenant).await?;
         match whose(plan, &credentials, self.platform.is_some()) {
@@ -167,12 +171,12 @@ impl Embedder {
     fn own(&self, row: &provider_credential::Model, model: &str) -> Result<Endpoint> {
         let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
         let platform = self.platform.as_ref().and_then(|it| it.base_url.as_deref());
-        // The first start gives a tenant the operator's provider, wherever that is.
+        // The first start stores the operator's provider for a tenant, at any address.
         let operators = row.base_url.is_some() && row.base_url.as_deref() == platform;
         Ok(Endpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), guarded: !operators })
     }
 
-    /// The vectors of these texts, counted and timed.
+    /// Returns the vectors of these texts, with metrics.
     async fn ask(
         &self,
         endpoint: &Endpoint,

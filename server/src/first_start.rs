@@ -1,4 +1,4 @@
-//! The first start: an empty database gets a tenant, a project and a key, shown once.
+//! The first start: an empty database gets a tenant, a project and a key, which is printed once.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::{
     store::{self, Connection, Db, DbError, credentials::last4, sealed::PROVIDER_KEY},
 };
 
-/// What was made for a new tenant.
+/// A new tenant, with its project and key.
 pub struct NewTenant {
     /// The tenant.
     pub tenant_id: Uuid,
@@ -27,19 +27,21 @@ pub struct NewTenant {
     pub project_id: Uuid,
     /// Its first key, as stored.
     pub key: api_key::Model,
-    /// The key itself.
+    /// The secret of the key.
     pub secret: ApiKey,
 }
 
-/// Marks an installation whose first start is done, also when its tenants are gone again.
+/// The setting that marks an installation whose first start is complete, even if its tenants are
+/// deleted.
 const DONE: &str = "first_start";
 
-/// Makes the tenant `default` if this is the first start on an empty database, with `key` as
-/// its key if one is given; none if it is not the first. The operator's providers for embedding and
-/// judging become the tenant's own, because nothing is sent to the platform's for a tenant on this plan.
+/// Creates the tenant `default` if this is the first start on an empty database, with `key` if given;
+/// `None` if it is not the first. The operator's providers for embedding and judging become the
+/// tenant's own, because the tenant's plan does not use the platform's.
 ///
 /// # Errors
-/// When the database fails, or there is no randomness.
+///
+/// Fails when the database fails, or there is no randomness.
 pub async fn run(
     db: &Db,
     key: Option<ApiKey>,
@@ -53,8 +55,8 @@ pub async fn run(
         txn.rollback().await?;
         return Ok(None);
     }
-    // Of two processes that start at once, the second waits and fails here, and finds the work
-    // done: before anything else, because both may bring the same key.
+    // Of two processes that start at the same time, the second waits and fails here, and finds the
+    // tenant created. First, because both may insert the same key.
     if let Err(error) = store::settings::add(&txn, DONE, &now.to_string()).await {
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
@@ -74,10 +76,11 @@ pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, 
     Ok(store::settings::get(db, DONE).await?.is_some_and(|at| at == tenant.created_at.to_string()))
 }
 
-/// The operator's providers as credentials of this tenant, one a provider.
+/// Returns the operator's providers as credentials of this tenant, one per provider.
 ///
 /// # Errors
-/// When a key can't be sealed.
+///
+/// Fails when a key can't be sealed.
 pub fn credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
@@ -116,7 +119,8 @@ pub fn credentials(
         let is_same = (key, base_url) == (judge.key(Provider::OpenAi), judge.base_url(Provider::OpenAi));
         match rows.first_mut() {
             Some(shared) if judges && is_same => shared.embedding_model = model,
-            // Another key has that place already; whoever speaks the same protocol has one more.
+            // Another key is stored for this provider already; it is stored as an OpenAI-compatible
+            // one.
             _ => {
                 let (provider, base_url) = match base_url {
                     None if judges => (Provider::OpenAiCompatible, Some(OPENAI)),
@@ -133,10 +137,11 @@ pub fn credentials(
     Ok(rows)
 }
 
-/// Makes a tenant with the project `default` and a full-access key in the role of an owner.
+/// Creates a tenant with the project `default` and a full-access key with the role owner.
 ///
 /// # Errors
-/// When the database fails or the system has no randomness.
+///
+/// Fails when the database fails or the system has no randomness.
 pub async fn create_tenant(
     txn: &impl Connection,
     name: &str,
@@ -187,11 +192,12 @@ pub async fn create_tenant(
     Ok(NewTenant { tenant_id, project_id, key, secret })
 }
 
-/// Writes the context `local` into the profile of the command line, with a session if the local
-/// issuer is on; answers its folder.
+/// Writes the context `local` into the configuration of the command line, with a session if the local
+/// issuer is enabled; returns the folder.
 ///
 /// # Errors
-/// When the folder is not known or can't be written, or the session can't be signed.
+///
+/// Fails when the folder is unknown or can't be written, or the session can't be signed.
 pub fn write_profile(
     made: &NewTenant,
     sessions: &Sessions,
@@ -205,7 +211,7 @@ pub fn write_profile(
     Ok(folder)
 }
 
-/// A session of 30 days for whoever started the server.
+/// Returns the claims of a session of 30 days for the operator.
 fn owner(made: &NewTenant, now: i64) -> Claims {
     Claims {
         sub: "local-owner".to_owned(),

@@ -1,8 +1,8 @@
-//! Housekeeping: what is no longer kept is looked for every few minutes, tenant by tenant.
+//! Housekeeping: purges expired rows every few minutes, tenant by tenant.
 //!
-//! Looking is done here and touches only tenants that have something to look at. Old traces are
-//! many, so removing them is a job ([`crate::retention`]); the rest is removed on the spot.
-//! Several processes may look at once: each removes what the others have not.
+//! Only tenants with expired rows are processed. Old traces can be many, so deleting them is a job
+//! ([`crate::retention`]); other rows are deleted here. Several processes may run it at the same time:
+//! each deletes the rows that the others have not.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,24 +18,23 @@ use crate::{
     },
 };
 
-/// Pause between two rounds.
+/// Delay between two rounds.
 const PAUSE: Duration = Duration::from_secs(300);
-/// How long counts of requests are kept once their minute is over, seconds.
+/// Retention in seconds of rate limit counters after their minute.
 const WINDOWS: i64 = 3_600;
-/// How long bulk runs are kept, microseconds: their progress can be asked for, and then their
-/// evaluations tell all there is.
+/// Retention in microseconds of bulk evaluations; their evaluations are kept longer.
 const BULK_RUNS: i64 = 30 * 86_400_000_000;
-/// Rows that one statement removes, about.
+/// Approximate number of rows deleted by one statement.
 const BATCH: u64 = 500;
 
-/// Looks round now and then, until the app stops.
+/// Runs housekeeping regularly until the app stops.
 pub fn start(app: &Arc<App>) {
     let keeper = Arc::clone(app);
     app.spawn(async move {
         loop {
             let done = keeper.db.health.while_reachable(round(&keeper)).await;
             if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
-                tracing::warn!(%error, "housekeeping could not be done; it is tried again in some minutes");
+                tracing::warn!(%error, "housekeeping failed and will be retried in some minutes");
             }
             if keeper.pause(PAUSE).await {
                 return;
@@ -44,10 +43,11 @@ pub fn start(app: &Arc<App>) {
     });
 }
 
-/// Looks at every tenant once.
+/// Processes every tenant once.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn round(app: &App) -> Result<(), DbError> {
     for kept in Kept::ALL {
         let mut tenant = Uuid::nil();

@@ -1,8 +1,8 @@
-//! Long traces: their rows follow their spans within seconds, once a second at most.
+//! Long traces: a job updates their rows within seconds, at most once per second.
 //!
-//! A trace's row is made from all of its spans. Doing that in every transaction that adds one
-//! would cost the square of a long trace's length, so from [`LONG`](crate::store::traces::LONG)
-//! spans on a job does it, one for all commits of the same second.
+//! A trace's row is computed from all of its spans. Doing that in every transaction that adds spans
+//! would cost the square of a long trace's length, so from [`LONG`](crate::store::traces::LONG) spans
+//! on a job does it, one for all commits of the same second.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     store::traces,
 };
 
-/// A long trace to which spans were added.
+/// A long trace with new spans.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LongTrace {
     /// The trace.
@@ -32,8 +32,8 @@ impl Job for LongTrace {
 /// A second, in microseconds.
 const SECOND: i64 = 1_000_000;
 
-/// The job for spans that are committed at `now`. It has one id for all of that second, and
-/// runs when the transactions of that second have long ended, so that it sees their spans.
+/// Returns the job for spans committed at `now`. It has one ID for that second, and runs when the
+/// transactions of that second have ended, so that it sees their spans.
 pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
     let second = now.div_euclid(SECOND);
     let mut job = new_job(tenant, &LongTrace { trace }, (second + 3) * SECOND, now);
@@ -41,12 +41,12 @@ pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
     job
 }
 
-/// Makes the trace's row again, unless it has all spans already.
+/// Computes the trace's row again, unless it covers all spans already.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: LongTrace) -> Outcome {
     match traces::sum_up_long(&app.db, tenant, job.trace, app.clock.now()).await {
         Ok(changed) => {
             if changed {
-                // Nobody may be listening.
+                // There may be no subscribers.
                 _ = app.changed.send(tenant);
             }
             Outcome::Done

@@ -1,7 +1,7 @@
-//! Traces that are being removed: what was begun is ended, whatever becomes of whoever began.
+//! Completes the deletion of traces.
 //!
-//! A long trace is removed in several transactions. If the caller goes away or the process dies
-//! between two of them, the job that came with the first one removes the rest.
+//! A long trace is deleted in several transactions. If the request is cancelled or the process dies
+//! between two of them, the job inserted by the first one deletes the rest.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::{
     store::{DbError, traces},
 };
 
-/// A trace of which a part is gone.
+/// A trace that is partly deleted.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TraceRemoval {
     /// The trace.
     pub trace: Uuid,
-    /// When it was stored, microseconds: one that was stored later under the same id stays.
+    /// Time of storage, microseconds: a trace stored later under the same ID is kept.
     pub created_at: i64,
 }
 
@@ -32,10 +32,10 @@ impl Job for TraceRemoval {
     const LANE: Lane = Lane::Housekeeping;
 }
 
-/// How long whoever began has to end it, microseconds.
+/// Time in microseconds that the request has to complete the deletion itself.
 const PATIENCE: i64 = 60_000_000;
 
-/// The job that removes what is left.
+/// Returns the job that deletes the rest.
 pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
     let payload = TraceRemoval { trace: trace.id, created_at: trace.created_at };
     let mut job = new_job(tenant, &payload, now + PATIENCE, now);
@@ -43,16 +43,17 @@ pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
     job
 }
 
-/// Removes a trace with all that hangs on it, and writes down who did. False when there is none.
+/// Deletes a trace with its dependent rows, and records the actor. Returns false if it does not exist.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbError> {
     let record = audit::done(caller, Event::of(Action::TraceDelete).on(trace), app.clock.now());
     remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await
 }
 
-/// Removes what is left of a trace.
+/// Deletes the rest of a trace.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceRemoval) -> Outcome {
     match remove_if(app, tenant, job.trace, |row| row.created_at == job.created_at, None).await {
         Ok(_) => Outcome::Done,

@@ -1,7 +1,7 @@
-//! The format of API keys: `lp_`, 43 characters of randomness, 6 of checksum.
+//! The format of API keys: `lp_`, 43 random characters, 6 characters of checksum.
 //!
-//! The checksum lets a scanner, and this server before any query, tell a key from a lookalike.
-//! Only the SHA-256 of a key is stored; a slow hash would add nothing to 256 random bits.
+//! With the checksum, scanners and this server recognize invalid keys without a query. Only the SHA-256
+//! of a key is stored; a slow hash would not improve the security of 256 random bits.
 
 use sha2::{Digest, Sha256};
 
@@ -10,24 +10,25 @@ const SECRET: usize = 43;
 const CHECKSUM: usize = 6;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of a key that may be shown.
+/// Number of characters of a key that may be shown.
 const SHOWN: usize = 11;
 
-/// A well-formed key. Not printable, so that it can't end in a log.
+/// A well-formed key. It can't be formatted, so that it is never logged.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// A new random key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    ///
+    /// Fails when the system has no randomness.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut secret = String::with_capacity(SECRET);
         while secret.len() < SECRET {
             let mut bytes = [0_u8; 64];
             getrandom::fill(&mut bytes)?;
-            // Bytes from 248 up would make some characters likelier than others.
+            // Bytes from 248 up would make some characters more likely than others.
             secret.extend(
                 bytes
                     .iter()
@@ -40,7 +41,7 @@ impl ApiKey {
         Ok(Self(format!("{PREFIX}{secret}{checksum}")))
     }
 
-    /// A text that has the format and the right checksum.
+    /// Parses a text with the format and the right checksum.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         if rest.len() != SECRET + CHECKSUM || !rest.bytes().all(|it| it.is_ascii_alphanumeric()) {
@@ -50,17 +51,17 @@ impl ApiKey {
         (checksum(secret) == sum).then(|| Self(text.to_owned()))
     }
 
-    /// What is stored in place of the key.
+    /// Returns the hash that is stored instead of the key.
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// What may be shown of it.
+    /// Returns the characters that may be shown.
     pub fn prefix(&self) -> &str {
         &self.0[..SHOWN]
     }
 
-    /// The key itself, for the one answer that shows it.
+    /// Returns the key itself, for the one response that shows it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_match_their_own_checksum_and_no_other() {
+    fn api_key_with_wrong_checksum_is_rejected() {
         let key = ApiKey::generate().unwrap();
         assert_eq!(key.reveal().len(), 52);
         assert!(ApiKey::parse(key.reveal()).is_some());
@@ -93,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_keys_are_ten_thousand_keys() {
+    fn generated_api_keys_are_unique_and_uniform() {
         let keys: std::collections::HashSet<String> =
             (0..10_000).map(|_| ApiKey::generate().unwrap().reveal().to_owned()).collect();
         assert_eq!(keys.len(), 10_000);
         assert!(keys.iter().all(|it| ApiKey::parse(it).is_some()));
-        // Every character is as likely as any other: 430,000 of 62, give or take six deviations.
+        // Every character is equally likely: 430,000 of 62, within six standard deviations.
         let mut counts = [0_i64; 128];
         for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET)) {
             counts[usize::from(byte)] += 1;
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn lookalikes_are_refused() {
+    fn malformed_api_key_is_rejected() {
         for text in ["", "lp_", "lp_short", "LP_", "lp_\u{e9}"] {
             assert!(ApiKey::parse(text).is_none());
         }

@@ -1,11 +1,11 @@
-//! What each plan allows, as data.
+//! Limits of each plan, as data.
 
 use api::{
     Plan,
     tenant::{Limits, RequestLimits},
 };
 
-/// Routes that share one count of requests a minute.
+/// Routes that share a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
     /// `GET /v1/traces`.
@@ -20,16 +20,16 @@ pub enum Bucket {
     Prompts,
     /// The ingest endpoints.
     Ingest,
-    /// Everything else.
+    /// All other routes.
     Other,
 }
 
 impl Bucket {
-    /// Every bucket; a bucket's place here is its number.
+    /// Every bucket; its position here is its number.
     pub const ALL: [Self; 7] =
         [Self::Traces, Self::Metrics, Self::Feedback, Self::Eval, Self::Prompts, Self::Ingest, Self::Other];
 
-    /// The word in the database and the documentation.
+    /// Returns the name in the database and the documentation.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Traces => "traces",
@@ -42,7 +42,7 @@ impl Bucket {
         }
     }
 
-    /// Requests a minute on a plan; none is no limit.
+    /// Returns the requests per minute on a plan; `None` means no limit.
     pub const fn limit(self, plan: Plan) -> Option<u64> {
         let limits = limits(plan).requests_per_minute;
         match self {
@@ -57,17 +57,17 @@ impl Bucket {
     }
 }
 
-/// What is counted by the month.
+/// Resources with a monthly quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quota {
     /// Traces stored.
     Traces,
-    /// Evaluations by judges.
+    /// LLM evaluations.
     LlmEvaluations,
 }
 
 impl Quota {
-    /// The word in the database.
+    /// Returns the name in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Traces => "traces",
@@ -75,7 +75,7 @@ impl Quota {
         }
     }
 
-    /// How much a month on a plan; none is no limit.
+    /// Returns the monthly quota on a plan; `None` means no limit.
     pub const fn limit(self, plan: Plan) -> Option<u64> {
         match self {
             Self::Traces => limits(plan).traces_per_month,
@@ -84,9 +84,10 @@ impl Quota {
     }
 }
 
-/// Everything a plan allows.
+/// Returns all limits of a plan.
 pub const fn limits(plan: Plan) -> Limits {
-    // Each plan's requests are a multiple of the smallest plan's; reading and metrics grow alike.
+    // Each plan's requests are a multiple of the smallest plan's; traces and metrics have the same
+    // limits.
     let (requests, traces, evaluations, members) = match plan {
         Plan::Starter => (per_minute(1), Some(50_000), Some(2_500), Some(3)),
         Plan::Pro => (per_minute(10), Some(1_000_000), Some(50_000), None),
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_every_plan() {
+    fn plan_limits_match_the_contract() {
         let of = |bucket: Bucket| Plan::ALL.iter().map(|it| bucket.limit(*it)).collect::<Vec<_>>();
         let some = |all: [u64; 4]| all.map(Some).into_iter().chain([None]).collect::<Vec<_>>();
         assert_eq!(of(Bucket::Traces), some([3_600, 36_000, 72_000, 144_000]));

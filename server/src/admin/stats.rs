@@ -11,7 +11,8 @@ use crate::{
 /// Measures the database.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn run(config: &Config, json: bool) -> anyhow::Result<Report> {
     let db = open_existing(config).await?;
     let sizes = sizes::measure(&db).await?;

@@ -1,7 +1,7 @@
-//! Spans from before there was somebody to embed them.
+//! Embeds existing spans when an embedding provider is configured.
 //!
-//! Whoever stores a credential with an embedding model expects to find what is there already. The
-//! newest spans are embedded then, and no more than so many, because somebody pays for it.
+//! A tenant that stores a credential with an embedding model expects to find existing spans. The newest
+//! ones are embedded, up to a limit, because the tenant pays for them.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ impl Job for Backfill {
     const LANE: Lane = Lane::Embedding;
 }
 
-/// Spans that are looked at, the newest traces first.
+/// Maximum number of spans, of the newest traces first.
 const SPANS: usize = 20_000;
-/// Traces that are looked at.
+/// Maximum number of traces.
 const TRACES: u64 = 20_000;
 
-/// Enqueues what the newest traces need.
+/// Enqueues jobs for the newest traces.
 pub async fn run(app: &Arc<App>, tenant: Uuid) -> Outcome {
     match enqueue(app, tenant).await {
         Ok(()) => Outcome::Done,
@@ -44,7 +44,7 @@ async fn enqueue(app: &App, tenant: Uuid) -> Result<(), DbError> {
     let (mut left, mut job) = (SPANS, EmbedSpans::default());
     for (trace, spans) in newest {
         let spans = usize::try_from(spans).unwrap_or_default();
-        // One that is too long alone must not keep the others from theirs.
+        // A trace that exceeds the limit alone must not exclude the others.
         let Some(rest) = left.checked_sub(spans) else { continue };
         left = rest;
         job.spans += spans;

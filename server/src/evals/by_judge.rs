@@ -1,8 +1,7 @@
-//! Doing an evaluation by a judge model.
+//! Executes LLM evaluations.
 //!
-//! No transaction is open and no trace is locked while the judge is awaited. A judge that can't
-//! answer for now is asked again later, by the durable queue; one that can't work at all pauses the
-//! rule that wanted it.
+//! No transaction is open and no trace is locked while the judge is awaited. After a temporary failure,
+//! the queue retries later; a permanent failure pauses the eval rule.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,21 +29,21 @@ use crate::{
     },
 };
 
-/// How often a judge that can't answer for now is asked.
+/// Maximum number of attempts with a judge that fails temporarily.
 const ASKED: i32 = 8;
-/// How long an evaluation waits at most for a judge that fails, microseconds. Others that wait for one
-/// that works are no reason to give up, however many they are.
+/// Maximum time in microseconds that an evaluation waits for a failing judge. Waiting behind other
+/// evaluations does not count.
 const PATIENCE: i64 = 6 * 3_600_000_000;
-/// Pause before the end of an evaluation is stored once more, doubled each time.
+/// Delay before a result is stored again after a database failure, doubled each time.
 const AGAIN: Duration = Duration::from_millis(300);
-/// Longest such pause.
+/// Maximum of that delay.
 const AGAIN_MAX: Duration = Duration::from_secs(30);
-/// First pause before it is asked again, doubled each time, microseconds.
+/// Delay in microseconds before the second attempt, doubled each time.
 const PAUSE: i64 = 2_000_000;
-/// Longest pause, also when the provider asks for more, microseconds.
+/// Maximum delay in microseconds, even if the provider requires more.
 const PAUSE_MAX: i64 = 600_000_000;
 
-/// An evaluation of type `llm` that waits.
+/// A waiting evaluation of type `llm`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EvaluateByJudge {
     /// The evaluation.
@@ -56,18 +55,18 @@ impl Job for EvaluateByJudge {
     const LANE: Lane = Lane::Judges;
 }
 
-/// The job that does this evaluation.
+/// Returns the job that executes this evaluation.
 pub fn job(tenant: Uuid, evaluation: Uuid, now: i64) -> job::Model {
     new_job(tenant, &EvaluateByJudge { evaluation }, now, now)
 }
 
-/// Does it.
+/// Executes the evaluation.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByJudge) -> Outcome {
     match work(app, tenant, job.evaluation).await {
         Ok(outcome) => outcome,
-        // Whatever it was, the evaluation is not lost for it.
+        // The evaluation is retried after any error.
         Err(error) => {
-            tracing::warn!(%tenant, %error, "an evaluation by a judge is put off");
+            tracing::warn!(%tenant, %error, "an LLM evaluation is postponed");
             Outcome::Snooze { until: app.clock.now() + 5_000_000 }
         }
     }
@@ -81,7 +80,7 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     };
     let ended = match attempted.or_else(|error| at_fault(tenant, error).map(Ended::End)) {
         Ok(ended) => ended,
-        // Nobody was lost over it.
+        // No worker was lost, so the claim does not count.
         Err(error) => {
             evaluations::put_back(&app.db, tenant, &row, None).await?;
             return Err(error);
@@ -99,8 +98,7 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     }
 }
 
-/// Stores an end. The judge was paid for: a database that is away for a while must not cost its
-/// verdict.
+/// Stores a result. The judge was paid for, so a temporary database failure must not lose its verdict.
 async fn store_end(app: &App, row: &evaluation::Model, end: &End) -> Result<()> {
     let mut pause = AGAIN;
     loop {
@@ -109,34 +107,34 @@ async fn store_end(app: &App, row: &evaluation::Model, end: &End) -> Result<()> 
             Ok(_) => return Ok(()),
             Err(error) if pause > AGAIN_MAX => return Err(error.into()),
             Err(error) => {
-                tracing::warn!(tenant = %row.tenant_id, %error, "an evaluation's end is stored again")
+                tracing::warn!(tenant = %row.tenant_id, %error, "storing an evaluation's result is retried")
             }
         }
-        // Once more at once if the server goes down.
+        // One more attempt immediately if the server stops.
         pause = if app.pause(pause).await { AGAIN_MAX * 2 } else { pause * 2 };
     }
 }
 
-/// What came of asking a judge.
+/// The result of executing an LLM evaluation.
 pub enum Ended {
-    /// A verdict, or none for good.
+    /// Finished, with a verdict or a permanent failure.
     End(End),
-    /// It is worth asking again.
+    /// Can be retried.
     Later {
-        /// When, microseconds.
+        /// Time of the next attempt, microseconds.
         until: i64,
-        /// What it used, if a judge was asked.
+        /// Usage, if a judge was called.
         asked: Option<Judged>,
     },
 }
 
-/// What a judge is asked.
+/// The parameters of a call to a judge.
 pub struct Question<'a> {
-    /// Who judges.
+    /// The evaluator.
     pub evaluator: &'a Evaluator,
-    /// With which options.
+    /// The options of the evaluator.
     pub config: &'a Config,
-    /// Whom to ask.
+    /// The judge.
     pub judge: &'a Chosen,
 }
 
@@ -148,7 +146,9 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
         return end(no_evaluator(metric));
     };
     let config: Config = serde_json::from_str(&text).map_err(anyhow::Error::from)?;
-    let Some(known) = app.known.tenant(tenant).await? else { return end("the tenant is gone".to_owned()) };
+    let Some(known) = app.known.tenant(tenant).await? else {
+        return end("the tenant was deleted".to_owned());
+    };
     let plan: Plan = known.plan.parse().map_err(anyhow::Error::from)?;
     let tier = row.model_tier.as_deref().and_then(|it| it.parse().ok()).unwrap_or(ModelTier::Cheap);
     let judge = match app.judge.choose(tenant, plan, evaluator.prefers(), tier).await? {
@@ -160,7 +160,7 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
     let stopping = app.stopping();
     let answer = tokio::select! {
         answer = asked => answer?,
-        // Another worker, or this one when it is back, asks anew.
+        // Another worker, or this process after a restart, calls the judge again.
         () = stopping.cancelled() => return Ok(Ended::Later { until: app.clock.now(), asked: None }),
     };
     let now = app.clock.now();
@@ -171,14 +171,17 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
             if blamed(app, row, judge.who(), why).await? || row.asked + 1 >= ASKED {
                 Ended::End(end)
             } else {
-                // It was mended while the answer was under way.
+                // The credential was changed during the call.
                 Ended::Later { until: now, asked: Some(end.judged) }
             }
         }
         Answer::Waiting { why, failing_since: Some(since), .. }
             if now.saturating_sub(since.max(row.created_at)) > PATIENCE =>
         {
-            Ended::End(failed(format!("{why}; it was waited for for {} hours", PATIENCE / 3_600_000_000)))
+            Ended::End(failed(format!(
+                "{why}; the evaluation has waited for {} hours",
+                PATIENCE / 3_600_000_000
+            )))
         }
         Answer::Waiting { wait, .. } => {
             Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE, PAUSE_MAX), asked: None }
@@ -189,40 +192,41 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
             Ended::Later { until, asked: Some(end.judged) }
         }
         Answer::Later { end, .. } => {
-            let verdict = end.verdict.map_err(|why| format!("{why} (asked {ASKED} times)"));
+            let verdict = end.verdict.map_err(|why| format!("{why} (after {ASKED} attempts)"));
             Ended::End(End { verdict, ..end })
         }
     })
 }
 
-/// What a judge answered, once.
+/// The result of one call to a judge.
 pub enum Answer {
-    /// A verdict, or none for good.
+    /// A verdict, or a permanent failure.
     End(End),
-    /// It was not asked: it rests, or others wait for it already.
+    /// Not called: the circuit breaker is open, or too many requests wait.
     Waiting {
-        /// For how long, microseconds, if that is known.
+        /// Time to wait in microseconds, if known.
         wait: Option<i64>,
-        /// What it waits for, in words.
+        /// The reason, as a sentence.
         why: String,
-        /// Since when the judge has failed, microseconds, if it has.
+        /// Start of the judge's failure in microseconds, if it fails.
         failing_since: Option<i64>,
     },
-    /// None, and asking again later may help.
+    /// A temporary failure.
     Later {
-        /// How long the provider wants to be left alone, microseconds.
+        /// The delay that the provider requires, in microseconds.
         wait: Option<i64>,
-        /// The end, if nobody asks again.
+        /// The result if there is no further attempt.
         end: End,
     },
-    /// None, and there will be none until somebody mends the credential.
+    /// A permanent failure until a person changes the credential.
     Broken(End),
 }
 
-/// Asks a judge about a trace, or one span of it.
+/// Calls a judge for a trace, or one span of it.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn ask(
     app: &App,
     tenant: Uuid,
@@ -235,7 +239,7 @@ pub async fn ask(
         Ok(instructions) => instructions,
         Err(why) => return Ok(Answer::End(failed(why))),
     };
-    // A long trace is not read for a judge that can't be asked anyway.
+    // A long trace is not read for a judge that can't be called now.
     if let Err(failure) = app.judge.would_admit(judge) {
         return Ok(unanswered(evaluator, judge, failure));
     }
@@ -262,7 +266,7 @@ pub async fn ask(
     })
 }
 
-/// What it means that there is no verdict.
+/// Classifies a failure of a judge.
 fn unanswered(evaluator: &Evaluator, judge: &Chosen, failure: JudgeFailure) -> Answer {
     let JudgeFailure { kind, message, retry_after, failing_since, spent } = failure;
     let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
@@ -285,15 +289,15 @@ fn judged(model: &str, spent: Spent) -> Judged {
     }
 }
 
-/// Whether a judge is still the one that is stored. The lock makes whoever stores another one wait.
+/// Whether a judge is still the stored one. The lock makes concurrent changes of the credential wait.
 async fn is_stored(txn: &store::Transaction, who: Who) -> Result<bool> {
     let Who::Tenant(tenant, provider, updated_at) = who else { return Ok(true) };
     let row = store::credentials::lock(txn, tenant, provider).await?;
     Ok(row.is_some_and(|it| it.updated_at == updated_at))
 }
 
-/// Blames a judge that can't work: the rule that wanted it is paused. False when somebody has stored
-/// another one meanwhile, so that neither is to blame.
+/// Pauses the eval rule of an evaluation whose judge fails permanently. Returns false if the judge or
+/// the rule was changed meanwhile, because the failure does not concern the new version.
 async fn blamed(app: &App, row: &evaluation::Model, judge: Who, why: &str) -> Result<bool> {
     let tenant = row.tenant_id;
     let txn = app.db.begin().await?;
@@ -302,7 +306,7 @@ async fn blamed(app: &App, row: &evaluation::Model, judge: Who, why: &str) -> Re
     }
     let Some(rule) = row.rule_id else { return Ok(true) };
     let now = app.clock.now();
-    // A rule that was changed since has other wants.
+    // A rule that was changed since may use another judge.
     let asked_at = row.created_at;
     if store::eval_rules::pause(&txn, tenant, rule, why, asked_at, (now - rules::PAUSE, now)).await? {
         tracing::warn!(%tenant, %rule, why, "an eval rule is paused");

@@ -1,4 +1,4 @@
-//! Doing evaluations by code, some at once.
+//! Executes code evaluators, several evaluations at a time.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,19 +27,19 @@ use crate::{
     },
 };
 
-/// How often collected verdicts are stored, in microseconds.
+/// Interval in microseconds at which collected verdicts are stored.
 const STORE_INTERVAL_MICROS: i64 = 1_000_000;
-/// Evaluations that one job does.
+/// Maximum number of evaluations per job.
 pub const AT_ONCE: usize = 64;
-/// How often a worker may get lost over an evaluation.
+/// Maximum number of workers that may be lost while executing an evaluation.
 pub const LOST: i32 = 3;
-/// What an evaluation says whose evaluator panicked.
-const BROKE: &str = "the evaluator broke on this trace, which is a fault of this server; please report it";
+/// Error of an evaluation whose evaluator panicked.
+const BROKE: &str = "the evaluator crashed on this trace, which is a bug of this server; please report it";
 
-/// What one says that could not be done for another fault of the server.
-const FAULT: &str = "this server could not read what is judged, or by what; its log says why; please report it to whoever operates it";
+/// Error of an evaluation that failed for another internal reason.
+const FAULT: &str = "the server could not read the trace or the evaluator; its log has the reason; please report it to the operator";
 
-/// Evaluations of type `rule` that wait.
+/// Waiting evaluations of type `rule`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EvaluateByRule {
     /// The evaluations.
@@ -51,19 +51,19 @@ impl Job for EvaluateByRule {
     const LANE: Lane = Lane::Evaluations;
 }
 
-/// The job that does these evaluations.
+/// Returns the job that executes these evaluations.
 pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
     new_job(tenant, &EvaluateByRule { evaluations }, now, now)
 }
 
-/// Does them.
+/// Executes the evaluations.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
     match work(app, tenant, &job.evaluations).await {
         Ok(None) => Outcome::Done,
         Ok(Some(until)) => Outcome::Snooze { until },
-        // Whatever it was, the evaluations are not lost for it.
+        // The evaluations are retried after any error.
         Err(error) => {
-            tracing::warn!(%tenant, %error, "evaluations by code are put off");
+            tracing::warn!(%tenant, %error, "code evaluations are postponed");
             Outcome::Snooze { until: app.clock.now() + 5_000_000 }
         }
     }
@@ -78,7 +78,7 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
     let rows = evaluations::start(&app.db, tenant, ids).await?;
     let done = judge(app, tenant, ids.len(), rows.clone()).await;
     if done.is_err() {
-        // Nobody was lost over them.
+        // No worker was lost, so the claims do not count.
         for row in &rows {
             evaluations::put_back(&app.db, tenant, row, None).await?;
         }
@@ -86,8 +86,8 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
     done
 }
 
-/// Judges claimed evaluations, `together` in all, and stores the outcomes. Puts the others back and returns
-/// when they may run.
+/// Executes claimed evaluations of a job with `together` evaluations, and stores the results. Returns
+/// the others to the queue, and the time at which they may run.
 async fn judge(
     app: &Arc<App>,
     tenant: Uuid,
@@ -100,7 +100,7 @@ async fn judge(
     for row in rows {
         match (lost(&row), together) {
             (it, _) if it >= LOST => ends.push((row, given_up(it))),
-            // One of these may be what kills whoever works on it: from now on each is done alone.
+            // One of these may crash its worker: from now on each is executed alone.
             (1.., 2..) => alone(app, &row).await?,
             _ => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
         }
@@ -158,14 +158,14 @@ async fn judge(
     Ok(None)
 }
 
-/// Runs a code evaluator. Returns none when the server stops before there is a verdict.
+/// Runs a code evaluator. Returns `None` when the server stops before there is a verdict.
 async fn by_code(app: &App, tenant: Uuid, prepared: Arc<Prepared>, subject: Arc<Subject>) -> Option<End> {
     let turn = app.code.turn(tenant).await?;
     let compiled = Arc::clone(&app.compiled);
     finished(turn.run(move || prepared.judge(tenant, &compiled, &subject)).await)
 }
 
-/// Returns the outcome of an evaluation by code; none when the server stopped it.
+/// Returns the result of a code evaluation; `None` when the server stopped it.
 pub fn finished(end: Result<End, Unfinished>) -> Option<End> {
     match end {
         Ok(end) => Some(end),
@@ -184,18 +184,18 @@ fn out_of_time() -> String {
     )
 }
 
-/// An evaluator with its config.
+/// An evaluator with its configuration.
 pub struct Prepared {
     /// The evaluator.
     pub evaluator: Evaluator,
-    /// The config as text.
+    /// The configuration as JSON.
     pub text: String,
-    /// The parsed config.
+    /// The parsed configuration.
     pub config: Config,
 }
 
 impl Prepared {
-    /// What it says of a trace. This can take long: it is called on a thread of the
+    /// Returns the verdict for a trace. This can take long: it is called on a thread of the
     /// [`CodeRunner`](super::code::CodeRunner).
     pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
         let rule = match compiled.get(tenant, &self.evaluator, &self.text) {
@@ -210,11 +210,11 @@ impl Prepared {
     }
 }
 
-/// What the evaluations of a job have in common: those of one run or rule are prepared once.
+/// Evaluators shared by the evaluations of a job: each configuration is prepared once.
 #[derive(Default)]
 struct Shared(HashMap<Source, Result<Arc<Prepared>, String>>);
 
-/// What options are found by: an evaluator, a bulk run, a rule.
+/// Identifies a configuration: an evaluator, a bulk evaluation, a rule.
 type Source = (String, Option<Uuid>, Option<Uuid>);
 
 impl Shared {
@@ -236,10 +236,11 @@ impl Shared {
     }
 }
 
-/// The evaluator and config of an evaluation by code; in words, when there is none.
+/// Returns the evaluator and configuration of a code evaluation, or an error message if there is none.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepared, String>> {
     let (tenant, metric) = (row.tenant_id, &row.metric_name);
     let Some(text) = config_of(app, row).await? else { return Ok(Err(no_config())) };
@@ -250,10 +251,11 @@ pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepar
     Ok(Ok(Prepared { evaluator, text, config }))
 }
 
-/// The config of an evaluation as text: its own, its bulk run's or its rule's.
+/// Returns the configuration of an evaluation as JSON: its own, its bulk evaluation's or its rule's.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<String>> {
     if let Some(config) = &row.config {
         return Ok(Some(config.clone()));
@@ -265,7 +267,7 @@ pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<Stri
     Ok(rules::rule(app, row.tenant_id, rule).await?.map(|it| it.row.config.clone()))
 }
 
-/// Puts an evaluation into a job of its own.
+/// Moves an evaluation to a job of its own.
 async fn alone(app: &App, row: &evaluation::Model) -> Result<()> {
     let now = app.clock.now();
     evaluations::put_back(&app.db, row.tenant_id, row, None).await?;
@@ -273,48 +275,49 @@ async fn alone(app: &App, row: &evaluation::Model) -> Result<()> {
     Ok(())
 }
 
-/// How many workers got lost over an evaluation before this one took it up.
+/// Returns the number of workers that were lost while executing an evaluation.
 pub fn lost(row: &evaluation::Model) -> i32 {
     row.attempts.saturating_sub(1).saturating_sub(row.returns)
 }
 
-/// The end of an evaluation over which workers got lost too often.
+/// Returns the result of an evaluation whose workers were lost too often.
 pub fn given_up(lost: i32) -> End {
-    failed(format!("{lost} workers were lost over it; ask for it again"))
+    failed(format!("{lost} workers were lost while executing it; create the evaluation again"))
 }
 
-/// An end without a verdict.
+/// Returns a result without a verdict.
 pub fn failed(why: impl Into<String>) -> End {
     End { evaluator_version: None, verdict: Err(why.into()), judged: Judged::default() }
 }
 
-/// The end of an evaluation that this server can't do now and can't do later, like one of a trace
-/// whose stored texts are damaged. It is this one's alone: others are done.
+/// Returns the result of an evaluation that fails permanently on this server, for example because the
+/// stored texts of its trace are damaged. Other evaluations are not affected.
 ///
 /// # Errors
-/// The error, if it passes by itself.
+///
+/// Returns the error if it is temporary.
 pub fn at_fault(tenant: Uuid, error: Error) -> Result<End> {
     if error.passes() {
         return Err(error);
     }
-    tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation can't be done");
+    tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation failed");
     Ok(failed(FAULT))
 }
 
-/// Why a trace can't be read.
+/// Returns why a trace can't be read.
 pub fn absent(found: &Found) -> &'static str {
     match found {
-        Found::NoSpan => "the trace has no such span any more",
+        Found::NoSpan => "the span was deleted",
         _ => evaluations::REMOVED,
     }
 }
 
-/// There is nobody to judge.
+/// Returns the message for a deleted evaluator.
 pub fn no_evaluator(metric: &str) -> String {
-    format!("there is no evaluator `{metric}` any more")
+    format!("the evaluator `{metric}` was deleted")
 }
 
-/// There are no options to judge by.
+/// Returns the message for a missing configuration.
 pub fn no_config() -> String {
-    "the rule that asked for it was deleted before it was judged".to_owned()
+    "the rule was deleted before the evaluation was executed".to_owned()
 }

@@ -26,16 +26,16 @@ use crate::{
     error::{Result, problem},
 };
 
-/// Limits the processor time of one task: compiling an evaluator, or one evaluation.
+/// Maximum processor time of one task: compiling an evaluator, or one evaluation.
 pub const MAX_TASK_TIME: Duration = Duration::from_secs(3);
-/// Limits the unused processor time that a tenant accumulates, in microseconds.
+/// Maximum unused processor time that a tenant accumulates, in microseconds.
 const MAX_SAVED_MICROS: i64 = 10_000_000;
 /// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
 /// denominator.
 const GRANTED_SHARE: (i64, i64) = (1, 2);
-/// How long a request waits for its tenant's other tasks at most.
+/// Maximum time that a request waits for its tenant's other tasks.
 const MAX_REQUEST_WAIT: Duration = Duration::from_secs(10);
-/// Number of tenants from which on those with a full balance are forgotten.
+/// Number of tenants above which those with a full balance are dropped from memory.
 const MAX_IDLE_TENANTS: usize = 1_000;
 
 /// The reason why a task has no result.
@@ -49,7 +49,7 @@ pub enum Unfinished {
     Broken,
 }
 
-/// Runs the code of evaluators in turns.
+/// Runs code evaluators.
 #[derive(Clone)]
 pub struct CodeRunner(Arc<Shared>);
 
@@ -84,8 +84,8 @@ impl CodeRunner {
         Self(Arc::new(Shared { tenants: Mutex::default(), threads, clock, stopping }))
     }
 
-    /// Returns when the tenant may use the processor again, in microseconds since the epoch; none when it
-    /// may now.
+    /// Returns when the tenant may use the processor again, in microseconds since the epoch; `None` if
+    /// it may now.
     pub fn exhausted_until(&self, tenant: Uuid) -> Option<i64> {
         let now = self.0.clock.now();
         let mut tenants = self.0.lock();
@@ -94,7 +94,7 @@ impl CodeRunner {
             .then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANTED_SHARE.1) / GRANTED_SHARE.0)
     }
 
-    /// Waits for the tenant's turn. Returns none when the server stops.
+    /// Waits for the tenant's turn. Returns `None` when the server stops.
     pub async fn turn(&self, tenant: Uuid) -> Option<Turn> {
         let turn = {
             let mut tenants = self.0.lock();
@@ -115,8 +115,9 @@ impl CodeRunner {
     /// Waits for a tenant's turn on behalf of a request.
     ///
     /// # Errors
-    /// `rate_limited` when the tenant's evaluators have used up their processor time; `overloaded` when the
-    /// server stops.
+    ///
+    /// Fails with `rate_limited` when the tenant's evaluators have used up their processor time, and
+    /// with `overloaded` when the server stops.
     pub async fn turn_of_request(&self, tenant: Uuid) -> Result<Turn> {
         let busy = || {
             problem(
@@ -140,7 +141,8 @@ impl Turn {
     /// Runs a task.
     ///
     /// # Errors
-    /// [`Unfinished`] when the task has no result.
+    ///
+    /// Fails with [`Unfinished`] when the task has no result.
     pub async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tenant_has_one_turn_at_a_time_and_others_theirs() {
+    async fn tenant_runs_one_code_task_at_a_time() {
         let (runner, ..) = runner();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let held = runner.turn(one).await.unwrap();
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_the_work_s_alone() {
+    async fn panic_of_code_task_does_not_affect_others() {
         let (runner, ..) = runner();
         let turn = runner.turn(Uuid::nil()).await.unwrap();
         assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(Unfinished::Broken));
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_begins_once_the_server_stops() {
+    async fn code_task_does_not_start_after_stop() {
         let (runner, _, stopping) = runner();
         stopping.cancel();
         assert!(runner.turn(Uuid::nil()).await.is_none());
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tenant_that_used_more_than_it_saved_up_waits() {
+    async fn tenant_with_exhausted_processor_time_waits() {
         let (runner, clock, _) = runner();
         let tenant = Uuid::from_u128(1);
         assert_eq!(runner.exhausted_until(tenant), None);

@@ -1,8 +1,8 @@
-//! Making the evaluations of a bulk run, a block of traces a transaction.
+//! Creates the evaluations of a bulk evaluation, one block of traces per transaction.
 //!
-//! Each transaction also stores how far it came. Judges are slower than this is, so no more is made
-//! than they have to do for a while: what stops a run (its rule is paused, the judge is gone) stops
-//! it before all of it waits.
+//! Each transaction also stores the progress. Judges are slower than this job, so it creates only as
+//! many evaluations as judges need for a while. A condition that stops the bulk evaluation (rule
+//! paused, judge missing) then stops it before all evaluations are queued.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -30,30 +30,28 @@ use crate::{
     },
 };
 
-/// Traces that one transaction looks at.
+/// Number of traces per transaction.
 const BLOCK: usize = 500;
-/// Blocks that a worker makes before others have their turn.
+/// Number of blocks after which the job is continued later, so that other jobs run.
 const TURN: usize = 4;
-/// Evaluations by judges that wait, of one run, from which on no more are made.
+/// Number of waiting LLM evaluations of one bulk evaluation at which no more are created.
 const WAITING: u64 = 1_000;
-/// How long they are left to it, microseconds.
+/// Delay in microseconds until the job continues then.
 const WAIT: i64 = 2_000_000;
 
-/// Why a backfill makes fewer evaluations than its filter selects traces.
-const LEFT_OUT: &str =
-    "the others the rule had judged before, are not ready, or are left out by its filter or sample";
-/// Why a run by hand does.
-const GONE: &str = "the others were removed meanwhile, or the filter does not select them any more";
-/// Why a run looks at fewer traces than its filter selects in the end.
-const MORE: &str =
-    "some traces came to match while it was under way, and the oldest were left out for them; ask again";
-/// What a run can't go on without.
+/// Why a backfill creates fewer evaluations than traces match.
+const LEFT_OUT: &str = "the rule has evaluated the other traces already, or they are not ready, or not selected by its filter or sample";
+/// Why a bulk evaluation creates fewer evaluations than traces match.
+const GONE: &str = "the other traces were deleted meanwhile, or no longer match the filter";
+/// Why a bulk evaluation processes fewer traces than finally match.
+const MORE: &str = "more traces matched while it was running, and the oldest were skipped; start it again";
+/// Why a bulk evaluation can't continue.
 const DELETED: &str = "the rule or its evaluator was deleted meanwhile";
 
-/// Makes the evaluations of a bulk run.
+/// Creates the evaluations of a bulk evaluation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FillBulk {
-    /// The run.
+    /// The bulk evaluation.
     pub bulk: Uuid,
 }
 
@@ -62,17 +60,17 @@ impl Job for FillBulk {
     const LANE: Lane = Lane::Evaluations;
 }
 
-/// How far a run is.
+/// The progress of a bulk evaluation.
 enum Step {
-    /// All that it makes is made.
+    /// All evaluations are created.
     Done,
-    /// There may be more to make.
+    /// There may be more to create.
     More,
-    /// So much waits for judges that more need not be made yet.
+    /// So many evaluations wait for judges that the job can pause.
     Enough,
 }
 
-/// Makes the evaluations of a run, as much as fits into a turn.
+/// Creates the next evaluations, up to a limited number.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: FillBulk) -> Outcome {
     for _ in 0..TURN {
         if app.is_stopping() {
@@ -83,16 +81,16 @@ pub async fn run(app: &Arc<App>, tenant: Uuid, job: FillBulk) -> Outcome {
             Ok(Step::More) => {}
             Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT },
             Err(error) => {
-                tracing::warn!(%tenant, %error, "a bulk run of evaluations is put off");
+                tracing::warn!(%tenant, %error, "a bulk evaluation is postponed");
                 return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
             }
         }
     }
-    // Others have their turn, the evaluations that were made among them.
+    // Other jobs run first, including the evaluations that were created.
     Outcome::Snooze { until: app.clock.now() }
 }
 
-/// Makes those of the next block of traces.
+/// Creates the evaluations of the next block of traces.
 async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     let db = app.db.current();
     let Some(bulk) = bulk_runs::get(db, tenant, id).await?.filter(|it| !it.filled) else {
@@ -121,7 +119,7 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
         after: position(&bulk),
         last: page.last().map(|it| (it.started_at, it.id)),
         ends: page.len() < BLOCK,
-        // Where nothing is left, nothing is stopped.
+        // If no traces are left, nothing is stopped.
         stopped: stopped.filter(|_| !page.is_empty()),
         wanted: Vec::new(),
     };
@@ -134,7 +132,7 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     let txn = app.db.begin().await?;
     let Some(bulk) = bulk_runs::lock(&txn, tenant, id).await? else { return Ok(Step::Done) };
     if bulk.filled || position(&bulk) != block.after {
-        // Another worker, which took this one for lost, has come further.
+        // Another worker, which considered this one lost, has progressed further.
         return Ok(if bulk.filled { Step::Done } else { Step::More });
     }
     let filled = block.store(&txn, bulk).await?;
@@ -146,7 +144,7 @@ fn position(bulk: &eval_bulk::Model) -> Option<(i64, Uuid)> {
     bulk.position_at.zip(bulk.position_id)
 }
 
-/// Why a run can't go on; none when it can.
+/// Returns why a bulk evaluation can't continue; `None` if it can.
 async fn stopped(
     app: &App,
     plan: Plan,
@@ -168,7 +166,7 @@ async fn stopped(
     Ok(judge.err().map(|it| it.to_string()))
 }
 
-/// Those of the traces that a rule judges and has not judged.
+/// Returns the traces that a rule selects and has not evaluated.
 async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -> Result<Vec<trace::Model>> {
     let ids: Vec<Uuid> = page.iter().map(|it| it.id).collect();
     let judged = evaluations::judged(app.db.current(), tenant, &[rule.row.id], &ids).await?;
@@ -176,7 +174,7 @@ async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -
     let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
     let selected = |trace: &trace::Model| {
         let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
-        // Half a trace would use up the only time that the rule judges it.
+        // A rule evaluates a trace only once, so it must not evaluate an incomplete one.
         trace.ready
             && !judged.contains(&(rule.row.id, trace.id))
             && unselected(&rule.filter, trace, has).is_none()
@@ -185,33 +183,33 @@ async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -
     Ok(page.into_iter().filter(selected).collect())
 }
 
-/// What a transaction makes.
+/// The evaluations that one transaction creates.
 struct Block {
     tenant: Uuid,
     plan: Plan,
     now: i64,
     by_judge: bool,
-    /// The evaluator's.
+    /// The evaluator's version.
     version: String,
-    /// Where it begins.
+    /// The position at which the block begins.
     after: Option<(i64, Uuid)>,
-    /// The last trace that was looked at.
+    /// The last trace of the block.
     last: Option<(i64, Uuid)>,
     /// Whether no trace is left after it.
     ends: bool,
-    /// Why nothing more is made.
+    /// Why no more evaluations are created.
     stopped: Option<String>,
-    /// The traces that are judged.
+    /// The traces to evaluate.
     wanted: Vec<trace::Model>,
 }
 
 impl Block {
-    /// Stores the evaluations and how far the run is. True when it is at its end.
+    /// Stores the evaluations and the progress. Returns true at the end of the bulk evaluation.
     async fn store(self, txn: &Transaction, mut bulk: eval_bulk::Model) -> Result<bool> {
         let quota = Quota::LlmEvaluations;
         let ids: Vec<Uuid> = self.wanted.iter().map(|it| it.id).collect();
         let there: HashSet<Uuid> = traces::lock_some(txn, self.tenant, &ids).await?.into_iter().collect();
-        // A late span may have moved a trace that was looked at before behind those.
+        // A late span may have moved an evaluated trace behind the current position.
         let made = match bulk.queued {
             0 => HashSet::new(),
             _ => bulk_runs::made(txn, self.tenant, bulk.id, &ids).await?,
@@ -224,7 +222,7 @@ impl Block {
         if self.by_judge {
             rows.truncate(usize::try_from(bulk.granted - bulk.queued).unwrap_or(0));
         }
-        // Runs by hand took theirs when they began.
+        // A bulk evaluation reserved its quota at the start.
         let this_month = (self.by_judge && bulk.quota_month.is_none()).then(|| month(self.now));
         if let Some(month) = this_month {
             let (asked, limit) = (count(rows.len()), quota.limit(self.plan));
@@ -235,7 +233,7 @@ impl Block {
         let kept = rows.len();
         let added = ask::store(txn, rows, self.now).await?;
         if let Some(month) = this_month {
-            // Of those that another backfill of the rule has asked for at the same time.
+            // Concurrent backfills of the rule may have created some of them.
             let left = count(kept - added.min(kept));
             quotas::give_back(txn, self.tenant, month, quota, left).await?;
         }
@@ -256,7 +254,7 @@ impl Block {
                 let left = bulk.granted - bulk.queued;
                 quotas::give_back(txn, self.tenant, month, quota, left).await?;
             }
-            // Those that cost nothing may be more than were counted.
+            // Free evaluations may be more than were counted.
             bulk.matched = bulk.matched.max(bulk.queued);
         }
         let filled = bulk.filled;
@@ -264,7 +262,7 @@ impl Block {
         Ok(filled)
     }
 
-    /// The evaluation of a trace.
+    /// Returns the evaluation of a trace.
     fn row(&self, bulk: &eval_bulk::Model, trace: &trace::Model) -> evaluation::Model {
         let row = row::pending(self.tenant, trace.id, trace.project_id, self.now);
         evaluation::Model {

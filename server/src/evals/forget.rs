@@ -1,6 +1,6 @@
-//! What rules noted, once they are deleted.
+//! Deletes the decisions of deleted eval rules.
 //!
-//! Notes are found by trace, so all of a tenant's are walked past, some at a time.
+//! Decisions are indexed by trace, so all decisions of a tenant are scanned, in batches.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::{
     store::{DbError, Transaction, eval_rules},
 };
 
-/// A deleted rule whose notes are removed.
+/// A deleted rule whose decisions are deleted.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ForgetRule {
     /// The rule.
     pub rule: Uuid,
-    /// Notes of traces up to this one are gone.
+    /// Decisions of traces up to this one are deleted.
     pub after: Uuid,
 }
 
@@ -27,22 +27,24 @@ impl Job for ForgetRule {
     const LANE: Lane = Lane::Housekeeping;
 }
 
-/// Notes that one statement walks past.
+/// Number of decisions that one statement scans.
 const BATCH: u64 = 1_000;
-/// Batches after which others have their turn.
+/// Number of batches after which the job is continued later.
 const TURN: usize = 50;
-/// Other processes may know the rule for a moment longer, microseconds.
+/// Delay in microseconds before the deletion: other processes may have the rule in their caches for a
+/// moment.
 const PAUSE: i64 = 60_000_000;
 
-/// Has the notes of a rule removed that is being deleted.
+/// Enqueues the deletion of the decisions of a rule that is being deleted.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn soon(txn: &Transaction, tenant: Uuid, rule: Uuid, now: i64) -> Result<(), DbError> {
     queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + PAUSE, now).await
 }
 
-/// Removes notes, as many as fit into a turn.
+/// Deletes decisions, up to a limited number of batches.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: ForgetRule) -> Outcome {
     match turn(app, tenant, job).await {
         Ok(()) => Outcome::Done,

@@ -1,4 +1,4 @@
-//! Judging a trace while somebody waits, without storing anything.
+//! Evaluates a trace during a request, without storing the result.
 
 use std::sync::Arc;
 
@@ -20,11 +20,12 @@ use crate::{
     store::{evaluations::End, quotas},
 };
 
-/// What an evaluator says of a trace. By a judge it takes one of the month's evaluations, which is
-/// given back when there is no verdict, also when whoever asked has hung up meanwhile.
+/// Evaluates a trace. An LLM evaluation uses the monthly quota, which is restored if there is no
+/// verdict, even if the client disconnects meanwhile.
 ///
 /// # Errors
-/// `provider_credentials_missing`, `judge_not_configured`, `eval_quota_exceeded`.
+///
+/// Fails with `provider_credentials_missing`, `judge_not_configured` or `eval_quota_exceeded`.
 pub async fn judge(app: &Arc<App>, tenant: Uuid, plan: Plan, asked: Asked, trace: Uuid) -> Result<End> {
     let (tell, told) = oneshot::channel();
     let task = {
@@ -32,7 +33,7 @@ pub async fn judge(app: &Arc<App>, tenant: Uuid, plan: Plan, asked: Asked, trace
         async move { _ = tell.send(judged(&app, tenant, plan, &asked, trace).await) }
     };
     app.spawn(task);
-    told.await.map_err(|_| anyhow::anyhow!("an evaluation broke off"))?
+    told.await.map_err(|_| anyhow::anyhow!("an evaluation was interrupted"))?
 }
 
 async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid) -> Result<End> {

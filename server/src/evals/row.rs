@@ -1,4 +1,4 @@
-//! The row of an evaluation before anything is known of it.
+//! New rows of evaluations.
 
 use api::eval::{EvaluationContext, EvaluationStatus};
 use entities::evaluation;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::clock::new_id;
 
-/// An evaluation of a trace as ingested that waits. Who judges is still to be said.
+/// Returns a waiting evaluation of a trace. The caller sets the evaluator.
 pub fn pending(tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> evaluation::Model {
     evaluation::Model {
         tenant_id: tenant,

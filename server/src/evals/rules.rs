@@ -1,4 +1,4 @@
-//! The rules and evaluators of a tenant as a process remembers them.
+//! The cached eval rules and evaluators of a tenant.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,34 +13,35 @@ use uuid::Uuid;
 use super::evaluator::{Evaluator, Own};
 use crate::{app::App, error::Result, judging::Nobody, store};
 
-/// Rules that run on the plan Starter: the oldest.
+/// Number of rules that run on the plan Starter: the oldest ones.
 pub const STARTER_RULES: usize = 3;
 
-/// How long a rule rests whose judge can't work, unless the rule or a credential changes before:
-/// an account may be topped up, or a key mended by the operator, without our hearing of it.
-/// Microseconds.
+/// Time in microseconds for which a rule is paused after a permanent failure of its judge, unless the
+/// rule or a credential changes earlier: an account may be topped up, or the operator may replace a
+/// key, without a notification.
 pub const PAUSE: i64 = 900_000_000;
 
-/// A rule, read.
+/// A parsed eval rule.
 #[derive(Debug)]
 pub struct Rule {
     /// Its row.
     pub row: eval_rule::Model,
-    /// How it judges.
+    /// The type of its evaluator.
     pub kind: EvaluatorType,
-    /// Which judge.
+    /// The judge tier.
     pub tier: ModelTier,
-    /// Which traces.
+    /// The filter.
     pub filter: RuleFilter,
-    /// How many of the tenant's rules are older.
+    /// The number of older rules of the tenant.
     pub older: usize,
 }
 
 impl Rule {
-    /// Reads a row; `older` rules came before it.
+    /// Parses a row; `older` rules are older.
     ///
     /// # Errors
-    /// When it can't be read.
+    ///
+    /// Fails when the row is invalid.
     pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
         Ok(Self {
             kind: row.evaluator_type.parse()?,
@@ -52,19 +53,20 @@ impl Rule {
     }
 }
 
-/// What a tenant set up.
+/// The eval rules and custom evaluators of a tenant.
 #[derive(Default)]
 pub struct Setup {
-    /// Its rules, oldest first.
+    /// The rules, oldest first.
     pub rules: Vec<Arc<Rule>>,
     own: HashMap<String, Evaluator>,
 }
 
 impl Setup {
-    /// Reads what is stored.
+    /// Reads the stored rules and evaluators.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
         let mut setup = Self::default();
         for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
@@ -72,7 +74,7 @@ impl Setup {
             match Rule::of(row, older) {
                 Ok(rule) => setup.rules.push(Arc::new(rule)),
                 Err(error) => {
-                    tracing::error!(rule = %id, %error, "a stored rule can't be read, and does not run")
+                    tracing::error!(rule = %id, %error, "a stored rule can't be parsed and does not run")
                 }
             }
         }
@@ -80,32 +82,33 @@ impl Setup {
             let name = row.name.clone();
             match Own::of(row) {
                 Ok(own) => _ = setup.own.insert(name, Evaluator::Own(Arc::new(own))),
-                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be read"),
+                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
             }
         }
         Ok(setup)
     }
 
-    /// The evaluator of a name.
+    /// Returns the evaluator with this name.
     pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
         Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
     }
 
-    /// A rule.
+    /// Returns a rule.
     pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
         self.rules.iter().find(|it| it.row.id == id)
     }
 }
 
-/// An evaluator of a tenant, also one that another process made a moment ago.
+/// Returns an evaluator of a tenant, including one that another process has just created.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Evaluator>> {
     if let Some(found) = app.known.setup(tenant).await?.evaluator(name) {
         return Ok(Some(found));
     }
-    // No name has it, and PostgreSQL takes no such text.
+    // No name contains NUL, and PostgreSQL rejects such texts.
     if name.contains('\0') {
         return Ok(None);
     }
@@ -113,10 +116,11 @@ pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Eva
     Ok(row.map(Own::of).transpose()?.map(|it| Evaluator::Own(Arc::new(it))))
 }
 
-/// A rule of a tenant, also one that another process made a moment ago.
+/// Returns a rule of a tenant, including one that another process has just created.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>> {
     if let Some(found) = app.known.setup(tenant).await?.rule(id) {
         return Ok(Some(Arc::clone(found)));
@@ -135,21 +139,22 @@ pub struct Pause {
     pub detail: String,
 }
 
-/// Why a rule that is enabled does not run; none when it does.
+/// Returns why an enabled rule does not run; `None` if it runs.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
     let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
     let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
-    // The database stores only pauses because of a rejected judge, with the sentence in the column. The
-    // other reasons follow from the current state.
+    // Only pauses after a permanent failure of a judge are stored, with the message in the column.
+    // Other reasons follow from the current state.
     if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
         return pause(PauseReason::JudgeRejected, why.clone());
     }
     if plan == Plan::Starter && rule.older >= STARTER_RULES {
         let detail = format!(
-            "the plan starter runs the {STARTER_RULES} oldest rules; delete one of those or take a higher plan"
+            "the plan starter runs the {STARTER_RULES} oldest rules; delete one of those or upgrade the plan"
         );
         return pause(PauseReason::EvalRulesQuotaExceeded, detail);
     }
@@ -157,7 +162,7 @@ pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<
         return Ok(None);
     }
     let Some(evaluator) = evaluator(app, tenant, &rule.row.metric_name).await? else {
-        let detail = format!("there is no evaluator `{}` any more", rule.row.metric_name);
+        let detail = format!("the evaluator `{}` was deleted", rule.row.metric_name);
         return pause(PauseReason::EvaluatorMissing, detail);
     };
     let judge = app.judge.choose(tenant, plan, evaluator.prefers(), rule.tier).await?;

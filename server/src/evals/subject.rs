@@ -1,4 +1,4 @@
-//! Reading what is judged.
+//! Reads the subject of an evaluation.
 
 use std::collections::BTreeMap;
 
@@ -19,44 +19,45 @@ use crate::{
     },
 };
 
-/// Spans of a trace that evaluators see.
+/// Maximum number of spans of a trace that evaluators see.
 const SPANS: u64 = 2_000;
-/// Bytes of the spans' texts that they see: many traces are read at the same time.
+/// Maximum size in bytes of the spans' texts that they see: many traces are read at the same time.
 const SPAN_BYTES: usize = 16 * 1024 * 1024;
-/// Earlier traces of the session that evaluators see.
+/// Maximum number of earlier traces of the session that evaluators see.
 const TURNS: usize = 50;
-/// Bytes of their texts together; no judge reads more.
+/// Maximum size in bytes of their texts together; no judge reads more.
 const TURN_BYTES: usize = 1024 * 1024;
 
-/// What can be judged of a trace.
+/// The result of reading a subject.
 pub enum Found {
-    /// This.
+    /// The subject.
     Subject(Box<Subject>),
-    /// The trace is gone.
+    /// The trace does not exist.
     NoTrace,
-    /// The trace has no such span.
+    /// The trace has no span with this ID.
     NoSpan,
 }
 
-/// Reads a trace, or one span of it, for evaluators; with the earlier turns of its session if they
-/// are wanted.
+/// Reads a trace, or one span of it, for evaluators; with the earlier turns of its session if
+/// requested.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bool) -> Result<Found> {
     let db = &db.primary();
     let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
     let texts = traces::trace_texts(db, tenant, &row).await?;
     let mut spans = traces::spans(db, tenant, id, None, SPANS).await?;
     if let Some(asked) = span.filter(|it| spans.iter().all(|row| row.id != *it)) {
-        // Far down a long trace: it is judged by itself.
+        // A span beyond the limit is evaluated without the others.
         spans.extend(traces::some_spans(db, tenant, &[(id, asked)]).await?);
     }
     let packed = PackedSpans::some_of(db, tenant, &spans, span, SPAN_BYTES).await?;
     let turns = if turns { earlier(db, tenant, &row).await? } else { Vec::new() };
     // Texts of many megabytes are parsed here.
     let made = tokio::task::spawn_blocking(move || subject(row, texts, spans, packed, turns, span)).await;
-    made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was broken off"))?
+    made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was interrupted"))?
 }
 
 fn subject(
@@ -106,7 +107,7 @@ fn subject(
     Ok(Found::Subject(Box::new(subject)))
 }
 
-/// The spans with their texts, up to a bound; those beyond it are there without.
+/// Returns the spans with their texts, up to a bound; those beyond it have none.
 fn with_texts(
     spans: Vec<span::Model>,
     mut packed: PackedSpans,
@@ -127,7 +128,7 @@ fn with_texts(
     Ok(read)
 }
 
-/// A span and what is below it, itself first, the others in order of start.
+/// Returns a span and its descendants, itself first, the others ordered by start.
 fn below(root: Uuid, spans: Vec<(span::Model, SpanTexts)>) -> Vec<(span::Model, SpanTexts)> {
     let mut children: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
     for (row, _) in &spans {
@@ -138,7 +139,7 @@ fn below(root: Uuid, spans: Vec<(span::Model, SpanTexts)>) -> Vec<(span::Model, 
     let mut wanted = std::collections::BTreeSet::from([root]);
     let mut open = vec![root];
     while let Some(id) = open.pop() {
-        // A circle ends where it began.
+        // A loop ends where it began.
         open.extend(children.remove(&id).unwrap_or_default().into_iter().filter(|it| wanted.insert(*it)));
     }
     let (mut own, rest): (Vec<_>, Vec<_>) =
@@ -165,7 +166,7 @@ fn object(text: Option<String>) -> Map<String, Value> {
     text.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default()
 }
 
-/// The traces of the same session that started before, oldest first.
+/// Returns the earlier traces of the same session, oldest first.
 async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<Turn>> {
     let Some(session) = &row.session_id else { return Ok(Vec::new()) };
     let filter =

@@ -1,4 +1,4 @@
-//! The OpenAPI document and the page that shows it, which works without a network.
+//! The OpenAPI document and its viewer, which works without a network.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,7 +17,7 @@ use crate::{app::App, error::Result};
 static DOCUMENT: LazyLock<serde_json::Result<Bytes>> =
     LazyLock::new(|| serde_json::to_vec(&openapi::document()).map(Bytes::from));
 
-/// This document.
+/// Show this document.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "Health",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn document() -> Result<Response> {
@@ -25,7 +25,7 @@ pub async fn document() -> Result<Response> {
     Ok(([(header::CONTENT_TYPE, "application/json")], json.clone()).into_response())
 }
 
-/// `/docs`.
+/// Serves the viewer at `/docs`.
 pub fn swagger() -> Router<Arc<App>> {
     SwaggerUi::new("/docs").config(Config::from("/v1/openapi.json")).into()
 }

@@ -1,4 +1,4 @@
-//! Evaluations: asking for them, one and many, and reading them.
+//! Handlers of evaluations, on demand and in bulk.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// Parameters of the list of traces that choose what a bulk run judges.
+/// Parameters of the trace list that select the traces of a bulk evaluation.
 const CHOOSING: [&str; 19] = [
     "project_id",
     "model",
@@ -60,12 +60,12 @@ const CHOOSING: [&str; 19] = [
     "external_id",
 ];
 
-/// Ask for an evaluation of a trace.
+/// Evaluate a trace.
 ///
-/// It is done in the background: read it until its `status` is `complete` or `failed`. One of type
-/// `llm` takes one of the month's evaluations, which is given back if it fails.
+/// The evaluation runs in the background: poll it until its `status` is `complete` or `failed`. An
+/// evaluation of type `llm` uses the monthly quota, which is restored if it fails.
 #[utoipa::path(post, path = "/v1/eval", tag = "Evaluations", request_body = NewEvaluation,
-    responses((status = 202, description = "it waits for a worker", body = Evaluation)))]
+    responses((status = 202, description = "the evaluation is queued", body = Evaluation)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -75,8 +75,8 @@ pub async fn create(
     Ok((StatusCode::ACCEPTED, Json(view::evaluation(row)?)))
 }
 
-/// Show one evaluation.
-#[utoipa::path(get, path = "/v1/eval/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "id of the evaluation")),
+/// Show an evaluation.
+#[utoipa::path(get, path = "/v1/eval/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "ID of the evaluation")),
     responses((status = 200, body = Evaluation)))]
 pub async fn detail(
     State(app): State<Arc<App>>,
@@ -87,18 +87,18 @@ pub async fn detail(
     Ok(Json(view::evaluation(row.ok_or_else(|| not_found("evaluation"))?)?))
 }
 
-/// List evaluations, by the time they were asked for, newest first. All filters must match.
+/// List evaluations by creation time, newest first. All filters must match.
 #[utoipa::path(get, path = "/v1/eval", tag = "Evaluations", params(
     ("project_id" = Option<Uuid>, Query, description = "of traces of this project"),
     ("trace_id" = Option<Uuid>, Query, description = "of this trace"),
     ("metric_name" = Option<String>, Query, description = "by this evaluator"),
     ("evaluator_type" = Option<EvaluatorType>, Query, description = "llm or rule"),
     ("status" = Option<EvaluationStatus>, Query, description = "pending, running, complete or failed"),
-    ("label" = Option<String>, Query, description = "pass, warn, fail, or a level of the evaluator's own"),
+    ("label" = Option<String>, Query, description = "pass, warn, fail, or a label of the evaluator's scale"),
     ("context" = Option<EvaluationContext>, Query, description = "fresh or remediation"),
-    ("rule_id" = Option<Uuid>, Query, description = "that this rule asked for"),
-    ("from" = Option<Timestamp>, Query, description = "asked for then or later"),
-    ("to" = Option<Timestamp>, Query, description = "asked for then or earlier"),
+    ("rule_id" = Option<Uuid>, Query, description = "created by this eval rule"),
+    ("from" = Option<Timestamp>, Query, description = "created at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "created at this time or earlier"),
     ("min_score" = Option<f64>, Query, description = "with at least this score"),
     ("max_score" = Option<f64>, Query, description = "with at most this score"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
@@ -136,13 +136,13 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// Ask for evaluations of all traces that a filter selects.
+/// Evaluate all traces that match a filter.
 ///
-/// `filter` takes the parameters of `GET /v1/traces` but `q`, `cursor`, `limit` and `preview`; `tag`
-/// may be a list, of which all must match. Traces that are stored later are no part of it. `queued` is
-/// less than `matched` when the month's evaluations end.
+/// `filter` accepts the parameters of `GET /v1/traces` except `q`, `cursor`, `limit` and `preview`;
+/// `tag` may be a list, of which all must match. Traces stored later are not included. `queued` is
+/// smaller than `matched` when the monthly quota is exhausted.
 #[utoipa::path(post, path = "/v1/eval/bulk", tag = "Evaluations", request_body = NewBulk,
-    responses((status = 202, description = "they are being made", body = BulkStarted)))]
+    responses((status = 202, description = "the evaluations are being created", body = BulkStarted)))]
 pub async fn create_bulk(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -165,8 +165,8 @@ pub async fn create_bulk(
     ))
 }
 
-/// Show how far a bulk run or a backfill is. What began more than 30 days ago is forgotten.
-#[utoipa::path(get, path = "/v1/eval/bulk/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "`bulk_id` of the run")),
+/// Show the progress of a bulk evaluation or backfill. It is deleted after 30 days.
+#[utoipa::path(get, path = "/v1/eval/bulk/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "`bulk_id` of the bulk evaluation or backfill")),
     responses((status = 200, body = Bulk)))]
 pub async fn bulk_progress(
     State(app): State<Arc<App>>,
@@ -179,17 +179,17 @@ pub async fn bulk_progress(
     Ok(Json(view::bulk(row, &progress)))
 }
 
-/// The traces that the members of a filter choose. What is left out would judge, and cost, more than
-/// was meant: so nothing is that was given.
+/// Parses the filter of a bulk evaluation. Unknown and empty fields are rejected: ignoring one would
+/// evaluate, and cost, more than intended.
 fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
     let mut pairs = Vec::new();
     for (name, value) in filter {
         let wrong = |why: &str| Err(Problem::field(format!("filter.{name}"), why).into());
         if name == "q" {
-            return wrong("words choose nothing here: they are looked for in the newest traces only");
+            return wrong("is not allowed here: text search covers only the newest traces");
         }
         if !CHOOSING.contains(&name.as_str()) {
-            return wrong(&format!("is no filter of traces; there are {}", CHOOSING.join(", ")));
+            return wrong(&format!("is not a filter of traces; filters: {}", CHOOSING.join(", ")));
         }
         let values = match value {
             Value::Null => continue,
@@ -208,7 +208,7 @@ fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
                     return wrong("must be a text, a number, true or false");
                 }
             };
-            // A tag may be only a word, without a value.
+            // The value of a tag may be empty.
             if text.is_empty() && name != "tag_value" {
                 return wrong("must not be empty");
             }

@@ -1,4 +1,4 @@
-//! What end users and reviewers say of traces.
+//! Handlers of feedback.
 
 use std::sync::Arc;
 
@@ -30,17 +30,16 @@ use crate::{
     },
 };
 
-/// Characters of a comment at most.
+/// Maximum length of a comment in characters.
 const MAX_COMMENT: usize = 10_000;
-/// Bytes of free data at most.
+/// Maximum size of the metadata in bytes.
 const MAX_METADATA: usize = 16 * 1024;
 
-/// Say something of a trace.
+/// Give feedback on a trace.
 ///
-/// The trace is named by exactly one of `trace_id`, `external_id` (the newest trace that has it)
-/// and `otel_trace_id`. Feedback of a user takes the place of what the same user said of the trace
-/// before from the same source: 200. Without a user each one counts. An archived project takes
-/// feedback like any other.
+/// Exactly one of `trace_id`, `external_id` (the newest trace that has it) and `otel_trace_id` names
+/// the trace. Feedback of the same user, trace and source replaces the earlier one: 200. Feedback
+/// without a user is always added. Archived projects accept feedback.
 #[utoipa::path(post, path = "/v1/feedback", tag = "Feedback", request_body = NewFeedback,
     responses((status = 201, body = Feedback), (status = 200, description = "it replaced an earlier one", body = Feedback)))]
 pub async fn create(
@@ -51,7 +50,7 @@ pub async fn create(
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let (meant, new) = checked(body, tenant, now)?;
     let gone = || not_found("trace");
-    // What can only be refused does not wait for whoever writes.
+    // Errors are returned without waiting for the writer.
     let trace_id = match meant {
         Meant::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
         Meant::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
@@ -61,7 +60,7 @@ pub async fn create(
         Said::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
         Said::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
         Said::NoTrace => Err(gone()),
-        Said::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no such span")),
+        Said::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no span with this ID")),
     }
 }
 
@@ -69,9 +68,9 @@ pub async fn create(
 #[utoipa::path(get, path = "/v1/feedback", tag = "Feedback", params(
     ("project_id" = Option<Uuid>, Query, description = "on traces of this project"),
     ("trace_id" = Option<Uuid>, Query, description = "on this trace"),
-    ("label" = Option<FeedbackLabel>, Query, description = "of this verdict"),
-    ("from" = Option<Timestamp>, Query, description = "first given then or later"),
-    ("to" = Option<Timestamp>, Query, description = "first given then or earlier"),
+    ("label" = Option<FeedbackLabel>, Query, description = "with this label"),
+    ("from" = Option<Timestamp>, Query, description = "first given at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "first given at this time or earlier"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = FeedbackList)))]
@@ -98,13 +97,14 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// The trace that a caller means.
+/// How the body names the trace.
 enum Meant {
     Id(Uuid),
     External(String),
 }
 
-/// What is meant, and the row that is stored if it is said of that; the trace's ids are still missing.
+/// Validates the body; returns the target of the feedback and the row to insert, in which the trace's
+/// IDs are missing.
 fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback::Model), Problem> {
     let NewFeedback {
         trace_id,
@@ -144,7 +144,7 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback
 fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Result<Meant, Problem> {
     match (id, external, otel) {
         (Some(id), None, None) => Ok(Meant::Id(id)),
-        // As ingest stored it; a longer one is the name of nothing.
+        // Normalized as at ingest; a longer text matches no trace.
         (None, Some(text), None) => Ok(Meant::External(without_nul(text))),
         (None, None, Some(hex)) => match hex.len() {
             32 => Uuid::parse_str(&hex).ok(),
@@ -153,7 +153,7 @@ fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Re
         .map(Meant::Id)
         .ok_or_else(|| Problem::field("otel_trace_id", "must be 32 hexadecimal digits")),
         (None, None, None) => {
-            Err(Problem::missing("trace_id", "the trace is named by trace_id, external_id or otel_trace_id"))
+            Err(Problem::missing("trace_id", "name the trace with trace_id, external_id or otel_trace_id"))
         }
         _ => Err(Problem::field(
             "trace_id",
@@ -162,7 +162,7 @@ fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Re
     }
 }
 
-/// A user or a source: both stand in one index entry.
+/// Validates a user or a source; both are part of one index entry.
 fn who(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     let text = label(field, text.filter(|it| !it.is_empty()))?;
     if text.as_ref().is_some_and(|it| it.len() > MAX_TAG_BYTES) {

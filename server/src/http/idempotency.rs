@@ -1,8 +1,8 @@
-//! `Idempotency-Key`: a POST that is sent again is answered again, and not done again.
+//! `Idempotency-Key`: a repeated POST gets the response of the first one.
 //!
-//! The first request with a key holds a row while it runs; its answer, if it is a success, is
-//! kept for a day and given to whoever sends the same request with the same key. It runs to
-//! its end also when its caller goes away, because that is when the caller will ask again.
+//! The first request with a key holds a row while it runs. A successful response is stored for a day
+//! and returned to later requests with the same key and content. The request runs to its end even if
+//! the client disconnects, because the client will probably repeat it.
 
 use std::sync::Arc;
 
@@ -29,37 +29,39 @@ use crate::{
     store,
 };
 
-/// The header that a caller sends.
+/// The request header.
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header of an answer that is given again.
+/// The header that marks a stored response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// How long an answer is kept, microseconds.
+/// Retention of a stored response in microseconds.
 const KEPT: i64 = 24 * 3_600_000_000;
-/// When a request counts as given up by a process that is gone, microseconds: longer than any takes.
+/// Time in microseconds after which a request in progress counts as abandoned by a crashed process;
+/// longer than any request takes.
 const GIVEN_UP: i64 = 120_000_000;
-/// Largest answer that is kept, in bytes. A larger one is not repeated: the request is done again.
+/// Maximum size of a stored response in bytes. Larger ones are not stored: a repeated request is
+/// executed again.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// Runs the request, unless one with the same key was answered or is running.
+/// Runs the request, unless one with the same key is finished or in progress.
 pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
     let (request, row) = match prepare(app, caller, request).await {
         Ok(prepared) => prepared,
         Err(error) => return error.into_response(),
     };
-    // From here on to the end, whether or not the caller waits: a key that is taken needs
-    // somebody who answers or lets it go.
+    // The rest runs in a task of its own, even if the client disconnects: a claimed key must be
+    // completed or released.
     let (answer, answered) = oneshot::channel();
     let task = Arc::clone(app);
     app.spawn(async move {
-        // Who no longer waits will ask again.
+        // A client that has disconnected will repeat the request.
         _ = answer.send(answer_once(&task, request, next, row).await);
     });
-    // The channel breaks only if the task panicked, which the handler within it can't make it do.
+    // The channel closes only if the task panics, and panics of the handler are caught within it.
     answered.await.unwrap_or_else(|_| Error::from(internal()).into_response())
 }
 
-/// The request with its body in memory, and the row that will stand for it.
+/// Buffers the request's body and creates the row of its key.
 async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Request, idempotency::Model)> {
     let key_hash = key_hash(caller, &request)?;
     let (mut parts, body) = request.into_parts();
@@ -75,7 +77,7 @@ async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Reques
         answer: None,
         expires_at: app.clock.now() + GIVEN_UP,
     };
-    // Counted as long as the request has it.
+    // The memory stays reserved as long as the request exists.
     parts.extensions.insert(Arc::new(held));
     Ok((Request::from_parts(parts, Body::from(bytes)), row))
 }
@@ -88,7 +90,7 @@ async fn answer_once(app: &App, request: Request, next: Next, row: idempotency::
     }
 }
 
-/// Takes the key; the answer if the request was answered before.
+/// Claims the key; returns the stored response if the request is finished.
 async fn claim(app: &App, row: &idempotency::Model) -> Result<Option<Response>> {
     match store::idempotency::claim(&app.db.write, row, app.clock.now()).await? {
         None => Ok(None),
@@ -101,27 +103,27 @@ async fn claim(app: &App, row: &idempotency::Model) -> Result<Option<Response>> 
         }
         Some(_) => Err(problem(
             ErrorCode::IdempotencyInFlight,
-            "a request with this Idempotency-Key is being worked on; try again shortly",
+            "a request with this Idempotency-Key is in progress; try again shortly",
         )),
     }
 }
 
-/// What has to be the same for a request to be the same: the body, and what else says what it is
-/// about.
+/// Returns the hash of the content that identifies a request: the body, and the query and headers that
+/// determine its meaning.
 fn body_hash(parts: &Parts, body: &[u8]) -> Vec<u8> {
     let query = parts.uri.query().unwrap_or_default().as_bytes();
     let project = parts.headers.get(project_of::HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
     let mut digest = Sha256::new();
     for part in [query, project] {
         digest.update(part);
-        // Neither of them can have a NUL in it.
+        // Neither part can contain a NUL.
         digest.update([0]);
     }
     digest.update(body);
     digest.finalize().to_vec()
 }
 
-/// What a key is remembered by: a key means nothing to another credential or on another path.
+/// Returns the hash under which a key is stored: keys of other credentials and paths are different.
 fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
     let mut values = request.headers().get_all(KEY).iter();
     let (Some(key), None) = (values.next(), values.next()) else {
@@ -143,11 +145,11 @@ fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
     Ok(digest.finalize().to_vec())
 }
 
-/// Keeps an answer if it is a success, else lets the key go.
+/// Stores a successful response, else releases the key.
 async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     if body.size_hint().upper().is_none_or(|it| it > MAX_ANSWER as u64) {
-        // The response is too large to be kept or to be buffered as a whole.
+        // The response is too large to be stored or buffered as a whole.
         if let Err(error) = store::idempotency::release(&app.db.write, &row).await {
             tracing::warn!(%error, "an Idempotency-Key could not be released");
         }
@@ -167,12 +169,12 @@ async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Res
         store::idempotency::release(&app.db.write, &row).await
     };
     if let Err(error) = stored {
-        tracing::warn!(%error, "an answer could not be kept for its Idempotency-Key");
+        tracing::warn!(%error, "a response could not be stored for its Idempotency-Key");
     }
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// What is shown once is not stored.
+/// Removes the secret, which is shown only once.
 fn without_secret(bytes: &Bytes) -> Vec<u8> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(mut object)) if object.contains_key("secret") => {

@@ -1,5 +1,5 @@
-//! The OpenAPI document: paths and schemas from the handlers, errors and security from the
-//! table of routes. Parts common to all operations are added in `common`.
+//! The OpenAPI document: paths and schemas from the handlers, errors and security from the route table.
+//! `common` adds parts that all operations share.
 
 mod common;
 
@@ -92,12 +92,12 @@ use crate::access::{Access, Keys};
         super::credentials::set,
         super::credentials::delete,
     ),
-    // What only parameters name is found by nobody else.
+    // Types used only by parameters are not found automatically.
     components(schemas(ErrorBody, Interval, Window))
 )]
 struct Handlers;
 
-/// Paths that another path's handler answers too.
+/// Paths that are aliases of another path.
 pub const ALIASES: &[(&str, &str)] = &[
     ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
     ("/v1/traces", "/v1/otlp/traces"),
@@ -106,7 +106,7 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("/v1/logs", "/v1/otlp/v1/logs"),
 ];
 
-/// The document.
+/// Returns the document.
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Handlers::openapi();
     let scheme = HttpBuilder::new()
@@ -147,8 +147,8 @@ fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> O
     }
 }
 
-/// Adds who may call and every error that can be answered, and makes the name unique: a
-/// handler's own is unique within its tag.
+/// Adds access requirements and all error codes, and makes the operation's name unique: a handler's own
+/// name is unique only within its tag.
 fn describe(operation: &mut Operation, route: &Route) {
     if let (Some([tag, ..]), Some(name)) = (operation.tags.as_deref(), &operation.operation_id) {
         operation.operation_id = Some(format!("{}_{name}", tag.to_lowercase().replace(' ', "_")));
@@ -187,7 +187,7 @@ fn describe(operation: &mut Operation, route: &Route) {
     }
 }
 
-/// Every code that a route can answer: those of access, and its own.
+/// Returns every error code of a route: those that follow from access, and its own.
 pub fn codes(route: &Route) -> Vec<ErrorCode> {
     let mut codes = Vec::new();
     if let Access::Token { plan, .. } = route.access {

@@ -1,6 +1,6 @@
-//! The table of routes: method, path, who may call, which errors it can answer beside those
-//! that follow from access, and the handler. Access is data here and is checked in one place;
-//! the OpenAPI document and the tests of access read the same table.
+//! The route table: method, path, access requirements, error codes and handler of every route. Access
+//! requirements are data and are checked in one place; the OpenAPI document and the access tests use
+//! the same table.
 
 use std::sync::Arc;
 
@@ -25,32 +25,32 @@ use crate::{
     telemetry::http::Name,
 };
 
-/// One row of the table.
+/// A row of the route table.
 pub struct Route {
     /// The method.
     pub method: Method,
     /// The path, with `{name}` for parameters.
     pub path: &'static str,
-    /// Who may call.
+    /// Access requirements.
     pub access: Access,
-    /// Which requests a minute it counts to.
+    /// The rate limit bucket.
     pub bucket: Bucket,
-    /// What it does that is written down, so that refusals are too.
+    /// The audited action, so that rejections are recorded too.
     pub audited: Option<Action>,
     /// The authentication schemes that the route accepts.
     pub schemes: Schemes,
-    /// Returns the lowest plan that allows a request with this body, where the plan depends on the body.
+    /// Returns the lowest plan that allows a request with this body, if the plan depends on the body.
     /// Called only when the tenant's plan is too low.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
     /// Whether the handler runs with one of the tenant's read permits.
     pub waits_for_permit: bool,
-    /// Codes that the handler can answer.
+    /// Error codes of the handler; those that follow from access are derived.
     pub errors: &'static [ErrorCode],
-    /// What answers.
+    /// The handler.
     pub handler: MethodRouter<Arc<App>>,
 }
 
-/// Codes of the ingest handlers.
+/// Error codes of JSON ingest.
 const INGEST: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
@@ -62,7 +62,7 @@ const INGEST: &[ErrorCode] = &[
     Conflict,
     Overloaded,
 ];
-/// Codes of handlers for OTLP.
+/// Error codes of OTLP ingest.
 const OTLP: &[ErrorCode] = &[
     InvalidBody,
     ValidationFailed,
@@ -72,21 +72,21 @@ const OTLP: &[ErrorCode] = &[
     IngestQuotaExceeded,
     Overloaded,
 ];
-/// Codes of the signals that are answered, but not stored.
+/// Error codes of OTLP metrics and logs, which are not stored.
 const SIGNAL: &[ErrorCode] = &[UnsupportedMediaType];
-/// Codes of setting a price: the name of the model is read from the path.
+/// Error codes of setting a price, whose model is in the path.
 const PRICE: &[ErrorCode] =
     &[InvalidQuery, InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType];
-/// Codes of lists.
+/// Error codes of lists.
 const LIST: &[ErrorCode] = &[InvalidQuery, InvalidCursor];
-/// Codes of the list of traces.
+/// Error codes of the trace list.
 const TRACES: &[ErrorCode] = &[InvalidQuery, InvalidCursor, TagsFilterIncomplete];
-/// Codes of what is found by its id.
+/// Error codes of requests for a resource by ID.
 const FOUND: &[ErrorCode] = &[InvalidQuery, NotFound];
-/// Codes of saying something of a trace.
+/// Error codes of giving feedback.
 const FEEDBACK: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound];
-/// Codes of asking for an evaluation.
+/// Error codes of evaluating a trace.
 const EVAL: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
@@ -98,7 +98,7 @@ const EVAL: &[ErrorCode] = &[
     JudgeNotConfigured,
     EvalQuotaExceeded,
 ];
-/// Codes of asking for many.
+/// Error codes of a bulk evaluation.
 const EVAL_BULK: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
@@ -110,7 +110,7 @@ const EVAL_BULK: &[ErrorCode] = &[
     JudgeNotConfigured,
     EvalQuotaExceeded,
 ];
-/// Codes of asking a rule for evaluations.
+/// Error codes of testing and backfilling an eval rule.
 const EVAL_OF_RULE: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
@@ -124,7 +124,7 @@ const EVAL_OF_RULE: &[ErrorCode] = &[
     EvalRulesQuotaExceeded,
     EvalQuotaExceeded,
 ];
-/// Codes of making an eval rule.
+/// Error codes of creating an eval rule.
 const NEW_RULE: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
@@ -134,7 +134,7 @@ const NEW_RULE: &[ErrorCode] = &[
     NotFound,
     EvalRulesQuotaExceeded,
 ];
-/// Codes of changing an eval rule.
+/// Error codes of changing an eval rule.
 const CHANGE_RULE: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
@@ -146,16 +146,16 @@ const CHANGE_RULE: &[ErrorCode] = &[
     Conflict,
     EvalRulesQuotaExceeded,
 ];
-/// Codes of changing an evaluator, which is found by its name.
+/// Error codes of changing a custom evaluator, which is named in the path.
 const CHANGE_EVALUATOR: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
-/// Codes of creating a key.
+/// Error codes of creating an API key.
 const NEW_KEY: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
-/// Codes of creating what has a name.
+/// Error codes of creating a resource with a name.
 const NEW: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, Conflict];
-/// Codes of changing what has a name.
+/// Error codes of changing a resource with a name.
 const CHANGE: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
@@ -166,7 +166,7 @@ const CHANGE: &[ErrorCode] = &[
     NotFound,
     Conflict,
 ];
-/// Codes of changing a member.
+/// Error codes of changing a member.
 const CHANGE_MEMBER: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
@@ -176,7 +176,7 @@ const CHANGE_MEMBER: &[ErrorCode] = &[
     UnsupportedMediaType,
     NotFound,
 ];
-/// Codes of storing a provider's credential.
+/// Error codes of storing a provider credential.
 const CREDENTIAL: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
@@ -186,7 +186,7 @@ const CREDENTIAL: &[ErrorCode] = &[
     UnsupportedMediaType,
     NotFound,
 ];
-/// Codes of searching by a vector.
+/// Error codes of a search by vector.
 const SEARCH: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
@@ -196,10 +196,10 @@ const SEARCH: &[ErrorCode] = &[
     NotFound,
     InvalidCursor,
 ];
-/// Codes of archiving.
+/// Error codes of archiving a project.
 const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
 
-/// Every route.
+/// Returns all routes.
 pub fn all() -> Vec<Route> {
     let open = Access::Open;
     let viewer = Access::viewer().keys(Keys::Query);
@@ -338,7 +338,7 @@ pub fn all() -> Vec<Route> {
         )
         .audited(Action::CredentialSet)
         .plan_of_body(credentials::plan_of_body),
-        // What a lowered plan left behind can be deleted.
+        // Allowed on every plan, so that credentials can be deleted after a downgrade.
         row(
             Method::DELETE,
             "/v1/provider-credentials/{provider}",
@@ -351,21 +351,21 @@ pub fn all() -> Vec<Route> {
     ]
 }
 
-/// Returns whether requests to a path count towards a rate limit; those to health checks and pages don't.
+/// Whether requests to a path count towards a rate limit; those to health checks and pages do not.
 pub fn is_rate_limited(path: &str) -> bool {
     path.starts_with("/v1/") || path.starts_with("/api/public/otel/")
 }
 
-/// How the routes are named in figures about them.
+/// Returns the names of the routes in metrics.
 pub fn names() -> impl Iterator<Item = Name> {
     all().into_iter().map(|it| Name {
-        // The table uses methods that HTTP itself defines; their names are constants.
+        // The table uses methods that HTTP defines; their names are constants.
         method: METHODS.into_iter().find(|name| *name == it.method.as_str()).unwrap_or_default(),
         route: it.path,
     })
 }
 
-/// The methods that routes may have.
+/// The methods of routes.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 fn row(
@@ -391,22 +391,22 @@ fn row(
 }
 
 impl Route {
-    /// Counts to these requests a minute.
+    /// Sets the rate limit bucket.
     fn counts_to(self, bucket: Bucket) -> Self {
         Self { bucket, ..self }
     }
 
-    /// Names the plan that the body needs in the error for a plan that is too low.
+    /// Sets the function that determines the plan required by a body.
     fn plan_of_body(self, plan: fn(&[u8]) -> Plan) -> Self {
         Self { plan_of_body: Some(plan), ..self }
     }
 
-    /// The handler acquires read permits when it reads the database.
+    /// Declares that the handler acquires read permits itself.
     fn acquires_permits(self) -> Self {
         Self { waits_for_permit: false, ..self }
     }
 
-    /// Refusals are written down as those of this action.
+    /// Records rejections as this action in the audit log.
     fn audited(self, action: Action) -> Self {
         Self { audited: Some(action), ..self }
     }

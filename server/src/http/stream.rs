@@ -1,11 +1,11 @@
-//! The stream of traces: server-sent events of what was committed or changed.
+//! The stream of traces: server-sent events for traces that were stored or changed.
 //!
-//! The database is the source: each wake-up reads what changed after the last event. A commit
-//! of this process wakes at once, those of others are found by looking once a second. With
-//! several writers a change can become visible after a later one, so a short stretch before
-//! the last event is read again and what was sent already is left out.
-//! Nothing is queued for a subscriber: texts are read when its connection has room. A subscriber that does
-//! not read gets a `lagged` event with the cursor to resume from, and the stream ends.
+//! The database is the source: each wake-up reads the changes after the last event. Commits of this
+//! process wake the stream immediately, those of other processes are found by polling once a second.
+//! With several writers, a change can become visible after a later one, so a short period before the
+//! last event is read again and changes already sent are skipped. No queue is kept per subscriber:
+//! texts are read when its connection has room. A subscriber that does not read gets a `lagged` event
+//! with the cursor to resume from, and the stream ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -36,9 +36,9 @@ use crate::{
     store::traces::{Changes, Filter, TextBlocks, changed_since, holds},
 };
 
-/// Limits the streams of a tenant that a process serves at the same time.
+/// Maximum number of concurrent streams of a tenant in a process.
 pub const MAX_STREAMS: usize = 50;
-/// Seconds after which a refused client may try again.
+/// Delay in seconds after which a rejected client may try again.
 const RETRY_SECONDS: u64 = 10;
 /// Number of changes read at once.
 const BLOCK: usize = 50;
@@ -46,27 +46,28 @@ const BLOCK: usize = 50;
 const MAX_ROW_BYTES: usize = 128 * 1024;
 /// Size of a batch of events in bytes.
 const CHUNK_BYTES: usize = 32 * 1024;
-/// How far back is read again, microseconds: longer than a commit takes.
+/// Length in microseconds of the period before the last event that is read again: longer than a commit
+/// takes.
 const OVERLAP: i64 = 3_000_000;
 /// Number of sent changes that a stream remembers.
 const MAX_REMEMBERED_CHANGES: usize = 4_096;
-/// Pause between looks for what other processes committed.
+/// Interval of polling for commits of other processes.
 const LOOK: Duration = Duration::from_secs(1);
-/// Silence after which the stream sends a comment.
+/// Time without events after which the stream sends a comment.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// A subscriber that reads nothing for this long has fallen behind.
+/// Time without reads after which a subscriber has fallen behind.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Follow traces as they are committed or changed.
+/// Stream traces as they are stored or changed.
 ///
-/// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes:
-/// a trace may then come twice, none is left out. Takes the filters of the list. The stream ends
-/// when its token is revoked or over. A client that falls behind gets an event `lagged` with
-/// `{"cursor": "…"}`, and the stream ends: send the cursor as `Last-Event-ID` to go on from there.
-/// A tenant may have 50 streams open; one more is 429 with `Retry-After`.
+/// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes: a trace
+/// may be repeated, none is skipped. Accepts the filters of the list. The stream ends when its token is
+/// revoked or expires. A client that falls behind gets an event `lagged` with `{"cursor": "…"}`, and
+/// the stream ends: send the cursor as `Last-Event-ID` to continue. A tenant may have 50 open streams;
+/// further ones get 429 with `Retry-After`.
 #[utoipa::path(get, path = "/v1/traces/stream", tag = "Traces", params(
     ("Last-Event-ID" = Option<String>, Header, description = "id of the last event received"),
-    ("preview" = Option<bool>, Query, description = "cut texts at 2,048 characters")),
+    ("preview" = Option<bool>, Query, description = "truncate texts to 2,048 characters")),
     responses((status = 200, description = "events", content_type = "text/event-stream")))]
 pub async fn follow(
     State(app): State<Arc<App>>,
@@ -124,7 +125,7 @@ fn too_many_streams() -> Response {
     response
 }
 
-/// What ids of events are bound to.
+/// The scope of the cursors in event IDs.
 const SCOPE: &str = "stream";
 
 struct Follower {
@@ -142,7 +143,7 @@ struct Follower {
     resume: (i64, Uuid),
     /// The last change in `open`, or the one before.
     opened_to: (i64, Uuid),
-    /// Changes read within the overlap, each sent or not wanted: trace and time of change.
+    /// Changes read within the overlap, sent or not matching: trace and time of change.
     sent: HashMap<Uuid, i64>,
     /// Changes still to be sent.
     rows: VecDeque<trace::Model>,
@@ -159,8 +160,8 @@ struct Follower {
 }
 
 impl Follower {
-    /// Returns the next bytes; none when the server stops, the token is no longer valid, or the subscriber
-    /// has fallen behind.
+    /// Returns the next bytes; `None` when the server stops, the token is no longer valid, or the
+    /// subscriber has fallen behind.
     async fn next(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
@@ -180,7 +181,7 @@ impl Follower {
                 let mut memory = self.app.memory.reservation(Holder::Tenant(self.tenant));
                 return match memory.grow(piece.len(), MEMORY_WAIT).await {
                     Ok(()) => Some(held::counted(piece, memory)),
-                    // The event is cut off, and is sent again when the client resumes.
+                    // The event is truncated, and is sent again when the client resumes.
                     Err(_) => None,
                 };
             }
@@ -202,7 +203,7 @@ impl Follower {
                 // There is no memory for the texts of the next event.
                 Err(error) if error.passes() && !self.rows.is_empty() => return Some(self.lagged()),
                 Err(error) => {
-                    tracing::warn!(%error, "the stream could not be read; trying again");
+                    tracing::warn!(%error, "reading the stream's changes failed; trying again");
                     self.app.pause(LOOK).await;
                 }
             }
@@ -257,7 +258,7 @@ impl Follower {
 
     /// Reads the next changes.
     async fn read_rows(&mut self) -> Result<(), Error> {
-        // One writer commits in order, so there nothing appears behind the last event's microsecond.
+        // A single writer commits in order, so no change appears before the last event's time.
         let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
         let from = self.position.0.saturating_sub(overlap).max(self.overlap_from);
         let mut after = (from, Uuid::nil());
@@ -306,7 +307,7 @@ impl Follower {
             loop {
                 match self.wake.recv().await {
                     Ok(tenant) if tenant != self.tenant => {}
-                    // Lagged: something of ours may be among what was missed.
+                    // The channel lagged: a commit of this tenant may have been missed.
                     Ok(_) | Err(_) => return,
                 }
             }

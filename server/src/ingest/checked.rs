@@ -1,4 +1,4 @@
-//! Texts and objects that callers send, as they are stored.
+//! Validates and normalizes texts and objects that clients send.
 
 use std::fmt;
 
@@ -11,18 +11,20 @@ use serde::{
 use super::part::{MAX_LABEL, MAX_ROW_TEXT_BYTES};
 use crate::error::Problem;
 
-/// A text of at most [`MAX_LABEL`] characters.
+/// Validates a text of at most [`MAX_LABEL`] characters.
 ///
 /// # Errors
-/// `validation_failed` with the field.
+///
+/// Fails with `validation_failed` and the field.
 pub fn label(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     short(field, text, MAX_LABEL)
 }
 
-/// A text of at most `most` characters.
+/// Validates a text of at most `most` characters.
 ///
 /// # Errors
-/// `validation_failed` with the field.
+///
+/// Fails with `validation_failed` and the field.
 pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<String>, Problem> {
     let Some(text) = text else { return Ok(None) };
     if text.chars().nth(most).is_some() {
@@ -31,10 +33,11 @@ pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<St
     Ok(Some(without_nul(text)))
 }
 
-/// Checks that a text has at most [`MAX_ROW_TEXT_BYTES`].
+/// Validates that a text has at most [`MAX_ROW_TEXT_BYTES`].
 ///
 /// # Errors
-/// `validation_failed` with the field.
+///
+/// Fails with `validation_failed` and the field.
 pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
     if text.len() > MAX_ROW_TEXT_BYTES {
         return Err(Problem::field(field, format!("is longer than {MAX_ROW_TEXT_BYTES} bytes")));
@@ -42,15 +45,15 @@ pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
     Ok(without_nul(text))
 }
 
-/// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.
+/// Returns the text of a JSON object, which is validated completely: stored JSON must be readable.
 ///
 /// # Errors
-/// `invalid_body` with the field.
+///
+/// Fails with `invalid_body` and the field.
 pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    // The parser reads the text to its end without building values: a tree takes many times the memory of
-    // its text.
+    // Parsing without building values: a tree takes many times the memory of its text.
     match serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))? {
         Shape::Null => Ok(None),
         Shape::Object => Ok(Some(without_nul_escapes(String::from(Box::<str>::from(raw))))),
@@ -67,7 +70,7 @@ enum Shape {
 
 impl<'de> Deserialize<'de> for Shape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Strings and numbers are decoded, so that invalid ones are refused.
+        // Strings and numbers are decoded, so that invalid ones are rejected.
         deserializer.deserialize_any(ShapeVisitor)
     }
 }
@@ -116,7 +119,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 }
 
-/// Replaces NUL by U+FFFD in valid JSON, where NUL can only occur as an escape.
+/// Replaces NUL by U+FFFD in valid JSON, where NUL can occur only as an escape.
 fn without_nul_escapes(json: String) -> String {
     const NUL: &str = "\\u0000";
     if !json.contains(NUL) {
@@ -131,7 +134,7 @@ fn without_nul_escapes(json: String) -> String {
             written.push_str("\\ufffd");
             rest = after;
         } else {
-            // Skips the escaped character, so that an escaped backslash begins no escape.
+            // Skips the escaped character, so that an escaped backslash does not begin an escape.
             let end = escape.char_indices().nth(2).map_or(escape.len(), |it| it.0);
             written.push_str(&escape[..end]);
             rest = &escape[end..];
@@ -141,7 +144,7 @@ fn without_nul_escapes(json: String) -> String {
     written
 }
 
-/// U+FFFD in place of NUL, which PostgreSQL can't store in a text.
+/// Replaces NUL, which PostgreSQL can't store in a text, by U+FFFD.
 pub fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

@@ -1,9 +1,9 @@
-//! A part: what one request brings of one trace, ready to be stored.
+//! A chunk: the spans of one trace that arrived in one request, ready to be stored.
 //!
-//! Parts carry finished rows, so that the one writer has little left to do. The trace's row
-//! is made as if the part were all there is; where more is stored already, [`summarise`] makes
-//! it again from all spans. Both ways go through the same function, so any split of the same
-//! spans over requests ends in the same row.
+//! Chunks contain finished rows, so that little work is left for the single writer. The trace's row is
+//! computed as if the chunk contained all its spans; if more spans are stored already, [`summarise`]
+//! computes it again from all of them. The same function computes both, so any split of the same spans
+//! over requests results in the same row.
 
 use std::collections::BTreeMap;
 
@@ -19,45 +19,45 @@ use super::{
 };
 use crate::store::vectors::VectorRow;
 
-/// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
-/// refuses index entries of more than 2,704 bytes.
+/// Maximum length in characters of indexed texts: names, models, IDs, tags. PostgreSQL rejects index
+/// entries of more than 2,704 bytes.
 pub const MAX_LABEL: usize = 500;
-/// Longest name of a span and longest error message in bytes: both stand in rows of which lists read
-/// many at once. In JSON a longer one is refused; in OTLP it is cut.
+/// Maximum length in bytes of span names and error messages, which are in rows that lists read in large
+/// numbers. JSON ingest rejects longer ones; OTLP ingest truncates them.
 pub const MAX_ROW_TEXT_BYTES: usize = 64 * 1024;
-/// Longest key and longest value of a tag in bytes: both stand in one index entry.
+/// Maximum length in bytes of a tag's key and of its value, which are in one index entry.
 pub const MAX_TAG_BYTES: usize = 1_280;
 
-/// A root that ended and no new span for so long: the trace is ready. Microseconds.
+/// Time in microseconds without a new span after which a trace with an ended root is ready.
 const QUIET: i64 = 5_000_000;
-/// The same without a root.
+/// Time in microseconds without a new span after which a trace without a root is ready.
 const QUIET_ROOTLESS: i64 = 600_000_000;
 
-/// Rows of one trace that arrived together.
+/// The rows of a chunk.
 #[derive(Debug)]
 pub struct Part {
-    /// The trace as it is if nothing else of it is stored.
+    /// The trace's row, if nothing else of the trace is stored.
     pub trace: trace::Model,
-    /// Its spans, ids unique.
+    /// The spans, with unique IDs.
     pub spans: Vec<span::Model>,
-    /// Its events, ids unique.
+    /// The events, with unique IDs.
     pub events: Vec<event::Model>,
-    /// Texts of its spans.
+    /// The text blocks of the spans.
     pub bodies: Vec<body::Model>,
-    /// Vectors that came with its spans.
+    /// Vectors sent with the spans.
     pub vectors: Vec<VectorRow>,
-    /// Evaluations that came with its spans.
+    /// External evaluations sent with the spans.
     pub evaluations: Vec<evaluation::Model>,
 }
 
 impl Part {
-    /// Whether it came over the JSON ingest, where a known trace is refused and not merged.
+    /// Whether it comes from JSON ingest, where a known trace is rejected and not merged.
     pub fn is_item(&self) -> bool {
         self.trace.digest.is_some()
     }
 }
 
-/// What the caller of the JSON ingest gave for the whole trace; it wins over the spans.
+/// Values that JSON ingest sent for the whole trace; they take precedence over the spans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Given {
@@ -70,66 +70,66 @@ pub struct Given {
     /// Error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Conversation.
+    /// Session ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// End user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// The caller's own id.
+    /// The sender's own ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
-    /// Milliseconds.
+    /// Latency in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<i64>,
-    /// Pico-dollars.
+    /// Cost in pico-dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<i64>,
-    /// Microseconds.
+    /// Start, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<i64>,
-    /// Microseconds.
+    /// End, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
-    /// Key to value.
+    /// Tags.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// The trace has an entry of its own for its texts.
+    /// Whether the trace has texts of its own in a text block.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub own_texts: bool,
-    /// Returns which texts that entry lacks, as in the column `missing_texts`; null when it has both.
+    /// The missing texts, encoded as in the column `missing_texts`; null when it has both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_texts: Option<i16>,
 }
 
-/// What an OTLP span says about its trace, as stored beside the span.
+/// The trace hints of an OTLP span, as stored in its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hints {
     /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Conversation.
+    /// Session ID.
     #[serde(skip_serializing_if = "Option::is_none", rename = "session")]
     pub session_id: Option<String>,
     /// End user.
     #[serde(skip_serializing_if = "Option::is_none", rename = "user")]
     pub user_id: Option<String>,
-    /// The caller's own id.
+    /// The sender's own ID.
     #[serde(skip_serializing_if = "Option::is_none", rename = "external")]
     pub external_id: Option<String>,
-    /// Key to value.
+    /// Tags.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// No more spans will come.
+    /// The sender declares the trace complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
 }
 
-/// Makes the trace's row from all its spans, and settles which spans count.
+/// Computes the trace's row from all its spans, and decides which spans count.
 ///
-/// `trace` brings what does not follow from spans: ids, project, `given`, where a trace's own
-/// texts are, and the times of receipt. `now` is when the newest span was received.
+/// `trace` provides values that do not follow from spans: IDs, project, `given`, the location of its
+/// own texts, and the times of receipt. `now` is the time of receipt of the newest span.
 pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
     let given: Given =
         trace.given.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -177,9 +177,9 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
     }
 }
 
-/// Says where the trace's texts are: in its own entry if it has one, which may lack some
-/// (`own_missing`), else in that of its root or first span. What an entry lacks is taken from the next
-/// that has it: the root's, then the first model call's input and the last one's output.
+/// Sets the location of the trace's texts: its own texts if it has some (which may be incomplete,
+/// `own_missing`), else those of its root or first span. Missing texts are taken from the next source
+/// that has them: the root, then the first model call's input and the last one's output.
 fn texts(
     trace: &mut trace::Model,
     has_own: bool,
@@ -206,7 +206,7 @@ fn texts(
     (trace.output_body_id, trace.output_body_index) = elsewhere(MISSING_OUTPUT, sums.last_call);
 }
 
-/// The rows of the trace's tags.
+/// Returns the rows of the trace's tags.
 pub fn tag_rows(trace: &trace::Model) -> Vec<trace_tag::Model> {
     let tags: BTreeMap<String, String> =
         trace.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -221,7 +221,7 @@ pub fn tag_rows(trace: &trace::Model) -> Vec<trace_tag::Model> {
         .collect()
 }
 
-/// At most [`MAX_LABEL`] characters of a text.
+/// Truncates a text to [`MAX_LABEL`] characters.
 pub fn label(text: &str) -> String {
     match text.char_indices().nth(MAX_LABEL) {
         Some((end, _)) => text[..end].to_owned(),
@@ -229,20 +229,20 @@ pub fn label(text: &str) -> String {
     }
 }
 
-/// The beginning of a text that stands in a row, see [`MAX_ROW_TEXT_BYTES`].
+/// Truncates a text to [`MAX_ROW_TEXT_BYTES`].
 pub fn row_text(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_ROW_TEXT_BYTES));
     text
 }
 
-/// The same for the key or the value of a tag.
+/// Truncates the key or the value of a tag.
 pub fn tag_label(text: &str) -> String {
     let mut text = label(text);
     text.truncate(text.floor_char_boundary(MAX_TAG_BYTES));
     text
 }
 
-/// The id that is made of a caller's own `text` within `namespace` (UUID version 5).
+/// Returns the ID derived from a sender's own `text` within `namespace` (UUID version 5).
 pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
     Uuid::new_v5(&namespace, text.as_bytes())
 }
@@ -269,7 +269,7 @@ fn facts(span: &span::Model) -> SpanFacts<'_> {
     }
 }
 
-/// Returns the details of a span's token counts, whether they count towards the trace or not.
+/// Returns the details of a span's token counts, whether or not they count towards the trace.
 pub fn details_of(span: &span::Model) -> UsageDetails {
     UsageDetails {
         cached_input_tokens: span.cached_input_tokens,
@@ -278,17 +278,17 @@ pub fn details_of(span: &span::Model) -> UsageDetails {
     }
 }
 
-/// The failure type of a stored bit.
+/// Returns the failure type of a stored bit.
 pub fn failure_of(bit: i16) -> Option<FailureType> {
     FailureType::ALL.iter().copied().find(|it| bit_of(*it) == bit)
 }
 
-/// How a failure type is stored.
+/// Returns the stored bit of a failure type.
 pub fn bit_of(failure: FailureType) -> i16 {
     i16::from(FailureSet::from(failure).bits())
 }
 
-/// The first word on each matter: the root's, else that of the earliest span that has one.
+/// Merges the hints: the root's take precedence, then those of the earliest span.
 fn gather(spans: &[span::Model], root: Option<usize>) -> Hints {
     let mut said: Vec<(bool, i64, Uuid, Hints)> = spans
         .iter()
@@ -345,7 +345,7 @@ fn times(
 fn failures(sums: &Rollup, bare_error: bool, error: Option<&str>) -> i16 {
     let bits = i16::from(sums.failures.bits());
     match error {
-        // An item without spans still says why it failed.
+        // The error of an item without spans is classified too.
         Some(message) if bare_error => bits | bit_of(semantics::failure::classify_message(message)),
         _ => bits,
     }

@@ -1,4 +1,4 @@
-//! A conversation with a judge: the question, an answer, and once more if it can't be read.
+//! A conversation with a judge: the prompt, the reply, and a repair request if it can't be parsed.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use tokio::time::{Instant, sleep};
 use super::{Chosen, Judge, Spent, ways::Course};
 use crate::providers::judge::{Answer, Failure, Question};
 
-/// Tokens that an answer may have: a few hundred for the verdict, the rest for a model that thinks.
+/// Maximum number of tokens of a reply: a few hundred for the verdict, the rest for reasoning models.
 const MAX_TOKENS: u32 = 4_096;
-/// The same for the second answer, when the first one was cut off.
+/// Maximum number of tokens of the second reply, if the first one was truncated.
 const MAX_TOKENS_AGAIN: u32 = 8_192;
-/// Characters of an answer that can't be read which the judge is shown again.
+/// Number of characters of an unparsable reply that are sent back to the judge.
 const SHOWN_AGAIN: usize = 4_000;
-/// Pause before the one request that is sent again at once.
+/// Delay before the one immediate retry.
 const QUICK: Duration = Duration::from_millis(300);
 
-/// A conversation at some point.
+/// The state of a conversation.
 struct Talk<'a> {
     judge: &'a Judge,
     chosen: &'a Chosen,
@@ -28,15 +28,15 @@ struct Talk<'a> {
     turns: Vec<String>,
     course: Course,
     max_tokens: u32,
-    /// Whether something that broke was tried again at once.
+    /// Whether the immediate retry was used.
     has_retried: bool,
-    /// When the time for all of it is over.
+    /// The deadline of the conversation.
     end: Instant,
     spent: Spent,
 }
 
 impl Judge {
-    /// Asks for a verdict; answers what that took as well.
+    /// Requests a verdict; returns the usage as well.
     pub(super) async fn converse(&self, chosen: &Chosen, ask: &Ask) -> (Spent, Result<Verdict, Failure>) {
         let mut talk = Talk {
             judge: self,
@@ -80,13 +80,13 @@ impl Talk<'_> {
             }
             Err(why) if answer.is_cut => {
                 let tokens = self.max_tokens;
-                Err(Failure::Unusable(format!("{why}, having been cut off at {tokens} tokens")))
+                Err(Failure::Unusable(format!("{why}; the reply was truncated at {tokens} tokens")))
             }
             Err(why) => Err(Failure::Unusable(why.to_string())),
         }
     }
 
-    /// The judge's next answer, by whichever way it can be had.
+    /// Returns the judge's next reply in the best supported mode.
     async fn answer(&mut self) -> Result<Answer, Failure> {
         loop {
             let failure = match self.request().await {
@@ -97,7 +97,7 @@ impl Talk<'_> {
             match failure {
                 Failure::Form { why, part } => {
                     if !self.course.refused(part, self.chosen.endpoint.provider) {
-                        // Nothing is left to do without: it is what is asked.
+                        // No feature is left to omit, so the content itself is rejected.
                         return Err(Failure::Refused(why));
                     }
                 }
@@ -110,7 +110,7 @@ impl Talk<'_> {
         }
     }
 
-    /// One request, counted and timed.
+    /// Sends one request, with metrics.
     async fn request(&mut self) -> Result<Answer, Failure> {
         let (judge, chosen) = (self.judge, self.chosen);
         let began = Instant::now();
@@ -132,7 +132,8 @@ impl Talk<'_> {
     }
 }
 
-/// An answer as the judge is reminded of it. Nothing can't be said in that place.
+/// Returns the part of a reply that is sent back to the judge. An empty reply is replaced, because APIs
+/// reject empty messages.
 fn shown_again(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(SHOWN_AGAIN) {

@@ -1,4 +1,4 @@
-//! Which form of request a model at an address takes, as it was found out.
+//! Caches, per provider endpoint and model, which structured-output mode the model supports.
 
 use std::time::Duration;
 
@@ -7,38 +7,38 @@ use moka::sync::Cache;
 
 use crate::providers::judge::{Endpoint, Part, Way};
 
-/// How long a way is kept: servers learn, and then the surer one is tried again.
+/// How long a mode is cached: services improve, and then a stricter mode is tried again.
 const KEPT: Duration = Duration::from_secs(3_600);
-/// Models that are remembered.
+/// Maximum number of cached models.
 const MANY: u64 = 5_000;
 
-/// Where a way works: protocol, address, model.
+/// Identifies a model: protocol, address, name.
 type Place = (Provider, Option<String>, String);
 
-/// The way that one conversation takes.
+/// The mode used in one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
-    /// How to ask next.
+    /// The mode of the next request.
     pub way: Way,
-    /// This way has worked before, so that an unclear refusal is not of the form.
+    /// Whether this mode has worked before, so that an unspecific error is not attributed to it.
     is_proven: bool,
-    /// Found for this question alone: it says nothing of the next one.
+    /// Whether the mode was adapted to this prompt only and must not be cached.
     is_singular: bool,
 }
 
 impl Course {
-    /// Goes on without the part that is refused. False when there is no other way.
+    /// Continues without the rejected feature. Returns false when there is no other mode.
     pub fn refused(&mut self, part: Part, provider: Provider) -> bool {
         let is_unclear = self.is_proven && part == Part::Unknown;
         let Some(way) = self.way.without(part, provider).filter(|_| !is_unclear) else { return false };
         self.way = way;
-        // It is this question that is long.
+        // This prompt is too long.
         self.is_singular |= part == Part::Length;
         true
     }
 
-    /// Whoever takes a schema and answers prose does not hold to it; perhaps to another form. One
-    /// such answer is no rule.
+    /// Falls back after a reply in prose, because the model ignores the schema. One such reply is not
+    /// cached.
     pub fn ignored(&mut self, provider: Provider) {
         self.is_proven = false;
         if let Some(way) = self.way.without(Part::Rung, provider) {
@@ -48,7 +48,7 @@ impl Course {
     }
 }
 
-/// The ways that work.
+/// The cache of working modes.
 pub struct Ways(Cache<Place, Way>);
 
 impl Default for Ways {
@@ -58,17 +58,17 @@ impl Default for Ways {
 }
 
 impl Ways {
-    /// How to begin.
+    /// Returns the first mode to try.
     pub fn of(&self, endpoint: &Endpoint) -> Course {
         let known = self.0.get(&place(endpoint));
         let way = known.unwrap_or_else(|| Way::first(endpoint.provider));
         Course { way, is_proven: known.is_some(), is_singular: false }
     }
 
-    /// This course has led to a verdict.
+    /// Records that this mode led to a verdict.
     pub fn works(&self, endpoint: &Endpoint, course: Course) {
         let place = place(endpoint);
-        // What is there already keeps its time.
+        // An existing entry keeps its expiry time.
         if !course.is_singular && self.0.get(&place) != Some(course.way) {
             self.0.insert(place, course.way);
         }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_at_each_address_has_its_own() {
+    fn output_mode_is_cached_per_model_and_address() {
         let ways = Ways::default();
         let mut course = ways.of(&endpoint("a", None));
         assert!(course.refused(Part::Rung, OPENAI));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_question_needed_is_not_kept() {
+    fn output_mode_of_one_prompt_is_not_cached() {
         let (ways, place) = (Ways::default(), endpoint("a", None));
         let first = ways.of(&place);
         let (mut long, mut prose) = (first, first);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclear_refusal_of_what_has_worked_is_not_of_the_form() {
+    fn unspecific_error_of_proven_mode_is_not_attributed_to_mode() {
         let (ways, place) = (Ways::default(), endpoint("a", None));
         let mut course = ways.of(&place);
         ways.works(&place, course);

@@ -1,5 +1,4 @@
-//! Buckets that each process keeps on its own: what they bound is work, not what somebody pays
-//! for.
+//! Rate limits that each process counts separately: they bound work, not paid requests.
 
 use std::{
     hash::Hash,
@@ -14,18 +13,18 @@ use moka::sync::Cache;
 
 use super::{WINDOW, window::Verdict, window_of};
 
-/// Buckets that are remembered.
+/// Maximum number of buckets in memory.
 const BUCKETS: u64 = 100_000;
 
-/// A bucket for each `K`.
+/// A bucket for each key `K`.
 pub struct LocalBuckets<K> {
     limit: u64,
-    /// The minute in the upper half, what was taken in it in the lower.
+    /// The minute in the upper half, the count in the lower half.
     counts: Cache<K, Arc<AtomicU64>>,
 }
 
 impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
-    /// Of `limit` a minute each.
+    /// Creates buckets of `limit` per minute each.
     pub fn new(limit: u32) -> Self {
         let counts = Cache::builder()
             .max_capacity(BUCKETS)
@@ -33,10 +32,10 @@ impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
         Self { limit: u64::from(limit), counts: counts.build() }
     }
 
-    /// Takes one out of the bucket of `key` at `now` (microseconds).
+    /// Counts one request of `key` at `now` (microseconds).
     pub fn take(&self, key: K, now: i64) -> Verdict {
         let starts_at = window_of(now);
-        // Enough bits for every minute of some thousand years.
+        // Enough bits for every minute of several thousand years.
         let minute = u64::try_from(starts_at / WINDOW).unwrap_or(0) & 0xffff_ffff;
         let count = self.counts.get_with(key, Arc::default);
         let before = count
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_is_refused_when_it_is_empty_and_full_again_a_minute_later() {
+    fn exhausted_bucket_is_refilled_after_a_minute() {
         let buckets = LocalBuckets::new(2);
         let (here, there) = ("192.0.2.1", "192.0.2.2");
         let take = |key, now: i64| buckets.take(key, now * 1_000_000);

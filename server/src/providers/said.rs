@@ -1,4 +1,4 @@
-//! What a provider of models says of a failure, and for how long it wants to be left alone. Pure.
+//! Parses error responses of model providers, and the delay that they require. Pure.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use hyper::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Characters of a provider's own words that are passed on.
+/// Maximum length in characters of a provider's message that is passed on.
 pub const WORDS: usize = 200;
 
-/// Longest pause that a provider's `Retry-After` makes.
+/// Maximum delay accepted from a provider's `Retry-After`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// What is told of a failure.
+/// A parsed error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The sentence.
+    /// The message.
     pub message: String,
-    /// The words for programs: `code`, `type` and `param`, as far as there are any, with spaces.
+    /// The machine-readable words `code`, `type` and `param`, separated by spaces.
     pub codes: String,
-    /// A `code` that is a number: some repeat the status there, or give one where the status is 200.
+    /// A numeric `code`: some providers repeat the status there, or use it with status 200.
     pub status: Option<u16>,
 }
 
-/// What a provider says of a failure, as far as it says it in the usual form: an object `error`
-/// with a `message`, or a text; at the top, where some put it, `message` or `detail`.
+/// Parses an error response in the usual forms: an object `error` with a `message`, or a text; or
+/// `message` or `detail` at the top level.
 pub fn reason(body: &[u8]) -> Option<Said> {
     #[derive(Deserialize)]
     struct Body<'a> {
@@ -65,7 +65,7 @@ pub fn reason(body: &[u8]) -> Option<Said> {
     Some(Said { message, codes: codes.join(" "), status })
 }
 
-/// One line of a provider's words, without the key, which some repeat.
+/// Returns one line of a provider's message, without the key, which some providers repeat.
 pub fn without(words: &str, secret: &str) -> String {
     let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "…") };
     let line: String = words.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
@@ -75,11 +75,12 @@ pub fn without(words: &str, secret: &str) -> String {
     }
 }
 
-/// What `Retry-After` asks for at `now`, microseconds: seconds, or a date (RFC 9110, section 10.2.3).
+/// Returns the delay in `Retry-After` at `now`, microseconds: seconds, or a date (RFC 9110, section
+/// 10.2.3).
 pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse::<f64>() {
-        // Some answer with fractions, which the standard does not know.
+        // Some providers send fractions, which the standard does not allow.
         Ok(seconds) if seconds >= 0.0 => {
             Duration::try_from_secs_f64(seconds.min(LONGEST_PAUSE.as_secs_f64())).ok()?
         }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
+    fn retry_after_is_parsed_as_seconds_or_date() {
         for (text, seconds) in [
             ("7", Some(7.0)),
             ("0.5", Some(0.5)),
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_forms_are_understood() {
+    fn provider_error_is_parsed_in_usual_forms() {
         let full = r#"{"error":{"message":"no","type":"x","code":"y","param":null}}"#;
         let expected = Said { message: "no".to_owned(), codes: "y x".to_owned(), status: None };
         assert_eq!(said(full), Some(expected));
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_and_no_flood_is_told() {
+    fn provider_message_omits_key_and_is_truncated() {
         assert_eq!(without("Incorrect key sk-1\nprovided", "sk-1"), "Incorrect key … provided");
         assert_eq!(without(&"é".repeat(9_000), "").chars().count(), WORDS + 1);
     }

@@ -1,9 +1,9 @@
-//! The vectors of projects in memory, in front of SQLite.
+//! The vectors of projects in memory, for SQLite.
 //!
-//! A project is read when it is first searched, and read on at each search, so a search sees all
-//! that is committed by then, by whatever process. How much memory all of them take is bounded:
-//! the projects that were searched least go, and one that is too large alone is not kept at all. Those
-//! that are read for the first time are read one after the other, and are weighed as they grow.
+//! A project is loaded when it is first searched, and updated at each search, so that a search sees all
+//! commits of all processes. The total memory is bounded: the least recently searched projects are
+//! dropped, and a project that is too large alone is not kept. Projects are loaded one after the other,
+//! and their size is updated as they grow.
 
 use std::sync::{
     Arc,
@@ -23,30 +23,30 @@ use crate::store::{
     vectors::{Arrival, arrivals, count, rows_of},
 };
 
-/// Vectors that are read at once.
+/// Number of vectors read at once.
 pub const STEP: usize = 2 * ROWS;
-/// Vectors that are put in order where that holds up nobody.
+/// Number of vectors above which sorting runs on a blocking thread.
 const MANY: usize = 32;
 
 /// Bytes that a project takes without its vectors.
 const ENTRY: usize = 512;
 
-/// What of projects is in memory.
+/// The cache of projects.
 pub struct Index {
     projects: Projects,
     capacity: usize,
-    /// Who reads a project from its beginning.
+    /// Limits the concurrent loading of projects to one.
     loading: Semaphore,
 }
 
-/// By tenant and project.
+/// Projects by tenant and ID.
 type Projects = Cache<(Uuid, Uuid), Arc<Project>>;
 
-/// The vectors of a project, as of one moment.
+/// The vectors of a project at one point in time.
 pub enum Snapshot {
-    /// All of them.
+    /// All vectors.
     Held(Vec<Arc<Block>>),
-    /// They are too many to be kept.
+    /// There are too many vectors to keep them.
     TooLarge,
 }
 
@@ -59,12 +59,12 @@ struct Project {
 #[derive(Default)]
 struct Held {
     blocks: Vec<Arc<Block>>,
-    /// Vectors that the project had when it turned out to be too large.
+    /// Number of vectors at which the project was found to be too large.
     too_large: Option<usize>,
 }
 
 impl Index {
-    /// An index that takes at most so many bytes of memory.
+    /// Creates an index with a maximum memory in bytes.
     pub fn new(capacity: usize) -> Self {
         let projects = Cache::builder()
             .max_capacity(u64::try_from(capacity).unwrap_or(u64::MAX))
@@ -75,15 +75,16 @@ impl Index {
         Self { projects, capacity, loading: Semaphore::new(1) }
     }
 
-    /// Bytes that are taken.
+    /// Returns the memory in use in bytes.
     pub fn bytes(&self) -> u64 {
         self.projects.weighted_size()
     }
 
-    /// The vectors of a project as they are committed now.
+    /// Returns the vectors of a project as committed now.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn snapshot(&self, db: &Db, tenant: Uuid, project: Uuid) -> Result<Snapshot, DbError> {
         let key = (tenant, project);
         let kept = self.projects.get_with(key, Arc::default);
@@ -109,8 +110,8 @@ impl Index {
     }
 }
 
-/// A project that is read. It is weighed whenever it has grown, and when whoever searched leaves,
-/// be it in the middle.
+/// A project that is being updated. Its size is re-measured after each addition, and when the search
+/// ends or is cancelled.
 struct Open<'a> {
     projects: &'a Projects,
     key: (Uuid, Uuid),
@@ -128,12 +129,12 @@ impl Open<'_> {
     fn weigh(&self) {
         let bytes = self.held.bytes();
         if self.kept.bytes.swap(bytes, Ordering::Relaxed) != bytes {
-            // It is weighed when it is put in.
+            // Inserting measures the size.
             self.projects.insert(self.key, Arc::clone(self.kept));
             self.projects.run_pending_tasks();
         }
     }
-    /// Adds what has come since. False when that does not fit.
+    /// Adds new vectors. Returns false when they do not fit.
     async fn read_on(&mut self, db: &Db, loading: &Semaphore, room: usize) -> Result<bool, DbError> {
         let (tenant, project) = self.key;
         let mut turn = None;
@@ -145,7 +146,7 @@ impl Open<'_> {
                 let known =
                     self.held.blocks.last().zip(read.first()).is_some_and(|(it, row)| it.ends_with(row));
                 if !known {
-                    // The last row was removed, and its number may have been given again.
+                    // The last row was deleted, and its ID may have been reused.
                     self.held.blocks.clear();
                     continue;
                 }
@@ -180,7 +181,7 @@ impl Held {
             let blocks = spawn_blocking(move || arrivals.chunks(ROWS).map(Block::of).map(Arc::new).collect());
             let mut blocks: Vec<Arc<Block>> = blocks
                 .await
-                .map_err(|it| DbError::Custom(format!("reading vectors was broken off: {it}")))?;
+                .map_err(|it| DbError::Custom(format!("reading vectors was interrupted: {it}")))?;
             self.blocks.append(&mut blocks);
             return Ok(());
         }
@@ -195,7 +196,7 @@ impl Held {
         Ok(())
     }
 
-    /// Drops the vectors that have been removed, if there are fewer than are held.
+    /// Drops deleted vectors, if there are fewer in the database than in memory.
     async fn forget_removed(&mut self, db: &Db, tenant: Uuid, project: Uuid) -> Result<(), DbError> {
         if count(db, tenant, project).await? >= self.len() {
             return Ok(());

@@ -1,7 +1,7 @@
-//! Looking for the nearest vectors in memory, in front of SQLite.
+//! Searches the nearest vectors in memory, for SQLite.
 //!
-//! The codes say of each vector how near it may be; the vectors themselves are then read and
-//! compared, those that may be nearest first, until no other can be nearer than what was found.
+//! The codes give bounds of each vector's similarity; the exact vectors are then read and compared, the
+//! most promising first, until no other can be nearer.
 
 use std::{
     cmp::Ordering,
@@ -23,19 +23,19 @@ use crate::store::{
     vectors::{Arrival, Filter, Found, Hit, arrivals, in_rows, read_numbers},
 };
 
-/// Vectors that are compared exactly at first, beyond those that are asked for.
+/// Number of vectors compared exactly at first, in addition to the requested number.
 const MORE: usize = 64;
-/// Vectors that are compared exactly at once, at most.
+/// Maximum number of vectors compared exactly at once.
 const MOST: usize = 1_024;
 
-/// Looks for the nearest vectors of a database that does not do so itself.
+/// Searches vectors for databases without vector search.
 pub struct Searcher {
     index: Index,
-    /// Searches that occupy a processor at the same time.
+    /// Limits the concurrent searches that occupy a processor.
     scans: Arc<Semaphore>,
 }
 
-/// A vector that may be near: what its cosine is at most, and where it is held.
+/// A candidate: the upper bound of its cosine, and its position.
 #[derive(Clone, Copy)]
 struct Candidate {
     at_most: f32,
@@ -43,7 +43,7 @@ struct Candidate {
     place: usize,
 }
 
-/// What is looked for, for all that do so.
+/// The parameters of a search, shared by its tasks.
 struct Wanted {
     question: UnitVector,
     codes: Question,
@@ -53,20 +53,21 @@ struct Wanted {
 }
 
 impl Searcher {
-    /// With so many bytes of memory, leaving processors to others.
+    /// Creates a searcher with a maximum memory in bytes, which leaves processors to other work.
     pub fn new(bytes: usize, processors: usize) -> Self {
         Self { index: Index::new(bytes), scans: Arc::new(Semaphore::new((processors / 2).max(1))) }
     }
 
-    /// Bytes of memory that are taken.
+    /// Returns the memory in use in bytes.
     pub fn bytes(&self) -> u64 {
         self.index.bytes()
     }
 
-    /// Up to `limit` vectors nearest to `question`, those behind `after` in their order.
+    /// Returns up to `limit` vectors nearest to `question`, after the position `after`.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn nearest(
         &self,
         db: &Db,
@@ -101,7 +102,7 @@ impl Searcher {
         Ok(found)
     }
 
-    /// Every vector that may be meant, in no order.
+    /// Returns all candidates, unordered.
     async fn scan(
         &self,
         blocks: &Arc<Vec<Arc<Block>>>,
@@ -111,7 +112,7 @@ impl Searcher {
         let blocks = Arc::clone(blocks);
         let (candidates, searched, others) = self
             .compute(wanted, move |wanted| {
-                // Nearer than this is on a page before.
+                // Nearer vectors are on an earlier page.
                 let nearest = wanted.after.map_or(f64::INFINITY, |it| 1.0 - it.distance);
                 let (mut candidates, mut searched, mut others) = (Vec::new(), 0, 0);
                 for (number, block) in blocks.iter().enumerate() {
@@ -131,7 +132,7 @@ impl Searcher {
         Ok(candidates)
     }
 
-    /// Compares all vectors of a project as they are read.
+    /// Compares all vectors of a project while reading them.
     async fn read_through(
         &self,
         db: &Db,
@@ -152,7 +153,7 @@ impl Searcher {
         Ok(())
     }
 
-    /// Does what occupies a processor where it holds up nobody, some at a time.
+    /// Runs a computation on a blocking thread, with limited concurrency.
     async fn compute<T: Send + 'static>(
         &self,
         wanted: &Arc<Wanted>,
@@ -161,7 +162,7 @@ impl Searcher {
         let turn = Arc::clone(&self.scans).acquire_owned().await.map_err(broken_off)?;
         let wanted = Arc::clone(wanted);
         let done = spawn_blocking(move || {
-            // Whoever asked may have gone; the processor is occupied all the same.
+            // If the search is cancelled, the processor is still occupied.
             let _turn = turn;
             work(&wanted)
         });
@@ -169,8 +170,8 @@ impl Searcher {
     }
 }
 
-/// The distances of what the filter lets through, and how many it keeps out for their embedding
-/// model.
+/// Returns the distances of matching vectors, and how many vectors of other embedding models were
+/// skipped.
 fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
     let filter = &wanted.filter;
     let (mut hits, mut others) = (Vec::new(), 0);
@@ -188,7 +189,7 @@ fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
 /// The nearest vectors so far.
 struct Nearest<'a> {
     wanted: &'a Arc<Wanted>,
-    /// The farthest is on top.
+    /// The farthest one is on top.
     hits: BinaryHeap<Hit>,
 }
 
@@ -201,7 +202,7 @@ impl Nearest<'_> {
         blocks: &[Arc<Block>],
         candidates: &mut [Candidate],
     ) -> Result<(), DbError> {
-        // Of equal vectors one is read: there may be as many as there are spans of one text.
+        // Of equal vectors only one is read: many spans may have the same text.
         let mut known: HashMap<u64, f64> = HashMap::new();
         let mut size = self.wanted.limit + MORE;
         let mut rest = candidates;
@@ -237,13 +238,13 @@ impl Nearest<'_> {
         Ok(())
     }
 
-    /// Whether a vector with a cosine of at most this can be among the nearest.
+    /// Whether a vector with this upper bound of its cosine can be among the nearest.
     fn may_take(&self, at_most: f32) -> bool {
         let farthest = self.hits.peek().filter(|_| self.hits.len() >= self.wanted.limit);
         farthest.is_none_or(|it| 1.0 - f64::from(at_most) <= it.distance)
     }
 
-    /// Takes a vector, if it is behind the page before.
+    /// Adds a vector, if it is after the previous page.
     fn add(&mut self, hit: Hit) {
         if self.wanted.after.is_some_and(|it| hit <= it) {
             return;
@@ -255,7 +256,7 @@ impl Nearest<'_> {
     }
 }
 
-/// The `size` most promising of the candidates, in their order, and the others in no order.
+/// Splits the candidates into the `size` most promising, ordered, and the others, unordered.
 fn best<'a>(
     candidates: &'a mut [Candidate],
     size: usize,
@@ -273,7 +274,7 @@ fn best<'a>(
     (best, others)
 }
 
-/// The cosine distance of a vector of length 1 and a stored one, 0 to 2.
+/// Returns the cosine distance of a vector of length 1 and a stored one, 0 to 2.
 fn distance(question: &[f32], stored: &[u8]) -> f64 {
     let numbers = read_numbers(stored);
     let (mut product, mut square) = (0.0_f64, 0.0_f64);
@@ -284,7 +285,7 @@ fn distance(question: &[f32], stored: &[u8]) -> f64 {
     (1.0 - product / square.sqrt()).clamp(0.0, 2.0)
 }
 
-/// The server is going down, or the search panicked.
+/// Returns the error for a search that panicked or was cancelled on shutdown.
 fn broken_off(error: impl std::fmt::Display) -> DbError {
-    DbError::Custom(format!("a search was broken off: {error}"))
+    DbError::Custom(format!("a search was interrupted: {error}"))
 }

@@ -1,9 +1,9 @@
-//! The vectors of questions in words, for as long as somebody may page through the answers, and
-//! as long as who embeds is the same.
+//! Caches the vectors of text queries while users page through the results, as long as the provider is
+//! the same.
 //!
-//! A provider answers the same question with slightly different numbers each time, and costs money
-//! and time. So its answer is kept for some minutes, by each process for itself. When it is gone,
-//! the question is asked anew, and a span just at the border of two pages may be on both or neither.
+//! A provider returns slightly different numbers for the same text each time, and costs money and time.
+//! The vector is therefore cached for some minutes in each process. If it has expired, the query is
+//! embedded again, and a span at the border of two pages may be on both or neither.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,20 +17,20 @@ use crate::{
     error::Result,
 };
 
-/// How long an answer is kept.
+/// How long a vector is cached.
 const KEPT: Duration = Duration::from_secs(600);
-/// How many are kept; each takes about 6 KiB.
+/// Maximum number of cached vectors; each takes about 6 KiB.
 const MOST: u64 = 2_000;
 
-/// What has been asked, by tenant, who answered with which model, and words.
+/// The cache, by tenant, account, model and text.
 pub struct Questions(Cache<(Uuid, Who, String, String), Arc<Question>>);
 
-/// What a provider answered.
+/// An embedded query.
 #[derive(Debug)]
 pub struct Question {
-    /// What the words mean.
+    /// The vector.
     pub vector: UnitVector,
-    /// The model that says so.
+    /// The embedding model.
     pub model: String,
 }
 
@@ -41,10 +41,11 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// The vector of a question of a tenant on this plan.
+    /// Returns the vector of a query of a tenant on this plan.
     ///
     /// # Errors
-    /// As [`Embedder::query`].
+    ///
+    /// Same as [`Embedder::query`].
     pub async fn ask(
         &self,
         embedder: &Embedder,

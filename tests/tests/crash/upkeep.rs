@@ -169,7 +169,7 @@ async fn check_finds_damage(on: On) {
         assert!(finding["subject"].is_string() && finding["problem"].is_string(), "{finding}");
         let told = home.setup.run(&["admin", "check"]);
         assert_eq!(told.status.code(), Some(1));
-        assert!(String::from_utf8_lossy(&told.stdout).contains("something is wrong"), "{told:?}");
+        assert!(String::from_utf8_lossy(&told.stdout).contains("the database is inconsistent"), "{told:?}");
         execute(&home, &repair).await;
     }
     let output = check();

@@ -40,7 +40,7 @@ fn the_list_is_read_strictly() {
         ("10.0.0.0/33", "write a range"),
         ("10.0.0.0/-1", "write a range"),
         ("10.0.0", "write a range"),
-        ("10.0.0.7:0", "no port 0"),
+        ("10.0.0.7:0", "port 0"),
         ("10.0.0.7:65536", "write a range"),
         ("10.0.0.7:", "write a range"),
         ("10.0.0.0/8:80", "write a range"),

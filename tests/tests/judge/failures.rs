@@ -150,14 +150,14 @@ async fn silence_and_drops_are_bounded_in_time() {
         let began = Instant::now();
         let failure = scene.fails().await;
         assert_eq!(failure.kind, Kind::Later, "{mood:?}");
-        assert!(failure.message.contains("no complete answer in time"), "{failure}");
+        assert!(failure.message.contains("no complete response in time"), "{failure}");
         assert!(began.elapsed() < Duration::from_secs(10), "{mood:?} {:?}", began.elapsed());
         // The platform's provider is asked by another way, with the same bounds.
         scene.platform.turn([mood.clone()]);
         let platform = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
         let failure = scene.app.app.judge.ask(&platform, &question()).await.unwrap_err();
         assert_eq!(failure.kind, Kind::Later, "{mood:?}");
-        assert!(failure.message.contains("no complete answer in time"), "{failure}");
+        assert!(failure.message.contains("no complete response in time"), "{failure}");
         scene.stop().await;
     }
 }

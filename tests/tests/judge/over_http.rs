@@ -78,7 +78,7 @@ on_both! {
             let (_, done) = scene.evaluated().await;
             assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("failed"), &Value::Null, &Value::Null), "{done}");
             assert_eq!((&done["judge_model"], &done["prompt_tokens"], &done["cost"]), (&json!("gpt-4o"), &json!(2_000), &json!(0.007)));
-            assert!(done["error"].as_str().unwrap().contains("gave no verdict"), "{done}");
+            assert!(done["error"].as_str().unwrap().contains("returned no verdict"), "{done}");
         }
         scene.own.turn([Mood::Endless]);
         assert_eq!(scene.evaluated().await.1["status"], "failed");
@@ -108,7 +108,7 @@ on_both! {
         }
         let done = scene.get(&path).await;
         assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");
-        assert!(done["error"].as_str().unwrap().contains("it answered 503"), "{done}");
+        assert!(done["error"].as_str().unwrap().contains("it returned status 503"), "{done}");
         // Each time once more at once.
         assert_eq!(scene.own.count(), 16);
         scene.stop().await;

@@ -53,7 +53,7 @@ async fn the_platforms_failures() {
     let failure = scene.app.app.judge.ask(&chosen, &question()).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Broken);
     assert!(failure.message.contains("LOUPE_JUDGE_OPENAI_"), "{failure}");
-    assert!(failure.message.contains("it answered 401"), "{failure}");
+    assert!(failure.message.contains("it returned status 401"), "{failure}");
     // Nor is the operator's account a tenant's business.
     assert!(!failure.message.contains("canary") && !failure.message.contains("org-1"), "{failure}");
     assert!(!format!("{chosen:?}").contains("canary"));

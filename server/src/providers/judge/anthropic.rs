@@ -1,4 +1,4 @@
-//! `POST /v1/messages` of Anthropic's protocol: what is sent and how the answer is read. Pure.
+//! `POST /v1/messages` of Anthropic's protocol: builds requests and parses responses. Pure.
 
 use hyper::{
     HeaderMap,
@@ -13,7 +13,7 @@ use crate::providers::exchange::key_header;
 /// The version of the protocol.
 const VERSION: &str = "2023-06-01";
 
-/// The headers that say who asks; none if the key can't be sent.
+/// Returns the authentication headers; `None` if the key is not a valid header value.
 pub fn headers(key: &str) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
@@ -23,7 +23,7 @@ pub fn headers(key: &str) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// The body.
+/// Returns the request body.
 pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value {
     let role = |index: usize| if index.is_multiple_of(2) { "user" } else { "assistant" };
     let turns = question.turns.iter().enumerate();
@@ -51,27 +51,28 @@ pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value 
     Value::Object(body)
 }
 
-/// The answer.
+/// Parses a response.
 ///
 /// # Errors
-/// When there is none in it.
+///
+/// Fails when it contains no reply.
 pub fn answer(body: &Value) -> Result<Answer, Spoilt> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(match body.get("error").filter(|it| !it.is_null()) {
             Some(_) => Spoilt::Failed(body.clone()),
-            None => Spoilt::Foreign("its answer holds no content: does it speak Anthropic's protocol?"),
+            None => Spoilt::Foreign("its response has no content: does it support Anthropic's protocol?"),
         });
     };
     let call = blocks.iter().find(|it| it["type"] == "tool_use").and_then(|it| it.get("input"));
     let text = match call {
         Some(input) => input.to_string(),
-        // Thinking has blocks of another kind.
+        // Reasoning has blocks of another type.
         None => {
             blocks.iter().filter(|it| it["type"] == "text").filter_map(|it| it["text"].as_str()).collect()
         }
     };
     let reason = body.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
-    let declined = (reason == "refusal").then(|| "the model declined to answer".to_owned());
+    let declined = (reason == "refusal").then(|| "the model declined to reply".to_owned());
     let is_cut = matches!(reason, "max_tokens" | "model_context_window_exceeded");
     Ok(Answer { text, is_cut, declined, usage: usage(&body["usage"]) })
 }
@@ -108,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn each_rung_has_its_form() {
+    fn anthropic_request_has_form_of_each_output_mode() {
         let body = sent(Rung::Schema);
         let score = &body["output_config"]["format"]["schema"]["properties"]["score"];
-        assert_eq!(score, &json!({"type": "number"}), "bounds are refused there");
+        assert_eq!(score, &json!({"type": "number"}), "bounds are rejected there");
         assert_eq!(
             (&body["max_tokens"], &body["system"], &body["temperature"]),
             (&json!(9), &json!("s"), &json!(0))
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_wherever_they_stand() {
+    fn anthropic_reply_is_found_in_any_block() {
         let text = |content: Value| answer(&json!({"content": content})).unwrap().text;
         let thinking = json!({"type": "thinking", "thinking": "hm", "text": "hm"});
         assert_eq!(text(json!([thinking, {"type": "text", "text": "a"}])), "a");
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
+    fn anthropic_response_without_reply_is_classified() {
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}});
         assert!(matches!(answer(&error), Err(Spoilt::Failed(_))));
         for body in [json!({}), json!([]), json!({"content": "a"}), json!(1)] {

@@ -1,4 +1,4 @@
-//! `POST /chat/completions` of OpenAI's protocol: what is sent and how the answer is read. Pure.
+//! `POST /chat/completions` of OpenAI's protocol: builds requests and parses responses. Pure.
 
 use hyper::{HeaderMap, header::AUTHORIZATION};
 use semantics::usage::Usage;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, DESCRIPTION, Endpoint, Limit, Question, Rung, Spoilt, VERDICT, Way, count};
 use crate::providers::exchange::key_header;
 
-/// The headers that say who asks; none if the key can't be sent.
+/// Returns the authentication headers; `None` if the key is not a valid header value.
 pub fn headers(key: &str) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     if !key.is_empty() {
@@ -16,7 +16,7 @@ pub fn headers(key: &str) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// The body.
+/// Returns the request body.
 pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(endpoint.model));
@@ -68,36 +68,37 @@ fn messages(question: &Question<'_>, way: Way) -> Value {
     Value::Array(messages)
 }
 
-/// The answer.
+/// Parses a response.
 ///
 /// # Errors
-/// When there is none in it.
+///
+/// Fails when it contains no reply.
 pub fn answer(body: &Value) -> Result<Answer, Spoilt> {
     let Some(choice) = body.pointer("/choices/0") else {
         return Err(match body.get("error").filter(|it| !it.is_null()) {
             Some(_) => Spoilt::Failed(body.clone()),
-            None => Spoilt::Foreign("its answer holds no choices: does it speak OpenAI's protocol?"),
+            None => Spoilt::Foreign("its response has no choices: does it support OpenAI's protocol?"),
         });
     };
-    // Some routers pass on a failure in the place of the answer.
+    // Some routers return an error in place of the reply.
     if let Some(error) = choice.get("error").filter(|it| !it.is_null()) {
         return Err(Spoilt::Failed(json!({"error": error})));
     }
     let Some(message) = choice.get("message") else {
-        return Err(Spoilt::Foreign("its answer holds no message: does it speak OpenAI's protocol?"));
+        return Err(Spoilt::Foreign("its response has no message: does it support OpenAI's protocol?"));
     };
     let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
     let refusal = message.get("refusal").and_then(Value::as_str).filter(|it| !it.is_empty());
     let declined = match (refusal, reason) {
         (Some(refusal), _) => Some(refusal.to_owned()),
-        (None, "content_filter") => Some("its content filter stopped the answer".to_owned()),
+        (None, "content_filter") => Some("its content filter stopped the reply".to_owned()),
         _ => None,
     };
     let text = call(message).or_else(|| content(message)).unwrap_or_default();
     Ok(Answer { text, is_cut: reason == "length", declined, usage: usage(&body["usage"]) })
 }
 
-/// The arguments of the call that was asked for, else of the first.
+/// Returns the arguments of the requested tool call, else of the first one.
 fn call(message: &Value) -> Option<String> {
     let calls = message.get("tool_calls").and_then(Value::as_array);
     let functions = calls.into_iter().flatten().filter_map(|it| it.get("function"));
@@ -111,12 +112,12 @@ fn call(message: &Value) -> Option<String> {
     }
 }
 
-/// The text, in one piece or in several.
+/// Returns the text, which may be in one or several parts.
 fn content(message: &Value) -> Option<String> {
     match message.get("content")? {
         Value::String(text) => Some(text.clone()),
         Value::Array(parts) => Some(parts.iter().filter_map(|it| it["text"].as_str()).collect()),
-        // A few servers take "JSON" to the letter.
+        // Some services return a JSON object instead of a text.
         object @ Value::Object(_) => Some(object.to_string()),
         _ => None,
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rung_has_its_form() {
+    fn openai_request_has_form_of_each_output_mode() {
         let first = Way::first(Provider::OpenAi);
         let body = sent(first);
         assert_eq!(body["response_format"]["json_schema"]["strict"], true);
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_wherever_they_stand() {
+    fn openai_reply_is_found_in_any_form() {
         let text = |message: Value| answer(&json!({"choices": [{"message": message}]})).unwrap().text;
         assert_eq!(text(json!({"content": "a"})), "a");
         assert_eq!(text(json!({"content": [{"type": "text", "text": "a"}, {"text": "b"}]})), "ab");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
+    fn openai_response_without_reply_is_classified() {
         assert!(matches!(answer(&json!({"error": {"message": "x"}})), Err(Spoilt::Failed(_))));
         assert!(matches!(answer(&json!({"choices": [{"error": {"code": 502}}]})), Err(Spoilt::Failed(_))));
         for body in [json!({}), json!([]), json!({"choices": []}), json!({"choices": [{}]}), json!("x")] {
