@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use api::{Plan, Role, Timestamp, audit::ActorKind};
 use clap::Subcommand;
 use serde_json::{Value, json};
+use store::{Db, Transaction};
 use uuid::Uuid;
 
 use crate::{
@@ -23,7 +24,6 @@ use crate::{
     config::Config,
     first_start,
     reseal::{self, Resealed},
-    store::{self, Db, Transaction},
 };
 
 /// A command of the operator.

@@ -4,6 +4,7 @@ use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use api::ErrorCode;
 use semantics::prices::PriceTable;
+use store::{Db, Transaction, traces::TraceRules};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
@@ -27,7 +28,6 @@ use crate::{
     providers::{Egress, resolve::Resolver},
     queue::Lane,
     search::Search,
-    store::{self, Db, Transaction},
     telemetry::Telemetry,
     turns::Turns,
 };
@@ -56,6 +56,8 @@ pub struct App {
     pub sealer: Arc<Sealer>,
     /// Stores traces.
     pub writer: Writer,
+    /// Decides about traces while they are stored.
+    pub rules: Arc<dyn TraceRules>,
     /// Announces the tenants with new or changed traces in this process.
     pub changed: broadcast::Sender<Uuid>,
     /// The outbound HTTP guard, for addresses set by tenants.
@@ -117,6 +119,7 @@ impl App {
         resolver: Arc<dyn Resolver>,
         config: Config,
         master: &MasterKey,
+        rules: Arc<dyn TraceRules>,
     ) -> anyhow::Result<Arc<Self>> {
         let stopping = CancellationToken::new();
         let prices = Arc::new(config.price_table()?);
@@ -176,6 +179,7 @@ impl App {
             code: CodeRunner::new(config.decoders(), Arc::clone(&clock), stopping.clone()),
             working: Turns::default(),
             writer,
+            rules,
             changed,
             tasks: TaskTracker::new(),
             stopping,
@@ -191,6 +195,7 @@ impl App {
                 Arc::clone(&app.clock),
                 app.changed.clone(),
                 Arc::clone(&app.telemetry),
+                Arc::clone(&app.rules),
                 app.stopping.clone(),
             ));
         }

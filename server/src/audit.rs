@@ -6,13 +6,10 @@
 use api::audit::ActorKind;
 use entities::audit_record;
 use serde_json::Value;
+use store::{Connection, DbError, new_id};
 use uuid::Uuid;
 
-use crate::{
-    access::{Caller, Credential},
-    clock::new_id,
-    store::{self, Connection, DbError},
-};
+use crate::access::{Caller, Credential};
 
 /// Rejections of one action by one actor that are recorded per minute: enough to see the attempt, too
 /// few to fill the log.

@@ -1,8 +1,6 @@
-//! Time and IDs, injected so that tests can control them.
+//! Time, injected so that tests can steer it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use uuid::Uuid;
 
 /// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
@@ -38,20 +36,6 @@ pub fn processor_time() -> Duration {
 pub fn processor_time() -> Duration {
     static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     BEGAN.get_or_init(std::time::Instant::now).elapsed()
-}
-
-/// Returns the calendar month (UTC) of a time in microseconds, as year * 100 + month.
-pub fn month(micros: i64) -> i32 {
-    use chrono::Datelike;
-    chrono::DateTime::from_timestamp_micros(micros)
-        .and_then(|it| it.year().checked_mul(100)?.checked_add(i32::try_from(it.month()).ok()?))
-        .unwrap_or_default()
-}
-
-/// Returns a new time-ordered ID. IDs of one process are ordered even within a microsecond.
-#[expect(clippy::disallowed_methods, reason = "the one place that creates IDs")]
-pub fn new_id() -> Uuid {
-    Uuid::now_v7()
 }
 
 /// A clock for tests, which stands still until it is moved.

@@ -12,14 +12,12 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 use semantics::prices::PriceTable;
+use store::sqlite_url;
 
 pub use self::{
     egress::EgressSettings, embedding::EmbeddingSettings, judge::JudgeSettings, oidc::OidcSettings,
 };
-use crate::{
-    http::{address::TrustedProxies, cors::Origins},
-    store::sqlite_url,
-};
+use crate::http::{address::TrustedProxies, cors::Origins};
 
 /// The server's configuration. Every setting has a flag, an environment variable and, under the flag's
 /// name with `_` for `-`, a line in `loupe.toml`.

@@ -27,12 +27,12 @@ use std::{
 use anyhow::Context;
 use api::profile;
 use fastrand::Rng;
+use store::new_id;
 
 use self::endpoint::Endpoint;
 pub use self::{context::DemoContext, people::Cast};
 use crate::{
     app::App,
-    clock::new_id,
     config::{self, Config, OidcSettings},
 };
 

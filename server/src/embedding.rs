@@ -14,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{ErrorCode, Plan};
 use entities::provider_credential;
+use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -29,8 +30,6 @@ use crate::{
         embedding::{EmbeddingClient, Endpoint, Failure},
         rest::Rests,
     },
-    search::UnitVector,
-    store::sealed::PROVIDER_KEY,
     telemetry::Telemetry,
     turns::Turns,
 };

@@ -8,10 +8,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use sea_orm::DbErr;
+use store::{DbError, SqlError, StoreError, health::Unavailable};
 use uuid::Uuid;
 
-use crate::store::health::Unavailable;
+use crate::memory::Exhausted;
 
 /// The result of functions that serve a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -101,63 +101,51 @@ pub fn not_found(what: &str) -> Error {
     problem(ErrorCode::NotFound, format!("there is no such {what}"))
 }
 
+/// Builds the error for a request that the server can't finish because it stops.
+pub fn stopping() -> Error {
+    problem(ErrorCode::Overloaded, "the server is stopping; try again shortly")
+}
+
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self::Problem(Box::new(problem))
     }
 }
 
-impl From<DbErr> for Error {
-    fn from(error: DbErr) -> Self {
-        if let Some(reason) = Unavailable::of(&error) {
-            return reason.into();
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Unreachable(_) => {
+                problem(ErrorCode::Overloaded, error.to_string())
+            }
+            // Only reads of a tenant grow while they run.
+            StoreError::OutOfMemory(_) => Exhausted::Tenant.into(),
+            StoreError::Database(error) => Self::Internal(anyhow::Error::new(error).context("database")),
         }
-        if is_away(&error) {
-            return problem(ErrorCode::Overloaded, "the database is unreachable; try again shortly");
-        }
-        Self::Internal(anyhow::Error::new(error).context("database"))
+    }
+}
+
+impl From<DbError> for Error {
+    fn from(error: DbError) -> Self {
+        StoreError::from(error).into()
+    }
+}
+
+impl From<SqlError> for Error {
+    fn from(error: SqlError) -> Self {
+        StoreError::from(error).into()
     }
 }
 
 impl From<Unavailable> for Error {
     fn from(reason: Unavailable) -> Self {
-        problem(ErrorCode::Overloaded, reason.to_string())
+        StoreError::from(reason).into()
     }
 }
 
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        DbErr::Conn(sea_orm::RuntimeErr::SqlxError(error.into())).into()
-    }
-}
-
-/// Whether the database is unreachable, full or shutting down, so that a retry can help, as opposed to
-/// an invalid statement.
-fn is_away(error: &DbErr) -> bool {
-    let (DbErr::Conn(sea_orm::RuntimeErr::SqlxError(source))
-    | DbErr::Exec(sea_orm::RuntimeErr::SqlxError(source))
-    | DbErr::Query(sea_orm::RuntimeErr::SqlxError(source))) = error
-    else {
-        return matches!(error, DbErr::ConnectionAcquire(_));
-    };
-    match source.as_ref() {
-        // A proxy that accepts connections while the database is down ends the handshake with one of
-        // the last two.
-        sqlx::Error::Io(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::Tls(_) => true,
-        // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialization), by primary
-        // result code for SQLite (busy, locked, read-only, I/O, full).
-        sqlx::Error::Database(it) => it.code().is_some_and(|code| {
-            ["08", "53", "57P", "40"].iter().any(|class| code.len() == 5 && code.starts_with(class))
-                || code
-                    .parse::<u32>()
-                    .is_ok_and(|n| code.len() < 5 && matches!(n & 0xff, 5 | 6 | 8 | 10 | 13 | 14))
-        }),
-        _ => false,
+impl From<Exhausted> for Error {
+    fn from(exhausted: Exhausted) -> Self {
+        problem(ErrorCode::Overloaded, exhausted.to_string())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use api::{Plan, Role, credential::Provider, eval::ModelTier};
 use entities::{api_key, project, provider_credential, tenant};
+use store::{Connection, Db, DbError, credentials::last4, new_id, sealed::PROVIDER_KEY};
 use uuid::Uuid;
 
 use crate::{
@@ -13,10 +14,8 @@ use crate::{
         seal::Sealer,
         session::{Claims, Sessions},
     },
-    clock::new_id,
     config::{self, EmbeddingSettings, JudgeSettings},
     providers::OPENAI,
-    store::{self, Connection, Db, DbError, credentials::last4, sealed::PROVIDER_KEY},
 };
 
 /// A new tenant, with its project and key.

@@ -6,17 +6,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use store::{DbError, housekeeping::Kept, metrics, vectors};
 use uuid::Uuid;
 
-use crate::{
-    app::App,
-    retention,
-    store::{
-        DbError,
-        housekeeping::{self as store, Kept},
-        metrics, vectors,
-    },
-};
+use crate::{app::App, retention};
 
 /// Delay between two rounds.
 const PAUSE: Duration = Duration::from_secs(300);
@@ -51,7 +44,7 @@ pub fn start(app: &Arc<App>) {
 pub async fn round(app: &App) -> Result<(), DbError> {
     for kept in Kept::ALL {
         let mut tenant = Uuid::nil();
-        while let Some(next) = store::next_tenant(&app.db, *kept, tenant).await? {
+        while let Some(next) = store::housekeeping::next_tenant(&app.db, *kept, tenant).await? {
             if app.is_stopping() {
                 return Ok(());
             }
@@ -68,13 +61,17 @@ async fn tend(app: &App, kept: Kept, tenant: Uuid) -> Result<(), DbError> {
         Kept::Traces => {
             retention::look(app, tenant).await?;
         }
-        Kept::Answers => while store::forget_answers(&app.db, tenant, now, BATCH).await? >= BATCH {},
+        Kept::Answers => {
+            while store::housekeeping::forget_answers(&app.db, tenant, now, BATCH).await? >= BATCH {}
+        }
         Kept::Windows => {
             let before = now.div_euclid(1_000_000) - WINDOWS;
-            while store::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
+            while store::housekeeping::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
         }
         Kept::BulkRuns => {
-            while store::forget_bulk_runs(&app.db, tenant, now - BULK_RUNS, BATCH).await? >= BATCH {}
+            while store::housekeeping::forget_bulk_runs(&app.db, tenant, now - BULK_RUNS, BATCH).await?
+                >= BATCH
+            {}
         }
         Kept::Unmeasured => {
             while !app.is_stopping() && metrics::measure(&app.db, tenant, BATCH, now).await? > 0 {}

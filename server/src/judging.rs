@@ -16,6 +16,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
 use evaluators::judge::{Ask, Prefers};
+use store::sealed::PROVIDER_KEY;
 use uuid::Uuid;
 
 pub use self::{
@@ -38,7 +39,6 @@ use crate::{
         judge::{Endpoint, Failure, JudgeClient},
         rest::{Pause, Resting, Rests},
     },
-    store::sealed::PROVIDER_KEY,
     telemetry::Telemetry,
     turns::Turns,
 };

@@ -16,20 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{Plan, Role, Scope};
 use entities::{member, provider_credential, tenant};
 use moka::sync::Cache;
 use semantics::prices::PriceTable;
+use store::{Db, DbError, keys::KeyWithPlan};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{
-    access::api_key::ApiKey,
-    error::Result,
-    evals::rules::Setup,
-    ingest::prices::PriceBook,
-    store::{self, Db, DbError},
-};
+use crate::{access::api_key::ApiKey, error::Result, evals::rules::Setup, ingest::prices::PriceBook};
 
 /// Time for which the cache is valid after the version was read.
 const TRUST: Duration = Duration::from_millis(900);
@@ -38,31 +32,12 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Maximum number of entries of each kind.
 const ENTRIES: u64 = 20_000;
 
-/// An API key as used for authorization.
-#[derive(Clone, Debug)]
-pub struct KnownKey {
-    /// The key's ID.
-    pub id: Uuid,
-    /// The tenant.
-    pub tenant_id: Uuid,
-    /// The tenant's plan.
-    pub plan: Plan,
-    /// The project that receives the traces sent with it.
-    pub project_id: Uuid,
-    /// The role of the user who created it.
-    pub role: Role,
-    /// Restrictions; empty means full access.
-    pub scopes: Arc<[Scope]>,
-    /// Expiry time in microseconds.
-    pub expires_at: Option<i64>,
-}
-
 /// The access cache.
 pub struct Known {
     db: Db,
     trust: Arc<Trust>,
     prices: Arc<PriceTable>,
-    keys: Memory<[u8; 32], Option<Arc<KnownKey>>>,
+    keys: Memory<[u8; 32], Option<Arc<KeyWithPlan>>>,
     tenants: Memory<Uuid, Option<Arc<tenant::Model>>>,
     external: Memory<String, Option<Uuid>>,
     members: Memory<(Uuid, String), Option<Arc<member::Model>>>,
@@ -124,9 +99,8 @@ impl Known {
     /// Returns a key that is not revoked; it may have expired.
     ///
     /// # Errors
-    ///
-    /// Fails when the database fails.
-    pub async fn key(&self, key: &ApiKey) -> Result<Option<Arc<KnownKey>>> {
+    /// When the database fails.
+    pub async fn key(&self, key: &ApiKey) -> Result<Option<Arc<KeyWithPlan>>> {
         let hash = key.hash();
         self.keys.get(hash, async || store::keys::by_hash(self.db.current(), &hash).await).await
     }

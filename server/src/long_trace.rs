@@ -1,20 +1,19 @@
 //! Long traces: a job updates their rows within seconds, at most once per second.
 //!
-//! A trace's row is computed from all of its spans. Doing that in every transaction that adds spans
-//! would cost the square of a long trace's length, so from [`LONG`](crate::store::traces::LONG) spans
-//! on a job does it, one for all commits of the same second.
+//! A trace's row is made from all of its spans. Doing that in every transaction that adds one
+//! would cost the square of a long trace's length, so from [`LONG`](store::traces::LONG)
+//! spans on a job does it, one for all commits of the same second.
 
 use std::sync::Arc;
 
 use entities::job;
 use serde::{Deserialize, Serialize};
+use store::{derived_id, traces};
 use uuid::Uuid;
 
 use crate::{
     app::App,
-    ingest::part::derived_id,
     queue::{Job, Lane, Outcome, new_job},
-    store::traces,
 };
 
 /// A long trace with new spans.
@@ -43,7 +42,7 @@ pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
 
 /// Computes the trace's row again, unless it covers all spans already.
 pub async fn run(app: &Arc<App>, tenant: Uuid, job: LongTrace) -> Outcome {
-    match traces::sum_up_long(&app.db, tenant, job.trace, app.clock.now()).await {
+    match traces::sum_up_long(&app.db, app.rules.as_ref(), tenant, job.trace, app.clock.now()).await {
         Ok(changed) => {
             if changed {
                 // There may be no subscribers.

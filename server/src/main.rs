@@ -17,12 +17,13 @@ use server::{
     housekeeping, http, idle, later_start, metrics,
     providers::resolve::SystemResolver,
     queue,
-    store::Db,
+    trace_rules::ProductRules,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use signals::Signals;
+use store::Db;
 
 // Its background thread returns freed memory to the system, even while all other threads are idle.
 #[global_allocator]
@@ -216,7 +217,8 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         ),
         None => None,
     };
-    let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master)?;
+    let app =
+        App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, Arc::new(ProductRules))?;
     if let Some(figures) = figures {
         tracing::info!(address = %figures.local_addr()?, "metrics are served at /metrics");
         app.spawn(http::serve::serve_figures(Arc::clone(&app), figures));

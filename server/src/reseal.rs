@@ -5,11 +5,11 @@
 
 use anyhow::ensure;
 use serde_json::json;
+use store::{Db, sealed};
 
 use crate::{
     access::seal::Sealer,
     audit::{self, Action, Actor, Event},
-    store::{self, Db, sealed},
 };
 
 /// The result of resealing.

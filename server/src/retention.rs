@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use entities::job;
 use serde::{Deserialize, Serialize};
+use store::{DbError, derived_id, projects, traces};
 use uuid::Uuid;
 
 use crate::{
     app::App,
-    ingest::part::derived_id,
     queue::{self, Job, Lane, Outcome, new_job},
-    store::{DbError, projects, traces},
+    trace_removal,
 };
 
 /// Deletes the old traces of a project.
@@ -77,7 +77,9 @@ async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
         }
         // A late span may have moved a trace's start.
         let wanted = |it: &entities::trace::Model| it.project_id == project && it.started_at < before;
-        traces::remove(&app.db, tenant, &old, wanted, None, app.clock.now()).await?;
+        let now = app.clock.now();
+        let continuation = |row: &entities::trace::Model| trace_removal::job(tenant, row, now);
+        traces::remove(&app.db, tenant, &old, wanted, None, continuation, now).await?;
     }
     Ok(true)
 }

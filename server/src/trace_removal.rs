@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use entities::{audit_record, job, trace};
 use serde::{Deserialize, Serialize};
+use store::{DbError, derived_id, traces};
 use uuid::Uuid;
 
 use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
-    ingest::part::derived_id,
     queue::{Job, Lane, Outcome, new_job},
-    store::{DbError, traces},
 };
 
 /// A trace that is partly deleted.
@@ -71,7 +70,16 @@ async fn remove_if(
     let mut begun = false;
     loop {
         let now = app.clock.now();
-        let removal = traces::remove(&app.db, tenant, &[trace], &wanted, record.take(), now).await?;
+        let removal = traces::remove(
+            &app.db,
+            tenant,
+            &[trace],
+            &wanted,
+            record.take(),
+            |row| job(tenant, row, now),
+            now,
+        )
+        .await?;
         if !removal.more {
             return Ok(begun || removal.traces > 0);
         }

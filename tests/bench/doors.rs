@@ -8,10 +8,11 @@ use std::time::Instant;
 use api::{Plan, Role};
 use axum::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use server::{
-    access::{plans::Bucket, session::Claims},
+    access::session::Claims,
     clock::Clock,
     http::{auth, outer::RequestId},
 };
+use store::rates::RateBucket;
 use tests::{On, TestApp};
 
 /// Calls of each kind.
@@ -33,7 +34,7 @@ async fn main() {
     let started = Instant::now();
     for n in 0..CALLS {
         let now = app.clock.now() + i64::from(n / 100_000) * 60_000_000;
-        let verdict = app.app.limits.take(app.tenant, Plan::Business, Bucket::Ingest, now).await.unwrap();
+        let verdict = app.app.limits.take(app.tenant, Plan::Business, RateBucket::Ingest, now).await.unwrap();
         assert!(verdict.allowed);
     }
     report("a request within its limit", started);

@@ -8,7 +8,7 @@ use std::{collections::HashMap, time::Instant};
 
 use api::Plan;
 use serde_json::{Value, json};
-use server::{search::UnitVector, store::vectors};
+use store::vectors::{self, UnitVector};
 use tests::{On, TestApp, postgres::VARIABLE};
 use uuid::Uuid;
 

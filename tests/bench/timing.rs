@@ -11,7 +11,8 @@ use entities::api_key;
 use reqwest::{Method, RequestBuilder};
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
-use server::{access::api_key::ApiKey, clock::new_id};
+use server::access::api_key::ApiKey;
+use store::new_id;
 use tests::{On, TestApp, app::START, postgres::VARIABLE};
 
 /// Requests of each kind.

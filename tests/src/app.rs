@@ -16,13 +16,17 @@ use std::sync::Arc;
 use api::{Plan, Role};
 use sea_orm::{EntityTrait, Set};
 use server::{
-    access::{api_key::ApiKey, master_key::MasterKey, plans::Quota, session::Claims},
+    access::{api_key::ApiKey, master_key::MasterKey, session::Claims},
     app::App,
-    clock::{Clock, FakeClock, month},
+    clock::{Clock, FakeClock},
     config, first_start,
     providers::resolve::{FakeResolver, Resolver},
     queue::worker,
-    store::{Db, sqlite_url},
+};
+use store::{
+    Db,
+    quotas::{Quota, month},
+    sqlite_url,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -205,7 +209,7 @@ impl TestApp {
     async fn db_viewer_key(&self, scopes: &[&str]) -> Caller {
         let secret = ApiKey::generate().unwrap();
         let row = entities::api_key::Model {
-            id: server::clock::new_id(),
+            id: store::new_id(),
             tenant_id: self.tenant,
             project_id: self.project,
             hash: secret.hash().to_vec(),
@@ -217,7 +221,7 @@ impl TestApp {
             expires_at: None,
             revoked_at: None,
         };
-        server::store::keys::add(&self.app.db.write, row).await.unwrap();
+        store::keys::add(&self.app.db.write, row).await.unwrap();
         self.bearer(secret.reveal())
     }
 
@@ -271,7 +275,7 @@ impl TestApp {
     /// Puts the tenant on another plan, as the operator's command does.
     pub async fn set_plan(&self, plan: Plan) {
         let txn = self.app.db.begin().await.unwrap();
-        server::store::tenants::set_plan(&txn, self.tenant, plan).await.unwrap();
+        store::tenants::set_plan(&txn, self.tenant, plan).await.unwrap();
         self.app.commit(txn).await.unwrap();
     }
 
@@ -291,7 +295,9 @@ async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
     let resolver = Arc::new(FakeResolver::default());
     let (ticking, resolving) =
         (Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(&resolver) as Arc<dyn Resolver>);
-    let app = App::start(db, ticking, resolving, config, &master).unwrap();
+    let app =
+        App::start(db, ticking, resolving, config, &master, Arc::new(server::trace_rules::ProductRules))
+            .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = CancellationToken::new();

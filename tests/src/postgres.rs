@@ -13,8 +13,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use server::store::Db;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use store::Db;
 use url::Url;
 use uuid::Uuid;
 

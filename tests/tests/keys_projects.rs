@@ -342,7 +342,7 @@ on_both_databases! {
         let parsed = serde_json::from_value(price.clone()).unwrap();
         let txn = app.app.db.begin().await.unwrap();
         for n in 0..999 {
-            server::store::prices::set(&txn, app.tenant, &format!("m{n}"), &parsed, 0).await.unwrap();
+            store::prices::set(&txn, app.tenant, &format!("m{n}"), &parsed, 0).await.unwrap();
         }
         txn.commit().await.unwrap();
         owner.put("/v1/models/the-last", &price).await.ok();

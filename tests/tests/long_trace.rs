@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
-use server::store::traces::LONG;
+use store::traces::LONG;
 use tests::{TestApp, on_both_databases};
 
 const TRACE: &str = "5b8efff798038103d269b633813fc60c";

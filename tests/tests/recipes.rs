@@ -80,7 +80,7 @@ impl World {
         let script = script.replace("https://loupe.example.internal", &self.server.url);
         // Where jq is not installed, the program has it inside.
         let script = if has("jq") { script } else { script.replace("--json | jq -r", "--raw --jq") };
-        let programs = built("cli", "loupe").parent().unwrap().to_path_buf();
+        let programs = built("loupe").parent().unwrap().to_path_buf();
         let path = std::env::var("PATH").unwrap_or_default();
         let output = Command::new("bash")
             .arg("-c")

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use server::store::{Db, sqlite_url};
 use sqlx::Row;
+use store::{Db, sqlite_url};
 use tests::postgres::Database;
 
 /// Tables that no tenant owns: the list of migrations, settings of the installation, and what is

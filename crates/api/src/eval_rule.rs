@@ -125,6 +125,8 @@ words! {
         JudgeNotConfigured = "judge_not_configured",
         /// The judge's provider refuses the key, the account or the model.
         JudgeRejected = "judge_rejected",
+        /// The code evaluator repeatedly exceeded its processor time.
+        EvaluatorTooSlow = "evaluator_too_slow",
         /// The plan allows fewer rules than the tenant has.
         EvalRulesQuotaExceeded = "eval_rules_quota_exceeded",
         /// The rule's evaluator was deleted.
@@ -148,6 +150,7 @@ impl PauseReason {
             Self::ProviderCredentialsUnreadable => "the stored key of the judge can't be decrypted",
             Self::JudgeNotConfigured => "the operator of the server configured no judge",
             Self::JudgeRejected => "the judge's provider refuses the key, the account or the model",
+            Self::EvaluatorTooSlow => "the code evaluator repeatedly exceeded its processor time",
             Self::EvalRulesQuotaExceeded => "the plan allows fewer eval rules than exist",
             Self::EvaluatorMissing => "the evaluator of the rule was deleted",
         }

@@ -5,6 +5,8 @@
 //! line reads and writes both; the server writes a context at its first start. Flags and environment
 //! variables that override them are handled by the command line.
 
+mod document;
+
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -145,7 +147,7 @@ impl Config {
         load(&dir.join(CONFIG_FILE))
     }
 
-    /// Writes `config.toml` and creates the folder if needed. Comments in the file are lost.
+    /// Writes `config.toml`, creating the folder if needed. Comments and unchanged lines stay as they are.
     pub fn save(&self, dir: &Path) -> Result<(), ProfileError> {
         save(dir, CONFIG_FILE, self)
     }
@@ -157,7 +159,8 @@ impl Credentials {
         load(&dir.join(CREDENTIALS_FILE))
     }
 
-    /// Writes `credentials.toml` with mode 0600 and creates the folder with mode 0700 if needed.
+    /// Writes `credentials.toml` with mode 0600, creating the folder with mode 0700 if needed. Comments and
+    /// unchanged lines stay as they are.
     pub fn save(&self, dir: &Path) -> Result<(), ProfileError> {
         save(dir, CREDENTIALS_FILE, self)
     }
@@ -215,12 +218,20 @@ pub fn create_private(path: &Path) -> io::Result<fs::File> {
 }
 
 fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, ProfileError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
-        Err(source) => return Err(ProfileError::Io { path: path.to_owned(), source }),
-    };
-    toml::from_str(&text).map_err(|error| {
+    read(path)?.map_or_else(|| Ok(T::default()), |text| parse(path, &text))
+}
+
+/// Reads a file of the profile; none if it does not exist.
+fn read(path: &Path) -> Result<Option<String>, ProfileError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ProfileError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileError> {
+    toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let place = line.map(|line| format!("line {line} ")).unwrap_or_default();
         let message = format!("{place}is not valid TOML, or holds a value of the wrong type");
@@ -228,14 +239,16 @@ fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, ProfileError> {
     })
 }
 
-fn save<T: Serialize>(dir: &Path, file: &str, value: &T) -> Result<(), ProfileError> {
+fn save<T: Serialize + DeserializeOwned>(dir: &Path, file: &str, value: &T) -> Result<(), ProfileError> {
     let path = dir.join(file);
-    let text = toml::to_string(value).map_err(|_| ProfileError::Syntax {
-        path: path.clone(),
-        message: "it can't be written as TOML".to_owned(),
-    })?;
+    let unwritable =
+        || ProfileError::Syntax { path: path.clone(), message: "it can't be written as TOML".to_owned() };
+    let table = |value: &T| toml::Table::try_from(value).map_err(|_| unwritable());
+    let text = read(&path)?.unwrap_or_default();
+    let stored = table(&parse(&path, &text)?)?;
+    let changed = document::change(&text, &stored, &table(value)?).ok_or_else(unwritable)?;
     private_dir(dir)
-        .and_then(|()| write_private(&path, text.as_bytes()))
+        .and_then(|()| write_private(&path, changed.as_bytes()))
         .map_err(|source| ProfileError::Io { path, source })
 }
 
@@ -273,6 +286,22 @@ mod tests {
         let secrets = &Credentials::load(dir.path()).unwrap().contexts["local"];
         assert_eq!(secrets.api_key.as_deref(), Some("lp_a"));
         assert_eq!(secrets.session_token.as_deref(), Some("token"));
+    }
+
+    #[test]
+    fn writing_a_context_keeps_comments_and_unchanged_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let config = "# servers of our team\ncurrent = 'prod' # not staging\n\n# keep in step with the wiki\n\
+                      [contexts.prod]\nurl = \"https://prod\"\nprotected = false\n";
+        fs::write(dir.path().join(CONFIG_FILE), config).unwrap();
+        fs::write(dir.path().join(CREDENTIALS_FILE), "# rotate in May\n").unwrap();
+        write_context(dir.path(), "local", "http://127.0.0.1:4600", Some("lp_a"), None).unwrap();
+        let added = "\n[contexts.local]\nurl = \"http://127.0.0.1:4600\"\n";
+        assert_eq!(file(CONFIG_FILE), format!("{config}{added}"));
+        assert_eq!(file(CREDENTIALS_FILE), "# rotate in May\n\n[contexts.local]\napi_key = \"lp_a\"\n");
+        write_context(dir.path(), "prod", "https://new", None, None).unwrap();
+        assert_eq!(file(CONFIG_FILE), format!("{config}{added}").replace("https://prod", "https://new"));
     }
 
     #[cfg(unix)]

@@ -4,83 +4,27 @@ use api::{
     Plan,
     tenant::{Limits, RequestLimits},
 };
+use store::{quotas::Quota, rates::RateBucket};
 
-/// Routes that share a rate limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bucket {
-    /// `GET /v1/traces`.
-    Traces,
-    /// `GET /v1/metrics`.
-    Metrics,
-    /// `POST /v1/feedback`.
-    Feedback,
-    /// `POST /v1/eval`.
-    Eval,
-    /// `GET /v1/prompts/{name}`.
-    Prompts,
-    /// The ingest endpoints.
-    Ingest,
-    /// All other routes.
-    Other,
-}
-
-impl Bucket {
-    /// Every bucket; its position here is its number.
-    pub const ALL: [Self; 7] =
-        [Self::Traces, Self::Metrics, Self::Feedback, Self::Eval, Self::Prompts, Self::Ingest, Self::Other];
-
-    /// Returns the name in the database and the documentation.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Traces => "traces",
-            Self::Metrics => "metrics",
-            Self::Feedback => "feedback",
-            Self::Eval => "eval",
-            Self::Prompts => "prompts",
-            Self::Ingest => "ingest",
-            Self::Other => "other",
-        }
-    }
-
-    /// Returns the requests per minute on a plan; `None` means no limit.
-    pub const fn limit(self, plan: Plan) -> Option<u64> {
-        let limits = limits(plan).requests_per_minute;
-        match self {
-            Self::Traces => limits.traces,
-            Self::Metrics => limits.metrics,
-            Self::Feedback => limits.feedback,
-            Self::Eval => limits.eval,
-            Self::Prompts => limits.prompts,
-            Self::Ingest => limits.ingest,
-            Self::Other => limits.other,
-        }
+/// Returns the number of requests a minute on a plan; none when there is no limit.
+pub const fn requests_per_minute(bucket: RateBucket, plan: Plan) -> Option<u64> {
+    let limits = limits(plan).requests_per_minute;
+    match bucket {
+        RateBucket::Traces => limits.traces,
+        RateBucket::Metrics => limits.metrics,
+        RateBucket::Feedback => limits.feedback,
+        RateBucket::Eval => limits.eval,
+        RateBucket::Prompts => limits.prompts,
+        RateBucket::Ingest => limits.ingest,
+        RateBucket::Other => limits.other,
     }
 }
 
-/// Resources with a monthly quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Quota {
-    /// Traces stored.
-    Traces,
-    /// LLM evaluations.
-    LlmEvaluations,
-}
-
-impl Quota {
-    /// Returns the name in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Traces => "traces",
-            Self::LlmEvaluations => "llm_evaluations",
-        }
-    }
-
-    /// Returns the monthly quota on a plan; `None` means no limit.
-    pub const fn limit(self, plan: Plan) -> Option<u64> {
-        match self {
-            Self::Traces => limits(plan).traces_per_month,
-            Self::LlmEvaluations => limits(plan).llm_evaluations_per_month,
-        }
+/// Returns what a plan allows of a quota in a month; none when there is no limit.
+pub const fn monthly_limit(quota: Quota, plan: Plan) -> Option<u64> {
+    match quota {
+        Quota::Traces => limits(plan).traces_per_month,
+        Quota::LlmEvaluations => limits(plan).llm_evaluations_per_month,
     }
 }
 
@@ -131,16 +75,18 @@ mod tests {
 
     #[test]
     fn plan_limits_match_the_contract() {
-        let of = |bucket: Bucket| Plan::ALL.iter().map(|it| bucket.limit(*it)).collect::<Vec<_>>();
+        let of = |bucket: RateBucket| {
+            Plan::ALL.iter().map(|it| requests_per_minute(bucket, *it)).collect::<Vec<_>>()
+        };
         let some = |all: [u64; 4]| all.map(Some).into_iter().chain([None]).collect::<Vec<_>>();
-        assert_eq!(of(Bucket::Traces), some([3_600, 36_000, 72_000, 144_000]));
-        assert_eq!(of(Bucket::Metrics), some([3_600, 36_000, 72_000, 144_000]));
-        assert_eq!(of(Bucket::Feedback), some([300, 3_000, 6_000, 12_000]));
-        assert_eq!(of(Bucket::Eval), some([300, 3_000, 6_000, 12_000]));
-        assert_eq!(of(Bucket::Prompts), some([6_000, 60_000, 120_000, 240_000]));
-        assert_eq!(of(Bucket::Ingest), some([6_000, 60_000, 120_000, 240_000]));
-        assert_eq!(of(Bucket::Other), some([1_200, 12_000, 24_000, 48_000]));
-        let of = |quota: Quota| Plan::ALL.iter().map(|it| quota.limit(*it)).collect::<Vec<_>>();
+        assert_eq!(of(RateBucket::Traces), some([3_600, 36_000, 72_000, 144_000]));
+        assert_eq!(of(RateBucket::Metrics), some([3_600, 36_000, 72_000, 144_000]));
+        assert_eq!(of(RateBucket::Feedback), some([300, 3_000, 6_000, 12_000]));
+        assert_eq!(of(RateBucket::Eval), some([300, 3_000, 6_000, 12_000]));
+        assert_eq!(of(RateBucket::Prompts), some([6_000, 60_000, 120_000, 240_000]));
+        assert_eq!(of(RateBucket::Ingest), some([6_000, 60_000, 120_000, 240_000]));
+        assert_eq!(of(RateBucket::Other), some([1_200, 12_000, 24_000, 48_000]));
+        let of = |quota: Quota| Plan::ALL.iter().map(|it| monthly_limit(quota, *it)).collect::<Vec<_>>();
         assert_eq!(of(Quota::Traces), some([50_000, 1_000_000, 10_000_000, 50_000_000]));
         assert_eq!(of(Quota::LlmEvaluations), some([2_500, 50_000, 250_000, 1_000_000]));
         let members: Vec<_> = Plan::ALL.iter().map(|it| limits(*it).members).collect();

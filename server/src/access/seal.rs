@@ -9,7 +9,7 @@ use chacha20poly1305::{
     Key, KeyInit, XChaCha20Poly1305, XNonce,
     aead::{Aead, Payload},
 };
-use uuid::Uuid;
+use store::sealed::SecretLocation;
 
 use super::master_key::MasterKey;
 
@@ -17,17 +17,6 @@ use super::master_key::MasterKey;
 const VERSION: u8 = 1;
 /// Length of a nonce in bytes: long enough for random nonces to be unique.
 const NONCE: usize = 24;
-
-/// The column and row in which a secret is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
-    /// The tenant.
-    pub tenant: Uuid,
-    /// Table and column.
-    pub column: &'a str,
-    /// Identifies the row within the tenant.
-    pub row: &'a str,
-}
 
 /// Seals and unseals secrets.
 pub struct Sealer(Vec<(String, XChaCha20Poly1305)>);
@@ -42,13 +31,12 @@ impl Sealer {
     /// Seals a secret for its column and row.
     ///
     /// # Errors
-    ///
-    /// Fails when the system has no randomness.
-    pub fn seal(&self, place: Place<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
+    /// When the system has no randomness.
+    pub fn seal(&self, place: SecretLocation<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
         let (id, cipher) = self.0.first().context("there is no master key")?;
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).context("the system has no randomness")?;
-        let payload = Payload { msg: secret.as_bytes(), aad: &place.bytes() };
+        let payload = Payload { msg: secret.as_bytes(), aad: &associated_data(place) };
         let sealed = cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| anyhow::anyhow!("a secret could not be sealed"))?;
         let length = u8::try_from(id.len()).context("the master key's id is too long")?;
@@ -58,9 +46,8 @@ impl Sealer {
     /// Unseals a secret of this column and row.
     ///
     /// # Errors
-    ///
-    /// Fails when it was sealed for another row, with an unknown key, or was damaged.
-    pub fn open(&self, place: Place<'_>, sealed: &[u8]) -> anyhow::Result<String> {
+    /// When it was sealed for another place or with a key that is not there, or was damaged.
+    pub fn open(&self, place: SecretLocation<'_>, sealed: &[u8]) -> anyhow::Result<String> {
         let (id, rest) = parts(sealed).context("a sealed secret is damaged")?;
         let Some((_, cipher)) = self.0.iter().find(|it| it.0.as_bytes() == id) else {
             bail!(
@@ -69,7 +56,7 @@ impl Sealer {
             );
         };
         let (nonce, sealed) = rest.split_first_chunk::<NONCE>().context("a sealed secret is damaged")?;
-        let payload = Payload { msg: sealed, aad: &place.bytes() };
+        let payload = Payload { msg: sealed, aad: &associated_data(place) };
         let secret = cipher.decrypt(&XNonce::from(*nonce), payload);
         let secret =
             secret.map_err(|_| anyhow::anyhow!("a sealed secret is damaged or belongs to another row"))?;
@@ -83,12 +70,10 @@ impl Sealer {
     }
 }
 
-impl Place<'_> {
-    /// Returns the additional authenticated data.
-    fn bytes(self) -> Vec<u8> {
-        // Column names contain no NUL, so the encoding is unambiguous.
-        [self.tenant.as_bytes(), self.column.as_bytes(), &[0], self.row.as_bytes()].concat()
-    }
+/// Returns what is authenticated beside the secret of a location.
+fn associated_data(location: SecretLocation<'_>) -> Vec<u8> {
+    // No column has a NUL in its name, so different locations give different bytes.
+    [location.tenant.as_bytes(), location.column.as_bytes(), &[0], location.row.as_bytes()].concat()
 }
 
 /// Splits a sealed secret into the key's ID and the rest.
@@ -101,9 +86,11 @@ fn parts(sealed: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
-    const PLACE: Place<'_> = Place { tenant: Uuid::from_u128(1), column: "t.c", row: "r" };
+    const PLACE: SecretLocation<'_> = SecretLocation { tenant: Uuid::from_u128(1), column: "t.c", row: "r" };
 
     fn keys() -> (String, String) {
         (MasterKey::generate().unwrap(), MasterKey::generate().unwrap())
@@ -121,9 +108,9 @@ mod tests {
         assert!(!sealed.windows(9).any(|it| it == b"sk-secret"));
         assert_ne!(sealed, sealer.seal(PLACE, "sk-secret").unwrap(), "a nonce was used twice");
         for other in [
-            Place { tenant: Uuid::from_u128(2), ..PLACE },
-            Place { column: "t.d", ..PLACE },
-            Place { row: "s", ..PLACE },
+            SecretLocation { tenant: Uuid::from_u128(2), ..PLACE },
+            SecretLocation { column: "t.d", ..PLACE },
+            SecretLocation { row: "s", ..PLACE },
         ] {
             assert!(sealer.open(other, &sealed).is_err(), "{other:?}");
         }

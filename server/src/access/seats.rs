@@ -4,14 +4,13 @@
 use api::{ErrorCode, member::MemberStatus};
 use entities::member;
 use serde_json::json;
+use store::{Connection, new_id};
 
 use super::{Caller, Credential, plans::limits};
 use crate::{
     app::App,
     audit::{self, Action, Event},
-    clock::new_id,
     error::{Error, Result, problem},
-    store::{self, Connection},
 };
 
 /// Precision in microseconds with which a member's last request is recorded.

@@ -7,13 +7,13 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use serde_json::json;
+use store::{Db, backup, new_id};
 
 use super::{Report, open_existing, operator, show};
 use crate::{
     audit::{self, Action, Event},
-    clock::{Clock, new_id},
+    clock::Clock,
     config::Config,
-    store::{self, Db, backup},
 };
 
 /// Space in bytes that must stay free on the disk beside the copy.

@@ -2,13 +2,13 @@
 
 use anyhow::Context;
 use serde_json::json;
+use store::{
+    check::{self, Findings},
+    quotas::month,
+};
 
 use super::{Report, open_existing, show};
-use crate::{
-    clock::{Clock, month},
-    config::Config,
-    store::check::{self, Findings},
-};
+use crate::{clock::Clock, config::Config, long_trace::LongTrace, queue::Job, trace_removal::TraceRemoval};
 
 /// Runs all checks. The report is a failure if there is a finding.
 ///
@@ -22,7 +22,7 @@ pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Resu
         pending == 0,
         "the database lacks {pending} migrations of this version: start the server once, or check with the older version"
     );
-    let findings = check::run(&db, month(clock.now())).await?;
+    let findings = check::run(&db, month(clock.now()), [LongTrace::KIND, TraceRemoval::KIND]).await?;
     let problems = findings.problems();
     let value = json!({
         "ok": problems == 0, "problems": problems, "checks": findings.checks, "findings": findings.described,

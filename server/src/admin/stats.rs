@@ -1,12 +1,10 @@
 //! `admin stats`: shows the sizes of tables and indexes.
 
 use serde_json::json;
+use store::sizes::{self, Sizes};
 
 use super::{Report, open_existing, show};
-use crate::{
-    config::Config,
-    store::sizes::{self, Sizes},
-};
+use crate::config::Config;
 
 /// Measures the database.
 ///

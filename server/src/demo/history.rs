@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::ingest::TraceItem;
 use entities::trace;
 use fastrand::Rng;
+use store::traces::TraceChunk;
 use uuid::Uuid;
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     app::App,
-    ingest::{item, part::Part, prices::PriceBook, spans::Receipt, terms::Terms},
+    ingest::{item, prices::PriceBook, spans::Receipt, terms::Terms},
 };
 
 /// Traces at the start.
@@ -68,7 +69,7 @@ pub(super) struct Scribe<'a> {
     tenant: Uuid,
     projects: Vec<Uuid>,
     prices: Arc<PriceBook>,
-    parts: Vec<Part>,
+    parts: Vec<TraceChunk>,
     /// Spans are embedded.
     embeds: bool,
     /// The rows of the traces so far.

@@ -3,14 +3,13 @@
 use anyhow::Context;
 use api::{Plan, Role, Scope, member::MemberStatus};
 use entities::{api_key, member, project};
+use store::{Connection, new_id};
 use uuid::Uuid;
 
 use crate::{
     access::{api_key::ApiKey, session::Claims},
     app::App,
-    clock::new_id,
     first_start,
-    store::{self, Connection},
 };
 
 /// The tenant of a demo.

@@ -4,13 +4,12 @@ use api::eval::{EvaluationStatus, EvaluatorType, ModelTier};
 use entities::{eval_rule, evaluation, trace};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
+use store::new_id;
 
 use super::Cast;
 use crate::{
     app::App,
-    clock::new_id,
     evals::{evaluator::Evaluator, matching::label, row},
-    store,
 };
 
 /// Of how many traces of a project one was judged by a model.

@@ -3,9 +3,10 @@
 use api::feedback::FeedbackLabel;
 use entities::{feedback, trace};
 use fastrand::Rng;
+use store::new_id;
 use uuid::Uuid;
 
-use crate::{app::App, clock::new_id, store};
+use crate::app::App;
 
 /// One in so many says something.
 const ONE_IN: u32 = 12;

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use store::{DbError, traces};
 use uuid::Uuid;
 
 use super::spans::{ENOUGH, EmbedSpans};
 use crate::{
     app::App,
     queue::{self, Job, Lane, Outcome},
-    store::{DbError, traces},
 };
 
 /// The newest spans of a tenant are to be embedded.

@@ -11,13 +11,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entities::job;
 use serde::{Deserialize, Serialize};
+use store::traces::TraceChunk;
 use uuid::Uuid;
 
 use super::turn::{Ended, Place, Turn};
 use crate::{
     app::App,
     error::Result,
-    ingest::part::Part,
     queue::{self, Job, Lane, Outcome, new_job},
 };
 
@@ -53,7 +53,7 @@ const TURNS: usize = 2;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the jobs for chunks stored at `now`: one per tenant, or several of a bounded size.
-pub fn jobs<'a>(parts: impl Iterator<Item = &'a Part>, now: i64) -> Vec<job::Model> {
+pub fn jobs<'a>(parts: impl Iterator<Item = &'a TraceChunk>, now: i64) -> Vec<job::Model> {
     let mut by_tenant: BTreeMap<Uuid, Vec<EmbedSpans>> = BTreeMap::new();
     for part in parts {
         let with_text = || part.spans.iter().filter(|it| it.body_id.is_some());

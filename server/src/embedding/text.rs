@@ -8,8 +8,7 @@ use std::fmt::Write;
 
 use entities::span;
 use serde_json::{Map, Value};
-
-use crate::store::traces::SpanTexts;
+use store::traces::SpanTexts;
 
 /// Characters of what went in, and of what came out. Together some thousand tokens of English,
 /// and fewer than the 8,191 that usual models take, of any writing.

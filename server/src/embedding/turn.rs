@@ -6,6 +6,11 @@
 use std::time::Duration;
 
 use entities::span;
+use store::{
+    DbError,
+    traces::PackedSpans,
+    vectors::{self, UnitVector},
+};
 use tokio::{task::spawn_blocking, time::Instant};
 use uuid::Uuid;
 
@@ -14,13 +19,7 @@ use super::{
     spans::{EmbedSpans, PATIENCE},
     text::{shorter, text},
 };
-use crate::{
-    app::App,
-    error::Result,
-    providers::embedding::Failure,
-    search::UnitVector,
-    store::{DbError, traces::PackedSpans, vectors},
-};
+use crate::{app::App, error::Result, providers::embedding::Failure};
 
 /// Traces and spans that are read at once.
 const TRACES: usize = 64;
@@ -38,7 +37,7 @@ pub enum Ended {
     Done,
     /// This is left to do.
     Later(EmbedSpans),
-    /// The server goes down.
+    /// The server is stopping.
     Stopping,
     /// The provider failed.
     Failed(Failure),

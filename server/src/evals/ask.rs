@@ -5,6 +5,11 @@ use api::{
     eval::{ModelTier, NewEvaluation},
 };
 use entities::{evaluation, job};
+use store::{
+    Transaction, evaluations,
+    quotas::{self, Quota, month},
+    traces,
+};
 use uuid::Uuid;
 
 use super::{
@@ -14,12 +19,10 @@ use super::{
     row, rules,
 };
 use crate::{
-    access::plans::Quota,
+    access::plans::monthly_limit,
     app::App,
-    clock::month,
-    error::{Error, Problem, Result, not_found, problem},
+    error::{Error, Problem, Result, not_found, problem, stopping},
     judging::Nobody,
-    store::{self, Transaction, evaluations, quotas, traces},
 };
 
 /// Maximum size of a configuration in bytes.
@@ -44,7 +47,7 @@ pub fn unchecked(field: &str, why: Unfinished) -> Error {
             let message = "takes too long to be compiled: use fewer or smaller patterns and schemas";
             Problem::field(field, message).into()
         }
-        Unfinished::Stopping => problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"),
+        Unfinished::Stopping => stopping(),
         Unfinished::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
     }
 }
@@ -140,7 +143,7 @@ pub async fn one(app: &App, tenant: Uuid, plan: Plan, new: NewEvaluation) -> Res
         ..asked.row(tenant, trace_id, trace.project_id, now)
     };
     if let Some(month) = row.quota_month {
-        let (quota, limit) = (Quota::LlmEvaluations, Quota::LlmEvaluations.limit(plan));
+        let (quota, limit) = (Quota::LlmEvaluations, monthly_limit(Quota::LlmEvaluations, plan));
         if quotas::reserve(&txn, tenant, month, quota, limit, 1).await? == 0 {
             return Err(exceeded(plan));
         }
@@ -194,7 +197,7 @@ pub fn exceeded(plan: Plan) -> Error {
 
 /// Returns the message for an exhausted quota of LLM evaluations.
 pub fn exceeded_message(plan: Plan) -> String {
-    let limit = Quota::LlmEvaluations.limit(plan).unwrap_or_default();
+    let limit = monthly_limit(Quota::LlmEvaluations, plan).unwrap_or_default();
     format!(
         "the plan {plan} has {limit} LLM evaluations per month, which are used up; evaluators of type rule use none"
     )

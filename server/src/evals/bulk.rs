@@ -7,6 +7,11 @@
 
 use api::{EvaluatorType, Plan};
 use entities::eval_bulk;
+use store::{
+    bulk_runs, new_id,
+    quotas::{self, Quota, month},
+    traces::{self, Filter, Tag},
+};
 use uuid::Uuid;
 
 use super::{
@@ -14,17 +19,7 @@ use super::{
     fill::FillBulk,
     rules::Rule,
 };
-use crate::{
-    access::plans::Quota,
-    app::App,
-    clock::{month, new_id},
-    error::Result,
-    queue,
-    store::{
-        bulk_runs, quotas,
-        traces::{self, Filter, Tag},
-    },
-};
+use crate::{access::plans::monthly_limit, app::App, error::Result, queue};
 
 /// Returns the filter of a rule's backfill: it selects at least the traces that the rule evaluates.
 pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {
@@ -63,10 +58,13 @@ pub async fn begin(
     let granted = match quota_month {
         Some(month) if rule.is_some() => {
             let used = quotas::used(&txn, tenant, month).await?(quota);
-            let left = quota.limit(plan).map_or(i64::MAX, |it| i64::try_from(it).unwrap_or(i64::MAX) - used);
+            let left = monthly_limit(quota, plan)
+                .map_or(i64::MAX, |it| i64::try_from(it).unwrap_or(i64::MAX) - used);
             matched.min(left.max(0))
         }
-        Some(month) => quotas::reserve(&txn, tenant, month, quota, quota.limit(plan), matched).await?,
+        Some(month) => {
+            quotas::reserve(&txn, tenant, month, quota, monthly_limit(quota, plan), matched).await?
+        }
         None => matched,
     };
     if granted == 0 && matched > 0 {

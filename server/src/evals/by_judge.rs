@@ -9,6 +9,7 @@ use api::{Plan, eval::ModelTier};
 use entities::{evaluation, job};
 use evaluators::judge::{self, Token};
 use serde::{Deserialize, Serialize};
+use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
@@ -23,10 +24,6 @@ use crate::{
     error::Result,
     judging::{Chosen, JudgeFailure, Kind, Spent, Who},
     queue::{Job, Lane, Outcome, new_job},
-    store::{
-        self,
-        evaluations::{self, End, Judged},
-    },
 };
 
 /// Maximum number of attempts with a judge that fails temporarily.

@@ -8,17 +8,14 @@ use api::{
     eval_rule::{Decision, RuleDecision},
 };
 use entities::{evaluation, rule_decision, trace};
+use store::{eval_rules, evaluations, traces};
 use uuid::Uuid;
 
 use super::{
     matching::{sampled, unselected},
     rules::{Pause, Rule},
 };
-use crate::{
-    app::App,
-    error::Result,
-    store::{eval_rules, evaluations, traces},
-};
+use crate::{app::App, error::Result};
 
 /// Appended to the decision for a failed evaluation.
 const AGAIN: &str =

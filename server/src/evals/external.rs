@@ -3,10 +3,10 @@
 use api::eval::EvaluationStatus;
 use entities::evaluation;
 use semantics::draft::EvaluationDraft;
+use store::{derived_id, row_text::MAX_LABEL};
 use uuid::Uuid;
 
 use super::row;
-use crate::ingest::part::{MAX_LABEL, derived_id};
 
 /// The evaluator version of external evaluations.
 pub const EXTERNAL: &str = "external";

@@ -9,6 +9,11 @@ use std::{collections::HashSet, sync::Arc};
 use api::{EvaluatorType, Plan};
 use entities::{eval_bulk, evaluation, trace};
 use serde::{Deserialize, Serialize};
+use store::{
+    Transaction, bulk_runs, evaluations,
+    quotas::{self, Quota, month},
+    traces::{self, Filter},
+};
 use uuid::Uuid;
 
 use super::{
@@ -19,15 +24,10 @@ use super::{
     rules::{self, Rule},
 };
 use crate::{
-    access::plans::Quota,
+    access::plans::monthly_limit,
     app::App,
-    clock::month,
     error::Result,
     queue::{Job, Lane, Outcome},
-    store::{
-        Transaction, bulk_runs, evaluations, quotas,
-        traces::{self, Filter},
-    },
 };
 
 /// Number of traces per transaction.
@@ -225,7 +225,7 @@ impl Block {
         // A bulk evaluation reserved its quota at the start.
         let this_month = (self.by_judge && bulk.quota_month.is_none()).then(|| month(self.now));
         if let Some(month) = this_month {
-            let (asked, limit) = (count(rows.len()), quota.limit(self.plan));
+            let (asked, limit) = (count(rows.len()), monthly_limit(quota, self.plan));
             let taken = quotas::reserve(txn, self.tenant, month, quota, limit, asked).await?;
             used_up |= taken < asked;
             rows.truncate(usize::try_from(taken).unwrap_or(0));

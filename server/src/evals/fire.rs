@@ -11,6 +11,10 @@ use std::{
 
 use api::{Plan, eval_rule::Decision};
 use entities::{evaluation, rule_decision, trace};
+use store::{
+    quotas::{self, Quota, month},
+    traces::{self, Wanted},
+};
 use uuid::Uuid;
 
 use super::{
@@ -19,16 +23,7 @@ use super::{
     row,
     rules::{self, Pause, Rule, Setup},
 };
-use crate::{
-    access::plans::Quota,
-    app::App,
-    clock::month,
-    error::Result,
-    store::{
-        self, quotas,
-        traces::{self, Wanted},
-    },
-};
+use crate::{access::plans::monthly_limit, app::App, error::Result};
 
 /// Maximum number of filter conditions in a statement.
 const CONDITIONS: usize = 30;
@@ -220,7 +215,8 @@ impl Firing {
         let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);
         let quota = Quota::LlmEvaluations;
         let mut room =
-            quotas::reserve(txn, self.tenant, month(self.now), quota, quota.limit(plan), wanted).await?;
+            quotas::reserve(txn, self.tenant, month(self.now), quota, monthly_limit(quota, plan), wanted)
+                .await?;
         if room == wanted {
             return Ok(());
         }

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use store::{DbError, Transaction, eval_rules};
 use uuid::Uuid;
 
 use crate::{
     app::App,
     queue::{self, Job, Lane, Outcome},
-    store::{DbError, Transaction, eval_rules},
 };
 
 /// A deleted rule whose decisions are deleted.

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use api::{ErrorCode, EvaluatorType, Plan};
+use api::{EvaluatorType, Plan};
+use store::{
+    evaluations::End,
+    quotas::{self, Quota, month},
+};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -13,11 +17,9 @@ use super::{
     subject::{self, Found},
 };
 use crate::{
-    access::plans::Quota,
+    access::plans::monthly_limit,
     app::App,
-    clock::month,
-    error::{Result, problem},
-    store::{evaluations::End, quotas},
+    error::{Result, stopping},
 };
 
 /// Evaluates a trace. An LLM evaluation uses the monthly quota, which is restored if there is no
@@ -45,7 +47,7 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid)
     let judge = judge.map_err(|it| no_judge(&it))?;
     let (quota, month) = (Quota::LlmEvaluations, month(app.clock.now()));
     let txn = app.db.begin().await?;
-    if quotas::reserve(&txn, tenant, month, quota, quota.limit(plan), 1).await? == 0 {
+    if quotas::reserve(&txn, tenant, month, quota, monthly_limit(quota, plan), 1).await? == 0 {
         return Err(exceeded(plan));
     }
     txn.commit().await?;
@@ -74,5 +76,5 @@ async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<
     let prepared = Prepared { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
     let compiled = Arc::clone(&app.compiled);
     let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
-    finished(end).ok_or_else(|| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))
+    finished(end).ok_or_else(stopping)
 }

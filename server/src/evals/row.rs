@@ -2,9 +2,8 @@
 
 use api::eval::{EvaluationContext, EvaluationStatus};
 use entities::evaluation;
+use store::new_id;
 use uuid::Uuid;
-
-use crate::clock::new_id;
 
 /// Returns a waiting evaluation of a trace. The caller sets the evaluator.
 pub fn pending(tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> evaluation::Model {

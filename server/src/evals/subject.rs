@@ -8,16 +8,13 @@ use evaluators::{
     subject::{Step, Turn},
 };
 use serde_json::{Map, Value};
+use store::{
+    Db,
+    traces::{self, Filter, PackedSpans, SpanTexts, Texts},
+};
 use uuid::Uuid;
 
-use crate::{
-    error::Result,
-    memory::MemoryBudget,
-    store::{
-        Db,
-        traces::{self, Filter, PackedSpans, SpanTexts, Texts},
-    },
-};
+use crate::{error::Result, memory::MemoryBudget};
 
 /// Maximum number of spans of a trace that evaluators see.
 const SPANS: u64 = 2_000;

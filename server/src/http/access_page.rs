@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use api::Plan;
+use store::{quotas::Quota, rates::RateBucket};
 
 use super::routes;
 use crate::access::{
     Access, Keys,
-    plans::{Bucket, Quota, limits},
+    plans::{limits, monthly_limit, requests_per_minute},
 };
 
 /// Returns the page in Markdown. A test compares it with the file in the documentation.
@@ -32,16 +33,20 @@ pub fn page() -> String {
         "\n## Requests per minute\n\nFor all callers of a tenant together, in windows of one minute.\n\n",
     );
     head(&mut page, "Counts to");
-    for bucket in Bucket::ALL {
-        let cells = Plan::ALL.iter().map(|plan| number(bucket.limit(*plan)));
+    for bucket in RateBucket::ALL {
+        let cells = Plan::ALL.iter().map(|plan| number(requests_per_minute(bucket, *plan)));
         row(&mut page, bucket.as_str(), cells);
     }
     page.push_str(
         "\n## Monthly quotas\n\nPer calendar month in UTC, except seats, which are taken until they are freed.\n\n",
     );
     head(&mut page, "What");
-    row(&mut page, "traces", Plan::ALL.iter().map(|it| number(Quota::Traces.limit(*it))));
-    row(&mut page, "LLM evaluations", Plan::ALL.iter().map(|it| number(Quota::LlmEvaluations.limit(*it))));
+    row(&mut page, "traces", Plan::ALL.iter().map(|it| number(monthly_limit(Quota::Traces, *it))));
+    row(
+        &mut page,
+        "LLM evaluations",
+        Plan::ALL.iter().map(|it| number(monthly_limit(Quota::LlmEvaluations, *it))),
+    );
     row(&mut page, "members with a seat", Plan::ALL.iter().map(|it| number(limits(*it).members)));
     page
 }

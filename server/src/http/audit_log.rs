@@ -9,14 +9,10 @@ use api::{
 use axum::{Json, extract::State};
 use entities::audit_record;
 use serde_json::value::RawValue;
+use store::audit::Filter;
 
 use super::query::Query;
-use crate::{
-    access::Caller,
-    app::App,
-    error::Result,
-    store::audit::{self as store, Filter},
-};
+use crate::{access::Caller, app::App, error::Result};
 
 /// List audit records, newest first.
 #[utoipa::path(get, path = "/v1/audit-log", tag = "Audit log", params(
@@ -34,7 +30,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let filter = Filter { action, actor, from, to };
     let scope = format!("audit-log {filter:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
-    let mut rows = store::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
+    let mut rows = store::audit::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     let audit_log = rows.into_iter().map(wire).collect::<Result<_>>()?;
     Ok(Json(AuditLog { audit_log, has_more: next_cursor.is_some(), next_cursor }))

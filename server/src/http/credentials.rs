@@ -13,6 +13,7 @@ use axum::{
 };
 use entities::provider_credential;
 use serde_json::json;
+use store::{credentials::last4, sealed::PROVIDER_KEY};
 
 use super::{
     cursor::Name,
@@ -27,7 +28,6 @@ use crate::{
     error::{Error, Problem, Result, not_found},
     providers::remedy,
     queue,
-    store::{self, credentials::last4, sealed::PROVIDER_KEY},
 };
 
 /// Maximum length of a key in characters.

@@ -4,12 +4,10 @@ use api::ErrorCode;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use store::vectors::Hit;
 use uuid::Uuid;
 
-use crate::{
-    error::{Error, problem},
-    store::vectors::Hit,
-};
+use crate::error::{Error, problem};
 
 /// Signs and verifies cursors: the first key signs, all keys verify.
 pub struct Cursors(Vec<[u8; 32]>);

@@ -15,6 +15,7 @@ use axum::{
     http::StatusCode,
 };
 use serde_json::{Map, Value};
+use store::{bulk_runs, evaluations::Filter, projects, traces::Filter as TraceFilter};
 
 use super::{
     query::{Query, invalid, path_id},
@@ -28,12 +29,6 @@ use crate::{
     evals::{
         ask::{self, Asked},
         bulk, view,
-    },
-    store::{
-        bulk_runs,
-        evaluations::{self as store, Filter},
-        projects,
-        traces::Filter as TraceFilter,
     },
 };
 
@@ -83,7 +78,7 @@ pub async fn detail(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Evaluation>> {
-    let row = store::get(&app.db, caller.tenant_id, path_id(&id)?).await?;
+    let row = store::evaluations::get(&app.db, caller.tenant_id, path_id(&id)?).await?;
     Ok(Json(view::evaluation(row.ok_or_else(|| not_found("evaluation"))?)?))
 }
 
@@ -127,7 +122,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     };
     let scope = format!("evaluations {filter:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
-    let mut rows = store::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
+    let mut rows = store::evaluations::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     Ok(Json(EvaluationList {
         evaluations: rows.into_iter().map(view::evaluation).collect::<Result<_>>()?,
@@ -175,7 +170,7 @@ pub async fn bulk_progress(
 ) -> Result<Json<Bulk>> {
     let (tenant, id, db) = (caller.tenant_id, path_id(&id)?, app.db.current());
     let row = bulk_runs::get(db, tenant, id).await?.ok_or_else(|| not_found("bulk run"))?;
-    let progress = store::progress(db, tenant, id).await?;
+    let progress = store::evaluations::progress(db, tenant, id).await?;
     Ok(Json(view::bulk(row, &progress)))
 }
 

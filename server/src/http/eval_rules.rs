@@ -17,6 +17,7 @@ use axum::{
 };
 use entities::eval_rule;
 use serde_json::{Map, Value};
+use store::{eval_rules as table, new_id, row_text::MAX_LABEL, traces};
 use uuid::Uuid;
 
 use super::{
@@ -26,7 +27,6 @@ use super::{
 use crate::{
     access::Caller,
     app::App,
-    clock::new_id,
     error::{Error, Problem, Result, not_found, problem},
     evals::{
         ask::Asked,
@@ -34,8 +34,6 @@ use crate::{
         rules::{self, Rule, STARTER_RULES},
         view,
     },
-    ingest::part::MAX_LABEL,
-    store::{self, eval_rules as table, traces},
 };
 
 /// Maximum size in bytes of the configurations and filters of all rules of a tenant.

@@ -13,6 +13,7 @@ use axum::{
 };
 use entities::evaluator;
 use evaluators::custom;
+use store::{Transaction, derived_id, evaluators as table, is_duplicate};
 use uuid::Uuid;
 
 use super::{query::Query, read::ApiJson};
@@ -25,8 +26,7 @@ use crate::{
         evaluator::{Evaluator, Own, refused},
         rules, view,
     },
-    ingest::{checked::short, part::derived_id},
-    store::{self, Transaction, evaluators as table, is_duplicate},
+    ingest::checked::short,
 };
 
 /// Maximum length of a name in characters.

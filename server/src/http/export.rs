@@ -20,6 +20,11 @@ use axum::{
 };
 use entities::trace;
 use futures::{Stream, StreamExt, stream};
+use store::{
+    DbError, StoreError,
+    health::Unavailable,
+    traces::{Filter, Page, Texts},
+};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -28,6 +33,7 @@ use super::{
     held::BodyMemory,
     pieces::Pieces as JsonPieces,
     query::{Query, invalid},
+    read_size::ROWS_PER_READ,
     standing::Standing,
     traces,
 };
@@ -36,10 +42,6 @@ use crate::{
     app::App,
     error::{Error, Result, problem},
     memory::{Holder, MEMORY_WAIT, Reservation},
-    store::{
-        DbError,
-        traces::{self as store, Filter, Page, Texts},
-    },
 };
 
 /// Number of traces read at once.
@@ -48,14 +50,12 @@ const PAGE: usize = 50;
 const AHEAD: usize = 2;
 /// Approximate size of a chunk in bytes.
 const PIECE: usize = 64 * 1024;
-/// Maximum number of spans of traces that are read together.
-const SPANS_PER_READ: i32 = 64;
 /// Maximum number of concurrent exports of a tenant in a process.
 pub const MAX_EXPORTS: usize = 3;
 /// Maximum number of exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.
-const IN_FLIGHT_BYTES: usize = 512 * 1024;
+const EXPORT_IN_FLIGHT_BYTES: usize = 512 * 1024;
 
 /// Export traces with their spans and events, newest first.
 ///
@@ -89,10 +89,10 @@ pub async fn export(
     };
     let mut memory = app.workspace(tenant).await?;
     let mut in_flight = app.memory.reservation(Holder::Tenant(tenant));
-    in_flight.grow(IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
+    in_flight.grow(EXPORT_IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
-        store::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
+        store::traces::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
     };
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
@@ -154,6 +154,9 @@ enum Stopped {
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
+    /// The database became unreachable.
+    #[error(transparent)]
+    Unavailable(Unavailable),
     /// The database failed.
     #[error(transparent)]
     Failed(#[from] DbError),
@@ -163,6 +166,12 @@ enum Stopped {
     /// A trace could not be serialized.
     #[error(transparent)]
     Unwritable(#[from] serde_json::Error),
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Unreadable(error.into())
+    }
 }
 
 struct Export {
@@ -175,7 +184,10 @@ struct Export {
 
 impl Export {
     async fn run(mut self, first: Page) {
-        match self.write(first).await {
+        let health = self.pieces.app.db.health.clone();
+        // A read on a broken connection would wait for a quarter of an hour.
+        let written = health.while_reachable(Box::pin(self.write(first))).await;
+        match written.unwrap_or_else(|reason| Err(Stopped::Unavailable(reason))) {
             Ok(()) | Err(Stopped::Gone) => {}
             Err(error) => {
                 tracing::warn!(%error, "an export was interrupted");
@@ -202,7 +214,7 @@ impl Export {
             self.pieces.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
             let memory = &mut self.pieces.memory;
-            page = store::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
+            page = store::traces::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
         }
     }
 }
@@ -212,7 +224,7 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
     let (mut taken, mut spans) = (Vec::new(), 0);
     while let Some((row, _)) = rows.front() {
         spans += row.span_count.max(1);
-        if spans > SPANS_PER_READ && !taken.is_empty() {
+        if spans > i32::from(ROWS_PER_READ) && !taken.is_empty() {
             break;
         }
         taken.extend(rows.pop_front());

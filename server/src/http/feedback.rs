@@ -9,6 +9,12 @@ use api::{
 use axum::{Json, extract::State, http::StatusCode};
 use entities::feedback;
 use serde_json::value::RawValue;
+use store::{
+    feedback::{Filter, Said},
+    new_id,
+    row_text::MAX_TAG_BYTES,
+    traces,
+};
 use uuid::Uuid;
 
 use super::{
@@ -18,16 +24,8 @@ use super::{
 use crate::{
     access::Caller,
     app::App,
-    clock::new_id,
     error::{Problem, Result, not_found, problem},
-    ingest::{
-        checked::{label, object, short, without_nul},
-        part::MAX_TAG_BYTES,
-    },
-    store::{
-        feedback::{self as store, Filter, Said},
-        traces,
-    },
+    ingest::checked::{label, object, short, without_nul},
 };
 
 /// Maximum length of a comment in characters.
@@ -56,7 +54,7 @@ pub async fn create(
         Meant::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
     };
     let new = feedback::Model { trace_id: trace_id.ok_or_else(gone)?, ..new };
-    match store::say(&app.db, new).await? {
+    match store::feedback::say(&app.db, new).await? {
         Said::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
         Said::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
         Said::NoTrace => Err(gone()),
@@ -88,7 +86,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     };
     let scope = format!("feedback {filter:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
-    let mut rows = store::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
+    let mut rows = store::feedback::page(&app.db.read, tenant, &filter, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     Ok(Json(FeedbackList {
         feedback: rows.into_iter().map(wire).collect::<Result<_>>()?,

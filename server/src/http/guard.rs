@@ -11,18 +11,18 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use store::{health::Unavailable, rates::RateBucket};
 use uuid::Uuid;
 
 use super::{
     address::ClientAddress, auth, held, idempotency, outer::RequestId, read, routes, unauthenticated::Slot,
 };
 use crate::{
-    access::{Access, Caller, plans::Bucket, seats},
+    access::{Access, Caller, seats},
     app::App,
     audit::{self, Action, Actor, Event},
     error::{Error, Problem, Result, Unwritten, internal, problem},
     limits::Verdict,
-    store::health::Unavailable,
 };
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -37,7 +37,7 @@ pub struct Guard {
     /// Access requirements.
     pub access: Access,
     /// The rate limit bucket.
-    pub bucket: Bucket,
+    pub bucket: RateBucket,
     /// The action under which rejections are recorded in the audit log.
     pub audited: Option<Action>,
     /// The authentication schemes that the route accepts.
@@ -105,10 +105,11 @@ pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let Ok(Ok(caller)) = known else {
         return nobody(&app, request, next).await;
     };
-    let verdict = match app.limits.take(caller.tenant_id, caller.plan, Bucket::Other, app.clock.now()).await {
-        Ok(verdict) => verdict,
-        Err(error) => return turned_away(&app, &request, error),
-    };
+    let verdict =
+        match app.limits.take(caller.tenant_id, caller.plan, RateBucket::Other, app.clock.now()).await {
+            Ok(verdict) => verdict,
+            Err(error) => return turned_away(&app, &request, error),
+        };
     let mut response = if verdict.allowed { next.run(request).await } else { too_many(&app, verdict) };
     tell(response.headers_mut(), verdict);
     response

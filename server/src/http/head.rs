@@ -6,11 +6,9 @@ use axum::{
     extract::Request,
     http::{StatusCode, Version, header, uri::Authority},
 };
+use store::new_id;
 
-use crate::{
-    clock::new_id,
-    error::{Problem, Result, problem},
-};
+use crate::error::{Problem, Result, problem};
 
 /// Maximum size in bytes of a request head: the request line and all headers.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;

@@ -16,14 +16,17 @@ use serde::{
     de::{IgnoredAny, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
+use store::{
+    quotas::Quota,
+    traces::{ChunkOutcome, TraceChunk},
+};
 
 use super::{project_of, read};
 use crate::{
-    access::{Caller, plans::Quota},
+    access::{Caller, plans::monthly_limit},
     app::App,
-    error::{Error, Problem, Result, problem},
-    ingest::{item, part::Part, spans::Receipt, terms::Terms},
-    store::traces::Stored,
+    error::{Error, Problem, Result, stopping},
+    ingest::{item, spans::Receipt, terms::Terms},
 };
 
 /// Store one trace.
@@ -53,14 +56,14 @@ pub async fn one(
     };
     app.telemetry.ingest.stored(bytes);
     match stored {
-        Stored::New | Stored::Merged => {}
-        Stored::Duplicate { identical } => {
+        ChunkOutcome::New | ChunkOutcome::Merged => {}
+        ChunkOutcome::Duplicate { identical } => {
             let mut conflict =
                 Problem::new(ErrorCode::Conflict, format!("the trace {} is stored already", part.trace.id));
             conflict.stored = Some((part.trace.id, identical));
             return Err(conflict.into());
         }
-        Stored::Refused => return Err(quota_used_up(&caller).into()),
+        ChunkOutcome::Refused => return Err(quota_used_up(&caller).into()),
     }
     let trace = part.trace;
     let body = Ingested {
@@ -119,15 +122,15 @@ pub async fn batch(
     let (terms, bytes) = (Terms::of(&app, &caller).await?, held.bytes.len());
     let stored = app.writer.store(parts, terms, Some(held.into_memory())).await?;
     app.telemetry.ingest.stored(bytes);
-    if !stored.is_empty() && stored.iter().all(|it| it.1 == Stored::Refused) {
+    if !stored.is_empty() && stored.iter().all(|it| it.1 == ChunkOutcome::Refused) {
         return Err(quota_used_up(&caller).into());
     }
     let accepted = results.iter_mut().filter(|it| it.status == ItemStatus::Accepted);
     for (result, (_, stored)) in accepted.zip(stored) {
         match stored {
-            Stored::New | Stored::Merged => {}
-            Stored::Duplicate { .. } => result.status = ItemStatus::Duplicate,
-            Stored::Refused => {
+            ChunkOutcome::New | ChunkOutcome::Merged => {}
+            ChunkOutcome::Duplicate { .. } => result.status = ItemStatus::Duplicate,
+            ChunkOutcome::Refused => {
                 let refused = quota_used_up(&caller);
                 result.status = ItemStatus::Rejected;
                 result.code = Some(refused.code.as_str().to_owned());
@@ -145,7 +148,7 @@ pub async fn batch(
 
 /// Returns the error for a trace beyond the monthly quota.
 pub fn quota_used_up(caller: &Caller) -> Problem {
-    let limit = Quota::Traces.limit(caller.plan).unwrap_or_default();
+    let limit = monthly_limit(Quota::Traces, caller.plan).unwrap_or_default();
     let message = format!(
         "the {} plan's quota of {limit} traces per month is used up; it renews on the first day of the next month (UTC)",
         caller.plan
@@ -202,9 +205,8 @@ impl Source {
         })
     }
 
-    async fn part(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<Part> {
+    async fn part(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<TraceChunk> {
         // Decoding uses the processor only, so at most one batch per processor runs at a time.
-        let stopping = || problem(ErrorCode::Overloaded, "the server is stopping");
         let mut permit = app.decoding.acquire().await.map_err(|_| stopping())?;
         let item: TraceItem = read::parse(raw)?;
         let mut receipt = self.receipt;

@@ -13,6 +13,7 @@ use axum::{
 };
 use entities::api_key;
 use serde_json::json;
+use store::new_id;
 use uuid::Uuid;
 
 use super::{
@@ -23,9 +24,7 @@ use crate::{
     access::{Caller, Credential, api_key::ApiKey},
     app::App,
     audit::{self, Action, Event},
-    clock::new_id,
     error::{Problem, Result, not_found, problem},
-    store,
 };
 
 /// Maximum length of a name in characters.

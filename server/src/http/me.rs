@@ -7,17 +7,13 @@ use api::{
     tenant::{Me, Tenant, Usage},
 };
 use axum::{Json, extract::State};
+use store::quotas::{Quota, month};
 
 use super::keys;
 use crate::{
-    access::{
-        Caller, Credential,
-        plans::{Quota, limits},
-    },
+    access::{Caller, Credential, plans::limits},
     app::App,
-    clock::month,
     error::{Result, not_found},
-    store,
 };
 
 /// Show the tenant, role and limits of the credential.

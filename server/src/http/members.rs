@@ -24,7 +24,6 @@ use crate::{
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result, not_found},
-    store,
 };
 
 /// List members, newest first, including removed ones.

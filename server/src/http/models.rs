@@ -9,6 +9,7 @@ use axum::{
 };
 use semantics::prices::{Origin, invalid_rate};
 use serde_json::json;
+use store::row_text::MAX_LABEL;
 
 use super::{cursor::Name, query::Query, read::ApiJson};
 use crate::{
@@ -16,8 +17,6 @@ use crate::{
     app::App,
     audit::{self, Action, Event},
     error::{Problem, Result},
-    ingest::part::MAX_LABEL,
-    store,
 };
 
 /// Maximum number of prices of a tenant: all of them are in memory during ingest.

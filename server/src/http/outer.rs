@@ -12,11 +12,11 @@ use axum::{
 };
 use futures::FutureExt;
 use prost::Message;
+use store::new_id;
 
 use super::{compress, head, held};
 use crate::{
     app::App,
-    clock::new_id,
     error::{Error, Fault, Problem, Unwritten, internal},
 };
 

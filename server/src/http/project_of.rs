@@ -3,6 +3,7 @@
 use api::ErrorCode;
 use axum::http::{HeaderMap, HeaderName};
 use entities::project;
+use store::Connection;
 use uuid::Uuid;
 
 use super::projects;
@@ -11,7 +12,6 @@ use crate::{
     app::App,
     audit,
     error::{Problem, Result, problem},
-    store::{self, Connection},
 };
 
 /// The header with the name of a project.

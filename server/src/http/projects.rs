@@ -13,6 +13,7 @@ use axum::{
 };
 use entities::project;
 use serde_json::{Value, json};
+use store::{DbError, is_duplicate, new_id, projects::Show, row_text::MAX_LABEL, tenants};
 use uuid::Uuid;
 
 use super::{
@@ -23,14 +24,7 @@ use crate::{
     access::Caller,
     app::App,
     audit::{self, Action, Event},
-    clock::new_id,
     error::{Error, Problem, Result, not_found, problem},
-    ingest::part::MAX_LABEL,
-    store::{
-        DbError, is_duplicate,
-        projects::{self as store, Show},
-        tenants,
-    },
 };
 
 /// Maximum retention in days.
@@ -52,7 +46,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     };
     let scope = format!("projects {show:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
-    let mut rows = store::page(&app.db.read, tenant, show, after, limit as u64 + 1).await?;
+    let mut rows = store::projects::page(&app.db.read, tenant, show, after, limit as u64 + 1).await?;
     let next_cursor = app.cursors.page(tenant, &scope, &mut rows, limit, |it| (it.created_at, it.id));
     let has_more = next_cursor.is_some();
     Ok(Json(ProjectList { projects: rows.into_iter().map(wire).collect(), has_more, next_cursor }))
@@ -66,7 +60,7 @@ pub async fn detail(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Project>> {
-    let row = store::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
+    let row = store::projects::get(app.db.current(), caller.tenant_id, path_id(&id)?).await?;
     row.map(|it| Json(wire(it))).ok_or_else(|| not_found("project"))
 }
 
@@ -85,7 +79,7 @@ pub async fn create(
         ..new(caller.tenant_id, checked_name("name", &body.name)?, now)
     };
     let txn = app.db.begin().await?;
-    store::add(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
+    store::projects::add(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
     audit::record(&txn, &caller, made(&row), now).await?;
     app.commit(txn).await?;
     Ok((StatusCode::CREATED, Json(wire(row))))
@@ -108,7 +102,7 @@ pub async fn update(
     let name = body.name.as_deref().map(|it| checked_name("name", it)).transpose()?;
     let keep_days = body.retention_days.map(retention).transpose()?;
     let txn = app.db.begin().await?;
-    let was = store::lock(&txn, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
+    let was = store::projects::lock(&txn, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
     let row = project::Model {
         name: name.unwrap_or_else(|| was.name.clone()),
         prompt_autoship_enabled: body.prompt_autoship_enabled.unwrap_or(was.prompt_autoship_enabled),
@@ -119,7 +113,7 @@ pub async fn update(
         return Ok(Json(wire(was)));
     }
     let row = project::Model { updated_at: now, ..row };
-    store::replace(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
+    store::projects::replace(&txn, row.clone()).await.map_err(|it| name_taken(it, &row.name))?;
     let event = Event::of(Action::ProjectUpdate).on(id).with(changes(&was, &row));
     audit::record(&txn, &caller, event, now).await?;
     app.commit(txn).await?;
@@ -155,19 +149,19 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
         // A lock, so that concurrent requests can't archive the last two projects.
         tenants::lock(&txn, tenant).await?;
     }
-    let was = store::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
+    let was = store::projects::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
     // The project is already in the requested state.
     if was.archived_at.is_some() == archive {
         return Ok(Json(wire(was)));
     }
-    if archive && !store::another_is_active(&txn, tenant, id).await? {
+    if archive && !store::projects::another_is_active(&txn, tenant, id).await? {
         return Err(problem(
             ErrorCode::CannotArchiveLast,
             "this is the tenant's last active project and can't be archived",
         ));
     }
     let row = project::Model { archived_at: archive.then_some(now), updated_at: now, ..was };
-    store::replace(&txn, row.clone()).await?;
+    store::projects::replace(&txn, row.clone()).await?;
     let action = if archive { Action::ProjectArchive } else { Action::ProjectUnarchive };
     let event = Event::of(action).on(id).with(json!({"name": row.name}));
     audit::record(&txn, caller, event, now).await?;

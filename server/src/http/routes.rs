@@ -12,6 +12,7 @@ use axum::{
     http::Method,
     routing::{MethodRouter, delete, get, patch, post, put},
 };
+use store::rates::RateBucket;
 
 use super::{
     audit_log, auth::Schemes, credentials, docs, eval, eval_rules, evaluators, export, feedback, health,
@@ -19,7 +20,7 @@ use super::{
     traces,
 };
 use crate::{
-    access::{Access, Keys, plans::Bucket},
+    access::{Access, Keys},
     app::App,
     audit::Action,
     telemetry::http::Name,
@@ -34,7 +35,7 @@ pub struct Route {
     /// Access requirements.
     pub access: Access,
     /// The rate limit bucket.
-    pub bucket: Bucket,
+    pub bucket: RateBucket,
     /// The audited action, so that rejections are recorded too.
     pub audited: Option<Action>,
     /// The authentication schemes that the route accepts.
@@ -213,21 +214,23 @@ pub fn all() -> Vec<Route> {
         row(Method::GET, "/readyz", open, &[Overloaded], get(health::ready)),
         row(Method::GET, metrics::PATH, open, &[], get(metrics::show)),
         row(Method::GET, "/v1/openapi.json", open, &[], get(docs::document)),
-        row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)).counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch)).counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(Bucket::Ingest),
+        row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)).counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch))
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces))
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(RateBucket::Ingest),
         // The path of Langfuse's exporter, which supports Basic authentication only.
         row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP, post(otlp::traces))
-            .counts_to(Bucket::Ingest)
+            .counts_to(RateBucket::Ingest)
             .accepts_basic(),
         row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics))
-            .counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
-        row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(Bucket::Ingest),
-        row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(Bucket::Traces),
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(RateBucket::Ingest),
+        row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(RateBucket::Traces),
         row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)).acquires_permits(),
         row(
             Method::GET,
@@ -254,14 +257,14 @@ pub fn all() -> Vec<Route> {
             get(traces::spans),
         ),
         row(Method::GET, "/v1/metrics", viewer, &[InvalidQuery, Overloaded], get(trace_metrics::show))
-            .counts_to(Bucket::Metrics),
+            .counts_to(RateBucket::Metrics),
         row(Method::GET, "/v1/projects/{id}/metrics", viewer, FOUND, get(trace_metrics::of_project)),
         row(Method::GET, "/v1/sessions", viewer, LIST, get(sessions::list)),
         row(Method::GET, "/v1/feedback", viewer, LIST, get(feedback::list)),
         row(Method::POST, "/v1/feedback", member, FEEDBACK, post(feedback::create))
-            .counts_to(Bucket::Feedback),
+            .counts_to(RateBucket::Feedback),
         row(Method::GET, "/v1/eval", viewer, LIST, get(eval::list)),
-        row(Method::POST, "/v1/eval", member, EVAL, post(eval::create)).counts_to(Bucket::Eval),
+        row(Method::POST, "/v1/eval", member, EVAL, post(eval::create)).counts_to(RateBucket::Eval),
         row(Method::POST, "/v1/eval/bulk", member, EVAL_BULK, post(eval::create_bulk)),
         row(Method::GET, "/v1/eval/bulk/{id}", viewer, FOUND, get(eval::bulk_progress)),
         row(Method::GET, "/v1/eval/{id}", viewer, FOUND, get(eval::detail)),
@@ -380,7 +383,7 @@ fn row(
         method,
         path,
         access,
-        bucket: Bucket::Other,
+        bucket: RateBucket::Other,
         audited: None,
         schemes: Schemes::Bearer,
         plan_of_body: None,
@@ -392,7 +395,7 @@ fn row(
 
 impl Route {
     /// Sets the rate limit bucket.
-    fn counts_to(self, bucket: Bucket) -> Self {
+    fn counts_to(self, bucket: RateBucket) -> Self {
         Self { bucket, ..self }
     }
 

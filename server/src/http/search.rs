@@ -13,30 +13,28 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use sha2::{Digest, Sha256};
+use store::{
+    projects, traces,
+    vectors::{self, Filter, Hit, UnitVector},
+};
 use uuid::Uuid;
 
 use super::{
     pieces::{PageWriter, PushOutcome},
     query::{Query, invalid},
     read::ApiJson,
+    read_size::ROWS_PER_READ,
     trace_view as view,
 };
 use crate::{
     access::Caller,
     app::App,
     error::{Problem, Result, not_found},
-    search::UnitVector,
-    store::{
-        projects, traces,
-        vectors::{self, Filter, Hit},
-    },
+    ingest::checked::unit_vector,
 };
 
 /// Maximum length of a query in characters.
 const MAX_QUESTION: usize = 4_000;
-
-/// Number of spans whose rows and small texts are read at once.
-const SPANS_PER_READ: usize = 64;
 
 /// The query vector, filters and page of a search.
 struct Search<'a> {
@@ -120,7 +118,7 @@ pub async fn by_vector(
             let vector = vector.ok_or_else(|| {
                 Problem::missing("vector", "a vector of 1536 numbers, or `near` with a stored span")
             })?;
-            (UnitVector::sent("vector", &vector)?, embedding_model)
+            (unit_vector("vector", &vector)?, embedding_model)
         }
         Some(_) if vector.is_some() => {
             return Err(Problem::field("near", "can't be combined with vector").into());
@@ -171,7 +169,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
     let mut next_cursor = app.cursors.page(tenant, &scope, &mut hits, limit, |it| *it);
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"results\":[");
     let mut last = None;
-    'page: for block in hits.chunks(SPANS_PER_READ) {
+    'page: for block in hits.chunks(usize::from(ROWS_PER_READ)) {
         let ids: Vec<(Uuid, Uuid)> = block.iter().map(|it| (it.trace_id, it.id)).collect();
         let rows = traces::some_spans(&app.db, tenant, &ids).await?;
         let mut texts =

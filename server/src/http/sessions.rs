@@ -8,14 +8,10 @@ use api::{
 };
 use axum::{Json, extract::State};
 use semantics::money;
+use store::traces::{Filter, SessionSums};
 
 use super::query::Query;
-use crate::{
-    access::Caller,
-    app::App,
-    error::Result,
-    store::traces::{self as store, Filter, SessionSums},
-};
+use crate::{access::Caller, app::App, error::Result};
 
 /// List sessions by the start of their newest trace, newest first.
 ///
@@ -41,7 +37,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let limit = query.limit()?;
     let scope = format!("sessions {filter:?}");
     let after = query.get("cursor").map(|it| app.cursors.open(caller.tenant_id, &scope, it)).transpose()?;
-    let page = store::sessions(&app.db, caller.tenant_id, &filter, after, limit).await?;
+    let page = store::traces::sessions(&app.db, caller.tenant_id, &filter, after, limit).await?;
     let next_cursor = page.next.map(|it| app.cursors.seal(caller.tenant_id, &scope, it));
     Ok(Json(SessionList {
         sessions: page.rows.into_iter().map(wire).collect(),

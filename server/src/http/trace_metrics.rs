@@ -10,6 +10,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
+use store::projects;
 
 use super::query::{Query, invalid, path_id};
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
     app::App,
     error::{Result, not_found, problem},
     metrics::{answer::Question, ask::GroupBy},
-    store::projects,
 };
 
 /// Maximum number of buckets of a series: a week by minute.

@@ -7,14 +7,9 @@ use api::{
 use entities::{event, span, trace};
 use semantics::money;
 use serde_json::value::RawValue;
+use store::traces::{SpanTexts, Texts, failure_of};
 
-use crate::{
-    ingest::{
-        part::{details_of, failure_of},
-        spans::splice,
-    },
-    store::traces::{SpanTexts, Texts},
-};
+use crate::ingest::{part::details_of, spans::splice};
 
 /// Maximum length of a text in a preview, in characters.
 const PREVIEW: usize = 2_048;

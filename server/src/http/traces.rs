@@ -11,18 +11,19 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
+use store::traces::{Filter, Tag};
 use uuid::Uuid;
 
 use super::{
     pieces::{PageWriter, PushOutcome},
     query::{Query, invalid, path_id},
+    read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
     trace_view as view,
 };
 use crate::{
     access::Caller,
     app::App,
     error::{Result, not_found, problem},
-    store::traces::{self as store, Filter, Tag},
     trace_removal,
 };
 
@@ -32,12 +33,8 @@ const DETAIL_SPANS: usize = 2_000;
 const DETAIL_EVENTS: u64 = 2_000;
 /// Maximum number of tag filters of a list.
 const MAX_TAG_FILTERS: usize = 20;
-/// Number of spans whose rows and small texts are read at once.
-const SPANS_PER_READ: usize = 64;
-/// Bytes of events that are read at once.
-const EVENT_BYTES: usize = 1024 * 1024;
 /// The position before the first span of a trace.
-const BEFORE_FIRST_SPAN: store::Position = (i64::MIN, Uuid::nil());
+const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
 
 /// List traces, newest first.
 ///
@@ -76,7 +73,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let scope = scope(&filter);
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &scope, it)).transpose()?;
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"traces\":[");
-    let mut reader = store::TraceReader::open(&app.db, tenant, &filter, after, limit).await?;
+    let mut reader = store::traces::TraceReader::open(&app.db, tenant, &filter, after, limit).await?;
     let next = loop {
         let before = reader.position();
         if page.items() == limit {
@@ -108,9 +105,9 @@ fn end_of_page(next_cursor: Option<String>) -> Result<Vec<u8>> {
     responses((status = 200, body = Trace)))]
 pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Response> {
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
-    let row = store::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
+    let row = store::traces::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
     let mut memory = app.workspace(tenant).await?;
-    let texts = store::TextBlocks::of_traces(&app.db, tenant, std::slice::from_ref(&row)).await?;
+    let texts = store::traces::TextBlocks::of_traces(&app.db, tenant, std::slice::from_ref(&row)).await?;
     let counted = texts.of_trace(&app.db, &row, &mut memory).await?;
     let mut trace = view::trace(row, counted.texts, false);
     // No control action has been executed on any trace: they arrive with the control loop.
@@ -143,7 +140,7 @@ pub async fn spans(
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let limit = query.limit()?;
     let after = query.get("cursor").map(|it| app.cursors.open(tenant, &span_scope(id), it)).transpose()?;
-    store::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
+    store::traces::get(&app.db, tenant, id).await?.ok_or_else(|| not_found("trace"))?;
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"spans\":[");
     let next = write_spans(&app, &mut page, (tenant, id), after, limit).await?;
     Ok(page.finish(&end_of_page(next)?))
@@ -171,21 +168,21 @@ async fn write_spans(
     app: &App,
     page: &mut PageWriter,
     (tenant, trace): (Uuid, Uuid),
-    after: Option<store::Position>,
+    after: Option<store::traces::Position>,
     limit: usize,
 ) -> Result<Option<String>> {
     let (mut written, mut last) = (0, after);
-    let cursor = |at: Option<store::Position>| {
+    let cursor = |at: Option<store::traces::Position>| {
         app.cursors.seal(tenant, &span_scope(trace), at.unwrap_or(BEFORE_FIRST_SPAN))
     };
     loop {
-        let wanted = SPANS_PER_READ.min(limit - written);
+        let wanted = usize::from(ROWS_PER_READ).min(limit - written);
         let more = u64::try_from(wanted + 1).unwrap_or(u64::MAX);
-        let mut rows = store::spans(&app.db, tenant, trace, last, more).await?;
+        let mut rows = store::traces::spans(&app.db, tenant, trace, last, more).await?;
         let has_more = rows.len() > wanted;
         rows.truncate(wanted);
         let ids = rows.iter().filter_map(|it| it.body_id);
-        let mut texts = store::TextBlocks::load(&app.db, tenant, ids).await?;
+        let mut texts = store::traces::TextBlocks::load(&app.db, tenant, ids).await?;
         for row in rows {
             let position = (row.started_at, row.id);
             let counted = texts.of_span(&app.db, &row, page.memory()).await?;
@@ -207,8 +204,16 @@ async fn write_spans(
 async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, Uuid)) -> Result<()> {
     let (mut left, mut after) = (DETAIL_EVENTS, None);
     while left > 0 {
-        let counted =
-            store::events_within(&app.db, tenant, trace, after, left, EVENT_BYTES, page.memory()).await?;
+        let counted = store::traces::events_within(
+            &app.db,
+            tenant,
+            trace,
+            after,
+            left,
+            EVENT_BYTES_PER_READ,
+            page.memory(),
+        )
+        .await?;
         let Some(last) = counted.texts.last() else { return Ok(()) };
         after = Some((last.created_at, last.id));
         left = left.saturating_sub(counted.texts.len() as u64);

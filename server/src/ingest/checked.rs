@@ -2,13 +2,16 @@
 
 use std::fmt;
 
-use api::{ErrorCode, trace::RawObject};
+use api::{ErrorCode, search::DIMENSIONS, trace::RawObject};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
+use store::{
+    row_text::{MAX_LABEL, MAX_ROW_TEXT_BYTES},
+    vectors::UnitVector,
+};
 
-use super::part::{MAX_LABEL, MAX_ROW_TEXT_BYTES};
 use crate::error::Problem;
 
 /// Validates a text of at most [`MAX_LABEL`] characters.
@@ -45,7 +48,19 @@ pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
     Ok(without_nul(text))
 }
 
-/// Returns the text of a JSON object, which is validated completely: stored JSON must be readable.
+/// Converts a complete vector that a caller sent in `field`.
+///
+/// # Errors
+/// `validation_failed` with the field.
+pub fn unit_vector(field: &str, numbers: &[f32]) -> Result<UnitVector, Problem> {
+    if numbers.len() != DIMENSIONS {
+        let message = format!("must have {DIMENSIONS} numbers; it has {}", numbers.len());
+        return Err(Problem::field(field, message));
+    }
+    UnitVector::of(numbers).map_err(|it| Problem::field(field, it.to_string()))
+}
+
+/// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.
 ///
 /// # Errors
 ///
@@ -54,7 +69,7 @@ pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Pro
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
     // Parsing without building values: a tree takes many times the memory of its text.
-    match serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))? {
+    match serde_json::from_str(raw.get()).map_err(|it| invalid(api::plain::json_error(&it)))? {
         Shape::Null => Ok(None),
         Shape::Object => Ok(Some(without_nul_escapes(String::from(Box::<str>::from(raw))))),
         Shape::Other => Err(invalid("must be an object".to_owned())),

@@ -8,13 +8,18 @@ use semantics::{
     draft::{EventDraft, SpanDraft},
     otlp::export::{Record, TraceRecord, object},
 };
+use store::{
+    derived_id,
+    row_text::{label, row_text, tag_label},
+    text_block::Entry,
+    traces::bit_of,
+};
 use uuid::Uuid;
 
 use super::{
     item::MAX_TAGS,
-    part::{Given, Hints, bit_of, derived_id, label, row_text, tag_label},
+    part::{Given, Hints},
     spans::{Receipt, span_id},
-    text::Entry,
 };
 
 /// Returns the ID of a draft's span.

@@ -16,16 +16,22 @@ use semantics::{
     usage::Usage,
 };
 use sha2::{Digest, Sha256};
+use store::{
+    derived_id, new_id,
+    row_text::{MAX_TAG_BYTES, row_text},
+    text_block::{Entry, pack},
+    traces::{TraceChunk, bit_of},
+    vectors::VectorRow,
+};
 use uuid::Uuid;
 
 use super::{
-    checked::{bounded_text, label, object, without_nul},
-    part::{Given, MAX_TAG_BYTES, Part, bit_of, derived_id, row_text, summarise},
+    checked::{bounded_text, label, object, unit_vector, without_nul},
+    part::{Given, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
-    text::{Entry, pack},
 };
-use crate::{clock::new_id, error::Problem, search::UnitVector, store::vectors::VectorRow};
+use crate::error::Problem;
 
 /// Maximum number of tags of a trace; over OTLP, further ones are dropped.
 pub const MAX_TAGS: usize = 100;
@@ -33,9 +39,13 @@ pub const MAX_TAGS: usize = 100;
 /// Converts an item to a chunk. `raw` is the item's JSON text, whose digest identifies a repetition.
 ///
 /// # Errors
-///
-/// Fails with a [`Problem`] that names the field: 400 for a wrong shape, 422 for an invalid value.
-pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -> Result<Part, Problem> {
+/// A [`Problem`] that names the field: 400 for a wrong shape, 422 for a value not allowed.
+pub fn part(
+    item: TraceItem,
+    raw: &[u8],
+    receipt: Receipt,
+    prices: &PriceBook,
+) -> Result<TraceChunk, Problem> {
     let (id, made_external) = trace_id(item.id.as_deref(), receipt.project_id);
     let given = Given {
         name: label("name", item.name)?,
@@ -94,7 +104,7 @@ pub fn part(item: TraceItem, raw: &[u8], receipt: Receipt, prices: &PriceBook) -
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
     summarise(&mut trace, &mut spans, receipt.now);
-    Ok(Part { trace, spans, events, bodies, vectors, evaluations: Vec::new() })
+    Ok(TraceChunk { trace, spans, events, bodies, vectors, evaluations: Vec::new() })
 }
 
 /// The spans of an item, their texts, and the vectors sent with some of them.
@@ -129,7 +139,7 @@ impl Source<'_> {
                 ));
             }
             if let Some(numbers) = embedding {
-                let vector = UnitVector::sent(&format!("spans[{i}].embedding"), &numbers)?;
+                let vector = unit_vector(&format!("spans[{i}].embedding"), &numbers)?;
                 vectors.push(VectorRow::of(&row, self.receipt.project_id, "", &vector));
             }
             spans.push(row);
@@ -262,7 +272,7 @@ fn trace_id(given: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
         Some(text) => match Uuid::parse_str(text) {
             Ok(id) => (id, None),
             Err(_) => {
-                (derived_id(project_id, text), Some(super::part::label(&text.replace('\0', "\u{fffd}"))))
+                (derived_id(project_id, text), Some(store::row_text::label(&text.replace('\0', "\u{fffd}"))))
             }
         },
     }
@@ -298,7 +308,7 @@ fn tags(given: Option<BTreeMap<String, serde_json::Value>>) -> Result<BTreeMap<S
     }
     let mut tags = BTreeMap::new();
     for (key, value) in given {
-        let field = format!("tags.{}", super::part::label(&key));
+        let field = format!("tags.{}", store::row_text::label(&key));
         let value = match value {
             Value::Null => continue,
             Value::String(text) => text,

@@ -5,12 +5,10 @@
 //! [`writer`] commits all queued parts in one transaction.
 
 pub mod checked;
-pub mod class;
 mod exported;
 pub mod item;
 pub mod part;
 pub mod prices;
 pub mod spans;
 pub mod terms;
-pub mod text;
 pub mod writer;

@@ -1,61 +1,27 @@
-//! A chunk: the spans of one trace that arrived in one request, ready to be stored.
+//! How a trace's row follows from its spans.
 //!
-//! Chunks contain finished rows, so that little work is left for the single writer. The trace's row is
-//! computed as if the chunk contained all its spans; if more spans are stored already, [`summarise`]
-//! computes it again from all of them. The same function computes both, so any split of the same spans
-//! over requests results in the same row.
+//! A [`store::traces::TraceChunk`] carries finished rows, so that the writer has little left to do. Its trace row
+//! is computed as if the chunk were all there is. Where more is stored already, the transaction calls
+//! [`summarise`] again with all spans. Both ways go through the same function, so any split of the same
+//! spans over requests ends in the same row.
 
 use std::collections::BTreeMap;
 
-use api::{FailureType, UsageDetails};
-use entities::{body, evaluation, event, span, trace, trace_tag};
-use semantics::rollup::{FailureSet, Rollup, SpanFacts, rollup};
+use api::UsageDetails;
+use entities::{span, trace};
+use semantics::rollup::{Rollup, SpanFacts, rollup};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
-use super::{
-    class::class,
-    text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+use store::{
+    row_text::label,
+    text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+    traces::{bit_of, class, failure_of},
 };
-use crate::store::vectors::VectorRow;
-
-/// Maximum length in characters of indexed texts: names, models, IDs, tags. PostgreSQL rejects index
-/// entries of more than 2,704 bytes.
-pub const MAX_LABEL: usize = 500;
-/// Maximum length in bytes of span names and error messages, which are in rows that lists read in large
-/// numbers. JSON ingest rejects longer ones; OTLP ingest truncates them.
-pub const MAX_ROW_TEXT_BYTES: usize = 64 * 1024;
-/// Maximum length in bytes of a tag's key and of its value, which are in one index entry.
-pub const MAX_TAG_BYTES: usize = 1_280;
+use uuid::Uuid;
 
 /// Time in microseconds without a new span after which a trace with an ended root is ready.
 const QUIET: i64 = 5_000_000;
 /// Time in microseconds without a new span after which a trace without a root is ready.
 const QUIET_ROOTLESS: i64 = 600_000_000;
-
-/// The rows of a chunk.
-#[derive(Debug)]
-pub struct Part {
-    /// The trace's row, if nothing else of the trace is stored.
-    pub trace: trace::Model,
-    /// The spans, with unique IDs.
-    pub spans: Vec<span::Model>,
-    /// The events, with unique IDs.
-    pub events: Vec<event::Model>,
-    /// The text blocks of the spans.
-    pub bodies: Vec<body::Model>,
-    /// Vectors sent with the spans.
-    pub vectors: Vec<VectorRow>,
-    /// External evaluations sent with the spans.
-    pub evaluations: Vec<evaluation::Model>,
-}
-
-impl Part {
-    /// Whether it comes from JSON ingest, where a known trace is rejected and not merged.
-    pub fn is_item(&self) -> bool {
-        self.trace.digest.is_some()
-    }
-}
 
 /// Values that JSON ingest sent for the whole trace; they take precedence over the spans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -206,47 +172,6 @@ fn texts(
     (trace.output_body_id, trace.output_body_index) = elsewhere(MISSING_OUTPUT, sums.last_call);
 }
 
-/// Returns the rows of the trace's tags.
-pub fn tag_rows(trace: &trace::Model) -> Vec<trace_tag::Model> {
-    let tags: BTreeMap<String, String> =
-        trace.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
-    tags.into_iter()
-        .map(|(key, value)| trace_tag::Model {
-            tenant_id: trace.tenant_id,
-            key,
-            value,
-            started_at: trace.started_at,
-            trace_id: trace.id,
-        })
-        .collect()
-}
-
-/// Truncates a text to [`MAX_LABEL`] characters.
-pub fn label(text: &str) -> String {
-    match text.char_indices().nth(MAX_LABEL) {
-        Some((end, _)) => text[..end].to_owned(),
-        None => text.to_owned(),
-    }
-}
-
-/// Truncates a text to [`MAX_ROW_TEXT_BYTES`].
-pub fn row_text(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(MAX_ROW_TEXT_BYTES));
-    text
-}
-
-/// Truncates the key or the value of a tag.
-pub fn tag_label(text: &str) -> String {
-    let mut text = label(text);
-    text.truncate(text.floor_char_boundary(MAX_TAG_BYTES));
-    text
-}
-
-/// Returns the ID derived from a sender's own `text` within `namespace` (UUID version 5).
-pub fn derived_id(namespace: Uuid, text: &str) -> Uuid {
-    Uuid::new_v5(&namespace, text.as_bytes())
-}
-
 fn facts(span: &span::Model) -> SpanFacts<'_> {
     SpanFacts {
         id: span.id,
@@ -276,16 +201,6 @@ pub fn details_of(span: &span::Model) -> UsageDetails {
         cache_write_tokens: span.cache_write_tokens,
         reasoning_tokens: span.reasoning_tokens,
     }
-}
-
-/// Returns the failure type of a stored bit.
-pub fn failure_of(bit: i16) -> Option<FailureType> {
-    FailureType::ALL.iter().copied().find(|it| bit_of(*it) == bit)
-}
-
-/// Returns the stored bit of a failure type.
-pub fn bit_of(failure: FailureType) -> i16 {
-    i16::from(FailureSet::from(failure).bits())
 }
 
 /// Merges the hints: the root's take precedence, then those of the earliest span.

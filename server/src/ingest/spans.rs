@@ -7,14 +7,19 @@ use semantics::{
     cost::{CostInput, span_cost},
     draft::{SpanDraft, TraceHints},
 };
+use store::{
+    row_text::{label, row_text, tag_label},
+    text_block::{Entry, pack},
+    text_hash,
+    traces::{TraceChunk, bit_of},
+};
 use uuid::Uuid;
 
 use super::{
     exported,
     item::MAX_TAGS,
-    part::{Hints, Part, bit_of, label, row_text, summarise, tag_label},
+    part::{Hints, summarise},
     prices::PriceBook,
-    text::{Entry, pack},
 };
 use crate::evals::external;
 
@@ -32,9 +37,12 @@ pub struct Receipt {
 /// Groups drafts by trace and creates one chunk of each. Duplicate spans are dropped.
 ///
 /// # Errors
-///
-/// Fails when the texts can't be compressed.
-pub fn parts(drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<Vec<Part>> {
+/// When the texts can't be compressed.
+pub fn parts(
+    drafts: Vec<SpanDraft>,
+    receipt: Receipt,
+    prices: &PriceBook,
+) -> std::io::Result<Vec<TraceChunk>> {
     let mut order: Vec<Vec<SpanDraft>> = Vec::new();
     let mut known: HashMap<[u8; 16], usize> = HashMap::new();
     for draft in drafts {
@@ -47,7 +55,7 @@ pub fn parts(drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> st
     order.into_iter().map(|drafts| part(drafts, receipt, prices)).collect()
 }
 
-fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<Part> {
+fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<TraceChunk> {
     let trace_id = drafts.first().map_or(Uuid::nil(), |it| Uuid::from_bytes(it.trace_id));
     // Lists show the root's texts, so these come first in the block and are decompressed alone.
     drafts.sort_by_key(|it| it.parent_span_id.is_some());
@@ -107,7 +115,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         .map(|it| body::Model { tenant_id: receipt.tenant_id, id: it.id, data: it.data })
         .collect();
     summarise(&mut trace, &mut spans, receipt.now);
-    Ok(Part { trace, spans, events, bodies, vectors: Vec::new(), evaluations })
+    Ok(TraceChunk { trace, spans, events, bodies, vectors: Vec::new(), evaluations })
 }
 
 /// Returns an empty row of a trace.
@@ -208,7 +216,7 @@ fn span(
         cost: cost.map(|it| it.pico),
         counted: true,
         cost_counted: true,
-        response_hash: draft.response_id.as_deref().map(hash),
+        response_hash: draft.response_id.as_deref().map(text_hash),
         otel_span_id: Some(draft.span_id.to_vec()),
         hints: hints(draft.hints),
         body_id: None,
@@ -281,11 +289,4 @@ pub fn splice(object: &mut String, name: &str, value: &str) {
     object.push_str("\":");
     object.push_str(value);
     object.push('}');
-}
-
-/// Returns a hash that is the same in every process and version: the first 8 bytes of a name-based
-/// UUID.
-pub fn hash(text: &str) -> i64 {
-    let bytes = Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).into_bytes();
-    i64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
 }

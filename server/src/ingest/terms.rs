@@ -1,7 +1,9 @@
 //! Quota and embedding settings for storing traces.
 
+use store::quotas::Quota;
+
 use crate::{
-    access::{Caller, plans::Quota},
+    access::{Caller, plans::monthly_limit},
     app::App,
     error::Result,
 };
@@ -23,6 +25,6 @@ impl Terms {
     /// Fails when the database fails.
     pub async fn of(app: &App, caller: &Caller) -> Result<Self> {
         let embeds = app.embedder.embeds(caller.tenant_id, caller.plan).await?;
-        Ok(Self { limit: Quota::Traces.limit(caller.plan), embeds })
+        Ok(Self { limit: monthly_limit(Quota::Traces, caller.plan), embeds })
     }
 }

@@ -7,20 +7,20 @@
 use std::{sync::Arc, time::Instant};
 
 use api::ErrorCode;
+use store::{
+    Db, lost_a_race,
+    quotas::own_slot,
+    traces::{Allowance, ChunkOutcome, TraceChunk, TraceRules, store},
+};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{part::Part, terms::Terms};
+use super::terms::Terms;
 use crate::{
     clock::Clock,
-    error::{Error, Result, problem},
+    error::{Error, Result, problem, stopping},
     memory::Reservation,
-    store::{
-        Db, lost_a_race,
-        quotas::own_slot,
-        traces::{Allowance, Stored, store},
-    },
     telemetry::{Telemetry, ingest::count},
 };
 
@@ -39,11 +39,11 @@ const TRIES: u32 = 3;
 
 /// The chunks of one request.
 struct Submission {
-    parts: Vec<Part>,
+    parts: Vec<TraceChunk>,
     terms: Terms,
     /// Counts the memory of the chunks until they are committed, even after the client disconnects.
     memory: Option<Reservation>,
-    answer: oneshot::Sender<Result<Vec<(Part, Stored)>>>,
+    answer: oneshot::Sender<Result<Vec<(TraceChunk, ChunkOutcome)>>>,
 }
 
 /// Submits chunks to the writers.
@@ -73,10 +73,10 @@ impl Writer {
     /// database fails.
     pub async fn store(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<TraceChunk>,
         terms: Terms,
         memory: Option<Reservation>,
-    ) -> Result<Vec<(Part, Stored)>> {
+    ) -> Result<Vec<(TraceChunk, ChunkOutcome)>> {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
@@ -84,9 +84,7 @@ impl Writer {
         self.queue.try_send(Submission { parts, terms, memory, answer }).map_err(|_| {
             problem(ErrorCode::Overloaded, "too many ingest requests are waiting; try again shortly")
         })?;
-        stored
-            .await
-            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
+        stored.await.map_err(|_| stopping())?
     }
 }
 
@@ -103,12 +101,14 @@ impl WriterQueue {
         clock: Arc<dyn Clock>,
         changed: broadcast::Sender<Uuid>,
         telemetry: Arc<Telemetry>,
+        rules: Arc<dyn TraceRules>,
         stopping: CancellationToken,
     ) {
+        let storage = Storage { db: &db, rules: rules.as_ref(), clock: clock.as_ref() };
         // Any shard will do: writers that share one only wait for each other.
         let slot = own_slot();
         while let Some(group) = self.next_group(&stopping).await {
-            commit(&db, clock.as_ref(), &changed, &telemetry, group, slot).await;
+            commit(storage, &changed, &telemetry, group, slot).await;
         }
     }
 
@@ -143,9 +143,16 @@ fn size(submission: &Submission) -> (usize, usize) {
     (parts.iter().map(|it| it.spans.len() + 1 + VECTOR * it.vectors.len()).sum(), bytes)
 }
 
+/// What a transaction needs beside its chunks.
+#[derive(Clone, Copy)]
+struct Storage<'a> {
+    db: &'a Db,
+    rules: &'a dyn TraceRules,
+    clock: &'a dyn Clock,
+}
+
 async fn commit(
-    db: &Db,
-    clock: &dyn Clock,
+    storage: Storage<'_>,
     changed: &broadcast::Sender<Uuid>,
     telemetry: &Telemetry,
     group: Vec<Submission>,
@@ -167,7 +174,7 @@ async fn commit(
         parts.extend(submission.parts);
         answers.push(submission.answer);
     }
-    let attempted = attempt(db, &mut parts, &allowance, clock).await;
+    let attempted = attempt(storage, &mut parts, &allowance).await;
     telemetry.ingest.committed(answers.len(), began.elapsed(), attempted.is_ok());
     match attempted {
         Ok(outcomes) => {
@@ -196,8 +203,8 @@ async fn commit(
             tracing::warn!(%error, requests = answers.len(), "a group commit failed; its requests are committed one by one");
             let mut parts = parts.into_iter();
             for (answer, size) in answers.into_iter().zip(sizes) {
-                let mut own: Vec<Part> = parts.by_ref().take(size).collect();
-                let result = attempt(db, &mut own, &allowance, clock).await;
+                let mut own: Vec<TraceChunk> = parts.by_ref().take(size).collect();
+                let result = attempt(storage, &mut own, &allowance).await;
                 if let Ok(outcomes) = &result {
                     announce(changed, &own, outcomes);
                     tally(telemetry, &own, outcomes);
@@ -210,15 +217,15 @@ async fn commit(
 
 /// Executes one transaction, with retries after conflicts.
 async fn attempt(
-    db: &Db,
-    parts: &mut [Part],
+    storage: Storage<'_>,
+    parts: &mut [TraceChunk],
     allowance: &Allowance,
-    clock: &dyn Clock,
-) -> Result<Vec<Stored>> {
+) -> Result<Vec<ChunkOutcome>> {
+    let Storage { db, rules, clock } = storage;
     let mut tried = 0;
     loop {
         tried += 1;
-        let stored = db.health.while_reachable(store(db, parts, allowance, clock.now()));
+        let stored = db.health.while_reachable(store(db, parts, allowance, rules, clock.now()));
         match stored.await.unwrap_or_else(|it| Err(it.into())) {
             Ok(outcomes) => return Ok(outcomes),
             Err(error) if tried < TRIES && lost_a_race(&error) => {}
@@ -227,11 +234,11 @@ async fn attempt(
     }
 }
 
-fn announce(changed: &broadcast::Sender<Uuid>, parts: &[Part], outcomes: &[Stored]) {
+fn announce(changed: &broadcast::Sender<Uuid>, parts: &[TraceChunk], outcomes: &[ChunkOutcome]) {
     let mut last = None;
     for (part, outcome) in parts.iter().zip(outcomes) {
         let tenant = part.trace.tenant_id;
-        if matches!(outcome, Stored::New | Stored::Merged) && last != Some(tenant) {
+        if matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged) && last != Some(tenant) {
             // There may be no subscribers.
             _ = changed.send(tenant);
             last = Some(tenant);
@@ -239,18 +246,18 @@ fn announce(changed: &broadcast::Sender<Uuid>, parts: &[Part], outcomes: &[Store
     }
 }
 
-fn tally(telemetry: &Telemetry, parts: &[Part], outcomes: &[Stored]) {
+fn tally(telemetry: &Telemetry, parts: &[TraceChunk], outcomes: &[ChunkOutcome]) {
     let figures = &telemetry.ingest;
     let mut spans = 0;
     for (part, outcome) in parts.iter().zip(outcomes) {
         let traces = match outcome {
-            Stored::New => &figures.new,
-            Stored::Merged => &figures.merged,
-            Stored::Duplicate { .. } => {
+            ChunkOutcome::New => &figures.new,
+            ChunkOutcome::Merged => &figures.merged,
+            ChunkOutcome::Duplicate { .. } => {
                 figures.duplicate.inc();
                 continue;
             }
-            Stored::Refused => {
+            ChunkOutcome::Refused => {
                 figures.refuse(ErrorCode::IngestQuotaExceeded.as_str(), 1);
                 continue;
             }

@@ -15,15 +15,15 @@ use std::{
 
 use api::{ErrorCode, Plan};
 use moka::sync::Cache;
+use store::{Db, DbError, rates::RateBucket};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::window::Window;
 pub use self::{local::LocalBuckets, window::Verdict};
 use crate::{
-    access::plans::Bucket,
+    access::plans::requests_per_minute,
     error::{Result, problem},
-    store::{self, Db, DbError},
 };
 
 /// Value of the rate limit headers if there is no limit.
@@ -36,7 +36,7 @@ const BUCKETS: u64 = 100_000;
 /// The tenants' buckets in this process.
 pub struct Limits {
     db: Db,
-    windows: Cache<(Uuid, Bucket), Arc<Mutex<Shared>>>,
+    windows: Cache<(Uuid, RateBucket), Arc<Mutex<Shared>>>,
 }
 
 /// A bucket, shared by concurrent requests.
@@ -59,11 +59,10 @@ impl Limits {
     /// Counts one request of a tenant's bucket at `now` (microseconds).
     ///
     /// # Errors
-    ///
-    /// Fails when the database fails.
-    pub async fn take(&self, tenant: Uuid, plan: Plan, bucket: Bucket, now: i64) -> Result<Verdict> {
+    /// When the database fails.
+    pub async fn take(&self, tenant: Uuid, plan: Plan, bucket: RateBucket, now: i64) -> Result<Verdict> {
         let starts_at = window_of(now);
-        let Some(limit) = bucket.limit(plan) else { return Ok(Verdict::unlimited(starts_at)) };
+        let Some(limit) = requests_per_minute(bucket, plan) else { return Ok(Verdict::unlimited(starts_at)) };
         let came = Instant::now();
         let shared = self.windows.get_with((tenant, bucket), Arc::default);
         // Held during a lease, so that concurrent requests use the same lease.
@@ -89,7 +88,7 @@ impl Limits {
     async fn slice(
         &self,
         tenant: Uuid,
-        bucket: Bucket,
+        bucket: RateBucket,
         starts_at: i64,
         wanted: u64,
         limit: u64,

@@ -8,14 +8,14 @@ use std::{
 use api::metrics::{Interval, MetricGroup, MetricPoint};
 use api::{Timestamp, metrics::MetricValues};
 use prost::DecodeError;
-
-use super::{
-    cell::{Cell, Counter},
+use store::metrics::{
     fact::Fact,
     level::Level,
     sums::{Latencies, Sums, Totals},
     wire::Stored,
 };
+
+use super::cell::{Cell, Counter};
 
 /// Maximum number of groups in a response.
 pub const GROUPS: usize = 100;

@@ -4,22 +4,20 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Context;
 use api::{ErrorCode, Timestamp, metrics::Metrics};
+use store::{
+    Connection, Db,
+    metrics::{
+        Grouped, Label, Reading, Rows,
+        delta::{self, Changes},
+        range::ranges,
+        wire::Stored,
+    },
+};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use uuid::Uuid;
 
-use super::{
-    answer::{Answer, Question, Unclear, Values},
-    delta::{self, Changes},
-    range::ranges,
-    wire::Stored,
-};
-use crate::{
-    error::{Result, problem},
-    store::{
-        Connection, Db,
-        metrics::{self as store, Grouped, Label, Reading, Rows},
-    },
-};
+use super::answer::{Answer, Question, Unclear, Values};
+use crate::error::{Result, problem};
 
 /// Maximum number of traces read for groups by name or tag.
 const GROUPED: usize = 50_000;
@@ -78,7 +76,7 @@ impl Asking {
             false => None,
         };
         let parts = ranges(question.from, question.to, question.widest());
-        let reading = store::read(&db.read, tenant, project, &parts).await?;
+        let reading = store::metrics::read(&db.read, tenant, project, &parts).await?;
         let mut sum = if reading.unmeasured {
             None
         } else {
@@ -88,7 +86,7 @@ impl Asking {
         if sum.is_none() {
             // Rows must be read from the same snapshot.
             let snapshot = db.snapshot().await?;
-            let reading = store::read(&snapshot, tenant, project, &parts).await?;
+            let reading = store::metrics::read(&snapshot, tenant, project, &parts).await?;
             let unmeasured = reading.unmeasured;
             let mut again = add_up(reading, project, question.clone()).await?;
             if unmeasured {
@@ -171,7 +169,7 @@ impl Sum {
                 measured: Some(true),
                 ..Rows::default()
             };
-            let rows = store::rows(db, tenant, &which, left + 1).await?;
+            let rows = store::metrics::rows(db, tenant, &which, left + 1).await?;
             if rows.len() > left || place == STRETCHES {
                 let why = "model: there are too many models in this period to compute one of them; choose a shorter period";
                 return Err(problem(ErrorCode::InvalidQuery, why));
@@ -213,7 +211,7 @@ async fn add_unmeasured(
 ) -> Result<()> {
     let Question { from, to, .. } = *question;
     let which = Rows { project, from, to, measured: Some(false), ..Rows::default() };
-    let rows = store::rows(db, tenant, &which, UNMEASURED + 1).await?;
+    let rows = store::metrics::rows(db, tenant, &which, UNMEASURED + 1).await?;
     if rows.len() > UNMEASURED {
         let why = "traces from before an update are still being counted; try again shortly";
         return Err(problem(ErrorCode::Overloaded, why));
@@ -244,7 +242,7 @@ async fn add_groups(
     let mut which = Rows { project, model, from, to, label, ..Rows::default() };
     let (mut read, mut bytes) = (0, 0);
     loop {
-        let page = store::rows(&db.read, tenant, &which, PAGE).await?;
+        let page = store::metrics::rows(&db.read, tenant, &which, PAGE).await?;
         let last = page.last().map(|it| (it.fact.at, it.id));
         let full = page.len() == PAGE;
         read += page.len();

@@ -2,8 +2,7 @@
 
 use api::metrics::MetricValues;
 use semantics::money;
-
-use super::{
+use store::metrics::{
     bins,
     fact::Fact,
     sums::{Latencies, Totals},

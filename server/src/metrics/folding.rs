@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
 
-use crate::{app::App, store::metrics as store};
+use crate::app::App;
 
 /// Delay between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub fn start(app: &Arc<App>) {
 ///
 /// Fails when the database fails.
 pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
-    for (tenant, deltas, oldest) in store::waiting(&app.db).await? {
+    for (tenant, deltas, oldest) in store::metrics::waiting(&app.db).await? {
         if deltas < MANY && oldest > old {
             continue;
         }
@@ -53,7 +53,7 @@ pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
 
 async fn turn(app: &App, tenant: Uuid) -> crate::error::Result<()> {
     for _ in 0..TURN {
-        if app.is_stopping() || !store::fold(&app.db, tenant).await?.more {
+        if app.is_stopping() || !store::metrics::fold(&app.db, tenant).await?.more {
             break;
         }
     }

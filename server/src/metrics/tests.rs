@@ -4,15 +4,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use api::metrics::Interval;
 use proptest::prelude::*;
-
-use super::{
-    answer::{Answer, Question, Values},
+use store::metrics::{
     fact::Fact,
     level::Level,
     range::ranges,
     tree::{Facts, apply, by_start, put},
     wire,
 };
+
+use super::answer::{Answer, Question, Values};
 
 const DAY: i64 = 86_400_000_000;
 

@@ -6,6 +6,7 @@ mod wire;
 use std::{fmt, time::Duration};
 
 use hyper::{HeaderMap, StatusCode, header::AUTHORIZATION};
+use store::vectors::UnitVector;
 use url::Url;
 
 pub use failure::Failure;
@@ -14,7 +15,6 @@ use super::{
     Egress, OPENAI, SendError,
     exchange::{Exchange, Post, Reply, key_header},
 };
-use crate::search::UnitVector;
 
 /// Maximum bytes of a response per text: 1,536 decimal numbers take about 35 KiB.
 const BYTES_A_TEXT: usize = 128 * 1024;

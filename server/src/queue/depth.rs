@@ -1,9 +1,9 @@
 //! How much is waiting, for the operator.
 
 use sea_orm::{ConnectionTrait, DbErr, Value};
+use store::Db;
 
 use super::{Lane, statement};
-use crate::store::Db;
 
 /// What is in a lane, of all tenants together. Each count ends at `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,11 +17,10 @@ use sea_orm::{
     sea_query::OnConflict,
 };
 use serde::Serialize;
+use store::{Db, new_id};
 use uuid::Uuid;
 
 pub use depth::{Depth, depths};
-
-use crate::{clock::new_id, store::Db};
 
 /// Workers of one lane never wait for those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +44,7 @@ impl Lane {
     pub const ALL: &'static [Self] =
         &[Self::Ingest, Self::Sums, Self::Housekeeping, Self::Embedding, Self::Evaluations, Self::Judges];
 
-    /// The word in the database.
+    /// Returns the name in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
@@ -113,7 +112,7 @@ pub enum Outcome {
     },
     /// Not yet; this was no attempt.
     Snooze {
-        /// Microseconds since the epoch.
+        /// Returns the microseconds since the epoch.
         until: i64,
     },
     /// Trying again can't help.

@@ -2,10 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use store::vectors::{Arrival, Filter, read_numbers};
 use uuid::Uuid;
 
 use super::codes::{Coding, Cosine, Question};
-use crate::store::vectors::{Arrival, Filter, read_numbers};
 
 /// Maximum number of vectors in a block.
 pub const ROWS: usize = 1_024;

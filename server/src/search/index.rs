@@ -11,6 +11,10 @@ use std::sync::{
 };
 
 use moka::sync::Cache;
+use store::{
+    Db, DbError,
+    vectors::{Arrival, arrivals, count, rows_of},
+};
 use tokio::{
     sync::{Mutex, MutexGuard, Semaphore},
     task::spawn_blocking,
@@ -18,10 +22,6 @@ use tokio::{
 use uuid::Uuid;
 
 use super::block::{Block, ROWS};
-use crate::store::{
-    Db, DbError,
-    vectors::{Arrival, arrivals, count, rows_of},
-};
 
 /// Number of vectors read at once.
 pub const STEP: usize = 2 * ROWS;

@@ -1,25 +1,21 @@
 //! Semantic search over spans.
 //!
-//! PostgreSQL searches vectors itself ([`crate::store::vectors`]); for SQLite the server does, with the
-//! vectors of the searched projects in memory (`nearest`).
+//! PostgreSQL looks for the nearest vectors itself ([`store::vectors`]); in front of SQLite
+//! the server does, with the vectors of the projects that are searched in memory (`nearest`).
 
 mod block;
-pub mod coarse;
 mod codes;
 mod index;
 mod nearest;
 mod questions;
-pub mod vector;
 
-pub use vector::{BadVector, UnitVector};
-
+use store::{
+    Db, DbError,
+    vectors::{self, Filter, Found, Hit, UnitVector},
+};
 use uuid::Uuid;
 
 use self::{nearest::Searcher, questions::Questions};
-use crate::store::{
-    Db, DbError,
-    vectors::{self, Filter, Found, Hit},
-};
 
 /// Searches spans by their vectors.
 pub struct Search {

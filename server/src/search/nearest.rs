@@ -9,18 +9,17 @@ use std::{
     sync::Arc,
 };
 
+use store::{
+    Db, DbError, projects,
+    vectors::{Arrival, Filter, Found, Hit, UnitVector, arrivals, in_rows, read_numbers},
+};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use uuid::Uuid;
 
 use super::{
-    UnitVector,
     block::{Block, Row},
     codes::{Cosine, Question},
     index::{Index, STEP, Snapshot},
-};
-use crate::store::{
-    Db, DbError, projects,
-    vectors::{Arrival, Filter, Found, Hit, arrivals, in_rows, read_numbers},
 };
 
 /// Number of vectors compared exactly at first, in addition to the requested number.

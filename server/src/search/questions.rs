@@ -9,9 +9,9 @@ use std::{sync::Arc, time::Duration};
 
 use api::Plan;
 use moka::sync::Cache;
+use store::vectors::UnitVector;
 use uuid::Uuid;
 
-use super::UnitVector;
 use crate::{
     embedding::{Embedder, Who},
     error::Result,

@@ -36,7 +36,7 @@ pub struct Ingest {
     pub spans: Counter,
     /// Bytes of the committed request bodies, decompressed.
     pub bytes: Counter,
-    /// Requests that wait for a commit.
+    /// Returns the number of requests that wait for a commit.
     pub waiting: Gauge,
     refused: Family<Refused, Counter>,
     commit_seconds: Histogram,

@@ -14,8 +14,7 @@ mod work;
 use std::fmt;
 
 use prometheus_client::{encoding::text, metrics::info::Info, registry::Registry};
-
-use crate::store::Db;
+use store::Db;
 
 /// The metrics of a server process.
 #[derive(Debug)]

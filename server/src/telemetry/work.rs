@@ -7,12 +7,10 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
+use store::Db;
 use tokio::sync::Mutex;
 
-use crate::{
-    queue::{Depth, Outcome, depths},
-    store::Db,
-};
+use crate::queue::{Depth, Outcome, depths};
 
 /// How long measured queue lengths are reused.
 const FRESH: Duration = Duration::from_secs(10);

@@ -59,7 +59,7 @@ impl Home {
                 sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
             }
             None => {
-                let url = server::store::sqlite_url(&self.folder.path().join("loupe-data"));
+                let url = store::sqlite_url(&self.folder.path().join("loupe-data"));
                 let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
                 sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
             }
@@ -71,7 +71,7 @@ impl Home {
         if self.database.is_some() {
             return;
         }
-        let url = server::store::sqlite_url(&self.folder.path().join("loupe-data"));
+        let url = store::sqlite_url(&self.folder.path().join("loupe-data"));
         let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
         let verdict: String =
             sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();

@@ -65,7 +65,7 @@ async fn execute(home: &Home, sql: &str) {
             sqlx::raw_sql(statements).execute(&mut connection).await.unwrap().rows_affected()
         }
         None => {
-            let url = server::store::sqlite_url(&home.folder.path().join("loupe-data"));
+            let url = store::sqlite_url(&home.folder.path().join("loupe-data"));
             let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
             let done = sqlx::raw_sql(statements).execute(&mut connection).await.unwrap().rows_affected();
             connection.close().await.unwrap();
@@ -181,7 +181,7 @@ async fn check_knows_every_table_of_tenants() {
     let home = Home::on(On::Sqlite).await;
     drop(home.setup.start());
     let found = report(&home.setup.run(&["admin", "check", "--json"]));
-    let url = server::store::sqlite_url(&home.folder.path().join("loupe-data"));
+    let url = store::sqlite_url(&home.folder.path().join("loupe-data"));
     let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
     let sql = "SELECT COUNT(*) FROM sqlite_schema s WHERE s.type = 'table' AND s.name <> 'tenant' \
         AND EXISTS (SELECT 1 FROM pragma_table_info(s.name) c WHERE c.name = 'tenant_id')";

@@ -8,8 +8,8 @@ use server::{
     access::{master_key::MasterKey, seal::Sealer},
     audit::Actor,
     reseal::{self, Resealed},
-    store::sealed::PROVIDER_KEY,
 };
+use store::sealed::PROVIDER_KEY;
 use tests::{Caller, On, Reply, TestApp, app::MASTER_KEY, on_both_databases};
 
 const KEY: &str = "sk-canary-0123456789abcdef";
@@ -171,7 +171,7 @@ on_both_databases! {
             let sealed_key = app.app.sealer.seal(PROVIDER_KEY.place(other, "openai"), KEY).unwrap();
             let provider = "openai".to_owned();
             let row = entities::provider_credential::Model { tenant_id: other, provider, sealed_key, ..like.clone() };
-            server::store::credentials::set(&app.app.db.write, row).await.unwrap();
+            store::credentials::set(&app.app.db.write, row).await.unwrap();
             others += 1;
         }
         // Meanwhile keys are read and stored.

@@ -31,7 +31,7 @@ async fn unarchiving_keeps_what_was_changed_meanwhile() {
 
     let txn = app.app.db.begin().await.unwrap();
     let id = made["id"].as_str().unwrap().parse().unwrap();
-    let row = server::store::projects::lock(&txn, app.tenant, id).await.unwrap().unwrap();
+    let row = store::projects::lock(&txn, app.tenant, id).await.unwrap().unwrap();
     let mut row = row.into_active_model();
     row.name = Set("new".to_owned());
     row.update(&txn).await.unwrap();
@@ -112,7 +112,7 @@ async fn two_first_starts_with_one_key() {
     let starts = (0..4).map(|_| first_start::run(db, Some(key.clone()), &embedding, &judge, sealer, START));
     let made: Vec<_> = join_all(starts).await.into_iter().map(|it| it.unwrap()).collect();
     assert_eq!(made.iter().flatten().count(), 1);
-    assert_eq!(server::store::tenants::all(&db.write).await.unwrap().len(), 1);
+    assert_eq!(store::tenants::all(&db.write).await.unwrap().len(), 1);
     app.stop().await;
 }
 

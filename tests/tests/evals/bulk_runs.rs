@@ -8,8 +8,8 @@ use server::{
         rules::PAUSE,
     },
     queue::Outcome,
-    store::eval_rules,
 };
+use store::eval_rules;
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
 

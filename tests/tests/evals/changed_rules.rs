@@ -100,7 +100,7 @@ on_both_databases! {
         let key = app.full_key();
         let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
         let txn = app.app.db.begin().await.unwrap();
-        server::store::tenants::lock(&txn, app.tenant).await.unwrap();
+        store::tenants::lock(&txn, app.tenant).await.unwrap();
         let changes: Vec<Value> = (1..=8).map(|it| json!({"config": {"max_latency_ms": it}})).collect();
         let changing = join_all(changes.iter().map(|it| patch(&key, &path, it)));
         let letting = async {

@@ -3,10 +3,8 @@
 use entities::{body, evaluation};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
-use server::{
-    evals::by_rule::failed,
-    store::evaluations::{self as store},
-};
+use server::evals::by_rule::failed;
+use store::evaluations as store;
 use tests::{TestApp, on_both_databases};
 use uuid::Uuid;
 

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use sea_orm::{EntityTrait, Set};
-use server::{access::plans::Quota, clock::month};
+use store::quotas::{Quota, month};
 
 use super::*;
 

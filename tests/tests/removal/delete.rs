@@ -4,7 +4,7 @@ use api::Role;
 use entities::trace;
 use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Statement};
 use serde_json::{Value, json};
-use server::store::traces;
+use store::traces;
 use tests::{
     TestApp,
     app::START,

@@ -2,7 +2,7 @@
 
 use api::Plan;
 use serde_json::{Value, json};
-use server::{search::UnitVector, store::vectors};
+use store::vectors::{self, UnitVector};
 use tests::{TestApp, app::START, on_both_databases};
 use uuid::Uuid;
 

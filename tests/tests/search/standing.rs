@@ -2,7 +2,7 @@
 
 use api::Role;
 use serde_json::{Value, json};
-use server::{search::UnitVector, store::vectors};
+use store::vectors::{self, UnitVector};
 use tests::{TestApp, on_both_databases};
 
 use super::{item, names, search, store, vector};

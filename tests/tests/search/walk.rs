@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use api::Plan;
 use serde_json::{Value, json};
-use server::{housekeeping, search::UnitVector, store::vectors};
+use server::housekeeping;
+use store::vectors::{self, UnitVector};
 use tests::{Caller, On, TestApp};
 use uuid::Uuid;
 

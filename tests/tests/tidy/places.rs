@@ -19,18 +19,12 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["sea_orm", "sea_query", "sqlx"],
-        places: &[
-            "entities/",
-            "migrations/",
-            "server/src/store/",
-            "server/src/queue/",
-            "server/src/error.rs",
-        ],
-        instead: "write the query as a function of server/src/store and call that",
+        places: &["entities/", "migrations/", "crates/store/", "server/src/queue/"],
+        instead: "write the query as a function of crates/store and call that",
     },
     Home {
         names: &["sea_orm_migration"],
-        places: &["migrations/", "server/src/store/"],
+        places: &["migrations/", "crates/store/"],
         instead: "change the schema in a migration",
     },
     Home {
@@ -40,8 +34,8 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["Dialect::Sqlite", "Dialect::Postgres"],
-        places: &["entities/src/dialect.rs", "server/src/store/", "server/src/queue/"],
-        instead: "ask entities::dialect::Dialect, or put both ways beside each other in server/src/store",
+        places: &["entities/src/dialect.rs", "crates/store/", "server/src/queue/"],
+        instead: "ask entities::dialect::Dialect, or put both ways beside each other in crates/store",
     },
     Home {
         names: &["reqwest"],
@@ -94,7 +88,7 @@ const ABSENCES: &[(&str, &[&str], &str)] = &[
     (
         "entities/src/",
         &["tokio", "std::fs", "std::net", "reqwest", "axum"],
-        "entities are rows; queries are in server/src/store",
+        "entities are rows; queries are in crates/store",
     ),
 ];
 

@@ -9,6 +9,7 @@ use api::{
     key::{ApiKey, NewApiKey},
     metrics::{ProjectMetric, ProjectWindow},
     page::MAX_LIMIT,
+    plain::io_error,
     project::{NewProject, Project, ProjectChange, ProjectStatus},
     trace::Trace,
 };
@@ -195,7 +196,8 @@ impl Requests {
         let sender = self.sender.clone();
         self.spawn(async move {
             let result = write_new(&path, &text).await;
-            let _ = sender.send(Msg::Written(result.map(|()| told).map_err(|why| format!("{path}: {why}"))));
+            let failed = |error: std::io::Error| format!("{path}: {}", io_error(&error));
+            let _ = sender.send(Msg::Written(result.map(|()| told).map_err(failed)));
         });
     }
 

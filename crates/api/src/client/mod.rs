@@ -29,7 +29,7 @@ pub use error::{ApiError, Error};
 pub use options::{JUDGE_TIMEOUT, Notice, Observer, Options};
 pub use response::ApiResponse;
 pub use retry::Retry;
-pub use stream::{StreamEvent, TraceStream};
+pub use stream::{HEARTBEAT_INTERVAL, StreamEvent, TraceStream};
 
 /// Header by which the server recognizes a repeated POST.
 pub const IDEMPOTENCY_KEY_HEADER: &str = "Idempotency-Key";

@@ -10,8 +10,10 @@ use super::{Error, cause::sentence};
 #[derive(Debug)]
 pub enum Traces {}
 
-/// Time after which a silent connection is closed; the server sends a comment every 15 s.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+/// Interval at which the server sends a comment when it has no event to send.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+/// A stream is broken after this silence: two heartbeats are missing, with a margin for a slow network.
+const MAX_SILENCE: Duration = Duration::from_secs(2 * HEARTBEAT_INTERVAL.as_secs() + 2);
 
 /// Maximum size of an event in bytes.
 const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -40,11 +42,13 @@ pub enum StreamEvent {
 pub struct TraceStream {
     answer: reqwest::Response,
     parser: Parser,
+    /// How long the server may send nothing.
+    pub(super) max_silence: Duration,
 }
 
 impl TraceStream {
     pub(super) fn new(answer: reqwest::Response) -> Self {
-        Self { answer, parser: Parser::default() }
+        Self { answer, parser: Parser::default(), max_silence: MAX_SILENCE }
     }
 
     /// Returns the next event; `None` when the server ended the stream. An error ends it too.
@@ -56,11 +60,14 @@ impl TraceStream {
             }
             let lost =
                 |why: String, url: &url::Url| Error::Unreachable { url: url.to_string(), why, sent: true };
-            match tokio::time::timeout(IDLE_TIMEOUT, self.answer.chunk()).await {
+            match tokio::time::timeout(self.max_silence, self.answer.chunk()).await {
                 Ok(Ok(Some(bytes))) => self.parser.push(&bytes),
                 Ok(Ok(None)) => return None,
                 Ok(Err(error)) => return Some(Err(lost(sentence(&error), self.answer.url()))),
-                Err(_) => return Some(Err(lost("the stream stopped sending".to_owned(), self.answer.url()))),
+                Err(_) => {
+                    let why = format!("the live stream sent nothing for {:?}", self.max_silence);
+                    return Some(Err(lost(why, self.answer.url())));
+                }
             }
         }
     }

@@ -180,3 +180,25 @@ async fn absolute_path_to_another_server_is_rejected() {
     assert!(matches!(error, Error::Address { .. }));
     assert!(Client::new(Options::new("ftp://x")).is_err());
 }
+
+#[tokio::test]
+async fn stream_without_heartbeats_ends_with_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
+        connection
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n")
+            .unwrap();
+        // Stays open until the client drops the connection.
+        while connection.read(&mut [0; 1024]).is_ok_and(|length| length > 0) {}
+    });
+    let mut stream =
+        client(&url).stream(&calls::trace_stream(&Default::default(), None), None).await.unwrap();
+    assert!(stream.max_silence >= 2 * HEARTBEAT_INTERVAL && stream.max_silence < 3 * HEARTBEAT_INTERVAL);
+    stream.max_silence = Duration::from_millis(100);
+    assert!(matches!(stream.next().await, Some(Ok(StreamEvent::Alive))));
+    let error = stream.next().await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("the live stream sent nothing for 100ms"), "{error}");
+}

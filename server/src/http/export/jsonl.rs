@@ -1,12 +1,12 @@
 //! Writes a trace as a line of JSON: the trace detail with all spans and events.
 
 use entities::{event, trace};
+use store::traces::Texts;
 
 use super::{Pieces, Stopped, lines::Block};
 use crate::{
     http::{pieces::Pieces as JsonPieces, trace_view as view},
     memory::Reservation,
-    store::traces::Texts,
 };
 
 /// A line under construction.

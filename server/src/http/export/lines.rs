@@ -5,24 +5,21 @@
 use std::collections::HashMap;
 
 use entities::{event, span, trace};
+use store::{
+    Db,
+    traces::{Position, TextBlocks, Texts},
+};
 use uuid::Uuid;
 
-use super::{Pieces, SPANS_PER_READ, Stopped, jsonl, otlp};
+use super::{Pieces, Stopped, jsonl, otlp};
 use crate::{
     error::Error,
+    http::read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
     memory::MEMORY_WAIT,
-    store::{
-        Db,
-        traces::{self as store, Position, TextBlocks, Texts},
-    },
 };
 
 /// Maximum number and bytes of events that are read together with their traces.
 const MAX_EVENTS_READ_TOGETHER: (u64, u64) = (2_000, 1024 * 1024);
-/// Number of spans, and of events, of a long trace that are read at once.
-const ROWS_PER_READ: u64 = 64;
-/// Maximum bytes of a long trace's events that are read at once.
-const EVENT_BYTES: usize = 1024 * 1024;
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +61,8 @@ pub(super) async fn write(
 ) -> Result<(), Stopped> {
     let db = pieces.app.db.clone();
     let ids: Vec<Uuid> = traces.iter().map(|it| it.0.id).collect();
-    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= SPANS_PER_READ);
-    let (count, bytes) = store::size_of_events(&db, tenant, &ids).await?;
+    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= i32::from(ROWS_PER_READ));
+    let (count, bytes) = store::traces::size_of_events(&db, tenant, &ids).await?;
     if !short || count > MAX_EVENTS_READ_TOGETHER.0 || bytes > MAX_EVENTS_READ_TOGETHER.1 {
         for (row, texts) in traces {
             match format {
@@ -78,10 +75,10 @@ pub(super) async fn write(
     let events = match count {
         0 => Vec::new(),
         // New events may have been stored meanwhile.
-        _ => store::events_of(&db, tenant, &ids, MAX_EVENTS_READ_TOGETHER.0).await?,
+        _ => store::traces::events_of(&db, tenant, &ids, MAX_EVENTS_READ_TOGETHER.0).await?,
     };
     let mut events = by_trace(events, |it| it.trace_id);
-    let mut spans = by_trace(store::spans_of(&db, tenant, &ids).await?, |it| it.trace_id);
+    let mut spans = by_trace(store::traces::spans_of(&db, tenant, &ids).await?, |it| it.trace_id);
     for (row, texts) in traces {
         let own = spans.remove(&row.id).unwrap_or_default();
         let events = events.remove(&row.id).unwrap_or_default();
@@ -112,8 +109,16 @@ async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Text
     }
     let mut after = None;
     loop {
-        let read =
-            store::events_within(db, tenant, id, after, ROWS_PER_READ, EVENT_BYTES, line.memory()).await?;
+        let read = store::traces::events_within(
+            db,
+            tenant,
+            id,
+            after,
+            ROWS_PER_READ.into(),
+            EVENT_BYTES_PER_READ,
+            line.memory(),
+        )
+        .await?;
         let Some(last) = read.texts.last() else { return line.end().await };
         after = Some((last.created_at, last.id));
         line.events(read.texts).await?;
@@ -124,15 +129,15 @@ async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Text
 async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
     let (tenant, id) = (row.tenant_id, row.id);
     // At most this many bytes are in memory at the same time, twice while they are read.
-    let (_, bytes) = store::size_of_events(db, tenant, &[id]).await?;
+    let (_, bytes) = store::traces::size_of_events(db, tenant, &[id]).await?;
     let events_bytes = 2 * usize::try_from(bytes).unwrap_or(usize::MAX / 2);
     pieces.memory.grow(events_bytes, MEMORY_WAIT).await.map_err(Error::from)?;
     let mut line = otlp::Line::begin(pieces, row.clone(), texts).await?;
     let mut after = None;
-    let mut stray = store::stray_events(db, tenant, id).await?;
+    let mut stray = store::traces::stray_events(db, tenant, id).await?;
     while let Some(spans) = next_spans(db, &row, &mut after).await? {
         let ids: Vec<Uuid> = spans.iter().map(|it| it.id).collect();
-        let mut events = store::events_of_spans(db, tenant, id, &ids).await?;
+        let mut events = store::traces::events_of_spans(db, tenant, id, &ids).await?;
         events.append(&mut stray);
         line.spans(Block::of(db, &row, spans, events).await?).await?;
     }
@@ -147,7 +152,7 @@ async fn next_spans(
     row: &trace::Model,
     after: &mut Option<Position>,
 ) -> Result<Option<Vec<span::Model>>, Stopped> {
-    let spans = store::spans(db, row.tenant_id, row.id, *after, ROWS_PER_READ).await?;
+    let spans = store::traces::spans(db, row.tenant_id, row.id, *after, ROWS_PER_READ.into()).await?;
     let Some(last) = spans.last() else { return Ok(None) };
     *after = Some((last.started_at, last.id));
     Ok(Some(spans))
@@ -169,7 +174,7 @@ impl Block {
         elsewhere.sort_unstable();
         elsewhere.dedup();
         if !elsewhere.is_empty() {
-            parents.extend(store::otel_ids(db, row.tenant_id, row.id, &elsewhere).await?);
+            parents.extend(store::traces::otel_ids(db, row.tenant_id, row.id, &elsewhere).await?);
         }
         Ok(Self { spans, texts, events, parents })
     }

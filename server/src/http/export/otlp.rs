@@ -12,6 +12,10 @@ use semantics::{
         EXPORT_HEAD, EXPORT_TAIL, EventRecord, ExportEvent, ExportSpan, Record, TraceRecord, write_span,
     },
 };
+use store::{
+    text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
+    traces::{SpanTexts, Texts, failure_of},
+};
 use uuid::Uuid;
 
 use super::{Pieces, Stopped, lines::Block};
@@ -19,12 +23,10 @@ use crate::{
     error::Error,
     http::pieces::{Pieces as JsonPieces, TextTaker},
     ingest::{
-        part::{Given, Hints, details_of, failure_of},
+        part::{Given, Hints, details_of},
         spans::span_id,
-        text::{MISSING_INPUT, MISSING_OUTPUT, has_text},
     },
     memory::MEMORY_WAIT,
-    store::traces::{SpanTexts, Texts},
 };
 
 /// Maximum size of a line in bytes; a longer trace continues in another line, because requests have a
@@ -152,7 +154,7 @@ impl<'a> Line<'a> {
         };
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, row.id));
-        self.push(JsonPieces::splice(text.into_bytes(), taker)).await?;
+        self.push(JsonPieces::splice(text.into_bytes(), taker)?).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }
@@ -196,7 +198,7 @@ impl<'a> Line<'a> {
         write_span(&mut text, span, self.events(events, Uuid::nil()));
         let escaped = if text.len() > SMALL_BYTES { 2 * text.len() } else { 0 };
         self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
-        self.push(JsonPieces::splice(text.into_bytes(), TextTaker::default())).await?;
+        self.push(JsonPieces::splice(text.into_bytes(), TextTaker::default())?).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }

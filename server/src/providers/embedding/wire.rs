@@ -12,8 +12,7 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
-
-use crate::search::{BadVector, UnitVector};
+use store::vectors::{BadVector, UnitVector};
 
 /// Maximum number of numbers of a vector that are parsed before it is rejected as too long.
 const MOST_READ: usize = 8 * DIMENSIONS;

@@ -1,0 +1,183 @@
+//! Checks that references of rows have targets.
+
+use entities::dialect::Dialect;
+use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
+use uuid::Uuid;
+
+use super::{Findings, MAX_DESCRIBED_FINDINGS};
+use crate::Db;
+
+/// Every table with a tenant.
+const TENANT_TABLES: [&str; 25] = [
+    "api_key",
+    "audit_record",
+    "body",
+    "eval_bulk",
+    "eval_rule",
+    "evaluation",
+    "evaluator",
+    "event",
+    "external_tenant",
+    "feedback",
+    "idempotency",
+    "job",
+    "member",
+    "metric_delta",
+    "metric_node",
+    "model_price",
+    "project",
+    "provider_credential",
+    "quota_use",
+    "rate_window",
+    "rule_decision",
+    "span",
+    "span_vector",
+    "trace",
+    "trace_tag",
+];
+
+/// Tables whose rows belong to a trace.
+const TRACE_TABLES: [&str; 7] =
+    ["span", "span_vector", "event", "feedback", "evaluation", "rule_decision", "trace_tag"];
+
+/// Tables whose rows belong to a project, with the column that identifies a row.
+const PROJECT_TABLES: [(&str, &str); 5] = [
+    ("trace", "id"),
+    ("api_key", "id"),
+    ("eval_rule", "id"),
+    ("evaluation", "id"),
+    ("metric_node", "project_id"),
+];
+
+/// Tables whose rows refer to text blocks, with the columns that do.
+const TEXT_TABLES: [(&str, &str); 4] =
+    [("span", "body_id"), ("trace", "body_id"), ("trace", "input_body_id"), ("trace", "output_body_id")];
+
+/// Finds rows of tenants that do not exist.
+pub(super) async fn without_tenant(db: &Db, findings: &mut Findings) -> Result<(), DbErr> {
+    for table in TENANT_TABLES {
+        findings.compared("tenants", 1);
+        let sql = format!(
+            "SELECT COUNT(*) FROM {table} x \
+             WHERE NOT EXISTS (SELECT 1 FROM tenant t WHERE t.tenant_id = x.tenant_id)"
+        );
+        let count = count(db, &sql, []).await?;
+        if count > 0 {
+            let problem = format!("{count} rows belong to tenants that do not exist");
+            findings.add("tenants", None, format!("table {table}"), problem);
+        }
+    }
+    Ok(())
+}
+
+/// Finds a tenant's rows with broken references, and tags and feedback that a trace's row lacks.
+pub(super) async fn of_tenant(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
+    for table in TRACE_TABLES {
+        let broken = "NOT EXISTS (SELECT 1 FROM trace t WHERE t.tenant_id = $1 AND t.id = x.trace_id)";
+        let problem = format!("a row of {table} belongs to this trace, which does not exist");
+        look(db, tenant, findings, ("orphans", table, "trace_id"), broken, &problem).await?;
+    }
+    for (table, id) in PROJECT_TABLES {
+        let broken = "NOT EXISTS (SELECT 1 FROM project p WHERE p.tenant_id = $1 AND p.id = x.project_id)";
+        let problem = format!("the row of {table} belongs to a project that does not exist");
+        look(db, tenant, findings, ("projects", table, id), broken, &problem).await?;
+    }
+    for (table, column) in TEXT_TABLES {
+        let broken = format!(
+            "x.{column} IS NOT NULL AND NOT EXISTS \
+             (SELECT 1 FROM body b WHERE b.tenant_id = $1 AND b.id = x.{column})"
+        );
+        let problem = format!("the row of {table} names a text block that does not exist");
+        look(db, tenant, findings, ("texts", table, "id"), &broken, &problem).await?;
+    }
+    unused_texts(db, tenant, findings).await?;
+    tags(db, tenant, findings).await?;
+    newest_feedback(db, tenant, findings).await
+}
+
+/// Finds text blocks without a span or a trace.
+async fn unused_texts(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
+    let unused = "FROM (SELECT b.id FROM body b WHERE b.tenant_id = $1 \
+        EXCEPT SELECT s.body_id FROM span s WHERE s.tenant_id = $1 AND s.body_id IS NOT NULL \
+        EXCEPT SELECT t.body_id FROM trace t WHERE t.tenant_id = $1 AND t.body_id IS NOT NULL) x";
+    report(db, tenant, findings, "texts", ("text block", "id"), unused, "no span and no trace names it").await
+}
+
+/// Compares the tags in the rows of traces with the rows of tags.
+async fn tags(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
+    let (each, holds) = match db.dialect {
+        Dialect::Sqlite => (
+            "json_each(x.tags) j",
+            "EXISTS (SELECT 1 FROM json_each(t.tags) j WHERE j.key = x.key AND j.value = x.value)",
+        ),
+        Dialect::Postgres => ("json_each_text(x.tags::json) j", "(t.tags::json ->> x.key) = x.value"),
+    };
+    let missing = format!(
+        "FROM trace x, {each} WHERE x.tenant_id = $1 AND x.tags IS NOT NULL AND NOT EXISTS \
+         (SELECT 1 FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = j.key AND g.value = j.value \
+         AND g.started_at = x.started_at AND g.trace_id = x.id)"
+    );
+    let problem = "a tag of the trace can't be filtered by: its row is missing";
+    report(db, tenant, findings, "tags", ("trace", "id"), &missing, problem).await?;
+    let extra = format!(
+        "FROM trace_tag x JOIN trace t ON t.tenant_id = $1 AND t.id = x.trace_id \
+         WHERE x.tenant_id = $1 AND (t.started_at <> x.started_at OR t.tags IS NULL OR NOT COALESCE({holds}, false))"
+    );
+    let problem = "a row of a tag does not fit the trace";
+    report(db, tenant, findings, "tags", ("trace", "trace_id"), &extra, problem).await
+}
+
+/// Compares the label in the rows of traces with the newest feedback.
+async fn newest_feedback(db: &Db, tenant: Uuid, findings: &mut Findings) -> Result<(), DbErr> {
+    let broken = "x.feedback IS DISTINCT FROM (\
+        SELECT CASE f.label WHEN 'good' THEN 1 WHEN 'bad' THEN 2 ELSE 0 END FROM feedback f \
+        WHERE f.tenant_id = $1 AND f.trace_id = x.id ORDER BY f.updated_at DESC, f.id DESC LIMIT 1)";
+    let problem = "the label of the trace is not that of its newest feedback";
+    look(db, tenant, findings, ("feedback", "trace", "id"), broken, problem).await
+}
+
+/// Reports the rows of a table for which the condition holds.
+async fn look(
+    db: &Db,
+    tenant: Uuid,
+    findings: &mut Findings,
+    (check, table, id): (&'static str, &str, &str),
+    broken: &str,
+    problem: &str,
+) -> Result<(), DbErr> {
+    let from = format!("FROM {table} x WHERE x.tenant_id = $1 AND {broken}");
+    let kind = if id == "trace_id" { "trace" } else { table };
+    report(db, tenant, findings, check, (kind, id), &from, problem).await
+}
+
+/// Reports the rows `x` of an SQL fragment; `id` is the column that identifies them.
+async fn report(
+    db: &Db,
+    tenant: Uuid,
+    findings: &mut Findings,
+    check: &'static str,
+    (kind, id): (&str, &str),
+    from: &str,
+    problem: &str,
+) -> Result<(), DbErr> {
+    findings.compared(check, 1);
+    let sql = format!("SELECT x.{id} {from} LIMIT {MAX_DESCRIBED_FINDINGS}");
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
+    let rows = db.read.query_all_raw(statement).await?;
+    for row in &rows {
+        let id: Uuid = row.try_get_by_index(0)?;
+        findings.add(check, Some(tenant), format!("{kind} {id}"), problem.to_owned());
+    }
+    if rows.len() as u64 == MAX_DESCRIBED_FINDINGS {
+        let all = count(db, &format!("SELECT COUNT(*) {from}"), [tenant.into()]).await?;
+        findings
+            .add_more(check, u64::try_from(all).unwrap_or_default().saturating_sub(MAX_DESCRIBED_FINDINGS));
+    }
+    Ok(())
+}
+
+async fn count<const N: usize>(db: &Db, sql: &str, values: [Value; N]) -> Result<i64, DbErr> {
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    let row = db.read.query_one_raw(statement).await?;
+    row.map_or(Ok(0), |it| it.try_get_by_index(0))
+}

@@ -1,0 +1,232 @@
+//! Eval rules, and what they decided that can't be worked out later.
+
+use entities::{
+    eval_rule::{Column, Entity, Model},
+    rule_decision,
+};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
+    IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, OnConflict},
+};
+use uuid::Uuid;
+
+use super::{Db, page::newest_first};
+
+/// One rule.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &impl ConnectionTrait, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id((tenant, id)).one(db).await
+}
+
+/// One rule, locked until the transaction ends.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+}
+
+/// All rules of a tenant, oldest first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn all(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Vec<Model>, DbErr> {
+    let query = Entity::find().filter(Column::TenantId.eq(tenant));
+    query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id).all(db).await
+}
+
+/// A page of rules, newest first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    project: Option<Uuid>,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let query = Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .apply_if(project, |query, it| query.filter(Column::ProjectId.eq(it)));
+    newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
+}
+
+/// How many rules a tenant has.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count(db: &impl ConnectionTrait, tenant: Uuid) -> Result<u64, DbErr> {
+    Entity::find().filter(Column::TenantId.eq(tenant)).count(db).await
+}
+
+/// Bytes that the configs and filters of all of a tenant's rules take up together.
+///
+/// # Errors
+/// When the database fails.
+pub async fn space(db: &impl ConnectionTrait, tenant: Uuid) -> Result<usize, DbErr> {
+    let bytes = "CAST(COALESCE(SUM(octet_length(config) + octet_length(filter)), 0) AS BIGINT)";
+    let query = Entity::find().select_only().expr(Expr::cust(bytes)).filter(Column::TenantId.eq(tenant));
+    let bytes: Option<i64> = query.into_tuple().one(db).await?;
+    Ok(bytes.and_then(|it| usize::try_from(it).ok()).unwrap_or(0))
+}
+
+/// How many rules of its tenant are older than a rule, at most `most`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn older(db: &impl ConnectionTrait, row: &Model, most: u64) -> Result<usize, DbErr> {
+    let same_time = Condition::all().add(Column::CreatedAt.eq(row.created_at)).add(Column::Id.lt(row.id));
+    let query = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::TenantId.eq(row.tenant_id))
+        .filter(Condition::any().add(Column::CreatedAt.lt(row.created_at)).add(same_time))
+        .order_by_asc(Column::CreatedAt)
+        .limit(most);
+    Ok(query.into_tuple::<Uuid>().all(db).await?.len())
+}
+
+/// How many of a tenant's rules run an evaluator.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count_using(db: &impl ConnectionTrait, tenant: Uuid, metric: &str) -> Result<u64, DbErr> {
+    let query = Entity::find().filter(Column::TenantId.eq(tenant));
+    query.filter(Column::MetricName.eq(metric)).count(db).await
+}
+
+/// Stores a new rule.
+///
+/// # Errors
+/// When the database fails.
+pub async fn add(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
+    Entity::insert(row.into_active_model().reset_all()).exec_without_returning(txn).await?;
+    Ok(())
+}
+
+/// Stores a rule in place of the one with its id.
+///
+/// # Errors
+/// When the database fails.
+pub async fn replace(txn: &DatabaseTransaction, row: Model) -> Result<(), DbErr> {
+    row.into_active_model().reset_all().update(txn).await?;
+    Ok(())
+}
+
+/// Deletes a rule; what it asked for stays. False if there is none.
+///
+/// # Errors
+/// When the database fails.
+pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
+    Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
+}
+
+/// Pauses a rule from `now` on. False when the rule is deleted, was changed after `wanted_at`, when it wanted
+/// what can't be had, or was paused after `since`. Times in microseconds.
+///
+/// # Errors
+/// When the database fails.
+pub async fn pause(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    id: Uuid,
+    why: &str,
+    wanted_at: i64,
+    (since, now): (i64, i64),
+) -> Result<bool, DbErr> {
+    let done = Entity::update_many()
+        .col_expr(Column::PausedReason, Expr::value(why))
+        .col_expr(Column::PausedAt, Expr::value(now))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::Id.eq(id))
+        .filter(Column::UpdatedAt.lte(wanted_at))
+        .filter(Condition::any().add(Column::PausedAt.is_null()).add(Column::PausedAt.lt(since)))
+        .exec(txn)
+        .await?;
+    Ok(done.rows_affected > 0)
+}
+
+/// Lets all paused rules of a tenant try again.
+///
+/// # Errors
+/// When the database fails.
+pub async fn resume_all(txn: &DatabaseTransaction, tenant: Uuid) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::PausedReason, Expr::value(Option::<String>::None))
+        .col_expr(Column::PausedAt, Expr::value(Option::<i64>::None))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::PausedReason.is_not_null())
+        .exec(txn)
+        .await?;
+    Ok(())
+}
+
+/// Notes why rules left out traces; what was noted of the same before goes.
+///
+/// # Errors
+/// When the database fails.
+pub async fn note(txn: &DatabaseTransaction, rows: Vec<rule_decision::Model>) -> Result<(), DbErr> {
+    use rule_decision::Column;
+    for block in rows.chunks(1_000) {
+        let again = OnConflict::columns([Column::TenantId, Column::TraceId, Column::Id])
+            .update_columns([Column::Decision, Column::Detail, Column::DecidedAt])
+            .to_owned();
+        let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
+        rule_decision::Entity::insert_many(rows).on_conflict(again).exec_without_returning(txn).await?;
+    }
+    Ok(())
+}
+
+/// What was noted of a rule and these traces.
+///
+/// # Errors
+/// When the database fails.
+pub async fn noted(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    rule: Uuid,
+    traces: &[Uuid],
+) -> Result<Vec<rule_decision::Model>, DbErr> {
+    use rule_decision::Column;
+    rule_decision::Entity::find()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.is_in(traces.iter().copied()))
+        .filter(Column::Id.eq(rule))
+        .all(db)
+        .await
+}
+
+/// Walks past some `limit` notes, of traces after `after`, and removes those of a rule. Answers the
+/// last trace; none when no note is left.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forget(
+    db: &Db,
+    tenant: Uuid,
+    rule: Uuid,
+    after: Uuid,
+    limit: u64,
+) -> Result<Option<Uuid>, DbErr> {
+    use rule_decision::Column;
+    let seen = rule_decision::Entity::find()
+        .select_only()
+        .column(Column::TraceId)
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.gt(after))
+        .order_by_asc(Column::TraceId)
+        .limit(limit);
+    let Some(last) = seen.into_tuple::<Uuid>().all(db.current()).await?.pop() else { return Ok(None) };
+    rule_decision::Entity::delete_many()
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::TraceId.gt(after))
+        .filter(Column::TraceId.lte(last))
+        .filter(Column::Id.eq(rule))
+        .exec(&db.write)
+        .await?;
+    Ok(Some(last))
+}

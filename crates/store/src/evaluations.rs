@@ -1,0 +1,403 @@
+//! Evaluations: asking for them, taking them up, ending them, listing them.
+//!
+//! The number of attempts is a fence. Who takes an evaluation up gets the next one, and only the
+//! newest can end it, so a worker that lost its lease changes nothing, and no evaluation ends twice.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use api::eval::{EvaluationContext, EvaluationStatus, EvaluatorType};
+use entities::evaluation::{Column, Entity, Model};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait,
+    FromQueryResult, IntoActiveModel, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    Statement, Value,
+    sea_query::{Expr, OnConflict},
+};
+use uuid::Uuid;
+
+use super::{Db, page::newest_first, quotas};
+use crate::quotas::Quota;
+
+/// Rows of one statement: databases limit the number of parameters.
+const BLOCK: usize = 250;
+
+/// What an evaluation says whose trace is gone.
+pub const REMOVED: &str = "the trace was removed before it was judged";
+
+/// Which evaluations a list shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Only of this project.
+    pub project_id: Option<Uuid>,
+    /// Only of this trace.
+    pub trace_id: Option<Uuid>,
+    /// Only by this evaluator.
+    pub metric_name: Option<String>,
+    /// Only of this type.
+    pub evaluator_type: Option<EvaluatorType>,
+    /// Only those that are this far.
+    pub status: Option<EvaluationStatus>,
+    /// Only with this label.
+    pub label: Option<String>,
+    /// Only in this context.
+    pub context: Option<EvaluationContext>,
+    /// Only those that this rule asked for.
+    pub rule_id: Option<Uuid>,
+    /// Asked for from this time on, microseconds.
+    pub from: Option<i64>,
+    /// Asked for up to this time, microseconds.
+    pub to: Option<i64>,
+    /// With this score or a higher one.
+    pub min_score: Option<f64>,
+    /// With this score or a lower one.
+    pub max_score: Option<f64>,
+}
+
+/// How an evaluation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// What judged, if not what was expected when it was asked for.
+    pub evaluator_version: Option<String>,
+    /// The verdict: score, label, reasoning; or why there is none.
+    pub verdict: Result<(f64, String, String), String>,
+    /// The judge, and what it cost.
+    pub judged: Judged,
+}
+
+/// What a judge used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    /// The model.
+    pub model: Option<String>,
+    /// Tokens that it was shown.
+    pub prompt_tokens: Option<i64>,
+    /// Tokens that it answered.
+    pub completion_tokens: Option<i64>,
+    /// Cost in pico-dollars.
+    pub cost: Option<i64>,
+}
+
+impl Judged {
+    /// With what earlier asks for the same evaluation used.
+    fn with_earlier(mut self, row: &Model) -> Self {
+        let add = |to: &mut Option<i64>, earlier: Option<i64>| {
+            if let Some(earlier) = earlier {
+                *to = Some(to.unwrap_or(0).saturating_add(earlier));
+            }
+        };
+        add(&mut self.prompt_tokens, row.prompt_tokens);
+        add(&mut self.completion_tokens, row.completion_tokens);
+        add(&mut self.cost, row.cost);
+        self
+    }
+}
+
+/// One evaluation, whatever a replica says.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id((tenant, id)).one(db.current()).await
+}
+
+/// A page, newest first, after the (time, id) of `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<(i64, Uuid)>,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let query = without_config()
+        .filter(Column::TenantId.eq(tenant))
+        .apply_if(filter.project_id, |query, it| query.filter(Column::ProjectId.eq(it)))
+        .apply_if(filter.trace_id, |query, it| query.filter(Column::TraceId.eq(it)))
+        .apply_if(filter.metric_name.as_deref(), |query, it| query.filter(Column::MetricName.eq(it)))
+        .apply_if(filter.evaluator_type, |query, it| query.filter(Column::EvaluatorType.eq(it.as_str())))
+        .apply_if(filter.status, |query, it| query.filter(Column::Status.eq(it.as_str())))
+        .apply_if(filter.label.as_deref(), |query, it| query.filter(Column::Label.eq(it)))
+        .apply_if(filter.context, |query, it| query.filter(Column::Context.eq(it.as_str())))
+        .apply_if(filter.rule_id, |query, it| query.filter(Column::RuleId.eq(it)))
+        .apply_if(filter.from, |query, it| query.filter(Column::CreatedAt.gte(it)))
+        .apply_if(filter.to, |query, it| query.filter(Column::CreatedAt.lte(it)))
+        .apply_if(filter.min_score, |query, it| query.filter(Column::Score.gte(it)))
+        .apply_if(filter.max_score, |query, it| query.filter(Column::Score.lte(it)));
+    // What implies an index's own condition: SQLite looks for that very text.
+    let rare = [
+        filter.status.is_some_and(|it| it != EvaluationStatus::Complete).then_some("status <> 'complete'"),
+        filter.label.as_deref().is_some_and(|it| it != "pass").then_some("label <> 'pass'"),
+    ];
+    let query = rare.into_iter().flatten().fold(query, |query, it| query.filter(Expr::cust(it)));
+    newest_first(query, (Column::CreatedAt, Column::Id), after, limit).all(db).await
+}
+
+/// Evaluations as they are shown: configs may be long, and many are shown at once.
+fn without_config() -> Select<Entity> {
+    let shown = Column::iter().filter(|it| !matches!(it, Column::Config));
+    Entity::find().select_only().columns(shown).expr_as(Expr::cust("NULL"), "config")
+}
+
+/// Stores new evaluations. Of a rule's, those that it asked for before are left out, unless they
+/// failed. Answers how many are new.
+///
+/// # Errors
+/// When the database fails.
+pub async fn add(txn: &DatabaseTransaction, rows: Vec<Model>) -> Result<usize, DbErr> {
+    let mut added = 0;
+    for block in rows.chunks(BLOCK) {
+        let rows = block.iter().map(|it| it.clone().into_active_model().reset_all());
+        let keep = OnConflict::new().do_nothing().to_owned();
+        let done = Entity::insert_many(rows).on_conflict(keep).exec_without_returning(txn).await?;
+        added += usize::try_from(done).unwrap_or(usize::MAX);
+    }
+    Ok(added)
+}
+
+/// What a rule asked for on these traces, as ingested: the newest of each trace, as what failed may
+/// have been asked for again.
+///
+/// # Errors
+/// When the database fails.
+pub async fn of_rule(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    rule: Uuid,
+    traces: &[Uuid],
+) -> Result<HashMap<Uuid, Model>, DbErr> {
+    let mut newest: HashMap<Uuid, Model> = HashMap::new();
+    for block in traces.chunks(BLOCK) {
+        // Along the index of traces: with the rule among the conditions SQLite reads all that it asked for.
+        let query = without_config()
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::TraceId.is_in(block.iter().copied()))
+            .filter(Column::SourceActionId.eq(Uuid::nil()));
+        for row in query.all(db).await?.into_iter().filter(|it| it.rule_id == Some(rule)) {
+            let is_newer =
+                newest.get(&row.trace_id).is_none_or(|it| (it.created_at, it.id) < (row.created_at, row.id));
+            if is_newer {
+                newest.insert(row.trace_id, row);
+            }
+        }
+    }
+    Ok(newest)
+}
+
+/// Which of these rules have judged which of these traces, as ingested, or will: (rule, trace). A failed
+/// evaluation is no judgement.
+///
+/// # Errors
+/// When the database fails.
+pub async fn judged(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    rules: &[Uuid],
+    traces: &[Uuid],
+) -> Result<HashSet<(Uuid, Uuid)>, DbErr> {
+    let mut found = HashSet::new();
+    for block in traces.chunks(BLOCK) {
+        let query = Entity::find()
+            .select_only()
+            .columns([Column::RuleId, Column::TraceId])
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::RuleId.is_in(rules.iter().copied()))
+            .filter(Column::TraceId.is_in(block.iter().copied()))
+            .filter(Column::SourceActionId.eq(Uuid::nil()))
+            // The index's own condition: SQLite looks for that very text.
+            .filter(Expr::cust("status <> 'failed'"));
+        found.extend(query.into_tuple::<(Uuid, Uuid)>().all(db).await?);
+    }
+    Ok(found)
+}
+
+/// Takes up those of the evaluations that have not ended, and answers them as they are now.
+///
+/// # Errors
+/// When the database fails.
+pub async fn start(db: &Db, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Model>, DbErr> {
+    let mut started = Vec::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 2)).collect();
+        let sql = format!(
+            "UPDATE evaluation SET status = 'running', attempts = attempts + 1 WHERE tenant_id = $1 \
+             AND id IN ({}) AND status IN ('pending', 'running') RETURNING *",
+            places.join(",")
+        );
+        let values: Vec<Value> =
+            std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
+        let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+        for row in db.write.query_all_raw(statement).await? {
+            started.push(Model::from_query_result(&row, "")?);
+        }
+    }
+    Ok(started)
+}
+
+/// Ends evaluations that this worker took up, in one transaction; those that another has taken up
+/// since are left alone. What failed is given back to the month's quota. Answers how many ended.
+///
+/// # Errors
+/// When the database fails; nothing has ended then.
+pub async fn end(db: &Db, tenant: Uuid, ends: Vec<(Model, End)>, now: i64) -> Result<usize, DbErr> {
+    if ends.is_empty() {
+        return Ok(0);
+    }
+    let txn = db.begin().await?;
+    let mut ended = 0;
+    let mut back: BTreeMap<i32, i64> = BTreeMap::new();
+    for (row, End { evaluator_version, verdict, judged }) in ends {
+        let (failed, judged) = (verdict.is_err(), judged.with_earlier(&row));
+        let (score, label, reasoning, error) = match verdict {
+            Ok((score, label, reasoning)) => (Some(score), Some(label), Some(reasoning), None),
+            Err(why) => (None, None, None, Some(why)),
+        };
+        let status = if failed { EvaluationStatus::Failed } else { EvaluationStatus::Complete };
+        let done = Entity::update_many()
+            .col_expr(Column::Status, Expr::value(status.as_str()))
+            .col_expr(Column::Score, Expr::value(score))
+            .col_expr(Column::Label, Expr::value(label))
+            .col_expr(Column::Reasoning, Expr::value(reasoning))
+            .col_expr(Column::Error, Expr::value(error))
+            .col_expr(
+                Column::EvaluatorVersion,
+                Expr::value(evaluator_version.unwrap_or_else(|| row.evaluator_version.clone())),
+            )
+            .col_expr(Column::JudgeModel, Expr::value(judged.model))
+            .col_expr(Column::PromptTokens, Expr::value(judged.prompt_tokens))
+            .col_expr(Column::CompletionTokens, Expr::value(judged.completion_tokens))
+            .col_expr(Column::Cost, Expr::value(judged.cost))
+            .col_expr(Column::CompletedAt, Expr::value(now))
+            .filter(held(tenant, &row))
+            .exec(&txn)
+            .await?;
+        if done.rows_affected > 0 {
+            ended += 1;
+            if let Some(month) = row.quota_month.filter(|_| failed) {
+                *back.entry(month).or_default() += 1;
+            }
+        }
+    }
+    for (month, count) in back {
+        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+    }
+    txn.commit().await?;
+    Ok(ended)
+}
+
+/// Puts an evaluation that this worker took up back among those that wait; `asked` is what a judge
+/// used that was asked for nothing.
+///
+/// # Errors
+/// When the database fails.
+pub async fn put_back(db: &Db, tenant: Uuid, row: &Model, asked: Option<Judged>) -> Result<(), DbErr> {
+    let asks = row.asked.saturating_add(i32::from(asked.is_some()));
+    let Judged { model, prompt_tokens, completion_tokens, cost } =
+        asked.unwrap_or_default().with_earlier(row);
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(EvaluationStatus::Pending.as_str()))
+        .col_expr(Column::Returns, Expr::value(row.returns.saturating_add(1)))
+        .col_expr(Column::Asked, Expr::value(asks))
+        .col_expr(Column::JudgeModel, Expr::value(model.or_else(|| row.judge_model.clone())))
+        .col_expr(Column::PromptTokens, Expr::value(prompt_tokens))
+        .col_expr(Column::CompletionTokens, Expr::value(completion_tokens))
+        .col_expr(Column::Cost, Expr::value(cost))
+        .filter(held(tenant, row))
+        .exec(&db.write)
+        .await?;
+    Ok(())
+}
+
+/// Ends what waits for a verdict on a trace that is being removed. What judges would have cost is
+/// added to `forgone`, by month: it is to be given back.
+///
+/// # Errors
+/// When the database fails.
+pub async fn forgo(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    trace: Uuid,
+    now: i64,
+    forgone: &mut BTreeMap<i32, i64>,
+) -> Result<(), DbErr> {
+    let waiting = Condition::any()
+        .add(Column::Status.eq(EvaluationStatus::Pending.as_str()))
+        .add(Column::Status.eq(EvaluationStatus::Running.as_str()));
+    let waiting = Condition::all()
+        .add(Column::TenantId.eq(tenant))
+        .add(Column::TraceId.eq(trace))
+        .add(Column::QuotaMonth.is_not_null())
+        .add(waiting);
+    let taken = Entity::find().select_only().columns([Column::Id, Column::QuotaMonth]).filter(waiting);
+    let taken: Vec<(Uuid, i32)> =
+        taken.order_by_asc(Column::Id).lock_exclusive().into_tuple().all(txn).await?;
+    for (_, month) in &taken {
+        *forgone.entry(*month).or_default() += 1;
+    }
+    for block in taken.chunks(BLOCK) {
+        Entity::update_many()
+            .col_expr(Column::Status, Expr::value(EvaluationStatus::Failed.as_str()))
+            .col_expr(Column::Error, Expr::value(REMOVED))
+            .col_expr(Column::CompletedAt, Expr::value(now))
+            .col_expr(Column::QuotaMonth, Expr::value(Option::<i32>::None))
+            .filter(Column::TenantId.eq(tenant))
+            .filter(Column::Id.is_in(block.iter().map(|it| it.0)))
+            .exec(txn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Lets the evaluations of a rule that wait keep the options that they were asked for with.
+///
+/// # Errors
+/// When the database fails.
+pub async fn keep_config(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    rule: Uuid,
+    config: &str,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Config, Expr::value(config))
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::RuleId.eq(rule))
+        .filter(Column::BulkId.is_null())
+        .filter(Column::Config.is_null())
+        .filter(Column::CompletedAt.is_null())
+        .exec(txn)
+        .await?;
+    Ok(())
+}
+
+/// How many evaluations of a bulk run are how far.
+///
+/// # Errors
+/// When the database fails.
+pub async fn progress(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    bulk: Uuid,
+) -> Result<BTreeMap<String, i64>, DbErr> {
+    let rows: Vec<(String, i64)> = Entity::find()
+        .select_only()
+        .column(Column::Status)
+        .column_as(Column::Id.count(), "number")
+        .filter(Column::TenantId.eq(tenant))
+        .filter(Column::BulkId.eq(bulk))
+        .group_by(Column::Status)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The row, as long as the attempt is the newest.
+fn held(tenant: Uuid, row: &Model) -> Condition {
+    Condition::all()
+        .add(Column::TenantId.eq(tenant))
+        .add(Column::Id.eq(row.id))
+        .add(Column::Status.eq(EvaluationStatus::Running.as_str()))
+        .add(Column::Attempts.eq(row.attempts))
+}

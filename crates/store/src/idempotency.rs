@@ -1,0 +1,73 @@
+//! Idempotency keys and the answers that go with them.
+
+use entities::idempotency::{ActiveModel, Column, Entity, Model};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter, Set,
+    TryInsertResult,
+};
+
+/// Takes a key for the request of `row`. Answers the row that has it already; one that was given
+/// up or is past its time has not. Where others take it and let it go all the time, that is a row
+/// like this one, without an answer.
+///
+/// # Errors
+/// When the database fails.
+pub async fn claim(db: &impl ConnectionTrait, row: &Model, now: i64) -> Result<Option<Model>, DbErr> {
+    // Twice, for the case that what stood in the way is gone when it is looked at.
+    for _ in 0..2 {
+        Entity::delete_many()
+            .filter(Column::TenantId.eq(row.tenant_id))
+            .filter(Column::KeyHash.eq(row.key_hash.clone()))
+            .filter(Column::ExpiresAt.lte(now))
+            .exec(db)
+            .await?;
+        let inserted = Entity::insert(row.clone().into_active_model().reset_all())
+            .on_conflict_do_nothing_on([Column::TenantId, Column::KeyHash])
+            .exec_without_returning(db)
+            .await?;
+        if matches!(inserted, TryInsertResult::Inserted(1..)) {
+            return Ok(None);
+        }
+        let found = Entity::find_by_id((row.tenant_id, row.key_hash.clone())).one(db).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(Some(row.clone()))
+}
+
+/// Stores the response of the request that holds the key. Returns whether the request still holds it.
+///
+/// # Errors
+/// When the database fails.
+pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<bool, DbErr> {
+    let answer = ActiveModel {
+        status: Set(row.status),
+        content_type: Set(row.content_type),
+        answer: Set(row.answer),
+        expires_at: Set(row.expires_at),
+        ..Default::default()
+    };
+    let updated = Entity::update_many()
+        .set(answer)
+        .filter(Column::TenantId.eq(row.tenant_id))
+        .filter(Column::KeyHash.eq(row.key_hash))
+        .filter(Column::Holder.eq(row.holder))
+        .exec(db)
+        .await?;
+    Ok(updated.rows_affected > 0)
+}
+
+/// Releases a key without a response. Returns whether the request still held it.
+///
+/// # Errors
+/// When the database fails.
+pub async fn release(db: &impl ConnectionTrait, row: &Model) -> Result<bool, DbErr> {
+    let deleted = Entity::delete_many()
+        .filter(Column::TenantId.eq(row.tenant_id))
+        .filter(Column::KeyHash.eq(row.key_hash.clone()))
+        .filter(Column::Holder.eq(row.holder))
+        .exec(db)
+        .await?;
+    Ok(deleted.rows_affected > 0)
+}

@@ -1,0 +1,48 @@
+//! Every query, in both dialects, one file a noun. The first argument of a query on a tenant's rows is the
+//! tenant.
+//!
+//! Queries take and return rows, and fail with a [`StoreError`]. The store knows neither HTTP nor the rules of the
+//! product: what a transaction must decide is passed in ([`traces::TraceRules`]).
+
+pub mod audit;
+pub mod backup;
+mod bulk;
+pub mod bulk_runs;
+pub mod check;
+pub mod credentials;
+mod db;
+mod error;
+pub mod eval_rules;
+pub mod evaluations;
+pub mod evaluators;
+pub mod feedback;
+pub mod health;
+pub mod housekeeping;
+pub mod idempotency;
+mod ids;
+mod jobs;
+pub mod keys;
+pub mod members;
+mod memory;
+pub mod metrics;
+mod page;
+pub mod prices;
+pub mod projects;
+pub mod quotas;
+pub mod rates;
+pub mod row_text;
+pub mod sealed;
+pub mod settings;
+pub mod sizes;
+pub mod tenants;
+pub mod text_block;
+pub mod traces;
+pub mod vectors;
+
+pub use db::{Db, is_duplicate, lost_a_race, sqlite_url};
+pub use error::{Result, StoreError};
+pub use ids::{derived_id, new_id, text_hash};
+pub use jobs::insert_once;
+pub use memory::{MemoryAccount, OutOfMemory, Uncounted};
+pub use sea_orm::{ConnectionTrait as Connection, DatabaseTransaction as Transaction, DbErr as DbError};
+pub use sqlx::Error as SqlError;

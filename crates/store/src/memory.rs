@@ -1,0 +1,32 @@
+//! How readers of large texts account for the memory that they take.
+
+use std::future::Future;
+
+/// The error when an account has no memory left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no memory left to read large texts")]
+pub struct OutOfMemory;
+
+/// Memory that a caller grants to a read.
+pub trait MemoryAccount: Send {
+    /// Reserves bytes, and may wait until there is room for them.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when there is no room in time; the account is unchanged then.
+    fn reserve(&mut self, bytes: usize) -> impl Future<Output = Result<(), OutOfMemory>> + Send;
+
+    /// Releases bytes that were reserved.
+    fn release(&mut self, bytes: usize);
+}
+
+/// An account without a limit, for work that is bounded in other ways.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uncounted;
+
+impl MemoryAccount for Uncounted {
+    async fn reserve(&mut self, _: usize) -> Result<(), OutOfMemory> {
+        Ok(())
+    }
+
+    fn release(&mut self, _: usize) {}
+}

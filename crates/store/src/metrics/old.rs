@@ -1,0 +1,47 @@
+//! Counting traces from before there were metrics, or from a program that knows none.
+
+use entities::trace;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Statement,
+    sea_query::Expr,
+};
+use uuid::Uuid;
+
+use super::add;
+use crate::{Db, metrics::delta::Delta};
+
+/// Counts some `limit` traces of a tenant that are not counted yet. Answers how many.
+///
+/// # Errors
+/// When the database fails; nothing has changed then.
+pub async fn measure(db: &Db, tenant: Uuid, limit: u64, now: i64) -> Result<usize, DbErr> {
+    let sql = format!(
+        "SELECT id FROM trace{} WHERE tenant_id = $1 AND NOT measured ORDER BY started_at, id LIMIT {limit}",
+        db.dialect.index_hint("ix_trace_unmeasured")
+    );
+    let txn = db.begin().await?;
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into()]);
+    let ids = txn.query_all_raw(statement).await?;
+    let ids: Vec<Uuid> = ids.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
+    let rows = trace::Entity::find()
+        .filter(trace::Column::TenantId.eq(tenant))
+        .filter(trace::Column::Id.is_in(ids.iter().copied()))
+        .filter(trace::Column::Measured.eq(false))
+        .order_by_asc(trace::Column::Id)
+        .lock_exclusive()
+        .all(&txn)
+        .await?;
+    let mut delta = Delta::default();
+    for row in &rows {
+        delta.add(row);
+    }
+    trace::Entity::update_many()
+        .col_expr(trace::Column::Measured, Expr::value(true))
+        .filter(trace::Column::TenantId.eq(tenant))
+        .filter(trace::Column::Id.is_in(rows.iter().map(|it| it.id)))
+        .exec(&txn)
+        .await?;
+    add(&txn, tenant, delta, now).await?;
+    txn.commit().await?;
+    Ok(ids.len())
+}

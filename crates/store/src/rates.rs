@@ -1,0 +1,83 @@
+//! What the processes took of each minute's requests.
+
+use entities::dialect::Dialect;
+use sea_orm::{ConnectionTrait, DbErr, Statement};
+use uuid::Uuid;
+
+use super::Db;
+
+/// Routes that share a rate limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RateBucket {
+    /// `GET /v1/traces`.
+    Traces,
+    /// `GET /v1/metrics`.
+    Metrics,
+    /// `POST /v1/feedback`.
+    Feedback,
+    /// `POST /v1/eval`.
+    Eval,
+    /// `GET /v1/prompts/{name}`.
+    Prompts,
+    /// The ingest endpoints.
+    Ingest,
+    /// All other routes.
+    Other,
+}
+
+impl RateBucket {
+    /// Every bucket, in the order of their numbers.
+    pub const ALL: [Self; 7] =
+        [Self::Traces, Self::Metrics, Self::Feedback, Self::Eval, Self::Prompts, Self::Ingest, Self::Other];
+
+    /// Returns the word in the database and the documentation.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Traces => "traces",
+            Self::Metrics => "metrics",
+            Self::Feedback => "feedback",
+            Self::Eval => "eval",
+            Self::Prompts => "prompts",
+            Self::Ingest => "ingest",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One statement, so that what one process takes no other can take too: at most what is wanted,
+/// an eighth of what is left, but one while anything is left.
+const TAKE: &str = "\
+    INSERT INTO rate_window AS w (tenant_id, starts_at, bucket, taken, granted) \
+    VALUES ($1, $2, $3, LEAST($4, $5), LEAST($4, $5)) \
+    ON CONFLICT (tenant_id, starts_at, bucket) DO UPDATE SET \
+    granted = GREATEST(0, LEAST($4, GREATEST(1, ($5 - w.taken) / 8), $5 - w.taken)), \
+    taken = w.taken + GREATEST(0, LEAST($4, GREATEST(1, ($5 - w.taken) / 8), $5 - w.taken)) \
+    RETURNING granted, taken";
+
+/// Takes up to `wanted` requests of the window that starts at `starts_at` (seconds); answers how
+/// many were granted and how many are taken by all.
+///
+/// # Errors
+/// When the database fails.
+pub async fn take(
+    db: &Db,
+    tenant: Uuid,
+    bucket: RateBucket,
+    starts_at: i64,
+    wanted: u64,
+    limit: u64,
+) -> Result<(u64, u64), DbErr> {
+    let number = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    let values = [
+        tenant.into(),
+        starts_at.into(),
+        bucket.as_str().into(),
+        number(wanted).into(),
+        number(limit).into(),
+    ];
+    let statement = Statement::from_sql_and_values(Dialect::Postgres.backend(), TAKE, values);
+    let row = db.write.query_one_raw(statement).await?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound("no slice was answered".to_owned()))?;
+    let read = |column| row.try_get::<i64>("", column).map(|it| u64::try_from(it).unwrap_or(0));
+    Ok((read("granted")?, read("taken")?))
+}

@@ -1,0 +1,43 @@
+//! Facts about the installation.
+
+use entities::setting;
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, Set, sea_query::OnConflict};
+
+use crate::new_id;
+
+/// The value of a fact.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &impl ConnectionTrait, name: &str) -> Result<Option<String>, DbErr> {
+    Ok(setting::Entity::find_by_id(name.to_owned()).one(db).await?.map(|it| it.value))
+}
+
+/// Notes a fact that must not be there yet.
+///
+/// # Errors
+/// When the database fails or the fact is there.
+pub async fn add(db: &impl ConnectionTrait, name: &str, value: &str) -> Result<(), DbErr> {
+    let row = setting::ActiveModel { name: Set(name.to_owned()), value: Set(value.to_owned()) };
+    setting::Entity::insert(row).exec_without_returning(db).await?;
+    Ok(())
+}
+
+/// Changes with everything that processes remember, see [`crate::known`].
+pub const GENERATION: &str = "generation";
+
+/// Makes every process forget what it remembers, once the transaction is committed. Call it
+/// last: other changes wait for its row.
+///
+/// # Errors
+/// When the database fails.
+pub async fn new_generation(txn: &impl ConnectionTrait) -> Result<(), DbErr> {
+    let row = setting::ActiveModel { name: Set(GENERATION.to_owned()), value: Set(new_id().to_string()) };
+    setting::Entity::insert(row)
+        .on_conflict(
+            OnConflict::column(setting::Column::Name).update_column(setting::Column::Value).to_owned(),
+        )
+        .exec_without_returning(txn)
+        .await?;
+    Ok(())
+}

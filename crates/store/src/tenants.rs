@@ -1,0 +1,104 @@
+//! Tenants.
+
+use api::Plan;
+use entities::{external_tenant, tenant};
+use sea_orm::{
+    ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    PaginatorTrait, QueryOrder, QuerySelect, Set, sea_query::LockType,
+};
+use uuid::Uuid;
+
+use super::eval_rules;
+
+/// Returns a tenant.
+///
+/// # Errors
+///
+/// Fails when the database fails.
+pub async fn get(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenant::Model>, DbErr> {
+    tenant::Entity::find_by_id(tenant).one(db).await
+}
+
+/// The tenant of that name at an identity provider.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_external_id(db: &impl ConnectionTrait, external_id: &str) -> Result<Option<Uuid>, DbErr> {
+    let found = external_tenant::Entity::find_by_id(external_id.to_owned()).one(db).await?;
+    Ok(found.map(|it| it.tenant_id))
+}
+
+/// All tenants, oldest first. For administration: nothing on a user's path lists tenants.
+///
+/// # Errors
+/// When the database fails.
+pub async fn all(db: &impl ConnectionTrait) -> Result<Vec<tenant::Model>, DbErr> {
+    tenant::Entity::find()
+        .order_by_asc(tenant::Column::CreatedAt)
+        .order_by_asc(tenant::Column::TenantId)
+        .all(db)
+        .await
+}
+
+/// Returns the tenant that was created first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<tenant::Model>, DbErr> {
+    tenant::Entity::find()
+        .order_by_asc(tenant::Column::CreatedAt)
+        .order_by_asc(tenant::Column::TenantId)
+        .one(db)
+        .await
+}
+
+/// Whether there is no tenant at all.
+///
+/// # Errors
+/// When the database fails.
+pub async fn none(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
+    Ok(tenant::Entity::find().count(db).await? == 0)
+}
+
+/// Keeps others out who lock the tenant too, until the transaction ends: for what is counted
+/// before more is added.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock(txn: &impl ConnectionTrait, tenant: Uuid) -> Result<(), DbErr> {
+    // Not the strongest lock: that one would also stop whoever adds a row that refers to the
+    // tenant, and two who add the same project would wait for each other.
+    tenant::Entity::find_by_id(tenant).lock(LockType::NoKeyUpdate).one(txn).await.map(drop)
+}
+
+/// Adds a tenant.
+///
+/// # Errors
+/// When the database fails, or another tenant has the external id.
+pub async fn add(db: &impl ConnectionTrait, row: tenant::Model) -> Result<(), DbErr> {
+    if let Some(external_id) = row.external_id.clone() {
+        let name = external_tenant::Model { external_id, tenant_id: row.tenant_id };
+        external_tenant::Entity::insert(name.into_active_model().reset_all())
+            .exec_without_returning(db)
+            .await?;
+    }
+    tenant::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(db).await?;
+    Ok(())
+}
+
+/// Changes a tenant's plan; none if there is no such tenant. Its paused rules try again: whose judge
+/// judges follows from the plan.
+///
+/// # Errors
+/// When the database fails.
+pub async fn set_plan(
+    db: &DatabaseTransaction,
+    tenant: Uuid,
+    plan: Plan,
+) -> Result<Option<tenant::Model>, DbErr> {
+    let Some(row) = get(db, tenant).await? else { return Ok(None) };
+    eval_rules::resume_all(db, tenant).await?;
+    let mut row = row.into_active_model();
+    row.plan = Set(plan.as_str().to_owned());
+    Ok(Some(row.update(db).await?))
+}

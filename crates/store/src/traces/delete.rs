@@ -1,0 +1,177 @@
+//! Removing traces with all that hangs on them, in transactions of bounded size.
+//!
+//! A trace's row is locked first and removed last, together with what is left of the trace: as
+//! long as anything of it is stored, its row is there. So a late span either joins a trace that
+//! is still whole or half there, and goes with it, or finds nothing and begins a new one; it is
+//! never left without its trace. A long trace takes several transactions, between which writers
+//! have their turn; a job that the first of them enqueues goes on if whoever began does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entities::{audit_record, body, job, trace, trace_tag};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QuerySelect,
+    Statement,
+};
+use uuid::Uuid;
+
+use super::{
+    super::{Db, audit, evaluations, metrics, quotas},
+    BLOCK,
+};
+use crate::{jobs, metrics::delta::Delta, quotas::Quota, traces::tag_rows};
+
+/// Tables of what hangs on a trace, each with the columns `tenant_id`, `trace_id` and `id`, an
+/// index that begins so, and, where it says so, the body that holds a row's texts. Tags, whose
+/// key begins otherwise, are removed by what the trace's row says of them.
+///
+/// What is found by itself goes before the span that it leads to.
+const CHILDREN: &[Child] = &[
+    Child { table: "span_vector", has_body: false },
+    Child { table: "event", has_body: false },
+    Child { table: "feedback", has_body: false },
+    Child { table: "evaluation", has_body: false },
+    Child { table: "rule_decision", has_body: false },
+    Child { table: "span", has_body: true },
+];
+
+/// Rows of children that one transaction removes at most.
+const ROWS: usize = 2_000;
+
+struct Child {
+    table: &'static str,
+    has_body: bool,
+}
+
+/// What one transaction removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Traces that are gone with everything.
+    pub traces: usize,
+    /// The transaction reached its bound: a trace is half there, and others may not have had their turn.
+    pub more: bool,
+}
+
+/// Removes those of the traces that are `wanted` once they are locked, as far as one transaction
+/// goes. With `record`, that is written down if there is one of them. `continuation` makes the job that
+/// removes the rest of a trace, which is stored when the first transaction can't remove all of it.
+///
+/// # Errors
+/// When the database fails; nothing is removed then.
+pub async fn remove(
+    db: &Db,
+    tenant: Uuid,
+    ids: &[Uuid],
+    wanted: impl Fn(&trace::Model) -> bool,
+    mut record: Option<audit_record::Model>,
+    continuation: impl Fn(&trace::Model) -> job::Model,
+    now: i64,
+) -> Result<Removal, DbErr> {
+    let txn = db.begin().await?;
+    let (mut removal, mut left) = (Removal::default(), ROWS);
+    let (mut delta, mut forgone) = (Delta::default(), BTreeMap::new());
+    // In the order in which writers lock them.
+    for id in ids.iter().collect::<BTreeSet<_>>() {
+        let row = trace::Entity::find_by_id((tenant, *id)).lock_exclusive().one(&txn).await?;
+        let Some(row) = row.filter(&wanted) else { continue };
+        if let Some(record) = record.take() {
+            audit::add(&txn, record).await?;
+        }
+        evaluations::forgo(&txn, tenant, *id, now, &mut forgone).await?;
+        left -= remove_children(&txn, tenant, *id, left).await?;
+        if left == 0 {
+            removal.more = true;
+            jobs::insert_once(&txn, continuation(&row)).await?;
+            break;
+        }
+        for tag in tag_rows(&row) {
+            let key = (tenant, tag.key, tag.value, tag.started_at, tag.trace_id);
+            trace_tag::Entity::delete_by_id(key).exec(&txn).await?;
+        }
+        remove_bodies(&txn, tenant, row.body_id).await?;
+        trace::Entity::delete_by_id((tenant, *id)).exec(&txn).await?;
+        delta.take(&row);
+        removal.traces += 1;
+    }
+    metrics::add(&txn, tenant, delta, now).await?;
+    // Last: whoever asks for evaluations locks traces first, and then what is left of the quota.
+    for (month, count) in forgone {
+        quotas::give_back(&txn, tenant, month, Quota::LlmEvaluations, count).await?;
+    }
+    txn.commit().await?;
+    Ok(removal)
+}
+
+/// The oldest traces of a project that started before `before`, at most `limit`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn started_before(
+    db: &Db,
+    tenant: Uuid,
+    project: Uuid,
+    before: i64,
+    limit: u64,
+) -> Result<Vec<Uuid>, DbErr> {
+    let sql = format!(
+        "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.project_id = $2 AND t.started_at < $3 \
+         ORDER BY t.started_at, t.id LIMIT {limit}",
+        db.dialect.index_hint("ix_trace_project")
+    );
+    let values = [tenant.into(), project.into(), before.into()];
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
+    db.current().query_all_raw(statement).await?.iter().map(|it| it.try_get_by_index(0)).collect()
+}
+
+/// Removes up to `limit` rows that hang on a trace, and answers how many.
+async fn remove_children(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    trace: Uuid,
+    limit: usize,
+) -> Result<usize, DbErr> {
+    let mut removed = 0;
+    for Child { table, has_body } in CHILDREN {
+        let left = limit - removed;
+        if left == 0 {
+            break;
+        }
+        let returning = if *has_body { "body_id" } else { "id" };
+        // Up to the id of the last row: a list of ids would be joined with all rows of the trace,
+        // by PostgreSQL at times one by one.
+        let sql = format!(
+            "DELETE FROM {table} WHERE tenant_id = $1 AND trace_id = $2 AND id <= COALESCE((\
+             SELECT id FROM {table} WHERE tenant_id = $1 AND trace_id = $2 ORDER BY id LIMIT 1 OFFSET {}), $3) \
+             RETURNING {returning}",
+            left - 1
+        );
+        let values = [tenant.into(), trace.into(), Uuid::max().into()];
+        let statement = Statement::from_sql_and_values(txn.get_database_backend(), sql, values);
+        let rows = txn.query_all_raw(statement).await?;
+        removed += rows.len();
+        if *has_body {
+            // Rows that stay for the next transaction may have texts in the same bodies. They have
+            // none until they go too.
+            let bodies: Vec<Option<Uuid>> =
+                rows.iter().map(|it| it.try_get_by_index(0)).collect::<Result<_, _>>()?;
+            remove_bodies(txn, tenant, bodies.into_iter().flatten()).await?;
+        }
+    }
+    Ok(removed)
+}
+
+async fn remove_bodies(
+    txn: &DatabaseTransaction,
+    tenant: Uuid,
+    ids: impl IntoIterator<Item = Uuid>,
+) -> Result<(), DbErr> {
+    let ids: Vec<Uuid> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    for block in ids.chunks(BLOCK) {
+        body::Entity::delete_many()
+            .filter(body::Column::TenantId.eq(tenant))
+            .filter(body::Column::Id.is_in(block.iter().copied()))
+            .exec(txn)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! One trace with its spans and events.
+
+use entities::{event, span, trace};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    Statement, Value,
+};
+use uuid::Uuid;
+
+use super::{
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
+    text::{Counted, SMALL_BLOCK_BYTES},
+};
+use crate::{error::Result, memory::MemoryAccount};
+
+/// A place in the order of spans: start, id.
+pub type Position = (i64, Uuid);
+
+/// The trace's row.
+///
+/// # Errors
+/// When the database fails.
+pub async fn get(db: &Db, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
+    trace::Entity::find_by_id((tenant, id)).one(&db.read).await
+}
+
+/// Whether there is such a trace, whatever a replica says.
+///
+/// # Errors
+/// When the database fails.
+pub async fn exists(db: &Db, tenant: Uuid, id: Uuid) -> Result<bool, DbErr> {
+    let found: Option<Uuid> = trace::Entity::find_by_id((tenant, id))
+        .select_only()
+        .column(trace::Column::Id)
+        .into_tuple()
+        .one(db.current())
+        .await?;
+    Ok(found.is_some())
+}
+
+/// The newest trace that its caller gave this name, whatever a replica says.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_external_id(db: &Db, tenant: Uuid, name: &str) -> Result<Option<Uuid>, DbErr> {
+    let sql = format!(
+        "SELECT t.id FROM trace t{} WHERE t.tenant_id = $1 AND t.external_id = $2 \
+         ORDER BY t.started_at DESC, t.id DESC LIMIT 1",
+        db.dialect.index_hint("ix_trace_external")
+    );
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, [tenant.into(), name.into()]);
+    db.current().query_one_raw(statement).await?.map(|it| it.try_get_by_index(0)).transpose()
+}
+
+/// Up to `limit` spans of a trace by start, after `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn spans(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    after: Option<Position>,
+    limit: u64,
+) -> Result<Vec<span::Model>, DbErr> {
+    let mut sql =
+        format!("SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id = $2", span::Model::select("s"));
+    let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
+    if let Some((at, id)) = after {
+        sql.push_str(" AND (s.started_at > $3 OR s.started_at = $3 AND s.id > $4)");
+        values.extend([at.into(), id.into()]);
+    }
+    sql.push_str(&format!(" ORDER BY s.started_at, s.id LIMIT {limit}"));
+    bulk::fetch(&db.read, sql, values).await
+}
+
+/// Those of these spans, by trace and id, that are there, in no order.
+///
+/// # Errors
+/// When the database fails.
+pub async fn some_spans(db: &Db, tenant: Uuid, ids: &[(Uuid, Uuid)]) -> Result<Vec<span::Model>, DbErr> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places: Vec<String> = (0..ids.len()).map(|it| format!("(${},${})", 2 * it + 2, 2 * it + 3)).collect();
+    let sql = format!(
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND (s.trace_id, s.id) IN (VALUES {})",
+        span::Model::select("s"),
+        places.join(",")
+    );
+    let ids = ids.iter().flat_map(|it| [it.0, it.1]);
+    bulk::fetch(&db.read, sql, std::iter::once(tenant).chain(ids).map(Into::into).collect()).await
+}
+
+/// Like [`events`], but limited to about `max_bytes` in total, and to at least one event. Memory for large
+/// events is reserved; the second value is its size.
+///
+/// # Errors
+/// `overloaded` when there is no memory; internal when the database fails.
+pub async fn events_within(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    after: Option<Position>,
+    limit: u64,
+    max_bytes: usize,
+    memory: &mut impl MemoryAccount,
+) -> Result<Counted<Vec<event::Model>>> {
+    let mut sql = "SELECT CAST(octet_length(e.message) + COALESCE(octet_length(e.metadata), 0) \
+                   + octet_length(e.level) AS BIGINT) FROM event e WHERE e.tenant_id = $1 AND e.trace_id = $2"
+        .to_owned();
+    let mut values: Vec<Value> = vec![tenant.into(), trace.into()];
+    if let Some((at, id)) = after {
+        sql.push_str(" AND (e.created_at > $3 OR e.created_at = $3 AND e.id > $4)");
+        values.extend([at.into(), id.into()]);
+    }
+    sql.push_str(&format!(" ORDER BY e.created_at, e.id LIMIT {limit}"));
+    let rows =
+        db.read.query_all_raw(Statement::from_sql_and_values(db.dialect.backend(), sql, values)).await?;
+    let (mut count, mut bytes) = (0, 0);
+    for row in rows {
+        let size = usize::try_from(row.try_get_by_index::<i64>(0)?).unwrap_or_default();
+        if count > 0 && bytes + size > max_bytes {
+            break;
+        }
+        (count, bytes) = (count + 1, bytes + size);
+    }
+    if count == 0 {
+        return Ok(Counted::default());
+    }
+    let reserved = if bytes > SMALL_BLOCK_BYTES { 2 * bytes } else { 0 };
+    memory.reserve(reserved).await?;
+    match events(db, tenant, trace, after, count).await {
+        Ok(texts) => Ok(Counted { texts, reserved }),
+        Err(error) => {
+            memory.release(reserved);
+            Err(error.into())
+        }
+    }
+}
+
+/// Up to `limit` events of a trace by time, after `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn events(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    after: Option<Position>,
+    limit: u64,
+) -> Result<Vec<event::Model>, DbErr> {
+    let mut query = event::Entity::find()
+        .filter(event::Column::TenantId.eq(tenant))
+        .filter(event::Column::TraceId.eq(trace));
+    if let Some((at, id)) = after {
+        let same = Condition::all().add(event::Column::CreatedAt.eq(at)).add(event::Column::Id.gt(id));
+        query = query.filter(Condition::any().add(event::Column::CreatedAt.gt(at)).add(same));
+    }
+    query
+        .order_by_asc(event::Column::CreatedAt)
+        .order_by_asc(event::Column::Id)
+        .limit(limit)
+        .all(&db.read)
+        .await
+}

@@ -1,0 +1,405 @@
+//! Pages of traces, newest first, and what has changed since.
+
+use entities::trace;
+use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
+use uuid::Uuid;
+
+use super::{
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
+    filter::{Driver, Filter, Range, Sql, Tag},
+    text::{Counted, TextBlocks, Texts},
+};
+use crate::{error::Result, memory::MemoryAccount};
+
+/// Rows of a list, with their texts.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Newest first.
+    pub rows: Vec<(trace::Model, Texts)>,
+    /// Where the next page begins; none on the last one.
+    pub next: Option<(i64, Uuid)>,
+}
+
+/// What changed, and how far was read.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The traces, oldest change first.
+    pub rows: Vec<trace::Model>,
+    /// The position of the last change read; none if there was none.
+    pub last: Option<(i64, Uuid)>,
+    /// There may be more behind it.
+    pub more: bool,
+}
+
+/// Bytes of text after which a page that is read at once ends early.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Number of traces whose rows and small texts are read at once.
+const ROWS_PER_READ: usize = 50;
+/// Like [`ROWS_PER_READ`], for a search for words.
+const SEARCHED_ROWS_PER_READ: usize = 100;
+/// Traces whose texts one request looks through for words.
+const SEARCHED: usize = 2_000;
+/// Values of a tag's key up to which its rows are merged; beyond, the list is looked through.
+const TAG_VALUES: i64 = 50;
+/// Classes up to which a range is taken to touch all of them.
+const FEW_CLASSES: usize = 6;
+
+/// Reads the traces of a list one by one, newest first, with their texts.
+pub struct TraceReader<'a> {
+    db: &'a Db,
+    tenant: Uuid,
+    filter: &'a Filter,
+    driver: Driver,
+    /// Number of rows read at once.
+    block: usize,
+    rows: std::vec::IntoIter<trace::Model>,
+    texts: Option<TextBlocks>,
+    /// Start and id of the last trace read.
+    position: Option<(i64, Uuid)>,
+    looked_at: usize,
+    /// Whether the database may have more rows.
+    more: bool,
+}
+
+/// A trace with its texts, and the number of bytes reserved for them.
+pub type CountedTrace = (trace::Model, Counted<Texts>);
+
+impl<'a> TraceReader<'a> {
+    /// Begins after the (start, id) of `after`. The reader returns at most `limit` traces.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn open(
+        db: &'a Db,
+        tenant: Uuid,
+        filter: &'a Filter,
+        after: Option<(i64, Uuid)>,
+        limit: usize,
+    ) -> Result<Self, DbErr> {
+        let driver = driver(db, tenant, filter).await?;
+        let block = if filter.words.is_empty() { limit.min(ROWS_PER_READ) } else { SEARCHED_ROWS_PER_READ };
+        let rows = Vec::new().into_iter();
+        Ok(Self {
+            db,
+            tenant,
+            filter,
+            driver,
+            block,
+            rows,
+            texts: None,
+            position: after,
+            looked_at: 0,
+            more: true,
+        })
+    }
+
+    /// Returns the start and the id of the last trace read.
+    pub fn position(&self) -> Option<(i64, Uuid)> {
+        self.position
+    }
+
+    /// Returns whether unread traces are left.
+    pub fn has_more(&self) -> bool {
+        self.more || self.rows.len() > 0
+    }
+
+    /// Returns the next trace; none at the end, or when enough traces were searched for words. Memory for
+    /// large texts is reserved.
+    ///
+    /// # Errors
+    /// `overloaded` when there is no memory for large texts; internal when the database fails.
+    pub async fn next(&mut self, memory: &mut impl MemoryAccount) -> Result<Option<CountedTrace>> {
+        loop {
+            let Some(row) = self.rows.next() else {
+                if !self.more || self.looked_at >= SEARCHED {
+                    return Ok(None);
+                }
+                self.read_block().await?;
+                continue;
+            };
+            let counted = match &self.texts {
+                Some(texts) => texts.of_trace(self.db, &row, memory).await?,
+                None => Counted::default(),
+            };
+            self.position = Some((row.started_at, row.id));
+            if holds(&row, &counted.texts, &self.filter.words) {
+                return Ok(Some((row, counted)));
+            }
+            memory.release(counted.reserved);
+        }
+    }
+
+    async fn read_block(&mut self) -> Result<(), DbErr> {
+        let mut rows =
+            rows(self.db, self.tenant, self.filter, &self.driver, self.position, self.block + 1).await?;
+        self.more = rows.len() > self.block;
+        rows.truncate(self.block);
+        if !self.filter.words.is_empty() {
+            self.looked_at += rows.len();
+        }
+        self.texts = Some(TextBlocks::of_traces(self.db, self.tenant, &rows).await?);
+        self.rows = rows.into_iter();
+        Ok(())
+    }
+}
+
+/// A page of at most `limit` traces after the (start, id) of `after`. A page can be shorter,
+/// with `next`, when its texts are large or when words are looked for. Memory for large texts is
+/// reserved.
+///
+/// # Errors
+/// `overloaded` when there is no memory for large texts; internal when the database fails.
+pub async fn page(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<(i64, Uuid)>,
+    limit: usize,
+    memory: &mut impl MemoryAccount,
+) -> Result<Page> {
+    let mut reader = TraceReader::open(db, tenant, filter, after, limit).await?;
+    let (mut page, mut bytes) = (Page::default(), 0);
+    while page.rows.len() < limit && bytes <= PAGE_BYTES {
+        let Some((row, counted)) = reader.next(memory).await? else { break };
+        bytes += counted.texts.bytes() + row.error.as_ref().map_or(0, String::len);
+        page.rows.push((row, counted.texts));
+    }
+    page.next = if reader.has_more() { reader.position() } else { None };
+    Ok(page)
+}
+
+/// As [`page`] without texts, for whoever needs none; words can't be looked for.
+///
+/// # Errors
+/// When the database fails.
+pub async fn narrow_page(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<(i64, Uuid)>,
+    limit: usize,
+) -> Result<Vec<trace::Model>, DbErr> {
+    let driver = driver(db, tenant, filter).await?;
+    rows(db, tenant, filter, &driver, after, limit).await
+}
+
+/// How many traces a filter without words selects.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count(db: &Db, tenant: Uuid, filter: &Filter) -> Result<i64, DbErr> {
+    let usual = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
+    let hint = db.dialect.index_hint(filter.index().unwrap_or(usual));
+    let mut sql = Sql::new(tenant);
+    sql.push(&format!("SELECT COUNT(*) FROM trace t{hint} WHERE t.tenant_id = $1"));
+    filter.conditions(&mut sql, "t", db.dialect);
+    let statement = Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values);
+    let row = db.read.query_one_raw(statement).await?;
+    row.ok_or_else(|| DbErr::RecordNotFound("the number of traces".to_owned()))?.try_get_by_index(0)
+}
+
+/// Reads at most `limit` traces committed or changed after the (time of change, id) of `after`. Ignores
+/// words.
+///
+/// # Errors
+/// When the database fails.
+pub async fn changed_since(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: (i64, Uuid),
+    limit: usize,
+) -> Result<Changes, DbErr> {
+    let mut sql = Sql::new(tenant);
+    let (at, id) = (sql.arg(after.0), sql.arg(after.1));
+    sql.push(&format!(
+        "SELECT {} FROM trace t{} WHERE t.tenant_id = $1 AND t.updated_at >= {at} AND (t.updated_at > {at} OR t.id > {id})",
+        trace::Model::select("t"),
+        db.dialect.index_hint("ix_trace_updated")
+    ));
+    filter.conditions(&mut sql, "t", db.dialect);
+    sql.push(&format!(" ORDER BY t.updated_at, t.id LIMIT {limit}"));
+    let rows = fetch(db, sql).await?;
+    let (last, more) = (rows.last().map(|it| (it.updated_at, it.id)), rows.len() == limit);
+    Ok(Changes { rows, last, more })
+}
+
+/// Chooses what to walk along.
+async fn driver(db: &Db, tenant: Uuid, filter: &Filter) -> Result<Driver, DbErr> {
+    let index = filter.index();
+    // A session, a user or an id of the caller's selects fewer rows than any tag.
+    if let Some(name @ ("ix_trace_external" | "ix_trace_session" | "ix_trace_user")) = index {
+        return Ok(Driver::Index { name });
+    }
+    let pair = filter.tags.iter().find_map(|it| match it {
+        Tag::Pair(key, value) => Some((key.clone(), value.clone())),
+        Tag::Key(_) | Tag::Written(_) => None,
+    });
+    if let Some(pair) = pair {
+        return Ok(Driver::Tags(vec![pair]));
+    }
+    if let Some(Tag::Key(key)) = filter.tags.first() {
+        let values = values_of(db, tenant, key).await?;
+        // Each value is a way of its own, with every other condition in it.
+        if i64::try_from(values.len() * filter.tags.len()).unwrap_or(i64::MAX) < TAG_VALUES {
+            return Ok(Driver::Tags(values.into_iter().map(|it| (key.clone(), it)).collect()));
+        }
+    }
+    if let Some(name) = index {
+        return Ok(Driver::Index { name });
+    }
+    if let Some(range) = filter.ranges().next() {
+        let classes = classes_of(db, tenant, range).await?;
+        return Ok(Driver::Classes { index: range.index, column: range.class, classes });
+    }
+    let name = if filter.project_id.is_some() { "ix_trace_project" } else { "ix_trace_time" };
+    Ok(Driver::Index { name })
+}
+
+async fn rows(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    driver: &Driver,
+    after: Option<(i64, Uuid)>,
+    limit: usize,
+) -> Result<Vec<trace::Model>, DbErr> {
+    let mut sql = Sql::new(tenant);
+    match driver {
+        Driver::Index { name } => {
+            let (columns, hint) = (trace::Model::select("t"), db.dialect.index_hint(name));
+            sql.push(&format!("SELECT {columns} FROM trace t{hint} WHERE t.tenant_id = $1"));
+            sql.and_older("t", "id", after);
+            filter.conditions(&mut sql, "t", db.dialect);
+        }
+        Driver::Tags(tags) => {
+            let ways: Vec<String> = tags
+                .iter()
+                .map(|(key, value)| {
+                    let mut way = Sql { text: String::new(), values: std::mem::take(&mut sql.values) };
+                    let (key, value) = (way.arg(key.as_str()), way.arg(value.as_str()));
+                    way.push(&format!(
+                        "SELECT g.started_at, g.trace_id AS id FROM trace_tag g \
+                         CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = g.trace_id \
+                         AND g.tenant_id = $1 AND g.key = {key} AND g.value = {value}"
+                    ));
+                    way.and_older("g", "trace_id", after);
+                    let mut rest = filter.clone();
+                    rest.tags.retain(|it| {
+                        tags.len() > 1 || !matches!(it, Tag::Pair(k, v) if (k, v) == (&tags[0].0, &tags[0].1))
+                    });
+                    rest.conditions(&mut way, "t", db.dialect);
+                    if let Some(from) = filter.from {
+                        way.and("g", "started_at", ">=", from);
+                    }
+                    if let Some(to) = filter.to {
+                        way.and("g", "started_at", "<=", to);
+                    }
+                    way.push(&format!(" ORDER BY g.started_at DESC, g.trace_id DESC LIMIT {limit}"));
+                    sql.values = way.values;
+                    way.text
+                })
+                .collect();
+            merge(&mut sql, &ways, limit);
+        }
+        Driver::Classes { index, column, classes } => {
+            let hint = db.dialect.index_hint(index);
+            let ways: Vec<String> = classes
+                .iter()
+                .map(|class| {
+                    let mut way = Sql { text: String::new(), values: std::mem::take(&mut sql.values) };
+                    way.push(&format!(
+                        "SELECT t.started_at, t.id FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} = {class}"
+                    ));
+                    way.and_older("t", "id", after);
+                    filter.conditions(&mut way, "t", db.dialect);
+                    way.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
+                    sql.values = way.values;
+                    way.text
+                })
+                .collect();
+            merge(&mut sql, &ways, limit);
+        }
+    }
+    if sql.text.is_empty() {
+        return Ok(Vec::new());
+    }
+    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {limit}"));
+    fetch(db, sql).await
+}
+
+/// Joins the newest rows of several ways with the traces they name.
+///
+/// `CROSS JOIN`, because SQLite then keeps the order of the tables; of itself it would walk
+/// all traces by time to save the sort.
+fn merge(sql: &mut Sql, ways: &[String], limit: usize) {
+    if ways.is_empty() {
+        return;
+    }
+    let all: Vec<String> =
+        ways.iter().enumerate().map(|(i, it)| format!("SELECT * FROM ({it}) w{i}")).collect();
+    sql.push(&format!(
+        "SELECT {} FROM (SELECT * FROM ({}) u ORDER BY u.started_at DESC, u.id DESC LIMIT {limit}) p \
+         CROSS JOIN trace t WHERE t.tenant_id = $1 AND t.id = p.id",
+        trace::Model::select("t"),
+        all.join(" UNION ALL ")
+    ));
+}
+
+/// The values that a tag's key has, one more than are merged at most.
+async fn values_of(db: &Db, tenant: Uuid, key: &str) -> Result<Vec<String>, DbErr> {
+    let mut sql = Sql::new(tenant);
+    let key = sql.arg(key);
+    // Hops from value to value along the key of the table.
+    sql.push(&format!(
+        "WITH RECURSIVE v(value, n) AS (\
+         SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key}), 1 \
+         UNION ALL SELECT (SELECT MIN(g.value) FROM trace_tag g WHERE g.tenant_id = $1 AND g.key = {key} AND g.value > v.value), n + 1 \
+         FROM v WHERE v.value IS NOT NULL AND n < {TAG_VALUES}) SELECT value FROM v WHERE value IS NOT NULL"
+    ));
+    let rows = db.read.query_all_raw(statement(db, sql)).await?;
+    rows.iter().map(|it| it.try_get("", "value")).collect()
+}
+
+/// The classes of a range that have rows.
+async fn classes_of(db: &Db, tenant: Uuid, range: Range) -> Result<Vec<i16>, DbErr> {
+    let classes = range.classes();
+    if classes.clone().count() <= FEW_CLASSES {
+        return Ok(classes.collect());
+    }
+    let (low, high) = classes.into_inner();
+    let (column, hint) = (range.class, db.dialect.index_hint(range.index));
+    let mut sql = Sql::new(tenant);
+    sql.push(&format!(
+        "WITH RECURSIVE c(class) AS (\
+         SELECT (SELECT MIN(t.{column}) FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} >= {low} AND t.{column} <= {high}) \
+         UNION ALL SELECT (SELECT MIN(t.{column}) FROM trace t{hint} WHERE t.tenant_id = $1 AND t.{column} > c.class AND t.{column} <= {high}) \
+         FROM c WHERE c.class IS NOT NULL) SELECT class FROM c WHERE class IS NOT NULL"
+    ));
+    let rows = db.read.query_all_raw(statement(db, sql)).await?;
+    rows.iter().map(|it| it.try_get("", "class")).collect()
+}
+
+/// Whether every word stands in the name, the error or one of the texts, whatever the case.
+pub fn holds(row: &trace::Model, texts: &Texts, words: &[String]) -> bool {
+    if words.is_empty() {
+        return true;
+    }
+    let fields: Vec<String> = [&row.name, &row.error, &texts.input, &texts.output]
+        .into_iter()
+        .filter_map(|it| it.as_deref().map(str::to_lowercase))
+        .collect();
+    words.iter().all(|word| fields.iter().any(|it| it.contains(word.as_str())))
+}
+
+async fn fetch(db: &Db, sql: Sql) -> Result<Vec<trace::Model>, DbErr> {
+    bulk::fetch(&db.read, sql.text, sql.values).await
+}
+
+fn statement(db: &Db, sql: Sql) -> Statement {
+    let values: Vec<Value> = sql.values;
+    Statement::from_sql_and_values(db.dialect.backend(), sql.text, values)
+}

@@ -1,0 +1,258 @@
+//! Traces: storing, listing, showing, removing.
+
+mod chunk;
+mod class;
+mod delete;
+mod detail;
+mod export;
+mod filter;
+mod list;
+mod quota;
+mod rules;
+mod sessions;
+mod statements;
+mod text;
+mod write;
+
+use std::collections::{HashMap, HashSet};
+
+use entities::{span, trace};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder,
+    QuerySelect, Statement, Value,
+};
+use uuid::Uuid;
+
+pub use chunk::{TraceChunk, bit_of, failure_of, tag_rows};
+pub use class::{class, classes};
+pub use delete::{Removal, remove, started_before};
+pub use detail::{Position, by_external_id, events, events_within, exists, get, some_spans, spans};
+pub use export::{events_of, events_of_spans, otel_ids, size_of_events, spans_of, stray_events};
+pub use filter::{Filter, Tag};
+pub use list::{Changes, Page, TraceReader, changed_since, count, holds, narrow_page, page};
+pub use quota::Allowance;
+pub use rules::{StoredGroup, TraceRules};
+pub use sessions::{SessionPage, SessionSums, sessions};
+pub use text::{Counted, PackedSpans, SpanTexts, TextBlocks, Texts, trace_texts};
+pub use write::{ChunkOutcome, LONG, store, sum_up_long};
+
+use super::{
+    Db,
+    bulk::{self, Bulk},
+};
+
+/// Rows named in one statement: databases limit the number of parameters.
+const BLOCK: usize = 500;
+
+/// Marks those of the traces ready whose `ready_at` is still the given one. Answers which: not those
+/// that are marked already.
+///
+/// # Errors
+/// When the database fails.
+pub async fn mark_ready(
+    db: &impl ConnectionTrait,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+) -> Result<Vec<Uuid>, DbErr> {
+    let mut marked = Vec::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let places: Vec<String> = (0..block.len()).map(|it| format!("${}", it + 3)).collect();
+        let sql = format!(
+            "UPDATE trace SET ready = TRUE WHERE tenant_id = $1 AND ready_at = $2 AND NOT ready AND id IN ({}) RETURNING id",
+            places.join(",")
+        );
+        let ids = block.iter().map(|it| (*it).into());
+        let values: Vec<Value> = [tenant.into(), ready_at.into()].into_iter().chain(ids).collect();
+        let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+        for row in db.query_all_raw(statement).await? {
+            marked.push(row.try_get_by_index(0)?);
+        }
+    }
+    Ok(marked)
+}
+
+/// What somebody wants of a trace, as far as its row tells cheaply.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// Of this project.
+    pub project_id: Uuid,
+    /// By this model.
+    pub model: Option<String>,
+    /// Of this name.
+    pub name: Option<String>,
+    /// With an error, or without.
+    pub error: Option<bool>,
+    /// With a tag whose key begins so.
+    pub tag: Option<String>,
+}
+
+impl Wanted {
+    /// The condition; its values are added to the others.
+    fn condition(&self, values: &mut Vec<Value>) -> String {
+        let mut place = |value: Value| {
+            values.push(value);
+            values.len()
+        };
+        let mut sql = format!("(t.project_id = ${}", place(self.project_id.into()));
+        if let Some(model) = &self.model {
+            sql += &format!(" AND t.model = ${}", place(model.as_str().into()));
+        }
+        if let Some(name) = &self.name {
+            sql += &format!(" AND t.name = ${}", place(name.as_str().into()));
+        }
+        if let Some(tag) = &self.tag {
+            sql += &format!(" AND t.tags LIKE ${} ESCAPE '!'", place(tag_pattern(tag).into()));
+        }
+        if let Some(error) = self.error {
+            sql += if error { " AND t.error IS NOT NULL" } else { " AND t.error IS NULL" };
+        }
+        sql + ")"
+    }
+}
+
+/// What the JSON text of tags is like that have a key which begins so. More may be like it.
+fn tag_pattern(key: &str) -> String {
+    let json = serde_json::Value::from(key).to_string();
+    let mut pattern = "%".to_owned();
+    for letter in json.strip_suffix('"').unwrap_or(&json).chars() {
+        if matches!(letter, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(letter);
+    }
+    pattern + "%"
+}
+
+/// Those of the traces that will be ready at `ready_at` and that somebody wants, as they are now; all
+/// of them if nothing is said of what is wanted.
+///
+/// # Errors
+/// When the database fails.
+pub async fn falling_due(
+    db: &Db,
+    tenant: Uuid,
+    ids: &[Uuid],
+    ready_at: i64,
+    wanted: &[Wanted],
+) -> Result<Vec<trace::Model>, DbErr> {
+    let mut rows = Vec::new();
+    for block in ids.chunks(BLOCK) {
+        let mut values: Vec<Value> = [tenant.into(), ready_at.into()].to_vec();
+        let mut wanted: Vec<String> = wanted.iter().map(|it| it.condition(&mut values)).collect();
+        if wanted.is_empty() {
+            wanted.push("TRUE".to_owned());
+        }
+        let places: Vec<String> = (1..=block.len()).map(|it| format!("${}", values.len() + it)).collect();
+        values.extend(block.iter().map(|it| Value::from(*it)));
+        let sql = format!(
+            "SELECT {} FROM trace t WHERE t.tenant_id = $1 AND t.ready_at = $2 AND NOT t.ready AND ({}) AND t.id IN ({})",
+            trace::Model::select("t"),
+            wanted.join(" OR "),
+            places.join(",")
+        );
+        rows.append(&mut bulk::fetch(db.current(), sql, values).await?);
+    }
+    Ok(rows)
+}
+
+/// The kinds of spans that each of the traces has.
+///
+/// # Errors
+/// When the database fails.
+pub async fn span_kinds(
+    db: &Db,
+    tenant: Uuid,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, HashSet<String>>, DbErr> {
+    let mut kinds: HashMap<Uuid, HashSet<String>> = HashMap::new();
+    for block in ids.chunks(BLOCK) {
+        let query = span::Entity::find()
+            .select_only()
+            .columns([span::Column::TraceId, span::Column::Kind])
+            .filter(span::Column::TenantId.eq(tenant))
+            .filter(span::Column::TraceId.is_in(block.iter().copied()))
+            .distinct();
+        for (trace, kind) in query.into_tuple::<(Uuid, String)>().all(db.current()).await? {
+            kinds.entry(trace).or_default().insert(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+/// A trace, locked until the transaction ends, so that it is not removed meanwhile.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result<Option<trace::Model>, DbErr> {
+    trace::Entity::find_by_id((tenant, id)).lock_exclusive().one(txn).await
+}
+
+/// Locks those of the traces that are there until the transaction ends, in the order in which writers
+/// lock them.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock_in_order(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<(), DbErr> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    for block in ids.chunks(BLOCK) {
+        let query = trace::Entity::find()
+            .select_only()
+            .column(trace::Column::Id)
+            .filter(trace::Column::TenantId.eq(tenant))
+            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            .order_by_asc(trace::Column::Id)
+            .lock_exclusive();
+        query.into_tuple::<Uuid>().all(txn).await?;
+    }
+    Ok(())
+}
+
+/// Those of the traces that are there, locked against being removed until the transaction ends.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock_some(txn: &DatabaseTransaction, tenant: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, DbErr> {
+    let mut there = Vec::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let query = trace::Entity::find()
+            .select_only()
+            .column(trace::Column::Id)
+            .filter(trace::Column::TenantId.eq(tenant))
+            .filter(trace::Column::Id.is_in(block.iter().copied()))
+            // In the order in which writers lock them.
+            .order_by_asc(trace::Column::Id)
+            .lock_shared();
+        there.extend(query.into_tuple::<Uuid>().all(txn).await?);
+    }
+    Ok(there)
+}
+
+/// The tenant's newest `limit` traces, each with the number of its spans.
+///
+/// # Errors
+/// When the database fails.
+pub async fn newest(db: &Db, tenant: Uuid, limit: u64) -> Result<Vec<(Uuid, i32)>, DbErr> {
+    trace::Entity::find()
+        .select_only()
+        .columns([trace::Column::Id, trace::Column::SpanCount])
+        .filter(trace::Column::TenantId.eq(tenant))
+        .order_by_desc(trace::Column::StartedAt)
+        .order_by_desc(trace::Column::Id)
+        .limit(limit)
+        .into_tuple()
+        .all(&db.read)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tags_are_like() {
+        assert_eq!(tag_pattern("env"), "%\"env%");
+        assert_eq!(tag_pattern("a_b%!\""), "%\"a!_b!%!!\\\"%");
+    }
+}

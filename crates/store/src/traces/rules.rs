@@ -1,0 +1,65 @@
+//! What the server decides about traces while a transaction stores them.
+//!
+//! The store knows rows and locks. How a trace follows from its spans, and which work a stored trace
+//! makes necessary, are rules of the product: the server passes them in, and the store calls them inside
+//! the transaction, once for each trace that was merged and once for each group.
+
+use std::collections::HashSet;
+
+use entities::{job, span, trace};
+use uuid::Uuid;
+
+use super::{ChunkOutcome, TraceChunk};
+
+/// The rules that a writing transaction applies.
+pub trait TraceRules: Send + Sync {
+    /// Recomputes the row of a trace from all of its spans, and decides which spans count. `received_at` is
+    /// when the newest span was received.
+    fn summarise(&self, trace: &mut trace::Model, spans: &mut [span::Model], received_at: i64);
+
+    /// Returns the jobs that a stored group makes necessary. A job whose id is stored already is dropped.
+    fn jobs(&self, group: &StoredGroup<'_>) -> Vec<job::Model>;
+}
+
+/// The traces that one transaction stored.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredGroup<'a> {
+    pub(super) chunks: &'a [TraceChunk],
+    pub(super) outcomes: &'a [ChunkOutcome],
+    /// Places of the chunks whose trace was stored before, ascending.
+    pub(super) late: &'a [usize],
+    pub(super) embedding: Option<&'a HashSet<Uuid>>,
+    /// Traces that were recomputed, as they are now.
+    pub merged: &'a [trace::Model],
+    /// Long traces to which spans were added. Their rows are to be recomputed by a job.
+    pub long: &'a [(Uuid, Uuid)],
+    /// The time of the commit, microseconds.
+    pub now: i64,
+}
+
+impl<'a> StoredGroup<'a> {
+    /// Returns the chunks whose traces were stored for the first time.
+    pub fn inserted(&self) -> impl Iterator<Item = &'a TraceChunk> {
+        inserted(self.chunks, self.outcomes, self.late)
+    }
+
+    /// Returns the chunks of tenants whose spans are embedded.
+    pub fn embedded(&self) -> impl Iterator<Item = &'a TraceChunk> {
+        let embedding = self.embedding;
+        let stored = self.chunks.iter().zip(self.outcomes).filter(move |(chunk, outcome)| {
+            matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged)
+                && embedding.is_some_and(|it| it.contains(&chunk.trace.tenant_id))
+        });
+        stored.map(|it| it.0)
+    }
+}
+
+/// Returns the chunks whose traces were stored for the first time; `late` are the places of the others.
+pub(super) fn inserted<'s>(
+    chunks: &'s [TraceChunk],
+    outcomes: &'s [ChunkOutcome],
+    late: &'s [usize],
+) -> impl Iterator<Item = &'s TraceChunk> {
+    let stored = move |i: usize| late.binary_search(&i).is_err() && outcomes[i] != ChunkOutcome::Refused;
+    chunks.iter().enumerate().filter(move |(i, _)| stored(*i)).map(|it| it.1)
+}

@@ -1,0 +1,188 @@
+//! Pages of sessions, by the start of their newest trace.
+//!
+//! Traces that belong to sessions are walked by time, newest first. The first trace of a session
+//! that is met is its newest, unless there is one before the page: then the session was listed
+//! there. What a page lists is summed up with one statement.
+
+use std::collections::{HashMap, HashSet};
+
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement};
+use uuid::Uuid;
+
+use super::{
+    super::Db,
+    detail::Position,
+    filter::{Filter, Sql},
+};
+
+/// Number of traces read at once.
+const BLOCK: usize = 1_000;
+/// Traces that one request walks past.
+const WALKED: usize = 10_000;
+/// Sessions that are asked about in one statement.
+const ASKED: usize = 50;
+
+/// The traces of a session, summed up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionSums {
+    /// The application's own name for it.
+    pub session_id: String,
+    /// Number of traces.
+    pub traces: i64,
+    /// Number of traces that ended in error.
+    pub errors: i64,
+    /// Start of the first trace, microseconds.
+    pub first: i64,
+    /// Start of the last trace, microseconds.
+    pub last: i64,
+    /// Pico-dollars; none when no trace has a cost.
+    pub cost: Option<f64>,
+    /// Tokens of both directions.
+    pub tokens: f64,
+}
+
+/// Sessions, newest first, and where the next page begins.
+#[derive(Clone, Debug, Default)]
+pub struct SessionPage {
+    /// The sessions.
+    pub rows: Vec<SessionSums>,
+    /// None on the last page.
+    pub next: Option<Position>,
+}
+
+/// A page of at most `limit` sessions with traces that match; only those are summed up. A page
+/// can be shorter, with `next`, when sessions are so long that others are far apart.
+///
+/// # Errors
+/// When the database fails.
+pub async fn sessions(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<Position>,
+    limit: usize,
+) -> Result<SessionPage, DbErr> {
+    let mut met = HashSet::new();
+    let mut listed: Vec<(Position, String)> = Vec::new();
+    let (mut at, mut walked) = (after, 0);
+    let next = loop {
+        let block = walk(db, tenant, filter, at).await?;
+        let count = block.len();
+        walked += count;
+        at = block.last().map(|it| it.0).or(at);
+        let mut newest: Vec<(Position, String)> =
+            block.into_iter().filter(|it| met.insert(it.1.clone())).collect();
+        if let Some(start) = after {
+            let known = begun_before(db, tenant, filter, &newest, start).await?;
+            newest.retain(|it| !known.contains(&it.1));
+        }
+        listed.append(&mut newest);
+        if listed.len() > limit {
+            listed.truncate(limit);
+            break listed.last().map(|it| it.0);
+        }
+        if count < BLOCK {
+            break None;
+        }
+        if walked >= WALKED {
+            break at;
+        }
+    };
+    let ids: Vec<String> = listed.into_iter().map(|it| it.1).collect();
+    let mut sums = sum_up(db, tenant, filter, &ids).await?;
+    Ok(SessionPage { rows: ids.iter().filter_map(|it| sums.remove(it)).collect(), next })
+}
+
+/// The next traces that belong to sessions.
+async fn walk(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    after: Option<Position>,
+) -> Result<Vec<(Position, String)>, DbErr> {
+    let index = if filter.user_id.is_some() { "ix_trace_user" } else { "ix_trace_session_time" };
+    let mut sql = Sql::new(tenant);
+    sql.push(&format!(
+        "SELECT t.started_at, t.id, t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id IS NOT NULL",
+        db.dialect.index_hint(index)
+    ));
+    sql.and_older("t", "id", after);
+    filter.conditions(&mut sql, "t", db.dialect);
+    sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT {BLOCK}"));
+    let rows = fetch(db, sql).await?;
+    rows.iter()
+        .map(|it| Ok(((it.try_get_by_index(0)?, it.try_get_by_index(1)?), it.try_get_by_index(2)?)))
+        .collect()
+}
+
+/// Those of the sessions that have a matching trace at `start` or newer.
+async fn begun_before(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    sessions: &[(Position, String)],
+    start: Position,
+) -> Result<HashSet<String>, DbErr> {
+    let mut known = HashSet::new();
+    for some in sessions.chunks(ASKED) {
+        let mut sql = Sql::new(tenant);
+        let (at, id) = (sql.arg(start.0), sql.arg(start.1));
+        for (i, (_, session)) in some.iter().enumerate() {
+            let session = sql.arg(session.as_str());
+            sql.push(&format!(
+                "{}SELECT * FROM (SELECT t.session_id FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id = {session} \
+                 AND t.started_at >= {at} AND (t.started_at > {at} OR t.id >= {id})",
+                if i > 0 { " UNION ALL " } else { "" },
+                db.dialect.index_hint("ix_trace_session")
+            ));
+            filter.conditions(&mut sql, "t", db.dialect);
+            // The order of the index, or PostgreSQL may look for the one row in the whole table.
+            sql.push(&format!(" ORDER BY t.started_at DESC, t.id DESC LIMIT 1) s{i}"));
+        }
+        for row in fetch(db, sql).await? {
+            known.insert(row.try_get_by_index(0)?);
+        }
+    }
+    Ok(known)
+}
+
+async fn sum_up(
+    db: &Db,
+    tenant: Uuid,
+    filter: &Filter,
+    sessions: &[String],
+) -> Result<HashMap<String, SessionSums>, DbErr> {
+    if sessions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut sql = Sql::new(tenant);
+    let places: Vec<String> = sessions.iter().map(|it| sql.arg(it.as_str())).collect();
+    // As doubles, because the sum of two whole numbers may be too large for a third.
+    sql.push(&format!(
+        "SELECT t.session_id, COUNT(*), COUNT(t.error), MIN(t.started_at), MAX(t.started_at), \
+         SUM(CAST(t.cost AS DOUBLE PRECISION)), SUM(CAST(t.total_tokens AS DOUBLE PRECISION)) \
+         FROM trace t{} WHERE t.tenant_id = $1 AND t.session_id IN ({})",
+        db.dialect.index_hint("ix_trace_session"),
+        places.join(",")
+    ));
+    filter.conditions(&mut sql, "t", db.dialect);
+    sql.push(" GROUP BY t.session_id");
+    let sums = |it: &QueryResult| {
+        let session_id: String = it.try_get_by_index(0)?;
+        let sums = SessionSums {
+            session_id: session_id.clone(),
+            traces: it.try_get_by_index(1)?,
+            errors: it.try_get_by_index(2)?,
+            first: it.try_get_by_index(3)?,
+            last: it.try_get_by_index(4)?,
+            cost: it.try_get_by_index(5)?,
+            tokens: it.try_get_by_index(6)?,
+        };
+        Ok((session_id, sums))
+    };
+    fetch(db, sql).await?.iter().map(sums).collect()
+}
+
+async fn fetch(db: &Db, sql: Sql) -> Result<Vec<QueryResult>, DbErr> {
+    db.read.query_all_raw(Statement::from_sql_and_values(db.dialect.backend(), sql.text, sql.values)).await
+}

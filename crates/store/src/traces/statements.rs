@@ -1,0 +1,224 @@
+//! The statements that storing traces needs, on either database, inside a transaction.
+
+use std::collections::HashSet;
+
+use entities::{span, trace, trace_tag};
+use sqlx::{
+    Database, Decode, Encode, FromRow, IntoArguments, Row, Type,
+    query::{Query, QueryScalar},
+};
+use uuid::Uuid;
+
+use super::super::{
+    bulk::{self, Bulk, OnConflict},
+    quotas,
+};
+use crate::quotas::Quota;
+
+/// Two ids: tenant and trace, or trace and span.
+pub(super) type Key = (Uuid, Uuid);
+
+const COUNT_SPANS: &str = "SELECT COUNT(*) FROM span WHERE tenant_id = $1 AND trace_id = $2";
+
+/// The few statements that a group needs, on either database.
+pub(super) trait Statements {
+    async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()>;
+    /// Inserts what is not there, and answers the keys of what was inserted: the key's last two columns.
+    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>>;
+    /// The stored rows of these traces of one tenant, locked.
+    async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>>;
+    /// All stored spans of these traces of one tenant.
+    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>>;
+    /// How many spans of a trace are stored.
+    async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64>;
+    /// Which of these traces of one tenant are stored.
+    async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>>;
+    /// Adds to the traces that a tenant stored in a month; answers the sum over all slots.
+    async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64>;
+    /// Removes tags by their whole key.
+    async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()>;
+}
+
+/// Runs the statements inside a SQLite transaction.
+pub(super) struct SqliteStore<'a>(pub(super) &'a mut sqlx::SqliteConnection);
+
+/// Runs the statements inside a PostgreSQL transaction.
+pub(super) struct PostgresStore<'a>(pub(super) &'a mut sqlx::PgConnection);
+
+impl Statements for SqliteStore<'_> {
+    async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
+        bulk::insert_sqlite(self.0, rows, on_conflict).await
+    }
+
+    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>> {
+        bulk::insert_new_sqlite(self.0, rows).await?.iter().map(last_two).collect()
+    }
+
+    async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
+        let mut rows = Vec::with_capacity(ids.len());
+        let sql =
+            format!("SELECT {} FROM trace WHERE tenant_id = ? AND id = ?", trace::Model::COLUMNS.join(","));
+        for id in ids {
+            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
+                .bind(tenant)
+                .bind(id)
+                .fetch_optional(&mut *self.0)
+                .await?;
+            rows.extend(found.as_ref().map(trace::Model::from_sqlite).transpose()?);
+        }
+        Ok(rows)
+    }
+
+    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
+        let mut rows = Vec::new();
+        let sql = format!(
+            "SELECT {} FROM span WHERE tenant_id = ? AND trace_id = ?",
+            span::Model::COLUMNS.join(",")
+        );
+        for id in ids {
+            let found = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
+                .bind(tenant)
+                .bind(id)
+                .fetch_all(&mut *self.0)
+                .await?;
+            for row in &found {
+                rows.push(span::Model::from_sqlite(row)?);
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64> {
+        sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(id).fetch_one(&mut *self.0).await
+    }
+
+    async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+        let mut known = Vec::new();
+        for id in ids {
+            let found: Option<Uuid> =
+                sqlx::query_scalar("SELECT id FROM trace WHERE tenant_id = ? AND id = ?")
+                    .bind(tenant)
+                    .bind(id)
+                    .fetch_optional(&mut *self.0)
+                    .await?;
+            known.extend(found);
+        }
+        Ok(known)
+    }
+
+    async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
+        use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
+    }
+
+    async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()> {
+        for tag in rows {
+            remove_tag(tag).execute(&mut *self.0).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Statements for PostgresStore<'_> {
+    async fn insert<T: Bulk>(&mut self, rows: &[&T], on_conflict: OnConflict) -> sqlx::Result<()> {
+        bulk::insert_postgres(self.0, rows, on_conflict).await
+    }
+
+    async fn insert_new<T: Bulk>(&mut self, rows: &[&T]) -> sqlx::Result<HashSet<Key>> {
+        bulk::insert_new_postgres(self.0, rows).await?.iter().map(last_two).collect()
+    }
+
+    async fn lock_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<trace::Model>> {
+        let sql = format!(
+            "SELECT {} FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
+            trace::Model::COLUMNS.join(",")
+        );
+        let rows =
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
+        rows.iter().map(trace::Model::from_postgres).collect()
+    }
+
+    async fn spans_of(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<span::Model>> {
+        let sql = format!(
+            "SELECT {} FROM span WHERE tenant_id = $1 AND trace_id = ANY($2)",
+            span::Model::COLUMNS.join(",")
+        );
+        let rows =
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids).fetch_all(&mut *self.0).await?;
+        rows.iter().map(span::Model::from_postgres).collect()
+    }
+
+    async fn count_spans(&mut self, tenant: Uuid, id: Uuid) -> sqlx::Result<i64> {
+        sqlx::query_scalar(COUNT_SPANS).bind(tenant).bind(id).fetch_one(&mut *self.0).await
+    }
+
+    async fn known_traces(&mut self, tenant: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+        sqlx::query_scalar("SELECT id FROM trace WHERE tenant_id = $1 AND id = ANY($2)")
+            .bind(tenant)
+            .bind(ids)
+            .fetch_all(&mut *self.0)
+            .await
+    }
+
+    async fn use_traces(&mut self, tenant: Uuid, month: i32, slot: i16, more: i64) -> sqlx::Result<i64> {
+        use_traces(tenant, month, slot, more).fetch_one(&mut *self.0).await
+    }
+
+    async fn remove_tags(&mut self, rows: &[trace_tag::Model]) -> sqlx::Result<()> {
+        for tag in rows {
+            remove_tag(tag).execute(&mut *self.0).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds to the use of a month; both databases take the statement.
+fn use_traces<DB: Database>(
+    tenant: Uuid,
+    month: i32,
+    slot: i16,
+    more: i64,
+) -> QueryScalar<'static, DB, i64, DB::Arguments>
+where
+    Uuid: for<'q> Encode<'q, DB> + Type<DB>,
+    &'static str: Encode<'static, DB> + Type<DB>,
+    i16: for<'q> Encode<'q, DB> + Type<DB>,
+    i32: for<'q> Encode<'q, DB> + Type<DB>,
+    i64: for<'q> Encode<'q, DB> + for<'r> Decode<'r, DB> + Type<DB>,
+    (i64,): for<'r> FromRow<'r, DB::Row>,
+    DB::Arguments: IntoArguments<DB>,
+{
+    sqlx::query_scalar(quotas::USE)
+        .bind(tenant)
+        .bind(month)
+        .bind(Quota::Traces.as_str())
+        .bind(slot)
+        .bind(more)
+}
+
+/// Removes one tag; both databases take the statement.
+fn remove_tag<DB: Database>(tag: &trace_tag::Model) -> Query<'static, DB, DB::Arguments>
+where
+    Uuid: for<'q> Encode<'q, DB> + Type<DB>,
+    String: for<'q> Encode<'q, DB> + Type<DB>,
+    i64: for<'q> Encode<'q, DB> + Type<DB>,
+    DB::Arguments: IntoArguments<DB>,
+{
+    sqlx::query(
+        "DELETE FROM trace_tag WHERE tenant_id = $1 AND key = $2 AND value = $3 AND started_at = $4 AND trace_id = $5",
+    )
+    .bind(tag.tenant_id)
+    .bind(tag.key.clone())
+    .bind(tag.value.clone())
+    .bind(tag.started_at)
+    .bind(tag.trace_id)
+}
+
+/// The last two columns of a returned key.
+fn last_two<R: Row>(row: &R) -> sqlx::Result<Key>
+where
+    usize: sqlx::ColumnIndex<R>,
+    Uuid: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+{
+    let last = row.columns().len() - 1;
+    Ok((row.try_get(last - 1)?, row.try_get(last)?))
+}

@@ -1,0 +1,354 @@
+//! Reading the texts of traces and spans out of their bodies.
+
+use std::collections::{HashMap, HashSet};
+
+use entities::{body, dialect::Dialect, span, trace};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, sea_query::Expr};
+use uuid::Uuid;
+
+use super::{
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
+    BLOCK,
+};
+use crate::{
+    error::Result,
+    memory::{MemoryAccount, Uncounted},
+    text_block::{Entry, unpack, unpacked_bytes},
+};
+
+/// Compressed size up to which a text block is read together with others, and decompressed size up to which
+/// a block is not counted individually. A larger block holds a single text.
+pub const SMALL_BLOCK_BYTES: usize = 72 * 1024;
+
+/// Texts of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// Input.
+    pub input: Option<String>,
+    /// Output.
+    pub output: Option<String>,
+    /// JSON object.
+    pub metadata: Option<String>,
+}
+
+/// Texts of a span.
+pub type SpanTexts = Entry;
+
+impl Texts {
+    /// Returns the size of all texts.
+    pub fn bytes(&self) -> usize {
+        [&self.input, &self.output, &self.metadata].into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// The texts of a trace, for work that does not count towards the tenant's share.
+///
+/// # Errors
+/// When the database fails or a body is damaged.
+pub async fn trace_texts(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Texts> {
+    let blocks = TextBlocks::of_traces(db, tenant, std::slice::from_ref(row)).await?;
+    let counted = blocks.of_trace(db, row, &mut Uncounted).await?;
+    Ok(counted.texts)
+}
+
+/// The compressed text blocks of some rows. Small blocks are read at once. A large block, which holds a
+/// single text of up to many megabytes, is read and decompressed alone when its row's turn comes.
+pub struct TextBlocks {
+    tenant: Uuid,
+    small: HashMap<Uuid, Vec<u8>>,
+    /// Compressed sizes of the large blocks.
+    large: HashMap<Uuid, usize>,
+    /// Decompressed small blocks that hold the texts of several spans.
+    open: HashMap<Uuid, Vec<Entry>>,
+}
+
+/// Texts with the number of bytes reserved for them.
+#[derive(Debug, Default)]
+pub struct Counted<T> {
+    /// The texts.
+    pub texts: T,
+    /// Number of bytes by which the reservation grew. Small texts are not counted individually.
+    pub reserved: usize,
+}
+
+impl TextBlocks {
+    /// Reads the small text blocks of these traces.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn of_traces(db: &Db, tenant: Uuid, rows: &[trace::Model]) -> Result<Self, DbErr> {
+        let ids = rows.iter().flat_map(|it| places(it).into_iter().filter_map(|it| it.0));
+        Self::load(db, tenant, ids).await
+    }
+
+    /// Reads the small blocks among these.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn load(db: &Db, tenant: Uuid, ids: impl Iterator<Item = Uuid>) -> Result<Self, DbErr> {
+        let mut ids: Vec<Uuid> = ids.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let empty = match db.dialect {
+            Dialect::Sqlite => "x''",
+            Dialect::Postgres => "''::bytea",
+        };
+        let (mut small, mut large) = (HashMap::with_capacity(ids.len()), HashMap::new());
+        for block in ids.chunks(BLOCK) {
+            let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
+            let places = places.join(",");
+            // Text blocks are never empty, so an empty one stands for a large one.
+            let sql = format!(
+                "SELECT b.tenant_id, b.id, CASE WHEN length(b.data) <= {SMALL_BLOCK_BYTES} THEN b.data ELSE {empty} END \
+                 FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})"
+            );
+            let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
+            let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
+            for row in rows {
+                match row.data.is_empty() {
+                    true => _ = large.insert(row.id, 0),
+                    false => _ = small.insert(row.id, row.data),
+                }
+            }
+        }
+        if !large.is_empty() {
+            large = sizes(db, tenant, large.into_keys()).await?;
+        }
+        Ok(Self { tenant, small, large, open: HashMap::new() })
+    }
+
+    /// Returns the texts of a trace.
+    ///
+    /// # Errors
+    /// `overloaded` when there is no memory for large texts; internal when the database fails or
+    /// the text block is damaged.
+    pub async fn of_trace(
+        &self,
+        db: &Db,
+        row: &trace::Model,
+        memory: &mut impl MemoryAccount,
+    ) -> Result<Counted<Texts>> {
+        let places = places(row);
+        // Usually all references lead to one text block, which is then decompressed once, up to the last
+        // entry.
+        let mut open: HashMap<Uuid, Vec<Entry>> = HashMap::with_capacity(1);
+        let mut reserved = 0;
+        for id in places.iter().filter_map(|it| it.0) {
+            if open.contains_key(&id) {
+                continue;
+            }
+            let last = places.iter().filter(|it| it.0 == Some(id)).map(|it| it.1).max().unwrap_or(0);
+            let (entries, grown) = match self.small.get(&id) {
+                Some(data) => unpack_counted(data, last + 1, memory).await?,
+                None => self.unpack_large(db, id, last + 1, memory).await?,
+            };
+            reserved += grown;
+            open.insert(id, entries);
+        }
+        let mut texts = Texts::default();
+        let [own, input, output] = places;
+        if let Some(entry) = entry_at(&mut open, own) {
+            texts = Texts {
+                input: entry.take_input(),
+                output: entry.take_output(),
+                metadata: entry.metadata.take(),
+            };
+        }
+        if input.0.is_some() {
+            texts.input = entry_at(&mut open, input).and_then(Entry::take_input);
+        }
+        if output.0.is_some() {
+            texts.output = entry_at(&mut open, output).and_then(Entry::take_output);
+        }
+        Ok(Counted { texts, reserved })
+    }
+
+    /// Removes and returns the texts of a span; none if its text block is missing.
+    ///
+    /// # Errors
+    /// Like [`Self::of_trace`].
+    pub async fn of_span(
+        &mut self,
+        db: &Db,
+        row: &span::Model,
+        memory: &mut impl MemoryAccount,
+    ) -> Result<Counted<SpanTexts>> {
+        let Some(id) = row.body_id else { return Ok(Counted::default()) };
+        let index = usize::try_from(row.body_index).unwrap_or(usize::MAX);
+        let take = |entries: &mut Vec<Entry>| entries.get_mut(index).map(std::mem::take).unwrap_or_default();
+        if let Some(entries) = self.open.get_mut(&id) {
+            return Ok(Counted { texts: take(entries), reserved: 0 });
+        }
+        let (mut entries, mut reserved) = match self.small.remove(&id) {
+            Some(data) => unpack_counted(&data, usize::MAX, memory).await?,
+            None => self.unpack_large(db, id, usize::MAX, memory).await?,
+        };
+        let texts = take(&mut entries);
+        // A block of many short texts exceeds the size with its lengths, but later spans need it as well.
+        if entries.len() > 1 {
+            memory.release(std::mem::take(&mut reserved));
+        }
+        if reserved == 0 {
+            self.open.insert(id, entries);
+        }
+        Ok(Counted { texts, reserved })
+    }
+
+    async fn unpack_large(
+        &self,
+        db: &Db,
+        id: Uuid,
+        count: usize,
+        memory: &mut impl MemoryAccount,
+    ) -> Result<(Vec<Entry>, usize)> {
+        let Some(size) = self.large.get(&id).copied() else { return Ok((Vec::new(), 0)) };
+        // The driver holds a second copy of the bytes while the row is read.
+        memory.reserve(2 * size).await?;
+        let read = bodies(db, self.tenant, std::iter::once(id)).await;
+        let unpacked = match read.map(|mut it| it.remove(&id)) {
+            Ok(Some(data)) => unpack_counted(&data, count, memory).await,
+            Ok(None) => Ok((Vec::new(), 0)),
+            Err(error) => Err(error.into()),
+        };
+        memory.release(2 * size);
+        unpacked
+    }
+}
+
+/// Returns where the texts of a trace are, each as a body and an entry: its own texts, and its input and
+/// output if they are elsewhere.
+fn places(row: &trace::Model) -> [(Option<Uuid>, usize); 3] {
+    let place = |id, index: Option<i32>| (id, index.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
+    [
+        place(row.body_id, Some(row.body_index)),
+        place(row.input_body_id, row.input_body_index),
+        place(row.output_body_id, row.output_body_index),
+    ]
+}
+
+fn entry_at(open: &mut HashMap<Uuid, Vec<Entry>>, (id, index): (Option<Uuid>, usize)) -> Option<&mut Entry> {
+    open.get_mut(&id?)?.get_mut(index)
+}
+
+/// Decompresses the first `count` entries of a text block, and reserves memory for large ones.
+async fn unpack_counted(
+    data: &[u8],
+    count: usize,
+    memory: &mut impl MemoryAccount,
+) -> Result<(Vec<Entry>, usize)> {
+    let size = unpacked_bytes(data);
+    let reserved = if size > SMALL_BLOCK_BYTES { size } else { 0 };
+    memory.reserve(reserved).await?;
+    match unpack(data, count) {
+        Ok(entries) => Ok((entries, reserved)),
+        Err(error) => {
+            memory.release(reserved);
+            Err(damaged(error).into())
+        }
+    }
+}
+
+/// The packed texts of a block of spans. A body is unpacked when the first of its spans is asked
+/// for, because a few packed bytes can be many megabytes.
+pub struct PackedSpans {
+    packed: HashMap<Uuid, Vec<u8>>,
+    open: HashMap<Uuid, Vec<Entry>>,
+}
+
+impl PackedSpans {
+    /// Reads the bodies of these spans.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn of(db: &Db, tenant: Uuid, rows: &[span::Model]) -> Result<Self, DbErr> {
+        let packed = bodies(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        Ok(Self { packed, open: HashMap::new() })
+    }
+
+    /// Reads the bodies of these spans in their order until they are about `most` bytes together,
+    /// and that of the span that is `asked` for in any case. The other spans have no texts then.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn some_of(
+        db: &Db,
+        tenant: Uuid,
+        rows: &[span::Model],
+        asked: Option<Uuid>,
+        most: usize,
+    ) -> Result<Self, DbErr> {
+        let sizes = sizes(db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
+        let (mut bytes, mut wanted) = (0, HashSet::new());
+        for row in rows {
+            let Some(id) = row.body_id.filter(|_| bytes < most || asked == Some(row.id)) else { continue };
+            if wanted.insert(id) {
+                bytes += sizes.get(&id).copied().unwrap_or_default();
+            }
+        }
+        Ok(Self { packed: bodies(db, tenant, wanted.into_iter()).await?, open: HashMap::new() })
+    }
+
+    /// Takes the texts of one of them; of a span whose body is gone there are none.
+    ///
+    /// # Errors
+    /// When the body is damaged.
+    pub fn take(&mut self, row: &span::Model) -> Result<SpanTexts, DbErr> {
+        let Some(id) = row.body_id else { return Ok(SpanTexts::default()) };
+        if let Some(data) = self.packed.remove(&id) {
+            self.open.insert(id, unpack(&data, usize::MAX).map_err(damaged)?);
+        }
+        let index = usize::try_from(row.body_index).unwrap_or(usize::MAX);
+        let entry = self.open.get_mut(&id).and_then(|it| it.get_mut(index));
+        Ok(entry.map(std::mem::take).unwrap_or_default())
+    }
+}
+
+async fn bodies(
+    db: &Db,
+    tenant: Uuid,
+    ids: impl Iterator<Item = Uuid>,
+) -> Result<HashMap<Uuid, Vec<u8>>, DbErr> {
+    let mut ids: Vec<Uuid> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
+        let (columns, places) = (body::Model::select("b"), places.join(","));
+        let sql = format!("SELECT {columns} FROM body b WHERE b.tenant_id = $1 AND b.id IN ({places})");
+        let values = std::iter::once(tenant).chain(block.iter().copied()).map(Into::into).collect();
+        let rows: Vec<body::Model> = bulk::fetch(&db.read, sql, values).await?;
+        found.extend(rows.into_iter().map(|it| (it.id, it.data)));
+    }
+    Ok(found)
+}
+
+/// How many bytes these bodies have, packed.
+async fn sizes(
+    db: &Db,
+    tenant: Uuid,
+    ids: impl Iterator<Item = Uuid>,
+) -> Result<HashMap<Uuid, usize>, DbErr> {
+    let mut ids: Vec<Uuid> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::with_capacity(ids.len());
+    for block in ids.chunks(BLOCK) {
+        let query = body::Entity::find()
+            .select_only()
+            .column(body::Column::Id)
+            .expr(Expr::cust("CAST(length(data) AS BIGINT)"))
+            .filter(body::Column::TenantId.eq(tenant))
+            .filter(body::Column::Id.is_in(block.iter().copied()));
+        let rows: Vec<(Uuid, i64)> = query.into_tuple().all(&db.read).await?;
+        found.extend(rows.into_iter().map(|(id, size)| (id, usize::try_from(size).unwrap_or(usize::MAX))));
+    }
+    Ok(found)
+}
+
+fn damaged(error: std::io::Error) -> DbErr {
+    DbErr::Custom(format!("a stored body can't be read: {error}"))
+}

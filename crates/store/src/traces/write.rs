@@ -1,0 +1,379 @@
+//! Storing parts: one transaction a group.
+//!
+//! A part whose trace is new goes in as it is. Where something of the trace is stored already,
+//! its new spans are added and its row is made again from all of its spans, under a lock on
+//! the row; spans that were stored before change nothing. The row of a long trace follows
+//! within seconds, by a job. Rows are touched in the order of
+//! their keys, so that two writers can't wait for each other.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use entities::{dialect::Dialect, evaluation, event, job, metric_delta, span, trace};
+use uuid::Uuid;
+
+use super::{
+    super::{bulk::OnConflict, db::Db},
+    chunk::{TraceChunk, tag_rows},
+    quota::{self, Allowance},
+    rules::{StoredGroup, TraceRules, inserted},
+    statements::{Key, PostgresStore, SqliteStore, Statements},
+};
+use crate::metrics::delta::Delta;
+
+/// Spans from which a trace's row is made again by a job, once a second at most, and no longer
+/// in the transaction that adds to it.
+pub const LONG: i32 = 2_000;
+
+/// What became of a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChunkOutcome {
+    /// Nothing was known of the trace.
+    New,
+    /// Something was known; what was new has been added.
+    Merged,
+    /// An item whose trace is stored already. Nothing changed.
+    Duplicate {
+        /// The stored one came from the same JSON text.
+        identical: bool,
+    },
+    /// A new trace beyond the month's quota. Nothing of it is stored.
+    Refused,
+}
+
+/// Stores the parts in one transaction and answers what became of each, in their order.
+///
+/// # Errors
+/// When the database fails; nothing is stored then.
+pub async fn store(
+    db: &Db,
+    parts: &mut [TraceChunk],
+    allowance: &Allowance,
+    rules: &dyn TraceRules,
+    now: i64,
+) -> sqlx::Result<Vec<ChunkOutcome>> {
+    let mut group = Group::of(parts, allowance, rules, now);
+    match db.dialect {
+        Dialect::Sqlite => {
+            let mut tx = db.begin_sqlite().await?;
+            group.run(&mut SqliteStore(&mut tx)).await?;
+            tx.commit().await?;
+        }
+        Dialect::Postgres => {
+            let mut tx = db.begin_postgres().await?;
+            group.run(&mut PostgresStore(&mut tx)).await?;
+            tx.commit().await?;
+        }
+    }
+    Ok(group.outcomes)
+}
+
+struct Group<'a> {
+    parts: &'a mut [TraceChunk],
+    allowance: &'a Allowance,
+    rules: &'a dyn TraceRules,
+    outcomes: Vec<ChunkOutcome>,
+    now: i64,
+    /// Tenants and ids of long traces to which spans were added.
+    long: Vec<(Uuid, Uuid)>,
+    /// What changes of the metrics of each tenant.
+    deltas: BTreeMap<Uuid, Delta>,
+}
+
+impl<'a> Group<'a> {
+    fn of(
+        parts: &'a mut [TraceChunk],
+        allowance: &'a Allowance,
+        rules: &'a dyn TraceRules,
+        now: i64,
+    ) -> Self {
+        Self {
+            outcomes: vec![ChunkOutcome::New; parts.len()],
+            parts,
+            allowance,
+            rules,
+            now,
+            long: Vec::new(),
+            deltas: BTreeMap::new(),
+        }
+    }
+
+    async fn run(&mut self, store: &mut impl Statements) -> sqlx::Result<()> {
+        for part in self.parts.iter_mut() {
+            part.trace.updated_at = self.now;
+        }
+        let late = self.insert_new_traces(store).await?;
+        self.insert_new_children(store, &late).await?;
+        let changed = self.merge(store, &late).await?;
+        self.measure_new(&late);
+        let jobs = self.rules.jobs(&StoredGroup {
+            chunks: self.parts,
+            outcomes: &self.outcomes,
+            late: &late,
+            embedding: Some(&self.allowance.embedding),
+            merged: &changed,
+            long: &self.long,
+            now: self.now,
+        });
+        // A long trace's job may be there from an earlier commit of the same second.
+        store.insert(&jobs.iter().collect::<Vec<&job::Model>>(), OnConflict::Keep).await?;
+        let deltas = std::mem::take(&mut self.deltas);
+        let deltas: Vec<metric_delta::Model> =
+            deltas.into_iter().filter_map(|(tenant, it)| it.row(tenant, self.now)).collect();
+        store.insert(&deltas.iter().collect::<Vec<_>>(), OnConflict::Fail).await
+    }
+
+    /// Counts the traces that were inserted.
+    fn measure_new(&mut self, late: &[usize]) {
+        let mut deltas = std::mem::take(&mut self.deltas);
+        for part in self.inserted(late) {
+            deltas.entry(part.trace.tenant_id).or_default().add(&part.trace);
+        }
+        self.deltas = deltas;
+    }
+
+    /// Inserts the traces, as far as the quota allows; answers the parts whose trace was there
+    /// before or earlier in the group.
+    async fn insert_new_traces(&mut self, store: &mut impl Statements) -> sqlx::Result<Vec<usize>> {
+        let mut firsts: Vec<usize> = Vec::with_capacity(self.parts.len());
+        let mut late = Vec::new();
+        let mut seen = HashSet::with_capacity(self.parts.len());
+        for (i, part) in self.parts.iter().enumerate() {
+            if seen.insert(key(&part.trace)) { firsts.push(i) } else { late.push(i) }
+        }
+        firsts.sort_unstable_by_key(|it| key(&self.parts[*it].trace));
+        let (charged, refused) = quota::charge(store, self.parts, &firsts, self.allowance, self.now).await?;
+        if !refused.is_empty() {
+            firsts.retain(|it| !refused.contains(it));
+            self.refuse(&refused, &mut late);
+        }
+        let rows: Vec<&trace::Model> = firsts.iter().map(|it| &self.parts[*it].trace).collect();
+        let new = store.insert_new(&rows).await?;
+        quota::settle(store, charged, &new, self.allowance, self.now).await?;
+        late.extend(firsts.into_iter().filter(|it| !new.contains(&key(&self.parts[*it].trace))));
+        late.sort_unstable();
+        Ok(late)
+    }
+
+    /// Marks parts that are beyond the quota, and those of the same traces that came after them.
+    fn refuse(&mut self, refused: &HashSet<usize>, late: &mut Vec<usize>) {
+        let traces: HashSet<Key> = refused.iter().map(|it| key(&self.parts[*it].trace)).collect();
+        let (parts, outcomes) = (&self.parts, &mut self.outcomes);
+        late.retain(|it| {
+            let kept = !traces.contains(&key(&parts[*it].trace));
+            if !kept {
+                outcomes[*it] = ChunkOutcome::Refused;
+            }
+            kept
+        });
+        for place in refused {
+            outcomes[*place] = ChunkOutcome::Refused;
+        }
+    }
+
+    /// The parts whose traces were inserted.
+    fn inserted<'s>(&'s self, late: &'s [usize]) -> impl Iterator<Item = &'s TraceChunk> {
+        inserted(self.parts, &self.outcomes, late)
+    }
+
+    async fn insert_new_children(&self, store: &mut impl Statements, late: &[usize]) -> sqlx::Result<()> {
+        let new = || self.inserted(late);
+        let spans: Vec<&span::Model> = new().flat_map(|it| &it.spans).collect();
+        store.insert(&spans, OnConflict::Fail).await?;
+        let bodies: Vec<_> = new().flat_map(|it| &it.bodies).collect();
+        store.insert(&bodies, OnConflict::Fail).await?;
+        let events: Vec<&event::Model> = new().flat_map(|it| &it.events).collect();
+        store.insert(&events, OnConflict::Fail).await?;
+        let vectors: Vec<_> = new().flat_map(|it| &it.vectors).collect();
+        store.insert(&vectors, OnConflict::Fail).await?;
+        let evaluations: Vec<_> = new().flat_map(|it| &it.evaluations).collect();
+        store.insert(&evaluations, OnConflict::Keep).await?;
+        let tags: Vec<_> = new().flat_map(|it| tag_rows(&it.trace)).collect();
+        store.insert(&tags.iter().collect::<Vec<_>>(), OnConflict::Fail).await
+    }
+
+    /// Adds late parts to their traces. Answers the traces that changed, as they are now.
+    async fn merge(
+        &mut self,
+        store: &mut impl Statements,
+        late: &[usize],
+    ) -> sqlx::Result<Vec<trace::Model>> {
+        let mut by_tenant: HashMap<Uuid, Vec<usize>> = HashMap::new();
+        for i in late {
+            by_tenant.entry(self.parts[*i].trace.tenant_id).or_default().push(*i);
+        }
+        let mut tenants: Vec<_> = by_tenant.into_iter().collect();
+        tenants.sort_unstable_by_key(|it| it.0);
+        let mut changed = Vec::new();
+        for (tenant, late) in tenants {
+            changed.append(&mut self.merge_tenant(store, tenant, &late).await?);
+        }
+        Ok(changed)
+    }
+
+    async fn merge_tenant(
+        &mut self,
+        store: &mut impl Statements,
+        tenant: Uuid,
+        late: &[usize],
+    ) -> sqlx::Result<Vec<trace::Model>> {
+        let mut ids: Vec<Uuid> = late.iter().map(|it| self.parts[*it].trace.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let stored: HashMap<Uuid, trace::Model> =
+            store.lock_traces(tenant, &ids).await?.into_iter().map(|it| (it.id, it)).collect();
+        for i in late {
+            let trace = &self.parts[*i].trace;
+            // Removed since it stood in the way of the insert; spans without it would be orphans.
+            let known = stored.get(&trace.id).ok_or(sqlx::Error::RowNotFound)?;
+            self.outcomes[*i] = match &trace.digest {
+                Some(digest) => ChunkOutcome::Duplicate { identical: known.digest.as_ref() == Some(digest) },
+                None => ChunkOutcome::Merged,
+            };
+        }
+        let merging = || late.iter().map(|it| &self.parts[*it]).filter(|it| !it.is_item());
+        let mut spans: Vec<&span::Model> = merging().flat_map(|it| &it.spans).collect();
+        spans.sort_by_key(|it| (it.trace_id, it.id));
+        spans.dedup_by_key(|it| (it.trace_id, it.id));
+        let new = store.insert_new(&spans).await?;
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let used: HashSet<Uuid> = spans
+            .iter()
+            .filter(|it| new.contains(&(it.trace_id, it.id)))
+            .filter_map(|it| it.body_id)
+            .collect();
+        let bodies: Vec<_> = merging().flat_map(|it| &it.bodies).filter(|it| used.contains(&it.id)).collect();
+        store.insert(&bodies, OnConflict::Fail).await?;
+        let mut events: Vec<&event::Model> = merging()
+            .flat_map(|it| &it.events)
+            .filter(|it| it.span_id.is_some_and(|span| new.contains(&(it.trace_id, span))))
+            .collect();
+        events.sort_by_key(|it| (it.trace_id, it.id));
+        store.insert(&events, OnConflict::Keep).await?;
+        let project =
+            |it: &evaluation::Model| stored.get(&it.trace_id).map_or(it.project_id, |it| it.project_id);
+        let evaluations: Vec<evaluation::Model> = merging()
+            .flat_map(|it| &it.evaluations)
+            .filter(|it| it.span_id.is_some_and(|span| new.contains(&(it.trace_id, span))))
+            .map(|it| evaluation::Model { project_id: project(it), ..it.clone() })
+            .collect();
+        store.insert(&evaluations.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
+
+        let touched: HashSet<Uuid> = new.iter().map(|it| it.0).collect();
+        let traces: Vec<trace::Model> = stored.into_values().filter(|it| touched.contains(&it.id)).collect();
+        // A long trace that comes span by span must not be read as often as it grows.
+        let (long, short): (Vec<_>, Vec<_>) = traces.into_iter().partition(|it| it.span_count >= LONG);
+        self.long.extend(long.iter().map(|it| (tenant, it.id)));
+        let (rules, now) = (self.rules, self.now);
+        sum_up(store, rules, tenant, short, self.deltas.entry(tenant).or_default(), now).await
+    }
+}
+
+/// Makes the rows of these locked traces again from all of their spans, and stores what
+/// changed; `delta` takes what that changes of the metrics. Answers the rows.
+async fn sum_up(
+    store: &mut impl Statements,
+    rules: &dyn TraceRules,
+    tenant: Uuid,
+    mut traces: Vec<trace::Model>,
+    delta: &mut Delta,
+    now: i64,
+) -> sqlx::Result<Vec<trace::Model>> {
+    traces.sort_unstable_by_key(|it| it.id);
+    let ids: Vec<Uuid> = traces.iter().map(|it| it.id).collect();
+    let mut all: HashMap<Uuid, Vec<span::Model>> = HashMap::new();
+    for span in store.spans_of(tenant, &ids).await? {
+        all.entry(span.trace_id).or_default().push(span);
+    }
+    let mut flipped = Vec::new();
+    let (mut old_tags, mut new_tags) = (Vec::new(), Vec::new());
+    for trace in &mut traces {
+        let mut spans = all.remove(&trace.id).unwrap_or_default();
+        let before: Vec<_> = spans.iter().map(counts).collect();
+        let tags = tag_rows(trace);
+        let received = spans.iter().map(|it| it.created_at).max().unwrap_or(now);
+        let stored = trace.clone();
+        rules.summarise(trace, &mut spans, received);
+        trace.updated_at = now;
+        delta.replace(&stored, trace);
+        trace.measured = true;
+        let tags_now = tag_rows(trace);
+        if tags != tags_now {
+            old_tags.extend(tags);
+            new_tags.extend(tags_now);
+        }
+        flipped.extend(spans.into_iter().zip(before).filter(|(it, was)| counts(it) != *was).map(|it| it.0));
+    }
+    store.insert(&traces.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
+    store.insert(&flipped.iter().collect::<Vec<_>>(), OnConflict::Replace).await?;
+    store.remove_tags(&old_tags).await?;
+    store.insert(&new_tags.iter().collect::<Vec<_>>(), OnConflict::Keep).await?;
+    Ok(traces)
+}
+
+/// Brings the row of a long trace up to date with its spans. False when it is already, or gone.
+///
+/// # Errors
+/// When the database fails.
+pub async fn sum_up_long(
+    db: &Db,
+    rules: &dyn TraceRules,
+    tenant: Uuid,
+    id: Uuid,
+    now: i64,
+) -> sqlx::Result<bool> {
+    match db.dialect {
+        Dialect::Sqlite => {
+            let mut tx = db.begin_sqlite().await?;
+            let changed = sum_up_one(&mut SqliteStore(&mut tx), rules, tenant, id, now).await?;
+            tx.commit().await?;
+            Ok(changed)
+        }
+        Dialect::Postgres => {
+            let mut tx = db.begin_postgres().await?;
+            let changed = sum_up_one(&mut PostgresStore(&mut tx), rules, tenant, id, now).await?;
+            tx.commit().await?;
+            Ok(changed)
+        }
+    }
+}
+
+async fn sum_up_one(
+    store: &mut impl Statements,
+    rules: &dyn TraceRules,
+    tenant: Uuid,
+    id: Uuid,
+    now: i64,
+) -> sqlx::Result<bool> {
+    let Some(trace) = store.lock_traces(tenant, &[id]).await?.pop() else { return Ok(false) };
+    if store.count_spans(tenant, id).await? == i64::from(trace.span_count) {
+        return Ok(false);
+    }
+    let mut delta = Delta::default();
+    let traces = sum_up(store, rules, tenant, vec![trace], &mut delta, now).await?;
+    if let Some(delta) = delta.row(tenant, now) {
+        store.insert(&[&delta], OnConflict::Fail).await?;
+    }
+    let group = StoredGroup {
+        chunks: &[],
+        outcomes: &[],
+        late: &[],
+        embedding: None,
+        merged: &traces,
+        long: &[],
+        now,
+    };
+    let jobs = rules.jobs(&group);
+    store.insert(&jobs.iter().collect::<Vec<_>>(), OnConflict::Fail).await?;
+    Ok(true)
+}
+
+/// What a span adds to its trace's sums.
+fn counts(span: &span::Model) -> (bool, bool) {
+    (span.counted, span.cost_counted)
+}
+
+fn key(trace: &trace::Model) -> Key {
+    (trace.tenant_id, trace.id)
+}

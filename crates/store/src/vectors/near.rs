@@ -1,0 +1,213 @@
+//! The nearest vectors, as PostgreSQL finds them.
+//!
+//! A few vectors are all compared. Of more, some candidates are chosen by their bits
+//! ([`crate::vectors::coarse`]), which lie close together while the vectors do not, and only those are
+//! compared. Where even the bits are too many to go through, the graph of an index is walked (HNSW),
+//! and what it does not hold yet is gone through. The graph knows nothing of tenants and filters, so
+//! the walk goes on until enough of what it meets is let through. Where too little is found, and for
+//! pages after the first, which must begin exactly where the one before ended, all are compared.
+
+use sea_orm::DbErr;
+use sqlx::{PgExecutor, PgPool, Postgres, QueryBuilder, Row};
+use uuid::Uuid;
+
+use super::{
+    super::Db,
+    StoredVector,
+    filter::{Filter, Found, Hit},
+};
+use crate::vectors::UnitVector;
+
+/// Vectors that are reported at most: counting more takes longer than finding the nearest.
+const COUNTED: i64 = 200_000;
+/// Vectors up to which all are compared: it takes less than looking for candidates of them.
+const ALL: i64 = 1_000;
+/// How the graph is walked: in portions of roughly the right order, until this many vectors were met.
+const WALK: &str = "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.max_scan_tuples = 40000";
+/// Candidates for each vector that is asked for, and how many there are at least. Where 500 vectors
+/// differ from each other by nothing but noise, 400 candidates leave out 1.7 % of the 20 nearest, and
+/// 800 none.
+const CANDIDATES: (usize, usize) = (12, 600);
+/// The most that a walk can keep in mind.
+const IN_MIND: i64 = 1_000;
+/// What is made of them first: their vectors are read only when they are compared.
+const CANDIDATES_OF: &str = "WITH candidate AS MATERIALIZED (";
+/// Of vectors that are the same, those come first that a page shows first.
+const IN_ORDER: &str = ", trace_id, id";
+
+/// Up to `limit` vectors nearest to `question`, those behind `after` in their order. The
+/// graph is walked where more than `few` are within the filter.
+///
+/// # Errors
+/// When the database fails.
+pub async fn nearest(
+    db: &Db,
+    tenant: Uuid,
+    question: &UnitVector,
+    filter: &Filter,
+    after: Option<Hit>,
+    limit: usize,
+    few: u32,
+) -> Result<Found, DbErr> {
+    let search =
+        Search { tenant, question: StoredVector::of(question), filter, after, limit, few: i64::from(few) };
+    search.run(db.read.get_postgres_connection_pool()).await.map_err(failed)
+}
+
+struct Search<'a> {
+    tenant: Uuid,
+    question: StoredVector,
+    filter: &'a Filter,
+    after: Option<Hit>,
+    limit: usize,
+    few: i64,
+}
+
+impl Search<'_> {
+    async fn run(&self, pool: &PgPool) -> sqlx::Result<Found> {
+        let (searched, not_searched) = self.count(pool).await?;
+        let mut hits = if self.after.is_some() {
+            Vec::new()
+        } else if searched + not_searched > self.few {
+            self.walk(pool).await?
+        } else if searched > ALL {
+            self.ask(self.by_bits(), pool).await?
+        } else {
+            Vec::new()
+        };
+        if hits.len() < self.limit {
+            hits = self.ask(self.all(), pool).await?;
+        }
+        let searched = searched.min(COUNTED);
+        Ok(Found { hits, searched, not_searched: not_searched.min(COUNTED - searched) })
+    }
+
+    async fn ask<'e>(
+        &self,
+        mut query: QueryBuilder<Postgres>,
+        executor: impl PgExecutor<'e>,
+    ) -> sqlx::Result<Vec<Hit>> {
+        query.build().persistent(false).fetch_all(executor).await?.iter().map(hit).collect()
+    }
+
+    /// How many vectors are within the filter, made by the model that is asked for and by others.
+    async fn count(&self, pool: &PgPool) -> sqlx::Result<(i64, i64)> {
+        let mut query = QueryBuilder::new("SELECT compared, COUNT(*) FROM (SELECT ");
+        match &self.filter.embedding_model {
+            Some(model) => query.push("embedding_model = ").push_bind(model.clone()),
+            None => query.push("true"),
+        };
+        query.push(" AS compared FROM span_vector WHERE ");
+        self.conditions(&mut query, false);
+        query.push(" LIMIT ").push_bind(COUNTED.max(self.few + 1)).push(") c GROUP BY compared");
+        let mut counts = (0, 0);
+        for row in query.build().persistent(false).fetch_all(pool).await? {
+            let count: i64 = row.try_get(1)?;
+            if row.try_get(0)? { counts.0 = count } else { counts.1 = count }
+        }
+        Ok(counts)
+    }
+
+    /// Compares all vectors within the filter.
+    fn all(&self) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new("WITH ");
+        self.compare(&mut query, "span_vector WHERE ");
+        self.conditions(&mut query, true);
+        self.finish(&mut query);
+        query
+    }
+
+    /// Compares the candidates among all vectors within the filter.
+    fn by_bits(&self) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new(CANDIDATES_OF);
+        self.candidates(&mut query, None);
+        query.push("), ");
+        self.compare(&mut query, "candidate");
+        self.finish(&mut query);
+        query
+    }
+
+    /// Compares the candidates that the graph leads to, and those among what it does not hold.
+    async fn walk(&self, pool: &PgPool) -> sqlx::Result<Vec<Hit>> {
+        let mut query = QueryBuilder::new(CANDIDATES_OF);
+        self.candidates(&mut query, Some(true));
+        query.push(" UNION ALL ");
+        self.candidates(&mut query, Some(false));
+        query.push("), ");
+        self.compare(&mut query, "candidate");
+        self.finish(&mut query);
+        let mut transaction = pool.begin().await?;
+        let settings = format!("{WALK}; SET LOCAL hnsw.ef_search = {}", self.wanted().min(IN_MIND));
+        sqlx::raw_sql(sqlx::AssertSqlSafe(settings)).execute(&mut *transaction).await?;
+        let hits = self.ask(query, &mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(hits)
+    }
+
+    /// How many candidates are chosen.
+    fn wanted(&self) -> i64 {
+        i64::try_from((CANDIDATES.0 * self.limit).max(CANDIDATES.1)).unwrap_or(i64::MAX)
+    }
+
+    /// Candidates among those within the filter: among all, or those that the graph holds, or those
+    /// that it does not.
+    fn candidates(&self, query: &mut QueryBuilder<Postgres>, indexed: Option<bool>) {
+        query.push("(SELECT trace_id, id, vector FROM span_vector WHERE ");
+        self.conditions(query, true);
+        query.push(match indexed {
+            None => "",
+            Some(true) => " AND indexed",
+            Some(false) => " AND NOT indexed",
+        });
+        query.push(" ORDER BY coarse <~> ").push_bind(self.question.coarse());
+        // The graph has no order but that by bits.
+        query.push(if indexed == Some(true) { "" } else { IN_ORDER });
+        query.push(" LIMIT ").push_bind(self.wanted()).push(")");
+    }
+
+    /// The distances of vectors, materialised so that the nearest are found before they are put in
+    /// order.
+    fn compare(&self, query: &mut QueryBuilder<Postgres>, whose: &str) {
+        query.push("near AS MATERIALIZED (SELECT trace_id, id, vector <=> ");
+        query.push_bind(self.question.clone()).push(" AS distance FROM ").push(whose);
+    }
+
+    fn conditions(&self, query: &mut QueryBuilder<Postgres>, with_embedding_model: bool) {
+        query.push("tenant_id = ").push_bind(self.tenant);
+        if let Some(it) = self.filter.project_id {
+            query.push(" AND project_id = ").push_bind(it);
+        }
+        for (condition, bound) in [
+            ("started_at >= ", self.filter.from),
+            ("started_at <= ", self.filter.to),
+            ("kind_hash = ", self.filter.kind_hash),
+            ("model_hash = ", self.filter.model_hash),
+        ] {
+            if let Some(it) = bound {
+                query.push(" AND ").push(condition).push_bind(it);
+            }
+        }
+        if let Some(it) = self.filter.embedding_model.as_ref().filter(|_| with_embedding_model) {
+            query.push(" AND embedding_model = ").push_bind(it.clone());
+        }
+    }
+
+    /// The exact order, from where the page before ended.
+    fn finish(&self, query: &mut QueryBuilder<Postgres>) {
+        query.push(") SELECT distance, trace_id, id FROM near");
+        if let Some(Hit { distance, trace_id, id }) = self.after {
+            query.push(" WHERE (distance, trace_id, id) > (").push_bind(distance).push(", ");
+            query.push_bind(trace_id).push(", ").push_bind(id).push(")");
+        }
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        query.push(" ORDER BY distance, trace_id, id LIMIT ").push_bind(limit);
+    }
+}
+
+fn hit(row: &sqlx::postgres::PgRow) -> sqlx::Result<Hit> {
+    Ok(Hit { distance: row.try_get(0)?, trace_id: row.try_get(1)?, id: row.try_get(2)? })
+}
+
+fn failed(error: sqlx::Error) -> DbErr {
+    DbErr::Query(sea_orm::RuntimeErr::SqlxError(error.into()))
+}

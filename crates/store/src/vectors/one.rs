@@ -1,0 +1,34 @@
+//! The vector of one span, to find others like it.
+
+use entities::dialect::Dialect;
+use uuid::Uuid;
+
+use super::{super::Db, StoredVector};
+use crate::vectors::UnitVector;
+
+const OF_SPAN: &str =
+    "SELECT vector, embedding_model FROM span_vector WHERE tenant_id = $1 AND trace_id = $2 AND id = $3";
+
+/// The vector of a span and the name of the model that made it, which is empty for one that came
+/// with the span; nothing for a span that is unknown or has none.
+///
+/// # Errors
+/// When the database fails.
+pub async fn of_span(
+    db: &Db,
+    tenant: Uuid,
+    trace: Uuid,
+    span: Uuid,
+) -> sqlx::Result<Option<(UnitVector, String)>> {
+    let found: Option<(StoredVector, String)> = match db.dialect {
+        Dialect::Sqlite => {
+            let pool = db.read.get_sqlite_connection_pool();
+            sqlx::query_as(OF_SPAN).bind(tenant).bind(trace).bind(span).fetch_optional(pool).await?
+        }
+        Dialect::Postgres => {
+            let pool = db.read.get_postgres_connection_pool();
+            sqlx::query_as(OF_SPAN).bind(tenant).bind(trace).bind(span).fetch_optional(pool).await?
+        }
+    };
+    Ok(found.and_then(|(vector, model)| Some((vector.read()?, model))))
+}

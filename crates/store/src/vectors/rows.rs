@@ -1,0 +1,126 @@
+//! Reading the vectors of SQLite: those of a project in the order in which they came, and some
+//! by their row.
+//!
+//! SQLite gives each row a number above all others of the table when it is inserted, and has one
+//! writer. So whoever has read a project up to a row has missed nothing before it. A number is
+//! given again only after the rows from it on were removed; whoever reads on therefore begins with
+//! the last row known, and begins anew if it is another.
+
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
+use uuid::Uuid;
+
+use super::super::Db;
+use crate::{text_hash, vectors::from_half};
+
+/// Rows that one statement names at most.
+const BLOCK: usize = 500;
+
+/// A vector as it was read.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The number of its row.
+    pub row: i64,
+    /// The span's trace.
+    pub trace_id: Uuid,
+    /// The span.
+    pub id: Uuid,
+    /// When the span began, microseconds.
+    pub started_at: i64,
+    /// Hash of the span's kind.
+    pub kind_hash: i64,
+    /// Hash of the span's model.
+    pub model_hash: Option<i64>,
+    /// Hash of the name of the model that made the vector.
+    pub embedding_hash: i64,
+    /// The vector as it is stored.
+    pub vector: Vec<u8>,
+}
+
+/// The numbers of a stored vector.
+pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
+    stored.chunks_exact(2).map(|it| from_half(u16::from_le_bytes([it[0], it[1]]))).collect()
+}
+
+/// Up to `limit` vectors of a project in the order of their rows, from row `from` on.
+///
+/// # Errors
+/// When the database fails.
+pub async fn arrivals(
+    db: &Db,
+    tenant: Uuid,
+    project: Uuid,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<Arrival>, DbErr> {
+    let sql = format!(
+        "SELECT rowid, trace_id, id, started_at, kind_hash, model_hash, embedding_model, vector FROM span_vector{} \
+         WHERE tenant_id = $1 AND project_id = $2 AND rowid >= $3 ORDER BY rowid LIMIT {limit}",
+        db.dialect.index_hint("ix_span_vector_arrival")
+    );
+    let rows = query(db, sql, vec![tenant.into(), project.into(), from.into()]).await?;
+    rows.iter()
+        .map(|it| {
+            Ok(Arrival {
+                row: it.try_get_by_index(0)?,
+                trace_id: it.try_get_by_index(1)?,
+                id: it.try_get_by_index(2)?,
+                started_at: it.try_get_by_index(3)?,
+                kind_hash: it.try_get_by_index(4)?,
+                model_hash: it.try_get_by_index(5)?,
+                embedding_hash: text_hash(&it.try_get_by_index::<String>(6)?),
+                vector: it.try_get_by_index(7)?,
+            })
+        })
+        .collect()
+}
+
+/// How many vectors a project has.
+///
+/// # Errors
+/// When the database fails.
+pub async fn count(db: &Db, tenant: Uuid, project: Uuid) -> Result<usize, DbErr> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM span_vector{} WHERE tenant_id = $1 AND project_id = $2",
+        db.dialect.index_hint("ix_span_vector_arrival")
+    );
+    let rows = query(db, sql, vec![tenant.into(), project.into()]).await?;
+    let count: i64 = rows.first().map_or(Ok(0), |it| it.try_get_by_index(0))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// The rows of a project's vectors, in their order.
+///
+/// # Errors
+/// When the database fails.
+pub async fn rows_of(db: &Db, tenant: Uuid, project: Uuid) -> Result<Vec<i64>, DbErr> {
+    let sql = format!(
+        "SELECT rowid FROM span_vector{} WHERE tenant_id = $1 AND project_id = $2 ORDER BY rowid",
+        db.dialect.index_hint("ix_span_vector_arrival")
+    );
+    let rows = query(db, sql, vec![tenant.into(), project.into()]).await?;
+    rows.iter().map(|it| it.try_get_by_index(0)).collect()
+}
+
+/// The vectors in these rows, with trace and span: another span's may have come into a row.
+///
+/// # Errors
+/// When the database fails.
+pub async fn in_rows(db: &Db, tenant: Uuid, rows: &[i64]) -> Result<Vec<(Uuid, Uuid, Vec<u8>)>, DbErr> {
+    let mut found = Vec::with_capacity(rows.len());
+    for block in rows.chunks(BLOCK) {
+        let places: Vec<String> = (2..block.len() + 2).map(|it| format!("${it}")).collect();
+        let sql = format!(
+            "SELECT trace_id, id, vector FROM span_vector NOT INDEXED WHERE tenant_id = $1 AND rowid IN ({})",
+            places.join(",")
+        );
+        let values = std::iter::once(tenant.into()).chain(block.iter().map(|it| (*it).into())).collect();
+        for row in query(db, sql, values).await? {
+            found.push((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?));
+        }
+    }
+    Ok(found)
+}
+
+async fn query(db: &Db, sql: String, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {
+    db.read.query_all_raw(Statement::from_sql_and_values(db.dialect.backend(), sql, values)).await
+}

@@ -1,0 +1,209 @@
+//! Storing vectors.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use entities::{dialect::Dialect, span};
+use sea_orm::{DbErr, Value};
+use sqlx::{PgConnection, SqliteConnection};
+use uuid::Uuid;
+
+use super::{
+    super::{
+        Db,
+        bulk::{self, Bulk},
+    },
+    StoredVector,
+    stored::Coarse,
+};
+use crate::{row_text::label, text_hash, vectors::UnitVector};
+
+/// A row of `span_vector`, with its vector.
+#[derive(Clone, Debug)]
+pub struct VectorRow {
+    pub(in super::super) tenant_id: Uuid,
+    pub(in super::super) trace_id: Uuid,
+    pub(in super::super) id: Uuid,
+    pub(in super::super) project_id: Uuid,
+    pub(in super::super) started_at: i64,
+    pub(in super::super) kind_hash: i64,
+    pub(in super::super) model_hash: Option<i64>,
+    pub(in super::super) embedding_model: String,
+    pub(in super::super) vector: StoredVector,
+}
+
+impl VectorRow {
+    /// The vector of a span of a trace in `project`. `embedding_model` made it; empty when it came
+    /// with the span.
+    pub fn of(span: &span::Model, project: Uuid, embedding_model: &str, vector: &UnitVector) -> Self {
+        Self {
+            tenant_id: span.tenant_id,
+            trace_id: span.trace_id,
+            id: span.id,
+            project_id: project,
+            started_at: span.started_at,
+            kind_hash: text_hash(&span.kind),
+            model_hash: span.model.as_deref().map(text_hash),
+            embedding_model: label(embedding_model),
+            vector: StoredVector::of(vector),
+        }
+    }
+
+    /// The column `coarse` of PostgreSQL.
+    pub(in super::super) fn coarse(&self) -> Coarse {
+        self.vector.coarse()
+    }
+}
+
+/// Up to `limit` spans of these traces that were stored at `since` or later, microseconds, and have
+/// no vector, in the order of trace and id, after the span `after`.
+///
+/// # Errors
+/// When the database fails.
+pub async fn missing(
+    db: &Db,
+    tenant: Uuid,
+    traces: &[Uuid],
+    since: i64,
+    after: Option<(Uuid, Uuid)>,
+    limit: u64,
+) -> Result<Vec<span::Model>, DbErr> {
+    let after = after.unwrap_or_default();
+    let mut values: Vec<Value> = vec![tenant.into(), after.0.into(), after.1.into(), since.into()];
+    let first = values.len() + 1;
+    values.extend(traces.iter().map(|it| Value::from(*it)));
+    let places: Vec<String> = (first..=values.len()).map(|it| format!("${it}")).collect();
+    let sql = format!(
+        "SELECT {} FROM span s WHERE s.tenant_id = $1 AND s.trace_id IN ({}) AND (s.trace_id, s.id) > ($2, $3) \
+         AND s.created_at >= $4 AND NOT EXISTS (SELECT 1 FROM span_vector v WHERE v.tenant_id = $1 AND v.trace_id = s.trace_id \
+         AND v.id = s.id) ORDER BY s.trace_id, s.id LIMIT {limit}",
+        span::Model::select("s"),
+        places.join(",")
+    );
+    bulk::fetch(db.current(), sql, values).await
+}
+
+/// Stores the vectors that `embedding_model` made of these spans of a tenant, and answers how many
+/// are new. Spans that have one already keep it; those that are gone by now, or were stored anew with
+/// another text, get none.
+///
+/// # Errors
+/// When the database fails; nothing is stored then.
+pub async fn insert(
+    db: &Db,
+    tenant: Uuid,
+    embedding_model: &str,
+    vectors: &[(span::Model, UnitVector)],
+) -> sqlx::Result<usize> {
+    // Locked in the order in which writers lock them.
+    let traces: BTreeSet<Uuid> = vectors.iter().map(|it| it.0.trace_id).collect();
+    let traces: Vec<Uuid> = traces.into_iter().collect();
+    let rows_in = |projects: HashMap<Uuid, Uuid>, there: HashSet<(Uuid, Uuid)>| {
+        let mut rows: Vec<VectorRow> = vectors
+            .iter()
+            .filter(|(span, _)| there.contains(&(span.trace_id, span.id)))
+            .filter_map(|(span, vector)| {
+                let project = projects.get(&span.trace_id)?;
+                Some(VectorRow::of(span, *project, embedding_model, vector))
+            })
+            .collect();
+        rows.sort_unstable_by_key(|it| (it.trace_id, it.id));
+        rows
+    };
+    match db.dialect {
+        Dialect::Sqlite => {
+            let mut tx = db.begin_sqlite().await?;
+            let projects = projects_sqlite(&mut tx, tenant, &traces).await?;
+            let rows = rows_in(projects, there_sqlite(&mut tx, tenant, vectors).await?);
+            let new = bulk::insert_new_sqlite(&mut tx, &rows.iter().collect::<Vec<_>>()).await?.len();
+            tx.commit().await?;
+            Ok(new)
+        }
+        Dialect::Postgres => {
+            let mut tx = db.begin_postgres().await?;
+            let projects = projects_postgres(&mut tx, tenant, &traces).await?;
+            let rows = rows_in(projects, there_postgres(&mut tx, tenant, vectors).await?);
+            let new = bulk::insert_new_postgres(&mut tx, &rows.iter().collect::<Vec<_>>()).await?.len();
+            tx.commit().await?;
+            Ok(new)
+        }
+    }
+}
+
+/// Which of the traces are there, and their projects. The transaction writes, so none is removed
+/// before it ends.
+async fn projects_sqlite(
+    connection: &mut SqliteConnection,
+    tenant: Uuid,
+    traces: &[Uuid],
+) -> sqlx::Result<HashMap<Uuid, Uuid>> {
+    let mut projects = HashMap::with_capacity(traces.len());
+    for trace in traces {
+        let project: Option<Uuid> =
+            sqlx::query_scalar("SELECT project_id FROM trace WHERE tenant_id = ? AND id = ?")
+                .bind(tenant)
+                .bind(trace)
+                .fetch_optional(&mut *connection)
+                .await?;
+        projects.extend(project.map(|it| (*trace, it)));
+    }
+    Ok(projects)
+}
+
+/// As [`projects_sqlite`]; a lock keeps the traces, which whoever removes them takes first.
+async fn projects_postgres(
+    connection: &mut PgConnection,
+    tenant: Uuid,
+    traces: &[Uuid],
+) -> sqlx::Result<HashMap<Uuid, Uuid>> {
+    let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(
+        "SELECT id, project_id FROM trace WHERE tenant_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE",
+    )
+    .bind(tenant)
+    .bind(traces)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Which of the spans are there as they were read.
+async fn there_sqlite(
+    connection: &mut SqliteConnection,
+    tenant: Uuid,
+    vectors: &[(span::Model, UnitVector)],
+) -> sqlx::Result<HashSet<(Uuid, Uuid)>> {
+    let mut there = HashSet::with_capacity(vectors.len());
+    for (span, _) in vectors {
+        let found: Option<i64> = sqlx::query_scalar(
+            "SELECT 1 FROM span WHERE tenant_id = ? AND trace_id = ? AND id = ? AND created_at = ?",
+        )
+        .bind(tenant)
+        .bind(span.trace_id)
+        .bind(span.id)
+        .bind(span.created_at)
+        .fetch_optional(&mut *connection)
+        .await?;
+        there.extend(found.map(|_| (span.trace_id, span.id)));
+    }
+    Ok(there)
+}
+
+/// As [`there_sqlite`]; spans change under the lock of their trace.
+async fn there_postgres(
+    connection: &mut PgConnection,
+    tenant: Uuid,
+    vectors: &[(span::Model, UnitVector)],
+) -> sqlx::Result<HashSet<(Uuid, Uuid)>> {
+    let (traces, spans): (Vec<Uuid>, Vec<Uuid>) = vectors.iter().map(|it| (it.0.trace_id, it.0.id)).unzip();
+    let times: Vec<i64> = vectors.iter().map(|it| it.0.created_at).collect();
+    let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(
+        "SELECT s.trace_id, s.id FROM UNNEST($2::uuid[], $3::uuid[], $4::bigint[]) AS r (trace_id, id, created_at) \
+         JOIN span s ON s.tenant_id = $1 AND s.trace_id = r.trace_id AND s.id = r.id AND s.created_at = r.created_at",
+    )
+    .bind(tenant)
+    .bind(traces)
+    .bind(spans)
+    .bind(times)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().collect())
+}
