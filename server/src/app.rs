@@ -3,6 +3,7 @@
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use api::ErrorCode;
+use queue::{ConcurrencyLimits, Outcome, Registry, worker};
 use semantics::prices::PriceTable;
 use store::{Db, Transaction, traces::TraceRules};
 use tokio::sync::{Semaphore, broadcast};
@@ -14,10 +15,10 @@ use crate::{
     audit::{self, Action},
     clock::Clock,
     config::Config,
+    cursor::Cursors,
     embedding::Embedder,
     error::{Result, problem},
     evals::{code::CodeRunner, evaluator::Compiled},
-    http::{MAX_EXPORTS, MAX_STREAMS, cursor::Cursors, routes},
     ingest::writer::Writer,
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
@@ -26,19 +27,45 @@ use crate::{
     memory::{Holder, MEMORY_WAIT, MemoryBudget, Reservation},
     metrics::ask::Asking,
     providers::{Egress, resolve::Resolver},
-    queue::Lane,
     search::Search,
-    telemetry::Telemetry,
-    turns::Turns,
+    telemetry::{Telemetry, http::Name},
 };
 
 /// Bytes reserved for reading a block of rows: their small texts, compressed and decompressed.
 const WORKSPACE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum number of request bodies of a tenant that arrive at the same time.
 const MAX_ARRIVING_BODIES: usize = 1_024;
+/// Limits the open streams of a tenant.
+pub const MAX_STREAMS: usize = 50;
+/// Limits the running exports of a tenant.
+pub const MAX_EXPORTS: usize = 3;
 /// Maximum number of waiting reads of a tenant, and the maximum waiting time.
 const MAX_WAITING_READS: usize = 1_024;
 const READ_WAIT: Duration = Duration::from_secs(10);
+
+/// What a feature adds to a process. A feature declares it beside its code, and [`crate::features`] lists it.
+#[derive(Clone, Copy, Debug)]
+pub struct Feature {
+    /// Registers the kinds of jobs that the feature runs.
+    pub jobs: fn(&mut Registry<App>),
+    /// Starts the background tasks of a process that works on jobs.
+    pub start: fn(&Arc<App>),
+}
+
+impl Feature {
+    /// A feature without jobs and background tasks.
+    pub const NONE: Self = Self { jobs: |_| {}, start: |_| {} };
+}
+
+/// What a process is assembled from.
+pub struct Features {
+    /// Every feature.
+    pub all: &'static [Feature],
+    /// Decides about traces while they are stored.
+    pub rules: Arc<dyn TraceRules>,
+    /// The endpoints of the API.
+    pub endpoints: Vec<Name>,
+}
 
 /// The state of a server process.
 pub struct App {
@@ -101,8 +128,9 @@ pub struct App {
     pub compiled: Arc<Compiled>,
     /// Runs code evaluators.
     pub code: CodeRunner,
-    /// Concurrent workers per queue and tenant.
-    pub working: Turns<(Lane, Uuid)>,
+    working: ConcurrencyLimits<(&'static str, Uuid)>,
+    features: &'static [Feature],
+    jobs: Registry<Self>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -119,7 +147,7 @@ impl App {
         resolver: Arc<dyn Resolver>,
         config: Config,
         master: &MasterKey,
-        rules: Arc<dyn TraceRules>,
+        features: Features,
     ) -> anyhow::Result<Arc<Self>> {
         let stopping = CancellationToken::new();
         let prices = Arc::new(config.price_table()?);
@@ -128,7 +156,10 @@ impl App {
         let (provider, keeper) = Provider::configured(&config.oidc, Arc::clone(&clock))?.unzip();
         let keys = |label| master.derive_all(label).into_iter().map(|it| it.1).collect::<Vec<_>>();
         let sessions = Sessions::configured(&config, || Ok(keys("session")))?.with(provider);
-        let telemetry = Arc::new(Telemetry::new(routes::names(), clock.now()));
+        let mut jobs = Registry::default();
+        features.all.iter().for_each(|it| (it.jobs)(&mut jobs));
+        let pools = jobs.pools().to_vec();
+        let telemetry = Arc::new(Telemetry::new(features.endpoints.into_iter(), pools, clock.now()));
         let (known, sealer) =
             (Arc::new(Known::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
         let egress = Egress::new(&config.egress, vec![config.listen], resolver)?;
@@ -177,9 +208,11 @@ impl App {
             asking: Asking::new(config.decoders()),
             compiled: Arc::default(),
             code: CodeRunner::new(config.decoders(), Arc::clone(&clock), stopping.clone()),
-            working: Turns::default(),
+            working: ConcurrencyLimits::default(),
             writer,
-            rules,
+            rules: features.rules,
+            features: features.all,
+            jobs,
             changed,
             tasks: TaskTracker::new(),
             stopping,
@@ -205,8 +238,14 @@ impl App {
         Ok(app)
     }
 
-    /// Reserves the memory for reading a block of rows. The reservation grows with large texts, and
-    /// shrinks to the size of the response.
+    /// Starts the workers of jobs, and the background tasks of all features.
+    pub fn start_workers(self: &Arc<Self>) {
+        worker::start(self);
+        self.features.iter().for_each(|it| (it.start)(self));
+    }
+
+    /// Reserves the memory for reading a block of rows. The reservation grows with large texts, and shrinks
+    /// to the size of the response that is built from them.
     ///
     /// # Errors
     ///
@@ -273,5 +312,39 @@ impl App {
         txn.commit().await?;
         self.known.forget();
         Ok(())
+    }
+}
+
+impl worker::Context for App {
+    fn db(&self) -> &Db {
+        &self.db
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    fn registry(&self) -> &Registry<Self> {
+        &self.jobs
+    }
+
+    fn working(&self) -> &ConcurrencyLimits<(&'static str, Uuid)> {
+        &self.working
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        Self::spawn(self, task);
+    }
+
+    async fn pause(&self, time: Duration) -> bool {
+        Self::pause(self, time).await
+    }
+
+    fn is_stopping(&self) -> bool {
+        Self::is_stopping(self)
+    }
+
+    fn ended(&self, kind: &str, outcome: &Outcome) {
+        self.telemetry.work.ended(kind, outcome);
     }
 }

@@ -14,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{ErrorCode, Plan};
 use entities::provider_credential;
+use queue::ConcurrencyLimits;
 use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use self::whose::{Whose, whose};
 use crate::{
     access::seal::Sealer,
+    app::Feature,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
@@ -31,7 +33,15 @@ use crate::{
         rest::Rests,
     },
     telemetry::Telemetry,
-    turns::Turns,
+};
+
+/// Embedding of spans in the background.
+pub const FEATURE: Feature = Feature {
+    jobs: |registry| {
+        registry.register::<spans::EmbedSpans>();
+        registry.register::<backfill::Backfill>();
+    },
+    ..Feature::NONE
 };
 
 /// Timeout of embedding a query.
@@ -46,7 +56,7 @@ pub struct Embedder {
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
     rests: Rests<Who>,
-    turns: Turns<Uuid>,
+    turns: ConcurrencyLimits<Uuid>,
 }
 
 /// The account of a provider: the platform's, or a version of a tenant's credential.
@@ -107,7 +117,7 @@ impl Embedder {
             clock,
             telemetry,
             rests: Rests::new(0),
-            turns: Turns::default(),
+            turns: ConcurrencyLimits::default(),
         })
     }
 

@@ -22,3 +22,16 @@ pub mod row;
 pub mod rules;
 pub mod subject;
 pub mod view;
+
+use crate::app::Feature;
+
+/// Evaluations of traces.
+pub const FEATURE: Feature = Feature {
+    jobs: |registry| {
+        registry.register::<by_rule::EvaluateByRule>();
+        registry.register::<by_judge::EvaluateByJudge>();
+        registry.register::<fill::FillBulk>();
+        registry.register::<forget::ForgetRule>();
+    },
+    ..Feature::NONE
+};

@@ -9,7 +9,10 @@ use std::{sync::Arc, time::Duration};
 use store::{DbError, housekeeping::Kept, metrics, vectors};
 use uuid::Uuid;
 
-use crate::{app::App, retention};
+use crate::{
+    app::{App, Feature},
+    retention,
+};
 
 /// Delay between two rounds.
 const PAUSE: Duration = Duration::from_secs(300);
@@ -19,6 +22,9 @@ const WINDOWS: i64 = 3_600;
 const BULK_RUNS: i64 = 30 * 86_400_000_000;
 /// Approximate number of rows deleted by one statement.
 const BATCH: u64 = 500;
+
+/// Periodic removal of expired rows.
+pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
 
 /// Runs housekeeping regularly until the app stops.
 pub fn start(app: &Arc<App>) {

@@ -1,10 +1,11 @@
 //! Judges: selects the provider and model, and requests verdicts.
 //!
-//! Plan, credentials and settings determine the judge (`which`). `evaluators::judge` builds the prompt
-//! and parses the reply; [`crate::providers::judge`] sends one request. In between, `conversation`
-//! detects the structured-output mode, requests a repair of a reply that can't be parsed, and adds up
-//! the usage. A failing provider has a circuit breaker ([`Rests`]), and the number of concurrent
-//! requests is limited ([`Turns`]). Later retries are left to the caller's durable queue.
+//! Who may be asked follows from plan, credentials and settings (`which`). What is asked and how an
+//! answer is read is `evaluators::judge`; one request is [`crate::providers::judge`]. In between
+//! (`conversation`) the form is found in which a server takes the question, an answer that can't be
+//! read is asked for once more, and all that is spent is added up. A provider that fails is left alone
+//! for a while ([`Rests`]), and only so many wait for one at a time ([`ConcurrencyLimits`]). Trying again later is
+//! the caller's, which has a durable queue for it.
 
 mod conversation;
 mod outcome;
@@ -16,6 +17,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
 use evaluators::judge::{Ask, Prefers};
+use queue::ConcurrencyLimits;
 use store::sealed::PROVIDER_KEY;
 use uuid::Uuid;
 
@@ -40,7 +42,6 @@ use crate::{
         rest::{Pause, Resting, Rests},
     },
     telemetry::Telemetry,
-    turns::Turns,
 };
 
 /// Number of consecutive failures after which the circuit breaker opens.
@@ -112,7 +113,7 @@ pub struct Judge {
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
     rests: Rests<Place>,
-    turns: Turns<Who>,
+    turns: ConcurrencyLimits<Who>,
     ways: Ways,
 }
 
@@ -142,7 +143,7 @@ impl Judge {
             clock,
             telemetry,
             rests: Rests::new(BORNE),
-            turns: Turns::default(),
+            turns: ConcurrencyLimits::default(),
             ways: Ways::default(),
         })
     }

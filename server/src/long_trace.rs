@@ -7,14 +7,18 @@
 use std::sync::Arc;
 
 use entities::job;
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{derived_id, traces};
 use uuid::Uuid;
 
 use crate::{
-    app::App,
-    queue::{Job, Lane, Outcome, new_job},
+    app::{App, Feature},
+    pools,
 };
+
+/// Totals of long traces.
+pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<LongTrace>(), ..Feature::NONE };
 
 /// A long trace with new spans.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +29,7 @@ pub struct LongTrace {
 
 impl Job for LongTrace {
     const KIND: &'static str = "long_trace";
-    const LANE: Lane = Lane::Sums;
+    const POOL: &'static WorkerPool = &pools::SUMS;
 }
 
 /// A second, in microseconds.
@@ -40,16 +44,20 @@ pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
     job
 }
 
-/// Computes the trace's row again, unless it covers all spans already.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: LongTrace) -> Outcome {
-    match traces::sum_up_long(&app.db, app.rules.as_ref(), tenant, job.trace, app.clock.now()).await {
-        Ok(changed) => {
-            if changed {
-                // There may be no subscribers.
-                _ = app.changed.send(tenant);
+// Makes the trace's row again, unless it has all spans already.
+impl RunJob<App> for LongTrace {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match traces::sum_up_long(&app.db, app.rules.as_ref(), row.tenant_id, self.trace, app.clock.now())
+            .await
+        {
+            Ok(changed) => {
+                if changed {
+                    // There may be no subscribers.
+                    _ = app.changed.send(row.tenant_id);
+                }
+                Outcome::Done
             }
-            Outcome::Done
+            Err(error) => Outcome::Retry { why: error.to_string() },
         }
-        Err(error) => Outcome::Retry { why: error.to_string() },
     }
 }

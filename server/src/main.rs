@@ -13,11 +13,10 @@ use server::{
     clock::{Clock, SystemClock},
     config::Config,
     demo::{self, Stage},
+    features,
     first_start::{self, NewTenant},
-    housekeeping, http, idle, later_start, metrics,
+    http, idle, later_start,
     providers::resolve::SystemResolver,
-    queue,
-    trace_rules::ProductRules,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -217,16 +216,13 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         ),
         None => None,
     };
-    let app =
-        App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, Arc::new(ProductRules))?;
+    let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::all())?;
     if let Some(figures) = figures {
         tracing::info!(address = %figures.local_addr()?, "metrics are served at /metrics");
         app.spawn(http::serve::serve_figures(Arc::clone(&app), figures));
     }
     if workers {
-        queue::worker::start(&app);
-        housekeeping::start(&app);
-        metrics::folding::start(&app);
+        app.start_workers();
     }
     idle::start(&app);
     let mut signals = Signals::listen().context("can't listen for signals")?;

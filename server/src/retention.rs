@@ -6,15 +6,18 @@
 use std::sync::Arc;
 
 use entities::job;
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{DbError, derived_id, projects, traces};
 use uuid::Uuid;
 
 use crate::{
-    app::App,
-    queue::{self, Job, Lane, Outcome, new_job},
-    trace_removal,
+    app::{App, Feature},
+    pools, trace_removal,
 };
+
+/// Retention of traces.
+pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<Retention>(), ..Feature::NONE };
 
 /// Deletes the old traces of a project.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +28,7 @@ pub struct Retention {
 
 impl Job for Retention {
     const KIND: &'static str = "retention";
-    const LANE: Lane = Lane::Housekeeping;
+    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
 }
 
 const HOUR: i64 = 3_600_000_000;
@@ -53,12 +56,14 @@ pub async fn look(app: &App, tenant: Uuid) -> Result<usize, DbError> {
     Ok(found)
 }
 
-/// Deletes old traces, up to a limited number of batches.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: Retention) -> Outcome {
-    match turn(app, tenant, job.project).await {
-        Ok(true) => Outcome::Snooze { until: app.clock.now() },
-        Ok(false) => Outcome::Done,
-        Err(error) => Outcome::Retry { why: error.to_string() },
+// Removes what is old, as much as fits into a turn.
+impl RunJob<App> for Retention {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match turn(app, row.tenant_id, self.project).await {
+            Ok(true) => Outcome::Snooze { until: app.clock.now() },
+            Ok(false) => Outcome::Done,
+            Err(error) => Outcome::Retry { why: error.to_string() },
+        }
     }
 }
 

@@ -7,14 +7,18 @@
 use std::sync::Arc;
 
 use entities::job;
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    app::App,
+    app::{App, Feature},
     evals::fire,
-    queue::{Job, Lane, Outcome, new_job},
+    pools,
 };
+
+/// Readiness of traces.
+pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<TraceReady>(), ..Feature::NONE };
 
 /// Traces of one tenant that become ready at `ready_at` if no more spans arrive.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,7 +31,7 @@ pub struct TraceReady {
 
 impl Job for TraceReady {
     const KIND: &'static str = "trace_ready";
-    const LANE: Lane = Lane::Ingest;
+    const POOL: &'static WorkerPool = &pools::INGEST;
 }
 
 /// Returns the job that checks the traces.
@@ -35,10 +39,12 @@ pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Mod
     new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }
 
-/// Marks the traces that are ready, and runs eval rules on them.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceReady) -> Outcome {
-    match fire::ready(app, tenant, &job.traces, job.ready_at).await {
-        Ok(()) => Outcome::Done,
-        Err(error) => Outcome::Retry { why: error.to_string() },
+// Marks those that are ready indeed, and lets rules judge them.
+impl RunJob<App> for TraceReady {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match fire::ready(app, row.tenant_id, &self.traces, self.ready_at).await {
+            Ok(()) => Outcome::Done,
+            Err(error) => Outcome::Retry { why: error.to_string() },
+        }
     }
 }

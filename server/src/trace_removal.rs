@@ -6,16 +6,21 @@
 use std::sync::Arc;
 
 use entities::{audit_record, job, trace};
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::{DbError, derived_id, traces};
 use uuid::Uuid;
 
 use crate::{
     access::Caller,
-    app::App,
+    app::{App, Feature},
     audit::{self, Action, Event},
-    queue::{Job, Lane, Outcome, new_job},
+    pools,
 };
+
+/// Removal of traces.
+pub const FEATURE: Feature =
+    Feature { jobs: |registry| registry.register::<TraceRemoval>(), ..Feature::NONE };
 
 /// A trace that is partly deleted.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,7 +33,7 @@ pub struct TraceRemoval {
 
 impl Job for TraceRemoval {
     const KIND: &'static str = "trace_removal";
-    const LANE: Lane = Lane::Housekeeping;
+    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
 }
 
 /// Time in microseconds that the request has to complete the deletion itself.
@@ -52,11 +57,13 @@ pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbE
     remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await
 }
 
-/// Deletes the rest of a trace.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: TraceRemoval) -> Outcome {
-    match remove_if(app, tenant, job.trace, |row| row.created_at == job.created_at, None).await {
-        Ok(_) => Outcome::Done,
-        Err(error) => Outcome::Retry { why: error.to_string() },
+// Removes what is left of a trace.
+impl RunJob<App> for TraceRemoval {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match remove_if(app, row.tenant_id, self.trace, |row| row.created_at == self.created_at, None).await {
+            Ok(_) => Outcome::Done,
+            Err(error) => Outcome::Retry { why: error.to_string() },
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use api::{Plan, Role};
+use queue::worker;
 use sea_orm::{EntityTrait, Set};
 use server::{
     access::{api_key::ApiKey, master_key::MasterKey, session::Claims},
@@ -21,7 +22,6 @@ use server::{
     clock::{Clock, FakeClock},
     config, first_start,
     providers::resolve::{FakeResolver, Resolver},
-    queue::worker,
 };
 use store::{
     Db,
@@ -295,9 +295,7 @@ async fn listen(db: Db, clock: &Arc<FakeClock>, flags: &[&str]) -> Listening {
     let resolver = Arc::new(FakeResolver::default());
     let (ticking, resolving) =
         (Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(&resolver) as Arc<dyn Resolver>);
-    let app =
-        App::start(db, ticking, resolving, config, &master, Arc::new(server::trace_rules::ProductRules))
-            .unwrap();
+    let app = App::start(db, ticking, resolving, config, &master, server::features::all()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = CancellationToken::new();

@@ -1,6 +1,7 @@
 //! `admin check`: verifies that the database is intact and that counters and roll-ups match the rows.
 
 use anyhow::Context;
+use queue::Job;
 use serde_json::json;
 use store::{
     check::{self, Findings},
@@ -8,7 +9,7 @@ use store::{
 };
 
 use super::{Report, open_existing, show};
-use crate::{clock::Clock, config::Config, long_trace::LongTrace, queue::Job, trace_removal::TraceRemoval};
+use crate::{clock::Clock, config::Config, long_trace::LongTrace, trace_removal::TraceRemoval};
 
 /// Runs all checks. The report is a failure if there is a finding.
 ///

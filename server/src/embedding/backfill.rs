@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
+use entities::job;
+use queue::{Job, Outcome, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{DbError, traces};
 use uuid::Uuid;
 
 use super::spans::{ENOUGH, EmbedSpans};
-use crate::{
-    app::App,
-    queue::{self, Job, Lane, Outcome},
-};
+use crate::{app::App, pools};
 
 /// The newest spans of a tenant are to be embedded.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,7 +20,7 @@ pub struct Backfill {}
 
 impl Job for Backfill {
     const KIND: &'static str = "embed_backfill";
-    const LANE: Lane = Lane::Embedding;
+    const POOL: &'static WorkerPool = &pools::EMBEDDING;
 }
 
 /// Maximum number of spans, of the newest traces first.
@@ -29,11 +28,13 @@ const SPANS: usize = 20_000;
 /// Maximum number of traces.
 const TRACES: u64 = 20_000;
 
-/// Enqueues jobs for the newest traces.
-pub async fn run(app: &Arc<App>, tenant: Uuid) -> Outcome {
-    match enqueue(app, tenant).await {
-        Ok(()) => Outcome::Done,
-        Err(error) => Outcome::Retry { why: error.to_string() },
+// Enqueues what the newest traces need.
+impl RunJob<App> for Backfill {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match enqueue(app, row.tenant_id).await {
+            Ok(()) => Outcome::Done,
+            Err(error) => Outcome::Retry { why: error.to_string() },
+        }
     }
 }
 

@@ -10,16 +10,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entities::job;
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::traces::TraceChunk;
 use uuid::Uuid;
 
 use super::turn::{Ended, Place, Turn};
-use crate::{
-    app::App,
-    error::Result,
-    queue::{self, Job, Lane, Outcome, new_job},
-};
+use crate::{app::App, error::Result, pools};
 
 /// Spans of several traces to embed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +35,7 @@ pub struct EmbedSpans {
 
 impl Job for EmbedSpans {
     const KIND: &'static str = "embed_spans";
-    const LANE: Lane = Lane::Embedding;
+    const POOL: &'static WorkerPool = &pools::EMBEDDING;
 }
 
 /// A second, in microseconds.
@@ -80,11 +77,13 @@ impl EmbedSpans {
     }
 }
 
-/// Embeds the spans of a job, and of waiting jobs that it merges.
-pub async fn run(app: &Arc<App>, row: &job::Model, job: EmbedSpans) -> Outcome {
-    match work(app, row, job).await {
-        Ok(outcome) => outcome,
-        Err(error) => Outcome::Retry { why: error.to_string() },
+// Embeds the spans of a job, and of others that wait beside it.
+impl RunJob<App> for EmbedSpans {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match work(app, row, self).await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::Retry { why: error.to_string() },
+        }
     }
 }
 

@@ -177,7 +177,7 @@ pub async fn store(
         jobs.extend(ids.chunks(by_rule::AT_ONCE).map(|it| by_rule::job(tenant, it.to_vec(), now)));
     }
     let added = evaluations::add(txn, rows).await?;
-    crate::queue::enqueue_all(txn, jobs).await?;
+    queue::enqueue_all(txn, jobs).await?;
     Ok(added)
 }
 

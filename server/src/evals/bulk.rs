@@ -19,7 +19,7 @@ use super::{
     fill::FillBulk,
     rules::Rule,
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result, queue};
+use crate::{access::plans::monthly_limit, app::App, error::Result};
 
 /// Returns the filter of a rule's backfill: it selects at least the traces that the rule evaluates.
 pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Plan, eval::ModelTier};
 use entities::{evaluation, job};
 use evaluators::judge::{self, Token};
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
@@ -23,7 +24,7 @@ use crate::{
     app::App,
     error::Result,
     judging::{Chosen, JudgeFailure, Kind, Spent, Who},
-    queue::{Job, Lane, Outcome, new_job},
+    pools,
 };
 
 /// Maximum number of attempts with a judge that fails temporarily.
@@ -49,7 +50,7 @@ pub struct EvaluateByJudge {
 
 impl Job for EvaluateByJudge {
     const KIND: &'static str = "evaluate_by_judge";
-    const LANE: Lane = Lane::Judges;
+    const POOL: &'static WorkerPool = &pools::JUDGES;
 }
 
 /// Returns the job that executes this evaluation.
@@ -57,14 +58,15 @@ pub fn job(tenant: Uuid, evaluation: Uuid, now: i64) -> job::Model {
     new_job(tenant, &EvaluateByJudge { evaluation }, now, now)
 }
 
-/// Executes the evaluation.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByJudge) -> Outcome {
-    match work(app, tenant, job.evaluation).await {
-        Ok(outcome) => outcome,
-        // The evaluation is retried after any error.
-        Err(error) => {
-            tracing::warn!(%tenant, %error, "an LLM evaluation is postponed");
-            Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+impl RunJob<App> for EvaluateByJudge {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match work(app, row.tenant_id, self.evaluation).await {
+            Ok(outcome) => outcome,
+            // The evaluation is retried after any error.
+            Err(error) => {
+                tracing::warn!(tenant = %row.tenant_id, %error, "an LLM evaluation is postponed");
+                Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+            }
         }
     }
 }

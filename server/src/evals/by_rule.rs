@@ -7,6 +7,7 @@ use std::{
 
 use entities::{evaluation, job};
 use evaluators::Subject;
+use queue::{Job, Outcome, RunJob, WorkerPool, new_job};
 use serde::{Deserialize, Serialize};
 use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     app::App,
     error::{Error, Result},
-    queue::{self, Job, Lane, Outcome, new_job},
+    pools,
 };
 
 /// Interval in microseconds at which collected verdicts are stored.
@@ -45,7 +46,7 @@ pub struct EvaluateByRule {
 
 impl Job for EvaluateByRule {
     const KIND: &'static str = "evaluate_by_rule";
-    const LANE: Lane = Lane::Evaluations;
+    const POOL: &'static WorkerPool = &pools::EVALUATIONS;
 }
 
 /// Returns the job that executes these evaluations.
@@ -53,15 +54,17 @@ pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
     new_job(tenant, &EvaluateByRule { evaluations }, now, now)
 }
 
-/// Executes the evaluations.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: EvaluateByRule) -> Outcome {
-    match work(app, tenant, &job.evaluations).await {
-        Ok(None) => Outcome::Done,
-        Ok(Some(until)) => Outcome::Snooze { until },
-        // The evaluations are retried after any error.
-        Err(error) => {
-            tracing::warn!(%tenant, %error, "code evaluations are postponed");
-            Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+// Does them.
+impl RunJob<App> for EvaluateByRule {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match work(app, row.tenant_id, &self.evaluations).await {
+            Ok(None) => Outcome::Done,
+            Ok(Some(until)) => Outcome::Snooze { until },
+            // The evaluations are retried after any error.
+            Err(error) => {
+                tracing::warn!(tenant = %row.tenant_id, %error, "code evaluations are postponed");
+                Outcome::Snooze { until: app.clock.now() + 5_000_000 }
+            }
         }
     }
 }

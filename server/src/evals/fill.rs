@@ -7,7 +7,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use api::{EvaluatorType, Plan};
-use entities::{eval_bulk, evaluation, trace};
+use entities::{eval_bulk, evaluation, job, trace};
+use queue::{Job, Outcome, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{
     Transaction, bulk_runs, evaluations,
@@ -23,12 +24,7 @@ use super::{
     row,
     rules::{self, Rule},
 };
-use crate::{
-    access::plans::monthly_limit,
-    app::App,
-    error::Result,
-    queue::{Job, Lane, Outcome},
-};
+use crate::{access::plans::monthly_limit, app::App, error::Result, pools};
 
 /// Number of traces per transaction.
 const BLOCK: usize = 500;
@@ -57,7 +53,7 @@ pub struct FillBulk {
 
 impl Job for FillBulk {
     const KIND: &'static str = "fill_bulk";
-    const LANE: Lane = Lane::Evaluations;
+    const POOL: &'static WorkerPool = &pools::EVALUATIONS;
 }
 
 /// The progress of a bulk evaluation.
@@ -70,24 +66,26 @@ enum Step {
     Enough,
 }
 
-/// Creates the next evaluations, up to a limited number.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: FillBulk) -> Outcome {
-    for _ in 0..TURN {
-        if app.is_stopping() {
-            break;
-        }
-        match fill(app, tenant, job.bulk).await {
-            Ok(Step::Done) => return Outcome::Done,
-            Ok(Step::More) => {}
-            Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT },
-            Err(error) => {
-                tracing::warn!(%tenant, %error, "a bulk evaluation is postponed");
-                return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
+// Makes the evaluations of a run, as much as fits into a turn.
+impl RunJob<App> for FillBulk {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        for _ in 0..TURN {
+            if app.is_stopping() {
+                break;
+            }
+            match fill(app, row.tenant_id, self.bulk).await {
+                Ok(Step::Done) => return Outcome::Done,
+                Ok(Step::More) => {}
+                Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT },
+                Err(error) => {
+                    tracing::warn!(tenant = %row.tenant_id, %error, "a bulk evaluation is postponed");
+                    return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
+                }
             }
         }
+        // Other jobs run first, including the evaluations that were created.
+        Outcome::Snooze { until: app.clock.now() }
     }
-    // Other jobs run first, including the evaluations that were created.
-    Outcome::Snooze { until: app.clock.now() }
 }
 
 /// Creates the evaluations of the next block of traces.

@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
+use entities::job;
+use queue::{Job, Outcome, RunJob, WorkerPool};
 use serde::{Deserialize, Serialize};
 use store::{DbError, Transaction, eval_rules};
 use uuid::Uuid;
 
-use crate::{
-    app::App,
-    queue::{self, Job, Lane, Outcome},
-};
+use crate::{app::App, pools};
 
 /// A deleted rule whose decisions are deleted.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,7 +23,7 @@ pub struct ForgetRule {
 
 impl Job for ForgetRule {
     const KIND: &'static str = "forget_rule";
-    const LANE: Lane = Lane::Housekeeping;
+    const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
 }
 
 /// Number of decisions that one statement scans.
@@ -44,11 +43,13 @@ pub async fn soon(txn: &Transaction, tenant: Uuid, rule: Uuid, now: i64) -> Resu
     queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + PAUSE, now).await
 }
 
-/// Deletes decisions, up to a limited number of batches.
-pub async fn run(app: &Arc<App>, tenant: Uuid, job: ForgetRule) -> Outcome {
-    match turn(app, tenant, job).await {
-        Ok(()) => Outcome::Done,
-        Err(error) => Outcome::Retry { why: error.to_string() },
+// Removes notes, as many as fit into a turn.
+impl RunJob<App> for ForgetRule {
+    async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
+        match turn(app, row.tenant_id, self).await {
+            Ok(()) => Outcome::Done,
+            Err(error) => Outcome::Retry { why: error.to_string() },
+        }
     }
 }
 

@@ -16,10 +16,10 @@ use serde_json::json;
 use store::{credentials::last4, sealed::PROVIDER_KEY};
 
 use super::{
-    cursor::Name,
     query::Query,
     read::{self, ApiJson},
 };
+use crate::cursor::Name;
 use crate::{
     access::Caller,
     app::App,
@@ -27,7 +27,6 @@ use crate::{
     embedding::backfill::Backfill,
     error::{Error, Problem, Result, not_found},
     providers::remedy,
-    queue,
 };
 
 /// Maximum length of a key in characters.

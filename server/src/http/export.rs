@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     access::Caller,
-    app::App,
+    app::{App, MAX_EXPORTS},
     error::{Error, Result, problem},
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
@@ -50,8 +50,6 @@ const PAGE: usize = 50;
 const AHEAD: usize = 2;
 /// Approximate size of a chunk in bytes.
 const PIECE: usize = 64 * 1024;
-/// Maximum number of concurrent exports of a tenant in a process.
-pub const MAX_EXPORTS: usize = 3;
 /// Maximum number of exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.

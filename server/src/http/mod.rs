@@ -7,7 +7,6 @@ pub mod auth;
 mod compress;
 pub mod cors;
 mod credentials;
-pub mod cursor;
 mod docs;
 mod eval;
 mod eval_rules;
@@ -53,7 +52,6 @@ use std::sync::Arc;
 use api::ErrorCode;
 use axum::{Router, handler::Handler, middleware};
 
-pub use self::{export::MAX_EXPORTS, stream::MAX_STREAMS};
 use crate::{app::App, error::problem};
 
 /// Returns the whole service, without the metrics if they are served on a separate address.

@@ -11,7 +11,8 @@ use semantics::prices::{Origin, invalid_rate};
 use serde_json::json;
 use store::row_text::MAX_LABEL;
 
-use super::{cursor::Name, query::Query, read::ApiJson};
+use super::{query::Query, read::ApiJson};
+use crate::cursor::Name;
 use crate::{
     access::Caller,
     app::App,

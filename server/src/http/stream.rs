@@ -30,14 +30,12 @@ use uuid::Uuid;
 use super::{held, pieces::Pieces, query::Query, standing::Standing, trace_view, traces};
 use crate::{
     access::Caller,
-    app::App,
+    app::{App, MAX_STREAMS},
     error::{Error, Result, problem, stopping},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
-/// Maximum number of concurrent streams of a tenant in a process.
-pub const MAX_STREAMS: usize = 50;
 /// Delay in seconds after which a rejected client may try again.
 const RETRY_SECONDS: u64 = 10;
 /// Number of changes read at once.

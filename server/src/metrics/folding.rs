@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::{App, Feature};
 
 /// Delay between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -16,6 +16,9 @@ const OLD: i64 = 15_000_000;
 
 /// Maximum number of folds of one tenant in a round, so that other tenants are served.
 const TURN: usize = 16;
+
+/// Folding of metric deltas.
+pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
 
 /// Folds deltas regularly, until the app stops.
 pub fn start(app: &Arc<App>) {

@@ -14,6 +14,7 @@ mod work;
 use std::fmt;
 
 use prometheus_client::{encoding::text, metrics::info::Info, registry::Registry};
+use queue::WorkerPool;
 use store::Db;
 
 /// The metrics of a server process.
@@ -33,9 +34,12 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Creates the metrics of a server with these endpoints, which started at `now` (microseconds since
-    /// 1970).
-    pub fn new(endpoints: impl Iterator<Item = http::Name>, now: i64) -> Self {
+    /// For a server with these endpoints and worker pools that started at `now`, microseconds since 1970.
+    pub fn new(
+        endpoints: impl Iterator<Item = http::Name>,
+        pools: Vec<&'static WorkerPool>,
+        now: i64,
+    ) -> Self {
         let mut registry = Registry::default();
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("loupe_build", "The version that runs", version);
@@ -45,7 +49,7 @@ impl Telemetry {
             ingest: ingest::Ingest::new(&mut registry),
             embedding: embedding::Embedding::new(&mut registry),
             judge: judge::Judge::new(&mut registry),
-            work: work::Work::new(&mut registry),
+            work: work::Work::new(&mut registry, pools),
             registry,
         }
     }

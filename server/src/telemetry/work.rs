@@ -7,10 +7,9 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
+use queue::{Depth, Outcome, WorkerPool, depths};
 use store::Db;
 use tokio::sync::Mutex;
-
-use crate::queue::{Depth, Outcome, depths};
 
 /// How long measured queue lengths are reused.
 const FRESH: Duration = Duration::from_secs(10);
@@ -49,16 +48,18 @@ pub struct Work {
     connections: Family<Connections, Gauge>,
     /// Time of the last measurement of the queue.
     looked: Mutex<Option<Instant>>,
+    pools: Vec<&'static WorkerPool>,
 }
 
 impl Work {
-    pub(super) fn new(registry: &mut Registry) -> Self {
+    pub(super) fn new(registry: &mut Registry, pools: Vec<&'static WorkerPool>) -> Self {
         let work = Self {
             ended: Family::default(),
             jobs: Family::default(),
             oldest: Family::default(),
             connections: Family::default(),
             looked: Mutex::new(None),
+            pools,
         };
         registry.register("loupe_jobs_ended", "Finished attempts of jobs", work.ended.clone());
         let text = "Jobs that are due, running or dead, in the whole database; counted up to 100,000";
@@ -99,7 +100,7 @@ impl Work {
         if looked.is_some_and(|it| it.elapsed() < FRESH) {
             return;
         }
-        match tokio::time::timeout(PATIENCE, depths(db, now)).await {
+        match tokio::time::timeout(PATIENCE, depths(db, &self.pools, now)).await {
             Ok(Ok(depths)) => depths.iter().for_each(|it| self.show(it, now)),
             // No value is better than an outdated one.
             Ok(Err(_)) | Err(_) => {
@@ -111,7 +112,7 @@ impl Work {
     }
 
     fn show(&self, depth: &Depth, now: i64) {
-        let lane = depth.lane.as_str();
+        let lane = depth.pool.name;
         for (status, jobs) in [("due", depth.due), ("running", depth.running), ("dead", depth.dead)] {
             self.jobs.get_or_create_owned(&Waiting { lane, status }).set(jobs);
         }

@@ -97,7 +97,7 @@ on_both! {
         let third = scene.restarted().await;
         scene.app.advance(2);
         let inside = std::sync::Arc::clone(&third.app);
-        let working = tokio::spawn(async move { server::queue::worker::drain(&inside).await.unwrap() });
+        let working = tokio::spawn(async move { queue::worker::drain(&inside).await.unwrap() });
         while scene.own.asked().iter().all(|it| it.texts != ["chat\nduring\nDone."]) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -106,7 +106,7 @@ on_both! {
         third.stop().await;
         scene.own.turn(Mood::Well);
         scene.app.advance(60);
-        server::queue::rescue(&scene.app.app.db, server::clock::Clock::now(scene.app.clock.as_ref())).await.unwrap();
+        queue::rescue(&scene.app.app.db, server::clock::Clock::now(scene.app.clock.as_ref())).await.unwrap();
         scene.app.drain().await;
         assert_eq!(scene.vectors().await.len(), 2);
         scene.stop().await;
@@ -117,7 +117,7 @@ on_both! {
         scene.own.turn(Mood::Stalls);
         scene.say("first").await;
         scene.app.advance(2);
-        server::queue::worker::start(&scene.app.app);
+        queue::worker::start(&scene.app.app);
         while scene.own.asked().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -143,7 +143,7 @@ on_both! {
         }
         let (_, others_key) = scene.app.other_tenant(Plan::Pro).await;
         scene.app.advance(2);
-        server::queue::worker::start(&scene.app.app);
+        queue::worker::start(&scene.app.app);
         while scene.waiting().await.iter().filter(|it| it.status == "running").count() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -1,14 +1,9 @@
 //! Bulk runs under way: what they take in, what stops them, what they leave to judges.
 
 use api::{Plan, Role};
+use queue::{Outcome, RunJob, new_job};
 use serde_json::{Value, json};
-use server::{
-    evals::{
-        fill::{self, FillBulk},
-        rules::PAUSE,
-    },
-    queue::Outcome,
-};
+use server::evals::{fill::FillBulk, rules::PAUSE};
 use store::eval_rules;
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
@@ -50,7 +45,8 @@ async fn progress(app: &TestApp, bulk: &str) -> Value {
 
 /// One turn of a worker.
 async fn turn(app: &TestApp, bulk: &str) -> Outcome {
-    fill::run(&app.app, app.tenant, FillBulk { bulk: bulk.parse().unwrap() }).await
+    let payload = || FillBulk { bulk: bulk.parse().unwrap() };
+    payload().run(&app.app, &new_job(app.tenant, &payload(), 0, 0)).await
 }
 
 async fn used(app: &TestApp) -> i64 {

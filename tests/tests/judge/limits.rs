@@ -85,7 +85,7 @@ async fn a_tenant_that_waits_leaves_workers_to_others() {
     for _ in 0..40 {
         waiting.push(scene.evaluate().await);
     }
-    server::queue::worker::start(&scene.app.app);
+    queue::worker::start(&scene.app.app);
     scene.until_asked(8).await;
     let item = json!({"name": "chat", "input": "Where?", "output": "There."});
     let trace = other.post("/v1/ingest", &item).await.ok()["id"].clone();

@@ -8,14 +8,14 @@ mod taking_in;
 mod worker;
 
 use entities::job;
+use queue::{Job, WorkerPool, new_job};
 use sea_orm::{EntityTrait, QueryOrder};
 use serde::Serialize;
-use server::queue::{Job, Lane, new_job};
 use tests::TestApp;
 use uuid::Uuid;
 
-/// The lane of all jobs here.
-const LANE: Lane = Lane::Ingest;
+/// The pool of all jobs here.
+const POOL: &WorkerPool = &server::pools::INGEST;
 
 /// Work that no worker knows.
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ struct Work {
 
 impl Job for Work {
     const KIND: &'static str = "test_work";
-    const LANE: Lane = LANE;
+    const POOL: &'static WorkerPool = POOL;
     const MAX_ATTEMPTS: i32 = 3;
 }
 

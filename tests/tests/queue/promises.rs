@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use queue::{LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
 use sea_orm::ConnectionTrait;
-use server::queue::{self, LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
 use tests::on_both_databases;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{LANE, Work, enqueue, insert, now, stored};
+use super::{POOL, Work, enqueue, insert, now, stored};
 
 const SECOND: i64 = 1_000_000;
 
@@ -33,14 +33,14 @@ on_both_databases! {
         let second = enqueue(app, app.tenant, 2, now(app) - 1).await;
         let later = enqueue(app, app.tenant, 4, now(app) + SECOND).await;
         for expected in [first, second, third] {
-            let claimed = claim(db, app.tenant, LANE, now(app), 1).await.unwrap();
+            let claimed = claim(db, app.tenant, POOL, now(app), 1).await.unwrap();
             assert_eq!((claimed.len(), claimed[0].id), (1, expected));
             assert_eq!((claimed[0].attempts, claimed[0].lease_until), (1, Some(now(app) + LEASE)));
         }
-        assert_eq!(claim(db, app.tenant, LANE, now(app), 10).await.unwrap(), []);
-        assert!(candidates(db, LANE, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
+        assert_eq!(claim(db, app.tenant, POOL, now(app), 10).await.unwrap(), []);
+        assert!(candidates(db, POOL, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
         app.advance(1);
-        assert_eq!(claim(db, app.tenant, LANE, now(app), 10).await.unwrap()[0].id, later);
+        assert_eq!(claim(db, app.tenant, POOL, now(app), 10).await.unwrap()[0].id, later);
     }
 
     async fn a_claim_takes_no_more_than_asked(app: TestApp) {
@@ -58,7 +58,7 @@ on_both_databases! {
             }
             let mut left = believed.max(20);
             for limit in [1, 2, 7, 100] {
-                let claimed = claim(db, app.tenant, LANE, now(app), u64::try_from(limit).unwrap()).await.unwrap();
+                let claimed = claim(db, app.tenant, POOL, now(app), u64::try_from(limit).unwrap()).await.unwrap();
                 assert_eq!(claimed.len(), limit.min(left), "{limit} of {left}, {believed} believed");
                 left -= claimed.len();
                 for job in claimed {
@@ -72,8 +72,8 @@ on_both_databases! {
         let mut row = queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app));
         row.lane = "another".to_owned();
         insert(app, row).await;
-        assert!(candidates(&app.app.db, LANE, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
-        assert_eq!(claim(&app.app.db, app.tenant, LANE, now(app), 8).await.unwrap(), []);
+        assert!(candidates(&app.app.db, POOL, now(app), Uuid::nil(), &[], 8).await.unwrap().is_empty());
+        assert_eq!(claim(&app.app.db, app.tenant, POOL, now(app), 8).await.unwrap(), []);
     }
 
     async fn a_tenant_with_much_to_do_does_not_keep_others_waiting(app: TestApp) {
@@ -89,24 +89,24 @@ on_both_databases! {
         let mut last = Uuid::nil();
         let mut served = Vec::new();
         for _ in 0..tenants.len() {
-            last = candidates(db, LANE, now(app), last, &[], 1).await.unwrap()[0];
-            assert!(!claim(db, last, LANE, now(app), 1).await.unwrap().is_empty());
+            last = candidates(db, POOL, now(app), last, &[], 1).await.unwrap()[0];
+            assert!(!claim(db, last, POOL, now(app), 1).await.unwrap().is_empty());
             served.push(last);
         }
         assert_eq!(served, tenants, "each once before anyone's second turn");
-        assert_eq!(candidates(db, LANE, now(app), last, &[], 1).await.unwrap(), tenants[..1], "and round again");
+        assert_eq!(candidates(db, POOL, now(app), last, &[], 1).await.unwrap(), tenants[..1], "and round again");
     }
 
     async fn a_claim_reaches_no_other_tenant(app: TestApp) {
         let other = Uuid::from_u128(9);
         enqueue(app, other, 1, now(app)).await;
-        assert_eq!(claim(&app.app.db, app.tenant, LANE, now(app), 8).await.unwrap(), []);
-        assert_eq!(claim(&app.app.db, other, LANE, now(app), 8).await.unwrap().len(), 1);
+        assert_eq!(claim(&app.app.db, app.tenant, POOL, now(app), 8).await.unwrap(), []);
+        assert_eq!(claim(&app.app.db, other, POOL, now(app), 8).await.unwrap().len(), 1);
     }
 
     async fn what_is_done_is_gone(app: TestApp) {
         enqueue(app, app.tenant, 1, now(app)).await;
-        let job = claim(&app.app.db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        let job = claim(&app.app.db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         assert!(finish(&app.app.db, &job, &Outcome::Done, now(app)).await.unwrap());
         assert_eq!(stored(app).await, []);
         assert!(!finish(&app.app.db, &job, &Outcome::Done, now(app)).await.unwrap(), "only once");
@@ -115,7 +115,7 @@ on_both_databases! {
     async fn a_heartbeat_keeps_a_claim(app: TestApp) {
         let db = &app.app.db;
         enqueue(app, app.tenant, 1, now(app)).await;
-        let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         for _ in 0..3 {
             app.advance(LEASE / SECOND - 1);
             assert!(heartbeat(db, &job, now(app)).await.unwrap());
@@ -128,7 +128,7 @@ on_both_databases! {
     async fn whoever_lost_a_claim_can_no_longer_end_the_job(app: TestApp) {
         let db = &app.app.db;
         let id = enqueue(app, app.tenant, 1, now(app)).await;
-        let lost = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        let lost = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         app.advance(LEASE / SECOND);
         assert_eq!(rescue(db, now(app)).await.unwrap(), 0, "to the last moment it is held");
         app.advance(1);
@@ -137,7 +137,7 @@ on_both_databases! {
         let ways = [Outcome::Done, why, Outcome::Snooze { until: 0 }, Outcome::Discard { why: String::new() }];
         for again in [false, true] {
             if again {
-                let held = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+                let held = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
                 assert_eq!((held.id, held.attempts), (id, 2));
                 assert!(held.fence > lost.fence);
             }
@@ -155,12 +155,12 @@ on_both_databases! {
         let db = &app.app.db;
         enqueue(app, app.tenant, 1, now(app)).await;
         for _ in 0..5 {
-            let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+            let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
             assert_eq!(job.attempts, 1);
             assert!(finish(db, &job, &Outcome::Snooze { until: now(app) + 10 * SECOND }, now(app)).await.unwrap());
-            assert_eq!(claim(db, app.tenant, LANE, now(app), 1).await.unwrap(), []);
+            assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap(), []);
             app.advance(10);
-            let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+            let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
             assert!(give_back(db, &job, now(app)).await.unwrap());
         }
         assert_eq!(stored(app).await[0].attempts, 0);
@@ -171,7 +171,7 @@ on_both_databases! {
         let id = enqueue(app, app.tenant, 1, now(app)).await;
         let mut waits = Vec::new();
         for attempt in 1..=3 {
-            let job = claim(db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+            let job = claim(db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
             assert_eq!(job.attempts, attempt);
             let why = format!("failure {attempt}");
             assert!(finish(db, &job, &Outcome::Retry { why: why.clone() }, now(app)).await.unwrap());
@@ -187,13 +187,13 @@ on_both_databases! {
         }
         assert!(waits[0] >= SECOND && waits[1] > waits[0], "{waits:?}");
         app.advance(100_000);
-        assert_eq!(claim(db, app.tenant, LANE, now(app), 1).await.unwrap(), []);
+        assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap(), []);
         assert_eq!(rescue(db, now(app)).await.unwrap(), 0);
     }
 
     async fn what_can_not_succeed_is_dead_at_once(app: TestApp) {
         enqueue(app, app.tenant, 1, now(app)).await;
-        let job = claim(&app.app.db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        let job = claim(&app.app.db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         assert!(finish(&app.app.db, &job, &Outcome::Discard { why: "no".to_owned() }, now(app)).await.unwrap());
         let job = stored(app).await.remove(0);
         assert_eq!((job.status.as_str(), job.last_error.as_deref()), ("dead", Some("no")));
@@ -203,7 +203,7 @@ on_both_databases! {
         let db = &app.app.db;
         enqueue(app, app.tenant, 1, now(app)).await;
         for _ in 0..3 {
-            assert_eq!(claim(db, app.tenant, LANE, now(app), 1).await.unwrap().len(), 1);
+            assert_eq!(claim(db, app.tenant, POOL, now(app), 1).await.unwrap().len(), 1);
             app.advance(LEASE / SECOND + 1);
             assert_eq!(rescue(db, now(app)).await.unwrap(), 1);
         }
@@ -226,10 +226,10 @@ on_both_databases! {
                 let mut mine = Vec::new();
                 let mut last = Uuid::from_u128(u128::from(worker));
                 loop {
-                    let tenants = candidates(&db, LANE, at, last, &[], 8).await.unwrap();
+                    let tenants = candidates(&db, POOL, at, last, &[], 8).await.unwrap();
                     let Some(tenant) = tenants.first() else { return mine };
                     last = *tenant;
-                    for job in claim(&db, *tenant, LANE, at, 1 + worker).await.unwrap() {
+                    for job in claim(&db, *tenant, POOL, at, 1 + worker).await.unwrap() {
                         mine.push(job.id);
                         assert!(finish(&db, &job, &Outcome::Done, at).await.unwrap());
                     }

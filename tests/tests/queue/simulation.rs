@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use entities::job;
+use queue::{LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
 use sea_orm::EntityTrait;
-use server::queue::{LEASE, Outcome, candidates, claim, finish, give_back, heartbeat, rescue};
 use tests::{TestApp, on_both_databases};
 use uuid::Uuid;
 
-use super::{LANE, enqueue, now, stored};
+use super::{POOL, enqueue, now, stored};
 
 /// Runs on each database, and commands in each.
 const SEEDS: u64 = 200;
@@ -71,7 +71,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
         }
         3 | 4 => {
             let limit = 1 + dice.below(3);
-            let mut claimed = claim(db, tenant, LANE, now, limit).await.unwrap();
+            let mut claimed = claim(db, tenant, POOL, now, limit).await.unwrap();
             claimed.sort_by_key(|it| (it.run_at, it.id));
             let found: Vec<Uuid> = claimed.iter().map(|it| it.id).collect();
             assert_eq!(found, model.claim(tenant, now, usize::try_from(limit).unwrap()), "{at}: claim");
@@ -83,7 +83,7 @@ async fn command(app: &TestApp, model: &mut Model, dice: &mut Dice, at: &str) {
             due.sort_unstable();
             due.dedup();
             due.sort_by_key(|it| *it <= tenant);
-            assert_eq!(candidates(db, LANE, now, tenant, &[], 8).await.unwrap(), due, "{at}: candidates");
+            assert_eq!(candidates(db, POOL, now, tenant, &[], 8).await.unwrap(), due, "{at}: candidates");
         }
         6 => app.clock.advance(dice.signed(LEASE).abs()),
         7 => {

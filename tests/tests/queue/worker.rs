@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use entities::job;
+use queue::{Outcome, claim, finish, worker};
 use serde_json::json;
-use server::queue::{Outcome, claim, finish, worker};
 use tests::{app::START, on_both_databases};
 use uuid::Uuid;
 
-use super::{LANE, Work, enqueue, insert, now, stored};
+use super::{POOL, Work, enqueue, insert, now, stored};
 
 on_both_databases! {
     async fn a_job_of_an_unknown_kind_is_left_for_a_newer_version(app: TestApp) {
@@ -22,7 +22,7 @@ on_both_databases! {
 
     async fn a_job_that_can_not_be_read_is_dead_and_hinders_no_other(app: TestApp) {
         let key = app.full_key();
-        let mut row = server::queue::new_job(app.tenant, &Work { n: 1 }, now(app) - 1, now(app));
+        let mut row = queue::new_job(app.tenant, &Work { n: 1 }, now(app) - 1, now(app));
         row.kind = "trace_ready".to_owned();
         insert(app, row).await;
         key.post("/v1/ingest", &json!({"id": "r"})).await.ok();
@@ -50,13 +50,13 @@ on_both_databases! {
         let row = job::Model {
             kind: "trace_ready".to_owned(),
             payload: json!({"ready_at": START, "traces": [Uuid::from_u128(1)]}).to_string(),
-            ..server::queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app))
+            ..queue::new_job(app.tenant, &Work { n: 1 }, now(app), now(app))
         };
         insert(app, row).await;
-        let held = claim(&app.app.db, app.tenant, LANE, now(app), 1).await.unwrap().remove(0);
+        let held = claim(&app.app.db, app.tenant, POOL, now(app), 1).await.unwrap().remove(0);
         assert_eq!(app.drain().await, 0);
         app.advance(31);
-        assert_eq!(server::queue::rescue(&app.app.db, now(app)).await.unwrap(), 1);
+        assert_eq!(queue::rescue(&app.app.db, now(app)).await.unwrap(), 1);
         assert_eq!(app.drain().await, 1);
         assert!(!finish(&app.app.db, &held, &Outcome::Done, now(app)).await.unwrap());
         assert_eq!(stored(app).await, []);

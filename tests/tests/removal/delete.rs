@@ -4,6 +4,7 @@ use api::Role;
 use entities::trace;
 use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Statement};
 use serde_json::{Value, json};
+use server::trace_removal;
 use store::traces;
 use tests::{
     TestApp,
@@ -93,7 +94,9 @@ on_both_databases! {
     async fn a_removal_that_was_cut_off_is_ended_by_its_job(app: TestApp) {
         send_long(app).await;
         let id = Uuid::from_u128(LONG);
-        let removal = traces::remove(&app.app.db, app.tenant, &[id], |_| true, None, app.app.clock.now()).await.unwrap();
+        let now = app.app.clock.now();
+        let job = |row: &trace::Model| trace_removal::job(app.tenant, row, now);
+        let removal = traces::remove(&app.app.db, app.tenant, &[id], |_| true, None, job, now).await.unwrap();
         assert_eq!((removal.traces, removal.more), (0, true));
         assert_eq!(rows(app).await[0], 1, "the row is there as long as anything is");
         assert_eq!(app.full_key().get(&format!("/v1/traces/{id}")).await.status, 200);

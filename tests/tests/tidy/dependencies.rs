@@ -7,16 +7,18 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// Which of our crates a crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
     ("entities", &["api"]),
     ("migrations", &["entities"]),
     ("store", &["api", "semantics", "entities", "migrations"]),
-    ("server", &["api", "semantics", "evaluators", "entities", "store"]),
-    ("tui", &["api"]),
-    ("cli", &["api", "evaluators", "tui"]),
+    ("queue", &["entities", "store"]),
+    ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
+    ("present", &["api"]),
+    ("tui", &["api", "present"]),
+    ("cli", &["api", "evaluators", "present", "tui"]),
 ];
 
 /// Libraries of the server that a program on a user's machine has no use for.

@@ -19,7 +19,7 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["sea_orm", "sea_query", "sqlx"],
-        places: &["entities/", "migrations/", "crates/store/", "server/src/queue/"],
+        places: &["entities/", "migrations/", "crates/store/", "crates/queue/"],
         instead: "write the query as a function of crates/store and call that",
     },
     Home {
@@ -34,7 +34,7 @@ const HOMES: &[Home] = &[
     },
     Home {
         names: &["Dialect::Sqlite", "Dialect::Postgres"],
-        places: &["entities/src/dialect.rs", "crates/store/", "server/src/queue/"],
+        places: &["entities/src/dialect.rs", "crates/store/", "crates/queue/"],
         instead: "ask entities::dialect::Dialect, or put both ways beside each other in crates/store",
     },
     Home {
@@ -84,6 +84,11 @@ const ABSENCES: &[(&str, &[&str], &str)] = &[
         "crates/api/src/",
         &["axum", "sqlx", "std::net"],
         "api is the contract: types, and with feature `client` the client",
+    ),
+    (
+        "crates/present/src/",
+        &["std::env", "std::fs", "std::io", "std::net", "tokio", "clap", "ratatui", "crossterm"],
+        "present is plain data: the command line and the console draw what it returns",
     ),
     (
         "entities/src/",

@@ -5,8 +5,20 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their arrows. The products are top-level folders, the libraries below
 /// them are in `crates`.
-pub const CRATES: [&str; 10] =
-    ["api", "semantics", "evaluators", "entities", "migrations", "store", "server", "tui", "cli", "tests"];
+pub const CRATES: [&str; 12] = [
+    "api",
+    "semantics",
+    "evaluators",
+    "entities",
+    "migrations",
+    "store",
+    "queue",
+    "present",
+    "server",
+    "tui",
+    "cli",
+    "tests",
+];
 
 /// One Rust file.
 pub struct Source {

@@ -3,13 +3,13 @@
 use sea_orm::{ConnectionTrait, DbErr, Value};
 use store::Db;
 
-use super::{Lane, statement};
+use super::{WorkerPool, statement};
 
-/// What is in a lane, of all tenants together. Each count ends at `MOST`.
+/// The jobs of a pool, of all tenants together. Each count ends at `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// The lane.
-    pub lane: Lane,
+    /// The pool.
+    pub pool: &'static WorkerPool,
     /// Jobs that could run now.
     pub due: i64,
     /// Since when the first of them could, microseconds since the epoch.
@@ -23,17 +23,17 @@ pub struct Depth {
 /// Beyond this it does not matter how many there are, and counting them would be work.
 const MOST: i64 = 100_000;
 
-/// Looks at every lane.
+/// Counts the jobs of some pools.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn depths(db: &Db, now: i64) -> Result<Vec<Depth>, DbErr> {
-    let mut depths = Vec::with_capacity(Lane::ALL.len());
-    for &lane in Lane::ALL {
-        let (due, oldest) = count(db, lane, "ready", Some(now)).await?;
-        let (running, _) = count(db, lane, "running", None).await?;
-        let (dead, _) = count(db, lane, "dead", None).await?;
-        depths.push(Depth { lane, due, oldest, running, dead });
+pub async fn depths(db: &Db, pools: &[&'static WorkerPool], now: i64) -> Result<Vec<Depth>, DbErr> {
+    let mut depths = Vec::with_capacity(pools.len());
+    for &pool in pools {
+        let (due, oldest) = count(db, pool, "ready", Some(now)).await?;
+        let (running, _) = count(db, pool, "running", None).await?;
+        let (dead, _) = count(db, pool, "dead", None).await?;
+        depths.push(Depth { pool, due, oldest, running, dead });
     }
     Ok(depths)
 }
@@ -41,7 +41,7 @@ pub async fn depths(db: &Db, now: i64) -> Result<Vec<Depth>, DbErr> {
 /// Jobs of a status, and the earliest time at which one was to run; `by` leaves out later ones.
 async fn count(
     db: &Db,
-    lane: Lane,
+    pool: &WorkerPool,
     status: &'static str,
     by: Option<i64>,
 ) -> Result<(i64, Option<i64>), DbErr> {
@@ -50,7 +50,7 @@ async fn count(
         "SELECT COUNT(*) AS jobs, MIN(run_at) AS oldest FROM (SELECT run_at FROM job \
          WHERE status = '{status}' AND lane = $1 AND run_at <= $2 ORDER BY run_at LIMIT $3) AS found"
     );
-    let values: [Value; 3] = [lane.as_str().into(), by.unwrap_or(i64::MAX).into(), MOST.into()];
+    let values: [Value; 3] = [pool.name.into(), by.unwrap_or(i64::MAX).into(), MOST.into()];
     let Some(row) = db.read.query_one_raw(statement(db, &sql, values)).await? else { return Ok((0, None)) };
     Ok((row.try_get("", "jobs")?, row.try_get("", "oldest")?))
 }

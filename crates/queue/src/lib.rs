@@ -8,94 +8,31 @@
 //!
 //! **Invariant:** no transaction is open while a job runs.
 
+mod concurrency;
 mod depth;
+mod pool;
+mod registry;
 pub mod worker;
 
 use entities::job;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, Statement, Value,
-    sea_query::OnConflict,
 };
 use serde::Serialize;
-use store::{Db, new_id};
+use store::{Db, insert_once, new_id};
 use uuid::Uuid;
 
+pub use concurrency::{ConcurrencyLimits, ConcurrencyPermit};
 pub use depth::{Depth, depths};
+pub use pool::WorkerPool;
+pub use registry::{Registry, RunJob};
 
-/// Workers of one lane never wait for those of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lane {
-    /// Book-keeping after ingest. Short, never waits for anyone outside.
-    Ingest,
-    /// Sums of long traces, which read thousands of rows.
-    Sums,
-    /// Removing what is no longer kept.
-    Housekeeping,
-    /// Waiting for embedding providers.
-    Embedding,
-    /// Evaluations by code, and making those of bulk runs.
-    Evaluations,
-    /// Waiting for judges.
-    Judges,
-}
-
-impl Lane {
-    /// Every lane.
-    pub const ALL: &'static [Self] =
-        &[Self::Ingest, Self::Sums, Self::Housekeeping, Self::Embedding, Self::Evaluations, Self::Judges];
-
-    /// Returns the name in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ingest => "ingest",
-            Self::Sums => "sums",
-            Self::Housekeeping => "housekeeping",
-            Self::Embedding => "embedding",
-            Self::Evaluations => "evaluations",
-            Self::Judges => "judges",
-        }
-    }
-
-    /// Jobs of this lane that one process runs at once.
-    pub const fn concurrency(self) -> usize {
-        match self {
-            Self::Ingest | Self::Sums | Self::Housekeeping => 1,
-            // Batches of different tenants, so that a tenant with slow evaluations does not delay the
-            // others.
-            Self::Evaluations => 4,
-            // Requests to providers under way; what a process does for each is short.
-            Self::Embedding => 4,
-            Self::Judges => 16,
-        }
-    }
-
-    /// Jobs of one tenant that one process runs at once, where those that wait for a provider or take long
-    /// would leave no worker to others.
-    pub const fn of_one_tenant(self) -> usize {
-        match self {
-            Self::Judges => 8,
-            Self::Evaluations => 1,
-            _ => self.concurrency(),
-        }
-    }
-
-    /// Jobs of one tenant that a worker claims at once.
-    pub const fn batch(self) -> u64 {
-        match self {
-            Self::Ingest | Self::Sums | Self::Housekeeping => 16,
-            // A job takes in those that wait, and can take in none that is claimed.
-            Self::Embedding | Self::Judges => 1,
-            Self::Evaluations => 4,
-        }
-    }
-}
-
-/// A kind of work: its name, its lane and its arguments.
+/// The payload of a kind of job, with the name of the kind and its workers.
 pub trait Job: Serialize {
     /// The word in the database. Never changed once released.
     const KIND: &'static str;
-    /// Which workers take it.
-    const LANE: Lane;
+    /// The workers that take it.
+    const POOL: &'static WorkerPool;
     /// Dead after so many attempts.
     const MAX_ATTEMPTS: i32 = 10;
 }
@@ -135,7 +72,7 @@ pub fn new_job<J: Job>(tenant_id: Uuid, payload: &J, run_at: i64, now: i64) -> j
     job::Model {
         tenant_id,
         id: new_id(),
-        lane: J::LANE.as_str().to_owned(),
+        lane: J::POOL.name.to_owned(),
         kind: J::KIND.to_owned(),
         // A payload is ids and numbers; it always serialises.
         payload: serde_json::to_string(payload).unwrap_or_default(),
@@ -183,12 +120,10 @@ pub async fn enqueue_all(txn: &impl ConnectionTrait, jobs: Vec<job::Model>) -> R
 /// # Errors
 /// When the database fails.
 pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<bool, DbErr> {
-    let row: job::ActiveModel = job.into();
-    let keep = OnConflict::new().do_nothing().to_owned();
-    Ok(job::Entity::insert(row).on_conflict(keep).exec_without_returning(db).await? > 0)
+    insert_once(db, job).await
 }
 
-/// Up to `limit` tenants with work that is due in `lane`, in a circle that begins behind
+/// Up to `limit` tenants with work that is due in `pool`, in a circle that begins behind
 /// `last`: whoever was served last is asked last, so a tenant with much work waiting doesn't
 /// keep the others from theirs. Those that are `busy` are left out.
 ///
@@ -196,7 +131,7 @@ pub async fn enqueue_once(db: &impl ConnectionTrait, job: job::Model) -> Result<
 /// When the database fails.
 pub async fn candidates(
     db: &Db,
-    lane: Lane,
+    pool: &WorkerPool,
     now: i64,
     last: Uuid,
     busy: &[Uuid],
@@ -209,7 +144,7 @@ pub async fn candidates(
          GROUP BY tenant_id ORDER BY (tenant_id <= $3), tenant_id LIMIT $4"
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values: [Value; 4] = [lane.as_str().into(), now.into(), last.into(), limit.into()];
+    let values: [Value; 4] = [pool.name.into(), now.into(), last.into(), limit.into()];
     let values = values.into_iter().chain(busy.iter().map(|it| (*it).into()));
     let statement = Statement::from_sql_and_values(db.dialect.backend(), sql, values);
     let rows = db.write.query_all_raw(statement).await?;
@@ -223,7 +158,7 @@ pub async fn candidates(
 pub async fn claim(
     db: &Db,
     tenant: Uuid,
-    lane: Lane,
+    pool: &WorkerPool,
     now: i64,
     limit: u64,
 ) -> Result<Vec<job::Model>, DbErr> {
@@ -237,7 +172,7 @@ pub async fn claim(
         db.dialect.for_update_skip_locked()
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values = [(now + LEASE).into(), tenant.into(), lane.as_str().into(), now.into(), limit.into()];
+    let values = [(now + LEASE).into(), tenant.into(), pool.name.into(), now.into(), limit.into()];
     let rows = db.write.query_all_raw(statement(db, &sql, values)).await?;
     rows.iter().map(|it| job::Model::from_query_result(it, "")).collect()
 }
@@ -312,7 +247,7 @@ pub async fn take_in<J: Job>(
         db.dialect.for_update_skip_locked()
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values = [job.tenant_id.into(), J::LANE.as_str().into(), J::KIND.into(), limit.into()];
+    let values = [job.tenant_id.into(), J::POOL.name.into(), J::KIND.into(), limit.into()];
     let rows = txn.query_all_raw(statement(db, &sql, values)).await?;
     let ids: Vec<Uuid> = rows.iter().map(|it| it.try_get("", "id")).collect::<Result<_, _>>()?;
     let payloads: Vec<String> = rows.iter().map(|it| it.try_get("", "payload")).collect::<Result<_, _>>()?;
