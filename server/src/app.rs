@@ -22,10 +22,10 @@ use crate::{
     ingest::writer::Writer,
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
-    known::Known,
+    known::AccessCache,
     limits::{Limits, LocalBuckets},
     memory::{Holder, MEMORY_WAIT, MemoryBudget, Reservation},
-    metrics::ask::Asking,
+    metrics::ask::MetricsQueries,
     providers::{Egress, resolve::Resolver},
     search::Search,
     telemetry::{Telemetry, http::Name},
@@ -107,7 +107,7 @@ pub struct App {
     /// Rate limits of recorded rejections, by tenant, actor and action.
     pub refusals: LocalBuckets<(Uuid, String, Action)>,
     /// The access cache.
-    pub known: Arc<Known>,
+    pub known: Arc<AccessCache>,
     /// Budget for the memory of request bodies and responses.
     pub memory: Arc<MemoryBudget>,
     /// Limits the request bodies that arrive for a tenant.
@@ -123,7 +123,7 @@ pub struct App {
     /// Maximum number of requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
     /// Answers metrics queries.
-    pub asking: Asking,
+    pub asking: MetricsQueries,
     /// The cache of compiled code evaluators.
     pub compiled: Arc<Compiled>,
     /// Runs code evaluators.
@@ -161,7 +161,7 @@ impl App {
         let pools = jobs.pools().to_vec();
         let telemetry = Arc::new(Telemetry::new(features.endpoints.into_iter(), pools, clock.now()));
         let (known, sealer) =
-            (Arc::new(Known::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
+            (Arc::new(AccessCache::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
         let egress = Egress::new(&config.egress, vec![config.listen], resolver)?;
         let embedder = Embedder::new(
             &config.embedding,
@@ -190,7 +190,7 @@ impl App {
             judge,
             limits: Limits::new(db.clone()),
             addresses: LocalBuckets::new(config.unauthenticated_per_minute),
-            refusals: LocalBuckets::new(audit::REFUSALS),
+            refusals: LocalBuckets::new(audit::MAX_RECORDED_REJECTIONS),
             known,
             prices,
             search: Search::new(
@@ -205,7 +205,7 @@ impl App {
             streams: KeyedSemaphore::new(MAX_STREAMS),
             exports: KeyedSemaphore::new(MAX_EXPORTS),
             decoding: Arc::new(Semaphore::new(config.decoders())),
-            asking: Asking::new(config.decoders()),
+            asking: MetricsQueries::new(config.decoders()),
             compiled: Arc::default(),
             code: CodeRunner::new(config.decoders(), Arc::clone(&clock), stopping.clone()),
             working: ConcurrencyLimits::default(),

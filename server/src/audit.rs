@@ -13,7 +13,7 @@ use crate::access::{Caller, Credential};
 
 /// Rejections of one action by one actor that are recorded per minute: enough to see the attempt, too
 /// few to fill the log.
-pub const REFUSALS: u32 = 10;
+pub const MAX_RECORDED_REJECTIONS: u32 = 10;
 
 /// Audited actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -34,8 +34,8 @@ pub fn processor_time() -> Duration {
 /// Returns the time since the first call, on systems without processor time per thread.
 #[cfg(not(unix))]
 pub fn processor_time() -> Duration {
-    static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    BEGAN.get_or_init(std::time::Instant::now).elapsed()
+    static FIRST_CALL: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST_CALL.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// A clock for tests, which stands still until it is moved.

@@ -62,7 +62,7 @@ pub struct Config {
     )]
     pub database_connections: u32,
 
-    /// 32 bytes in base64, or a list `id:key,…` of which the first key is used. Required with
+    /// 32 bytes in base64, or a list `id:key,…` whose first key is used. Required with
     /// PostgreSQL; generated at the first start on SQLite.
     #[arg(long, env = "LOUPE_MASTER_KEY", value_name = "KEY", hide_env_values = true, global = true)]
     pub master_key: Option<String>,

@@ -13,7 +13,7 @@ use crate::error::{Error, problem};
 pub struct Cursors(Vec<[u8; 32]>);
 
 /// Length of the signature in bytes.
-const TAG: usize = 16;
+const SIGNATURE_LENGTH: usize = 16;
 
 /// A position in the sort order of a list.
 pub trait Position: Sized {
@@ -77,7 +77,7 @@ impl Cursors {
         let mut bytes = position.to_bytes();
         let key = self.0.first().map_or(&[][..], |it| it);
         let tag = mac(key, tenant, scope, &bytes).finalize().into_bytes();
-        bytes.extend(&tag[..TAG]);
+        bytes.extend(&tag[..SIGNATURE_LENGTH]);
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -112,7 +112,7 @@ impl Cursors {
 
     fn verify<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<P> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
-        let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG)?)?;
+        let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(SIGNATURE_LENGTH)?)?;
         let signed = |key: &[u8; 32]| mac(key, tenant, scope, position).verify_truncated_left(tag).is_ok();
         if !self.0.iter().any(signed) {
             return None;

@@ -19,14 +19,14 @@ use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::whose::{Whose, whose};
+use self::whose::{ProviderSelection, select_provider};
 use crate::{
     access::seal::Sealer,
     app::Feature,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
-    known::Known,
+    known::AccessCache,
     providers::{
         Egress,
         embedding::{EmbeddingClient, Endpoint, Failure},
@@ -45,23 +45,23 @@ pub const FEATURE: Feature = Feature {
 };
 
 /// Timeout of embedding a query.
-const QUERY: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Selects embedding providers and calls them.
 pub struct Embedder {
     client: EmbeddingClient,
     platform: Option<Endpoint>,
-    known: Arc<Known>,
+    known: Arc<AccessCache>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests<Who>,
+    rests: Rests<EmbeddingAccount>,
     turns: ConcurrencyLimits<Uuid>,
 }
 
 /// The account of a provider: the platform's, or a version of a tenant's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
+pub enum EmbeddingAccount {
     /// The operator's account.
     Platform,
     /// The tenant, and the time of the credential's last change in microseconds: a changed credential
@@ -71,14 +71,14 @@ pub enum Who {
 
 /// The embedding provider of a tenant.
 #[derive(Clone, Debug)]
-pub struct Chosen {
-    who: Who,
+pub struct SelectedProvider {
+    who: EmbeddingAccount,
     endpoint: Endpoint,
 }
 
-impl Chosen {
+impl SelectedProvider {
     /// Returns the account.
-    pub fn who(&self) -> Who {
+    pub fn account(&self) -> EmbeddingAccount {
         self.who
     }
 
@@ -97,7 +97,7 @@ impl Embedder {
     pub fn new(
         settings: &EmbeddingSettings,
         egress: Egress,
-        known: Arc<Known>,
+        known: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
@@ -131,7 +131,7 @@ impl Embedder {
             return Ok(plan == Plan::Pro);
         }
         let credentials = self.known.credentials(tenant).await?;
-        Ok(whose(plan, &credentials, self.platform.is_some()) != Whose::Nobody)
+        Ok(select_provider(plan, &credentials, self.platform.is_some()) != ProviderSelection::Nobody)
     }
 
     /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider
@@ -140,8 +140,8 @@ impl Embedder {
     /// # Errors
     ///
     /// Fails with `upstream_failed` when the tenant has none; the message says how to store one.
-    pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<Chosen> {
-        let own = self.chosen(tenant, plan).await?.filter(|it| it.who != Who::Platform);
+    pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<SelectedProvider> {
+        let own = self.chosen(tenant, plan).await?.filter(|it| it.who != EmbeddingAccount::Platform);
         own.ok_or_else(|| problem(ErrorCode::UpstreamFailed, NO_OWN_PROVIDER))
     }
 
@@ -150,8 +150,8 @@ impl Embedder {
     /// # Errors
     ///
     /// Fails with `upstream_failed` when the provider fails or takes too long.
-    pub async fn query(&self, chosen: &Chosen, text: &str) -> Result<UnitVector> {
-        let vectors = self.ask(&chosen.endpoint, &[text], QUERY).await;
+    pub async fn query(&self, chosen: &SelectedProvider, text: &str) -> Result<UnitVector> {
+        let vectors = self.ask(&chosen.endpoint, &[text], QUERY_TIMEOUT).await;
         match vectors.map(|mut it| it.pop()) {
             Ok(Some(vector)) => Ok(vector),
             Ok(None) => Err(anyhow::anyhow!("the client returned no vector").into()),
@@ -163,16 +163,17 @@ impl Embedder {
     }
 
     /// Returns the embedding provider for a tenant on this plan, if any.
-    async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<Chosen>> {
+    async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
         let credentials = self.known.credentials(tenant).await?;
-        match whose(plan, &credentials, self.platform.is_some()) {
-            Whose::Nobody => Ok(None),
-            Whose::Platform => {
-                Ok(self.platform.clone().map(|endpoint| Chosen { who: Who::Platform, endpoint }))
-            }
-            Whose::Own(row, model) => {
+        match select_provider(plan, &credentials, self.platform.is_some()) {
+            ProviderSelection::Nobody => Ok(None),
+            ProviderSelection::Platform => Ok(self
+                .platform
+                .clone()
+                .map(|endpoint| SelectedProvider { who: EmbeddingAccount::Platform, endpoint })),
+            ProviderSelection::Own(row, model) => {
                 let endpoint = self.own(row, model)?;
-                Ok(Some(Chosen { who: Who::Tenant(tenant, row.updated_at), endpoint }))
+                Ok(Some(SelectedProvider { who: EmbeddingAccount::Tenant(tenant, row.updated_at), endpoint }))
             }
         }
     }
@@ -195,7 +196,7 @@ impl Embedder {
         let began = Instant::now();
         let asked = self.client.embed(endpoint, texts, timeout, self.clock.now()).await;
         let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
-        self.telemetry.embedding.asked(outcome, began.elapsed());
+        self.telemetry.embedding.count_request(outcome, began.elapsed());
         asked
     }
 }

@@ -152,7 +152,7 @@ impl From<Exhausted> for Error {
 /// Marks a response whose body must still be written by the outermost layer, which knows the request ID
 /// and the encoding of errors.
 #[derive(Clone, Debug)]
-pub struct Unwritten(pub Problem);
+pub struct UnwrittenProblem(pub Problem);
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
@@ -161,7 +161,7 @@ impl IntoResponse for Error {
             Self::Internal(source) => {
                 let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
                 response.extensions_mut().insert(Fault(format!("{source:#}")));
-                response.extensions_mut().insert(Unwritten(internal()));
+                response.extensions_mut().insert(UnwrittenProblem(internal()));
                 return response;
             }
         };
@@ -180,7 +180,7 @@ impl IntoResponse for Error {
             }
             _ => {}
         }
-        response.extensions_mut().insert(Unwritten(problem));
+        response.extensions_mut().insert(UnwrittenProblem(problem));
         response
     }
 }

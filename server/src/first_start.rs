@@ -32,7 +32,7 @@ pub struct NewTenant {
 
 /// The setting that marks an installation whose first start is complete, even if its tenants are
 /// deleted.
-const DONE: &str = "first_start";
+const FIRST_START_SETTING: &str = "first_start";
 
 /// Creates the tenant `default` if this is the first start on an empty database, with `key` if given;
 /// `None` if it is not the first. The operator's providers for embedding and judging become the
@@ -50,13 +50,14 @@ pub async fn run(
     now: i64,
 ) -> anyhow::Result<Option<NewTenant>> {
     let txn = db.begin().await?;
-    if store::settings::get(&txn, DONE).await?.is_some() || !store::tenants::none(&txn).await? {
+    if store::settings::get(&txn, FIRST_START_SETTING).await?.is_some() || !store::tenants::none(&txn).await?
+    {
         txn.rollback().await?;
         return Ok(None);
     }
     // Of two processes that start at the same time, the second waits and fails here, and finds the
     // tenant created. First, because both may insert the same key.
-    if let Err(error) = store::settings::add(&txn, DONE, &now.to_string()).await {
+    if let Err(error) = store::settings::add(&txn, FIRST_START_SETTING, &now.to_string()).await {
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
     let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
@@ -72,7 +73,9 @@ pub async fn run(
 /// # Errors
 /// When the database fails.
 pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, DbError> {
-    Ok(store::settings::get(db, DONE).await?.is_some_and(|at| at == tenant.created_at.to_string()))
+    Ok(store::settings::get(db, FIRST_START_SETTING)
+        .await?
+        .is_some_and(|at| at == tenant.created_at.to_string()))
 }
 
 /// Returns the operator's providers as credentials of this tenant, one per provider.

@@ -15,13 +15,13 @@ use crate::{
 };
 
 /// Delay between two rounds.
-const PAUSE: Duration = Duration::from_secs(300);
+const ROUND_INTERVAL: Duration = Duration::from_secs(300);
 /// Retention in seconds of rate limit counters after their minute.
-const WINDOWS: i64 = 3_600;
+const RATE_WINDOW_TTL_SECONDS: i64 = 3_600;
 /// Retention in microseconds of bulk evaluations; their evaluations are kept longer.
-const BULK_RUNS: i64 = 30 * 86_400_000_000;
+const BULK_EVALUATION_TTL_MICROS: i64 = 30 * 86_400_000_000;
 /// Approximate number of rows deleted by one statement.
-const BATCH: u64 = 500;
+const ROWS_PER_STATEMENT: u64 = 500;
 
 /// Periodic removal of expired rows.
 pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
@@ -35,7 +35,7 @@ pub fn start(app: &Arc<App>) {
             if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
                 tracing::warn!(%error, "housekeeping failed and will be retried in some minutes");
             }
-            if keeper.pause(PAUSE).await {
+            if keeper.pause(ROUND_INTERVAL).await {
                 return;
             }
         }
@@ -68,23 +68,38 @@ async fn tend(app: &App, kept: Kept, tenant: Uuid) -> Result<(), DbError> {
             retention::look(app, tenant).await?;
         }
         Kept::Answers => {
-            while store::housekeeping::forget_answers(&app.db, tenant, now, BATCH).await? >= BATCH {}
+            while store::housekeeping::forget_answers(&app.db, tenant, now, ROWS_PER_STATEMENT).await?
+                >= ROWS_PER_STATEMENT
+            {}
         }
         Kept::Windows => {
-            let before = now.div_euclid(1_000_000) - WINDOWS;
-            while store::housekeeping::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
+            let before = now.div_euclid(1_000_000) - RATE_WINDOW_TTL_SECONDS;
+            while store::housekeeping::forget_windows(&app.db, tenant, before, ROWS_PER_STATEMENT).await?
+                >= ROWS_PER_STATEMENT
+            {}
         }
         Kept::BulkRuns => {
-            while store::housekeeping::forget_bulk_runs(&app.db, tenant, now - BULK_RUNS, BATCH).await?
-                >= BATCH
+            while store::housekeeping::forget_bulk_runs(
+                &app.db,
+                tenant,
+                now - BULK_EVALUATION_TTL_MICROS,
+                ROWS_PER_STATEMENT,
+            )
+            .await?
+                >= ROWS_PER_STATEMENT
             {}
         }
         Kept::Unmeasured => {
-            while !app.is_stopping() && metrics::measure(&app.db, tenant, BATCH, now).await? > 0 {}
+            while !app.is_stopping() && metrics::measure(&app.db, tenant, ROWS_PER_STATEMENT, now).await? > 0
+            {
+            }
         }
         Kept::Unindexed => {
             let many = vectors::are_more_than(&app.db, tenant, app.search.few()).await?;
-            while many && !app.is_stopping() && vectors::put_into_graph(&app.db, tenant, BATCH).await? > 0 {}
+            while many
+                && !app.is_stopping()
+                && vectors::put_into_graph(&app.db, tenant, ROWS_PER_STATEMENT).await? > 0
+            {}
         }
     }
     Ok(())

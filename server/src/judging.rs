@@ -1,11 +1,10 @@
 //! Judges: selects the provider and model, and requests verdicts.
 //!
-//! Who may be asked follows from plan, credentials and settings (`which`). What is asked and how an
-//! answer is read is `evaluators::judge`; one request is [`crate::providers::judge`]. In between
-//! (`conversation`) the form is found in which a server takes the question, an answer that can't be
-//! read is asked for once more, and all that is spent is added up. A provider that fails is left alone
-//! for a while ([`Rests`]), and only so many wait for one at a time ([`ConcurrencyLimits`]). Trying again later is
-//! the caller's, which has a durable queue for it.
+//! Plan, credentials and settings determine the judge (`which`). `evaluators::judge` builds the prompt
+//! and parses the reply; [`crate::providers::judge`] sends one request. In between, `conversation`
+//! detects the structured-output mode, requests a repair of a reply that can't be parsed, and adds up
+//! the usage. A failing provider has a circuit breaker ([`Rests`]), and the number of concurrent
+//! requests is limited ([`ConcurrencyLimits`]). Later retries are left to the caller's durable queue.
 
 mod conversation;
 mod outcome;
@@ -22,12 +21,12 @@ use store::sealed::PROVIDER_KEY;
 use uuid::Uuid;
 
 pub use self::{
-    outcome::{JudgeFailure, Judged, Kind, Spent},
-    which::Nobody,
+    outcome::{JudgeFailure, JudgeResult, JudgeUsage, Kind},
+    which::NoJudge,
 };
 use self::{
-    ways::Ways,
-    which::{Which, which},
+    ways::OutputModeCache,
+    which::{JudgeSelection, select_judge},
 };
 use crate::{
     access::seal::Sealer,
@@ -35,7 +34,7 @@ use crate::{
     config::{EmbeddingSettings, JudgeSettings},
     error::Result,
     ingest::prices::PriceBook,
-    known::Known,
+    known::AccessCache,
     providers::{
         Egress,
         judge::{Endpoint, Failure, JudgeClient},
@@ -45,20 +44,20 @@ use crate::{
 };
 
 /// Number of consecutive failures after which the circuit breaker opens.
-const BORNE: u32 = 2;
+const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 /// Cool-down after a failure of key, account or model, which a person must fix.
-const DENIED: Duration = Duration::from_secs(60);
+const DENIED_COOL_DOWN: Duration = Duration::from_secs(60);
 /// Maximum number of concurrent requests of a process to a tenant's provider.
-const TURNS_OWN: usize = 8;
+const MAX_TENANT_REQUESTS: usize = 8;
 /// Maximum number of concurrent requests of a process to the platform's provider, which serves many
 /// tenants.
-const TURNS_PLATFORM: usize = 32;
+const MAX_PLATFORM_REQUESTS: usize = 32;
 /// Delay after which a request without a permit should try again.
-const NEXT_TURN: Duration = Duration::from_secs(1);
+const PERMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The account of a provider: the platform's, or a version of a tenant's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
+pub enum JudgeAccount {
     /// The operator's account.
     Platform(Provider),
     /// The tenant, and the time of the credential's last change in microseconds: a changed credential
@@ -67,34 +66,34 @@ pub enum Who {
 }
 
 /// The key of a circuit breaker: an account, or one model of it.
-type Place = (Who, Option<String>);
+type BreakerKey = (JudgeAccount, Option<String>);
 
 /// The judge of a tenant.
 #[derive(Clone, Debug)]
-pub struct Chosen {
-    who: Who,
+pub struct SelectedJudge {
+    who: JudgeAccount,
     endpoint: Endpoint,
     prices: Arc<PriceBook>,
 }
 
-impl Chosen {
+impl SelectedJudge {
     /// Returns the model.
     pub fn model(&self) -> &str {
         &self.endpoint.model
     }
 
     /// Returns the account.
-    pub fn who(&self) -> Who {
+    pub fn account(&self) -> JudgeAccount {
         self.who
     }
 
     /// Returns what to do when it does not work.
     fn remedy(&self) -> String {
         match self.who {
-            Who::Tenant(_, provider, _) => format!(
+            JudgeAccount::Tenant(_, provider, _) => format!(
                 "an owner stores a working key, address or model with PUT /v1/provider-credentials/{provider}"
             ),
-            Who::Platform(provider) => format!(
+            JudgeAccount::Platform(provider) => format!(
                 "the operator of this server must check its settings LOUPE_JUDGE_{}_…",
                 provider.as_str().to_uppercase()
             ),
@@ -108,13 +107,13 @@ pub struct Judge {
     settings: JudgeSettings,
     /// Addresses set by the operator, which may be private.
     operators: Vec<String>,
-    known: Arc<Known>,
+    known: Arc<AccessCache>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests<Place>,
-    turns: ConcurrencyLimits<Who>,
-    ways: Ways,
+    rests: Rests<BreakerKey>,
+    turns: ConcurrencyLimits<JudgeAccount>,
+    ways: OutputModeCache,
 }
 
 impl Judge {
@@ -127,7 +126,7 @@ impl Judge {
         settings: &JudgeSettings,
         embedding: &EmbeddingSettings,
         egress: Egress,
-        known: Arc<Known>,
+        known: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
@@ -142,9 +141,9 @@ impl Judge {
             sealer,
             clock,
             telemetry,
-            rests: Rests::new(BORNE),
+            rests: Rests::new(MAX_CONSECUTIVE_FAILURES),
             turns: ConcurrencyLimits::default(),
-            ways: Ways::default(),
+            ways: OutputModeCache::default(),
         })
     }
 
@@ -160,21 +159,23 @@ impl Judge {
         plan: Plan,
         prefers: Option<Prefers>,
         tier: ModelTier,
-    ) -> Result<std::result::Result<Chosen, Nobody>> {
+    ) -> Result<std::result::Result<SelectedJudge, NoJudge>> {
         let credentials = self.known.credentials(tenant).await?;
-        let (who, endpoint) = match which(plan, &credentials, &self.settings, prefers, tier) {
+        let (who, endpoint) = match select_judge(plan, &credentials, &self.settings, prefers, tier) {
             Err(nobody) => return Ok(Err(nobody)),
-            Ok(Which::Platform(provider, model)) => (Who::Platform(provider), self.platform(provider, model)),
-            Ok(Which::Own(row, provider, model)) => match self.own(row, provider, model) {
-                Ok(endpoint) => (Who::Tenant(tenant, provider, row.updated_at), endpoint),
+            Ok(JudgeSelection::Platform(provider, model)) => {
+                (JudgeAccount::Platform(provider), self.platform(provider, model))
+            }
+            Ok(JudgeSelection::Own(row, provider, model)) => match self.own(row, provider, model) {
+                Ok(endpoint) => (JudgeAccount::Tenant(tenant, provider, row.updated_at), endpoint),
                 Err(error) => {
                     tracing::error!(%tenant, %error, "a judge's credential can't be decrypted");
-                    return Ok(Err(Nobody::Sealed));
+                    return Ok(Err(NoJudge::Sealed));
                 }
             },
         };
         let prices = self.known.price_book(tenant).await?;
-        Ok(Ok(Chosen { who, endpoint, prices }))
+        Ok(Ok(SelectedJudge { who, endpoint, prices }))
     }
 
     /// Requests a verdict. This takes up to twice the timeout of a judge.
@@ -182,13 +183,17 @@ impl Judge {
     /// # Errors
     ///
     /// Fails when there is no verdict, with what to do about it.
-    pub async fn ask(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
+    pub async fn ask(
+        &self,
+        chosen: &SelectedJudge,
+        ask: &Ask,
+    ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let asked = self.admitted(chosen, ask).await;
         let (outcome, spent) = match &asked {
             Ok(judged) => ("ok", judged.spent),
             Err(failure) => (failure.kind.word(), failure.spent),
         };
-        self.telemetry.judge.asked(outcome, spent.prompt_tokens, spent.completion_tokens);
+        self.telemetry.judge.count_verdict(outcome, spent.prompt_tokens, spent.completion_tokens);
         asked
     }
 
@@ -198,18 +203,18 @@ impl Judge {
     /// # Errors
     ///
     /// Returns the error that a call would return.
-    pub fn would_admit(&self, chosen: &Chosen) -> std::result::Result<(), JudgeFailure> {
+    pub fn would_admit(&self, chosen: &SelectedJudge) -> std::result::Result<(), JudgeFailure> {
         let admitted = match self.turns.taken(&chosen.who) {
             taken if taken >= turns_of(chosen.who) => Err(no_turn(chosen)),
             _ => {
                 let now = self.clock.now();
                 let resting =
-                    |it: &Place| self.rests.would_admit(it, now).map_err(|it| resting(chosen, &it, now));
+                    |it: &BreakerKey| self.rests.would_admit(it, now).map_err(|it| resting(chosen, &it, now));
                 places(chosen).iter().try_for_each(resting)
             }
         };
         if let Err(failure) = &admitted {
-            self.telemetry.judge.asked(failure.kind.word(), None, None);
+            self.telemetry.judge.count_verdict(failure.kind.word(), None, None);
         }
         admitted
     }
@@ -233,7 +238,11 @@ impl Judge {
     }
 
     /// Calls the judge if the circuit breaker allows it and a permit is free.
-    async fn admitted(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
+    async fn admitted(
+        &self,
+        chosen: &SelectedJudge,
+        ask: &Ask,
+    ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let [model, provider] = places(chosen);
         let Some(_turn) = self.turns.take(&chosen.who, turns_of(chosen.who)) else {
             return Err(no_turn(chosen));
@@ -247,7 +256,7 @@ impl Judge {
         let failure = match asked {
             Ok(verdict) => {
                 self.is_well(chosen, &provider, &model);
-                return Ok(Judged { verdict, model: chosen.endpoint.model.clone(), spent });
+                return Ok(JudgeResult { verdict, model: chosen.endpoint.model.clone(), spent });
             }
             Err(failure) => failure,
         };
@@ -255,9 +264,9 @@ impl Judge {
             Failure::Denied { only_model: true, .. } => {
                 // The provider responds, so its other models may be called.
                 self.rests.recovered(&provider);
-                Some((model, Pause::Fixed(DENIED)))
+                Some((model, Pause::Fixed(DENIED_COOL_DOWN)))
             }
-            Failure::Denied { .. } => Some((provider, Pause::Fixed(DENIED))),
+            Failure::Denied { .. } => Some((provider, Pause::Fixed(DENIED_COOL_DOWN))),
             Failure::Passing { after, .. } => Some((provider, Pause::Growing(*after))),
             // The provider responds, although not as it should.
             Failure::Refused(_) | Failure::Form { .. } | Failure::Unusable(_) => {
@@ -276,11 +285,11 @@ impl Judge {
             (Failure::Passing { after, .. }, None) => *after,
             _ => None,
         };
-        let message = told(chosen, kind, &why);
+        let message = failure_message(chosen, kind, &why);
         Err(JudgeFailure { kind, message, retry_after, failing_since: None, spent })
     }
 
-    fn is_well(&self, chosen: &Chosen, provider: &Place, model: &Place) {
+    fn is_well(&self, chosen: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
         let recovered = [provider, model].map(|it| self.rests.recovered(it));
         if recovered.contains(&true) {
             tracing::info!(who = ?chosen.who, model = chosen.model(), "a judge works again");
@@ -289,29 +298,35 @@ impl Judge {
 }
 
 /// Returns the circuit breakers of a judge, the narrower one first.
-fn places(chosen: &Chosen) -> [Place; 2] {
+fn places(chosen: &SelectedJudge) -> [BreakerKey; 2] {
     [(chosen.who, Some(chosen.endpoint.model.clone())), (chosen.who, None)]
 }
 
 /// Returns the maximum number of concurrent requests to a provider.
-const fn turns_of(who: Who) -> usize {
+const fn turns_of(who: JudgeAccount) -> usize {
     match who {
-        Who::Platform(_) => TURNS_PLATFORM,
-        Who::Tenant(..) => TURNS_OWN,
+        JudgeAccount::Platform(_) => MAX_PLATFORM_REQUESTS,
+        JudgeAccount::Tenant(..) => MAX_TENANT_REQUESTS,
     }
 }
 
 /// Returns the failure for a request without a permit.
-fn no_turn(chosen: &Chosen) -> JudgeFailure {
+fn no_turn(chosen: &SelectedJudge) -> JudgeFailure {
     let message = format!("too many requests wait for the judge {}", chosen.model());
-    let retry_after = Some(NEXT_TURN);
-    JudgeFailure { kind: Kind::Waiting, message, retry_after, failing_since: None, spent: Spent::default() }
+    let retry_after = Some(PERMIT_RETRY_DELAY);
+    JudgeFailure {
+        kind: Kind::Waiting,
+        message,
+        retry_after,
+        failing_since: None,
+        spent: JudgeUsage::default(),
+    }
 }
 
 /// Returns a message that says what happened and what to do about it.
-fn told(chosen: &Chosen, kind: Kind, why: &str) -> String {
+fn failure_message(chosen: &SelectedJudge, kind: Kind, why: &str) -> String {
     let model = chosen.model();
-    let is_platforms = matches!(chosen.who, Who::Platform(_));
+    let is_platforms = matches!(chosen.who, JudgeAccount::Platform(_));
     // Providers repeat the account's name in errors, so tenants do not see the messages of the
     // platform's account.
     let why = match kind {
@@ -327,12 +342,12 @@ fn told(chosen: &Chosen, kind: Kind, why: &str) -> String {
 }
 
 /// Returns the failure for an open circuit breaker.
-fn resting(chosen: &Chosen, resting: &Resting, now: i64) -> JudgeFailure {
+fn resting(chosen: &SelectedJudge, resting: &Resting, now: i64) -> JudgeFailure {
     let (kind, spent) = match resting.pause {
-        Pause::Fixed(_) => (Kind::Broken, Spent::default()),
-        Pause::Growing(_) => (Kind::Waiting, Spent::default()),
+        Pause::Fixed(_) => (Kind::Broken, JudgeUsage::default()),
+        Pause::Growing(_) => (Kind::Waiting, JudgeUsage::default()),
     };
-    let message = told(chosen, kind, &resting.why);
+    let message = failure_message(chosen, kind, &resting.why);
     let retry_after = Some(between(now, resting.until));
     JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), spent }
 }

@@ -26,14 +26,14 @@ use uuid::Uuid;
 use crate::{access::api_key::ApiKey, error::Result, evals::rules::Setup, ingest::prices::PriceBook};
 
 /// Time for which the cache is valid after the version was read.
-const TRUST: Duration = Duration::from_millis(900);
+const MAX_AGE: Duration = Duration::from_millis(900);
 /// Interval of reading the version.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of entries of each kind.
-const ENTRIES: u64 = 20_000;
+const MAX_ENTRIES: u64 = 20_000;
 
 /// The access cache.
-pub struct Known {
+pub struct AccessCache {
     db: Db,
     trust: Arc<Trust>,
     prices: Arc<PriceTable>,
@@ -48,7 +48,7 @@ pub struct Known {
     setups: Memory<Uuid, Arc<Setup>>,
 }
 
-impl Known {
+impl AccessCache {
     /// Creates an empty cache.
     pub fn new(db: Db, prices: Arc<PriceTable>) -> Self {
         let trust = Arc::new(Trust::default());
@@ -81,11 +81,11 @@ impl Known {
                         self.trust.forget();
                         last = Some(now);
                     }
-                    self.trust.looked(asked);
+                    self.trust.record_read(asked);
                 }
                 Err(error) => tracing::debug!(%error, "the cache version could not be read"),
             }
-            if tokio::time::timeout(LOOK, stopping.cancelled()).await.is_ok() {
+            if tokio::time::timeout(POLL_INTERVAL, stopping.cancelled()).await.is_ok() {
                 return;
             }
         }
@@ -234,7 +234,7 @@ impl Trust {
         self.generation.fetch_add(1, SeqCst);
     }
 
-    fn looked(&self, at: Instant) {
+    fn record_read(&self, at: Instant) {
         *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
@@ -244,7 +244,7 @@ impl Trust {
             return false;
         }
         let looked = *self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.unwrap_or(self.started).max(read).elapsed() < TRUST
+        looked.unwrap_or(self.started).max(read).elapsed() < MAX_AGE
     }
 }
 
@@ -262,7 +262,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     fn new(trust: &Arc<Trust>, keep: fn(&V) -> bool) -> Self {
-        let cache = Cache::builder().max_capacity(ENTRIES).time_to_idle(Duration::from_secs(600)).build();
+        let cache = Cache::builder().max_capacity(MAX_ENTRIES).time_to_idle(Duration::from_secs(600)).build();
         Self { trust: Arc::clone(trust), keep, cache }
     }
 
@@ -319,7 +319,7 @@ mod tests {
         let unlooked = Trust { started: old, ..Trust::default() };
         assert!(!unlooked.holds(generation, old));
         assert!(unlooked.holds(generation, Instant::now()));
-        unlooked.looked(Instant::now());
+        unlooked.record_read(Instant::now());
         assert!(unlooked.holds(generation, old));
     }
 }

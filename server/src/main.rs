@@ -30,7 +30,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Maximum time for commits and jobs on shutdown, after requests in progress; a stop takes ten seconds
 /// in all.
-const REST: Duration = Duration::from_secs(4);
+const COMMIT_GRACE_PERIOD: Duration = Duration::from_secs(4);
 /// How long the process waits for running threads after everything else has stopped.
 const THREAD_EXIT_WAIT: Duration = Duration::from_millis(500);
 
@@ -289,7 +289,7 @@ async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &Cancell
         Some(listener) => http::serve::serve(app, listener, stop.cancelled()).await,
         None => stop.cancelled().await,
     }
-    if tokio::time::timeout(REST, app.stop()).await.is_err() {
+    if tokio::time::timeout(COMMIT_GRACE_PERIOD, app.stop()).await.is_err() {
         tracing::warn!("some tasks did not end in time; their jobs will be claimed again");
     }
     tracing::info!("stopped");

@@ -34,9 +34,9 @@ impl Job for Retention {
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
 /// Number of traces deleted in one transaction.
-const BATCH: u64 = 100;
+const TRACES_PER_TRANSACTION: u64 = 100;
 /// Number of batches after which the job is continued later, so that other projects are served.
-const TURN: usize = 50;
+const BATCHES_PER_RUN: usize = 50;
 
 /// Enqueues a job for each project of the tenant with old traces; returns their number.
 ///
@@ -72,11 +72,11 @@ async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
     let row = projects::get(app.db.current(), tenant, project).await?;
     // The retention may have been removed meanwhile.
     let Some(before) = row.and_then(|it| horizon(&it, app.clock.now())) else { return Ok(false) };
-    for _ in 0..TURN {
+    for _ in 0..BATCHES_PER_RUN {
         if app.is_stopping() {
             return Ok(true);
         }
-        let old = traces::started_before(&app.db, tenant, project, before, BATCH).await?;
+        let old = traces::started_before(&app.db, tenant, project, before, TRACES_PER_TRANSACTION).await?;
         if old.is_empty() {
             return Ok(false);
         }

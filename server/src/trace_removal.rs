@@ -37,12 +37,12 @@ impl Job for TraceRemoval {
 }
 
 /// Time in microseconds that the request has to complete the deletion itself.
-const PATIENCE: i64 = 60_000_000;
+const REQUEST_DEADLINE_MICROS: i64 = 60_000_000;
 
 /// Returns the job that deletes the rest.
 pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
     let payload = TraceRemoval { trace: trace.id, created_at: trace.created_at };
-    let mut job = new_job(tenant, &payload, now + PATIENCE, now);
+    let mut job = new_job(tenant, &payload, now + REQUEST_DEADLINE_MICROS, now);
     job.id = derived_id(trace.id, &format!("removal:{}", trace.created_at));
     job
 }

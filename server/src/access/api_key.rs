@@ -5,13 +5,13 @@
 
 use sha2::{Digest, Sha256};
 
-const PREFIX: &str = "lp_";
-const SECRET: usize = 43;
-const CHECKSUM: usize = 6;
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const KEY_PREFIX: &str = "lp_";
+const SECRET_LENGTH: usize = 43;
+const CHECKSUM_LENGTH: usize = 6;
+const KEY_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Number of characters of a key that may be shown.
-const SHOWN: usize = 11;
+const SHOWN_LENGTH: usize = 11;
 
 /// A well-formed key. It can't be formatted, so that it is never logged.
 #[derive(Clone)]
@@ -24,8 +24,8 @@ impl ApiKey {
     ///
     /// Fails when the system has no randomness.
     pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut secret = String::with_capacity(SECRET);
-        while secret.len() < SECRET {
+        let mut secret = String::with_capacity(SECRET_LENGTH);
+        while secret.len() < SECRET_LENGTH {
             let mut bytes = [0_u8; 64];
             getrandom::fill(&mut bytes)?;
             // Bytes from 248 up would make some characters more likely than others.
@@ -33,21 +33,22 @@ impl ApiKey {
                 bytes
                     .iter()
                     .filter(|it| **it < 248)
-                    .map(|it| char::from(ALPHABET[usize::from(it % 62)]))
-                    .take(SECRET - secret.len()),
+                    .map(|it| char::from(KEY_ALPHABET[usize::from(it % 62)]))
+                    .take(SECRET_LENGTH - secret.len()),
             );
         }
         let checksum = checksum(&secret);
-        Ok(Self(format!("{PREFIX}{secret}{checksum}")))
+        Ok(Self(format!("{KEY_PREFIX}{secret}{checksum}")))
     }
 
     /// Parses a text with the format and the right checksum.
     pub fn parse(text: &str) -> Option<Self> {
-        let rest = text.strip_prefix(PREFIX)?;
-        if rest.len() != SECRET + CHECKSUM || !rest.bytes().all(|it| it.is_ascii_alphanumeric()) {
+        let rest = text.strip_prefix(KEY_PREFIX)?;
+        if rest.len() != SECRET_LENGTH + CHECKSUM_LENGTH || !rest.bytes().all(|it| it.is_ascii_alphanumeric())
+        {
             return None;
         }
-        let (secret, sum) = rest.split_at(SECRET);
+        let (secret, sum) = rest.split_at(SECRET_LENGTH);
         (checksum(secret) == sum).then(|| Self(text.to_owned()))
     }
 
@@ -58,7 +59,7 @@ impl ApiKey {
 
     /// Returns the characters that may be shown.
     pub fn prefix(&self) -> &str {
-        &self.0[..SHOWN]
+        &self.0[..SHOWN_LENGTH]
     }
 
     /// Returns the key itself, for the one response that shows it.
@@ -69,9 +70,9 @@ impl ApiKey {
 
 fn checksum(secret: &str) -> String {
     let mut rest = crc32fast::hash(secret.as_bytes());
-    let mut digits = [b'0'; CHECKSUM];
+    let mut digits = [b'0'; CHECKSUM_LENGTH];
     for digit in digits.iter_mut().rev() {
-        *digit = ALPHABET[(rest % 62) as usize];
+        *digit = KEY_ALPHABET[(rest % 62) as usize];
         rest /= 62;
     }
     digits.map(char::from).iter().collect()
@@ -101,10 +102,10 @@ mod tests {
         assert!(keys.iter().all(|it| ApiKey::parse(it).is_some()));
         // Every character is equally likely: 430,000 of 62, within six standard deviations.
         let mut counts = [0_i64; 128];
-        for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET)) {
+        for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET_LENGTH)) {
             counts[usize::from(byte)] += 1;
         }
-        for letter in ALPHABET {
+        for letter in KEY_ALPHABET {
             assert!((counts[usize::from(*letter)] - 6_935).abs() < 500, "{}", char::from(*letter));
         }
     }

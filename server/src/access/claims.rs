@@ -7,12 +7,12 @@ use super::{session::Session, strict_json::Object};
 
 /// Seconds after its expiry for which a token is accepted. Synchronized clocks differ by less, and it
 /// hardly extends the use of a stolen token.
-const LATE: i64 = 5;
-/// Seconds before its start of validity for which a token is accepted. More than [`LATE`], because a
+const EXPIRY_LEEWAY_SECONDS: i64 = 5;
+/// Seconds before its start of validity for which a token is accepted. More than [`EXPIRY_LEEWAY_SECONDS`], because a
 /// token from a fast clock grants nothing that its issuer did not intend.
-const EARLY: i64 = 60;
+const START_LEEWAY_SECONDS: i64 = 60;
 /// Maximum length in characters of a subject (OpenID Connect Core, section 2) or a tenant's name.
-const MAX_NAME: usize = 255;
+const MAX_NAME_CHARS: usize = 255;
 
 /// Names of the claims that Loupe defines.
 #[derive(Clone, Debug)]
@@ -34,11 +34,11 @@ impl Default for Names {
 pub fn session(claims: &Object, names: &Names, now: i64) -> Option<Session> {
     let seconds = now.div_euclid(1_000_000);
     let expires = time(claims.get("exp")?)?;
-    if expires <= seconds - LATE {
+    if expires <= seconds - EXPIRY_LEEWAY_SECONDS {
         return None;
     }
     for starts in ["nbf", "iat"].iter().filter_map(|it| claims.get(*it)) {
-        if time(starts)? > seconds + EARLY {
+        if time(starts)? > seconds + START_LEEWAY_SECONDS {
             return None;
         }
     }
@@ -80,8 +80,9 @@ fn time(value: &Value) -> Option<i64> {
 /// log, a terminal and the database.
 fn name(value: &Value) -> Option<String> {
     let text = value.as_str()?;
-    let good =
-        !text.trim().is_empty() && text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control);
+    let good = !text.trim().is_empty()
+        && text.chars().count() <= MAX_NAME_CHARS
+        && !text.chars().any(char::is_control);
     good.then(|| text.to_owned())
 }
 

@@ -14,9 +14,9 @@ use sha2::Sha256;
 pub struct MasterKey(Vec<(String, [u8; 32])>);
 
 /// Name of the file in the data directory.
-const FILE: &str = "master.key";
+const KEY_FILE: &str = "master.key";
 /// Maximum length of a key ID in characters.
-const MAX_ID: usize = 32;
+const MAX_ID_CHARS: usize = 32;
 
 impl MasterKey {
     /// Parses `text`: base64 of 32 bytes, or a list `id:key,…`. A key without an ID is identified by a
@@ -39,8 +39,8 @@ impl MasterKey {
             let id = id.map_or_else(|| fingerprint(&key), str::to_owned);
             let readable = id.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
             ensure!(
-                readable && (1..=MAX_ID).contains(&id.len()),
-                "the id of a master key must have 1 to {MAX_ID} letters, digits, `-`, `_` or `.`"
+                readable && (1..=MAX_ID_CHARS).contains(&id.len()),
+                "the id of a master key must have 1 to {MAX_ID_CHARS} letters, digits, `-`, `_` or `.`"
             );
             ensure!(keys.iter().all(|(other, _)| *other != id), "two master keys have the id `{id}`");
             keys.push((id, key));
@@ -67,7 +67,7 @@ impl MasterKey {
     ///
     /// Fails when the file can't be read or written.
     pub fn in_directory(directory: &Path) -> anyhow::Result<Self> {
-        let path = directory.join(FILE);
+        let path = directory.join(KEY_FILE);
         if !path.exists() {
             place_new(directory, &path).with_context(|| format!("can't write {}", path.display()))?;
         }
@@ -91,7 +91,7 @@ impl MasterKey {
 /// Writes a new key to `path` atomically, unless another process was first; a crash leaves no partial
 /// file.
 fn place_new(directory: &Path, path: &Path) -> anyhow::Result<()> {
-    let draft = directory.join(format!("{FILE}.{}", std::process::id()));
+    let draft = directory.join(format!("{KEY_FILE}.{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

@@ -14,9 +14,9 @@ use store::sealed::SecretLocation;
 use super::master_key::MasterKey;
 
 /// First byte of a sealed secret in this format.
-const VERSION: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
 /// Length of a nonce in bytes: long enough for random nonces to be unique.
-const NONCE: usize = 24;
+const NONCE_LENGTH: usize = 24;
 
 /// Seals and unseals secrets.
 pub struct Sealer(Vec<(String, XChaCha20Poly1305)>);
@@ -34,13 +34,13 @@ impl Sealer {
     /// When the system has no randomness.
     pub fn seal(&self, place: SecretLocation<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
         let (id, cipher) = self.0.first().context("there is no master key")?;
-        let mut nonce = [0; NONCE];
+        let mut nonce = [0; NONCE_LENGTH];
         getrandom::fill(&mut nonce).context("the system has no randomness")?;
         let payload = Payload { msg: secret.as_bytes(), aad: &associated_data(place) };
         let sealed = cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| anyhow::anyhow!("a secret could not be sealed"))?;
         let length = u8::try_from(id.len()).context("the master key's id is too long")?;
-        Ok([&[VERSION, length], id.as_bytes(), &nonce, &sealed].concat())
+        Ok([&[FORMAT_VERSION, length], id.as_bytes(), &nonce, &sealed].concat())
     }
 
     /// Unseals a secret of this column and row.
@@ -55,7 +55,8 @@ impl Sealer {
                 String::from_utf8_lossy(id)
             );
         };
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE>().context("a sealed secret is damaged")?;
+        let (nonce, sealed) =
+            rest.split_first_chunk::<NONCE_LENGTH>().context("a sealed secret is damaged")?;
         let payload = Payload { msg: sealed, aad: &associated_data(place) };
         let secret = cipher.decrypt(&XNonce::from(*nonce), payload);
         let secret =
@@ -79,7 +80,7 @@ fn associated_data(location: SecretLocation<'_>) -> Vec<u8> {
 /// Splits a sealed secret into the key's ID and the rest.
 fn parts(sealed: &[u8]) -> Option<(&[u8], &[u8])> {
     match sealed {
-        [VERSION, length, rest @ ..] => rest.split_at_checked(usize::from(*length)),
+        [FORMAT_VERSION, length, rest @ ..] => rest.split_at_checked(usize::from(*length)),
         _ => None,
     }
 }

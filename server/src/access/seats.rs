@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Precision in microseconds with which a member's last request is recorded.
-const SEEN: i64 = 3_600_000_000;
+const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;
 
 /// Admits the caller of a session and takes a seat if needed.
 ///
@@ -41,7 +41,7 @@ pub async fn note(app: &App, caller: &Caller) -> Result<()> {
     let now = app.clock.now();
     match app.known.member(caller.tenant_id, subject).await? {
         Some(member) if member.role != caller.role.as_str() => note_role(app, caller, &member, now).await,
-        Some(member) if member.last_seen_at + SEEN <= now => {
+        Some(member) if member.last_seen_at + LAST_SEEN_PRECISION_MICROS <= now => {
             let before = app.known.generation();
             let row = store::members::seen(&app.db.write, member.as_ref().clone(), caller.role, now).await?;
             app.known.remember_member(row, before);

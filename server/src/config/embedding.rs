@@ -19,12 +19,12 @@ pub struct EmbeddingSettings {
     pub embedding_base_url: Option<String>,
 
     /// Embedding model with at most 1,536 dimensions [default: text-embedding-3-small].
-    #[arg(long, env = "LOUPE_EMBEDDING_MODEL", value_name = "MODEL")]
+    #[arg(long, env = "LOUPE_EMBEDDING_MODEL", value_name = "DEFAULT_MODEL")]
     pub embedding_model: Option<String>,
 }
 
 /// The default model.
-const MODEL: &str = "text-embedding-3-small";
+const DEFAULT_MODEL: &str = "text-embedding-3-small";
 
 impl EmbeddingSettings {
     /// Treats empty settings as unset.
@@ -62,7 +62,7 @@ impl EmbeddingSettings {
 
     /// Returns the embedding model.
     pub fn model(&self) -> &str {
-        self.embedding_model.as_deref().unwrap_or(MODEL)
+        self.embedding_model.as_deref().unwrap_or(DEFAULT_MODEL)
     }
 
     /// Returns the base URL without a trailing slash; `None` means OpenAI's.

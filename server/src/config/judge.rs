@@ -55,8 +55,8 @@ pub struct JudgeSettings {
 }
 
 /// Default and maximum timeout of a judge in seconds.
-const TIMEOUT: u64 = 60;
-const LONGEST_TIMEOUT: u64 = 600;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 impl JudgeSettings {
     /// Treats empty settings as unset.
@@ -97,8 +97,8 @@ impl JudgeSettings {
             }
         }
         ensure!(
-            (1..=LONGEST_TIMEOUT).contains(&self.judge_timeout.unwrap_or(TIMEOUT)),
-            "LOUPE_JUDGE_TIMEOUT must be 1 to {LONGEST_TIMEOUT} seconds"
+            (1..=MAX_TIMEOUT_SECONDS).contains(&self.judge_timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS)),
+            "LOUPE_JUDGE_TIMEOUT must be 1 to {MAX_TIMEOUT_SECONDS} seconds"
         );
         Ok(())
     }
@@ -153,7 +153,7 @@ impl JudgeSettings {
 
     /// Returns the timeout of a judge.
     pub fn timeout(&self) -> Duration {
-        Duration::from_secs(self.judge_timeout.unwrap_or(TIMEOUT))
+        Duration::from_secs(self.judge_timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS))
     }
 }
 

@@ -6,9 +6,9 @@ use clap::Args;
 use crate::providers::jwks::trusted;
 
 /// Default claim with the tenant.
-const TENANT: &str = "tenant_id";
+const DEFAULT_TENANT_CLAIM: &str = "tenant_id";
 /// Default claim with the role.
-const ROLE: &str = "role";
+const DEFAULT_ROLE_CLAIM: &str = "role";
 
 /// The trusted identity provider, and the names of its claims.
 #[derive(Args, Clone, Debug, Default)]
@@ -27,11 +27,11 @@ pub struct OidcSettings {
     pub oidc_jwks_url: Option<String>,
 
     /// Claim with the tenant's ID or external ID; dots are paths into objects.
-    #[arg(long, env = "LOUPE_OIDC_TENANT_CLAIM", default_value = TENANT, value_name = "CLAIM")]
+    #[arg(long, env = "LOUPE_OIDC_TENANT_CLAIM", default_value = DEFAULT_TENANT_CLAIM, value_name = "CLAIM")]
     pub oidc_tenant_claim: String,
 
     /// Claim with the role (owner, member or viewer); dots are paths into objects.
-    #[arg(long, env = "LOUPE_OIDC_ROLE_CLAIM", default_value = ROLE, value_name = "CLAIM")]
+    #[arg(long, env = "LOUPE_OIDC_ROLE_CLAIM", default_value = DEFAULT_ROLE_CLAIM, value_name = "CLAIM")]
     pub oidc_role_claim: String,
 }
 
@@ -41,7 +41,10 @@ impl OidcSettings {
         for setting in [&mut self.oidc_issuer, &mut self.oidc_audience, &mut self.oidc_jwks_url] {
             *setting = setting.take().filter(|it| !it.is_empty());
         }
-        for (setting, default) in [(&mut self.oidc_tenant_claim, TENANT), (&mut self.oidc_role_claim, ROLE)] {
+        for (setting, default) in [
+            (&mut self.oidc_tenant_claim, DEFAULT_TENANT_CLAIM),
+            (&mut self.oidc_role_claim, DEFAULT_ROLE_CLAIM),
+        ] {
             if setting.is_empty() {
                 default.clone_into(setting);
             }

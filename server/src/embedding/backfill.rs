@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::{DbError, traces};
 use uuid::Uuid;
 
-use super::spans::{ENOUGH, EmbedSpans};
+use super::spans::{EmbedSpans, FULL_JOB_SPANS};
 use crate::{app::App, pools};
 
 /// The newest spans of a tenant are to be embedded.
@@ -24,9 +24,9 @@ impl Job for Backfill {
 }
 
 /// Maximum number of spans, of the newest traces first.
-const SPANS: usize = 20_000;
+const MAX_SPANS: usize = 20_000;
 /// Maximum number of traces.
-const TRACES: u64 = 20_000;
+const MAX_TRACES: u64 = 20_000;
 
 // Enqueues what the newest traces need.
 impl RunJob<App> for Backfill {
@@ -40,9 +40,9 @@ impl RunJob<App> for Backfill {
 
 async fn enqueue(app: &App, tenant: Uuid) -> Result<(), DbError> {
     let now = app.clock.now();
-    let newest = traces::newest(&app.db.primary(), tenant, TRACES).await?;
+    let newest = traces::newest(&app.db.primary(), tenant, MAX_TRACES).await?;
     let txn = app.db.begin().await?;
-    let (mut left, mut job) = (SPANS, EmbedSpans::default());
+    let (mut left, mut job) = (MAX_SPANS, EmbedSpans::default());
     for (trace, spans) in newest {
         let spans = usize::try_from(spans).unwrap_or_default();
         // A trace that exceeds the limit alone must not exclude the others.
@@ -50,7 +50,7 @@ async fn enqueue(app: &App, tenant: Uuid) -> Result<(), DbError> {
         left = rest;
         job.spans += spans;
         job.traces.push(trace);
-        if job.spans >= ENOUGH {
+        if job.spans >= FULL_JOB_SPANS {
             queue::enqueue(&txn, tenant, &std::mem::take(&mut job), now, now).await?;
         }
     }

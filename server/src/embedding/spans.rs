@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use store::traces::TraceChunk;
 use uuid::Uuid;
 
-use super::turn::{Ended, Place, Turn};
+use super::turn::{EmbeddingRun, RunEnd, SpanPosition};
 use crate::{app::App, error::Result, pools};
 
 /// Spans of several traces to embed.
@@ -30,7 +30,7 @@ pub struct EmbedSpans {
     pub traces: Vec<Uuid>,
     /// The position within the first trace at which an earlier job stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Place>,
+    pub after: Option<SpanPosition>,
 }
 
 impl Job for EmbedSpans {
@@ -41,13 +41,13 @@ impl Job for EmbedSpans {
 /// A second, in microseconds.
 const SECOND: i64 = 1_000_000;
 /// Number of spans from which a job does not merge others.
-pub const ENOUGH: usize = 256;
+pub const FULL_JOB_SPANS: usize = 256;
 /// Maximum number of jobs merged at once.
-const TAKEN_IN: u64 = 256;
+const MAX_MERGED_JOBS: u64 = 256;
 /// Maximum number of workers of a process that embed for one tenant.
-const TURNS: usize = 2;
+const MAX_WORKERS_PER_TENANT: usize = 2;
 /// Timeout of a request: a model without a GPU may be slow.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the jobs for chunks stored at `now`: one per tenant, or several of a bounded size.
 pub fn jobs<'a>(parts: impl Iterator<Item = &'a TraceChunk>, now: i64) -> Vec<job::Model> {
@@ -58,7 +58,7 @@ pub fn jobs<'a>(parts: impl Iterator<Item = &'a TraceChunk>, now: i64) -> Vec<jo
         let (spans, traces) = (with_text().count(), vec![part.trace.id]);
         let more = EmbedSpans { since, spans, traces, after: None };
         let jobs = by_tenant.entry(part.trace.tenant_id).or_default();
-        match jobs.last_mut().filter(|it| it.spans + spans <= ENOUGH) {
+        match jobs.last_mut().filter(|it| it.spans + spans <= FULL_JOB_SPANS) {
             Some(last) => last.add(more),
             None => jobs.push(more),
         }
@@ -93,27 +93,27 @@ async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Outcome> {
     let plan = known.plan.parse().map_err(anyhow::Error::from)?;
     // The plan may have been lowered, or the credential deleted.
     let Some(chosen) = embedder.chosen(tenant, plan).await? else { return Ok(Outcome::Done) };
-    let Some(_turn) = embedder.turns.take(&tenant, TURNS) else {
+    let Some(_turn) = embedder.turns.take(&tenant, MAX_WORKERS_PER_TENANT) else {
         return Ok(Outcome::Snooze { until: app.clock.now() + SECOND });
     };
     let job = with_others(app, row, job).await?;
-    if let Err(resting) = embedder.rests.admit(&chosen.who, app.clock.now(), PATIENCE) {
+    if let Err(resting) = embedder.rests.admit(&chosen.who, app.clock.now(), REQUEST_TIMEOUT) {
         return Ok(Outcome::Snooze { until: resting.until });
     }
-    let (ended, works) = Turn::of(app, tenant, &chosen).run(job).await?;
-    if works && !matches!(ended, Ended::Failed(_)) && embedder.rests.recovered(&chosen.who) {
+    let (ended, works) = EmbeddingRun::of(app, tenant, &chosen).run(job).await?;
+    if works && !matches!(ended, RunEnd::Failed(_)) && embedder.rests.recovered(&chosen.who) {
         tracing::info!(%tenant, "the embedding provider works again");
     }
     let failure = match ended {
-        Ended::Done => return Ok(Outcome::Done),
-        Ended::Later(rest) => {
+        RunEnd::Done => return Ok(Outcome::Done),
+        RunEnd::Later(rest) => {
             // If the process stops here, both jobs run, and the second finds less to do.
             let now = app.clock.now();
             queue::enqueue(&app.db.write, tenant, &rest, now, now).await?;
             return Ok(Outcome::Done);
         }
-        Ended::Stopping => return Ok(Outcome::Snooze { until: app.clock.now() }),
-        Ended::Failed(failure) => failure,
+        RunEnd::Stopping => return Ok(Outcome::Snooze { until: app.clock.now() }),
+        RunEnd::Failed(failure) => failure,
     };
     let (now, why) = (app.clock.now(), failure.to_string());
     // No failure is tolerated, so there is always a cool-down.
@@ -127,16 +127,16 @@ async fn work(app: &App, row: &job::Model, job: EmbedSpans) -> Result<Outcome> {
 
 /// Merges waiting jobs into this one until it is large enough.
 async fn with_others(app: &App, row: &job::Model, job: EmbedSpans) -> Result<EmbedSpans> {
-    if job.spans >= ENOUGH || job.after.is_some() {
+    if job.spans >= FULL_JOB_SPANS || job.after.is_some() {
         return Ok(job);
     }
-    let merged = queue::take_in(&app.db, row, TAKEN_IN, |others| {
+    let merged = queue::take_in(&app.db, row, MAX_MERGED_JOBS, |others| {
         let mut all = job.clone();
         let mut taken = 0;
         for other in others {
             // An unparsable job is left to its own attempt.
             let Ok(other) = serde_json::from_str::<EmbedSpans>(other) else { break };
-            if all.spans + other.spans > ENOUGH || other.after.is_some() {
+            if all.spans + other.spans > FULL_JOB_SPANS || other.after.is_some() {
                 break;
             }
             all.add(other);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     by_judge, by_rule,
-    code::Unfinished,
+    code::TaskFailure,
     evaluator::{Config, Evaluator},
     row, rules,
 };
@@ -22,14 +22,14 @@ use crate::{
     access::plans::monthly_limit,
     app::App,
     error::{Error, Problem, Result, not_found, problem, stopping},
-    judging::Nobody,
+    judging::NoJudge,
 };
 
 /// Maximum size of a configuration in bytes.
 pub const MAX_CONFIG: usize = 256 * 1024;
 
 /// A validated request for an evaluation.
-pub struct Asked {
+pub struct EvaluationRequest {
     /// The evaluator.
     pub evaluator: Evaluator,
     /// The type of the evaluator.
@@ -41,18 +41,18 @@ pub struct Asked {
 }
 
 /// Converts an unfinished compilation to an error.
-pub fn unchecked(field: &str, why: Unfinished) -> Error {
+pub fn unchecked(field: &str, why: TaskFailure) -> Error {
     match why {
-        Unfinished::OutOfTime => {
+        TaskFailure::OutOfTime => {
             let message = "takes too long to be compiled: use fewer or smaller patterns and schemas";
             Problem::field(field, message).into()
         }
-        Unfinished::Stopping => stopping(),
-        Unfinished::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
+        TaskFailure::Stopping => stopping(),
+        TaskFailure::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
     }
 }
 
-impl Asked {
+impl EvaluationRequest {
     /// Validates a request, as far as that is possible without a trace or a judge.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Asked {
 pub async fn one(app: &App, tenant: Uuid, plan: Plan, new: NewEvaluation) -> Result<evaluation::Model> {
     let NewEvaluation { trace_id, metric_name, evaluator_type, config, model_tier, span_id } = new;
     let (kind, tier) = (evaluator_type.as_deref(), model_tier.as_deref());
-    let asked = Asked::checked(app, tenant, &metric_name, kind, config, tier).await?;
+    let asked = EvaluationRequest::checked(app, tenant, &metric_name, kind, config, tier).await?;
     if !traces::exists(&app.db, tenant, trace_id).await? {
         return Err(not_found("trace"));
     }
@@ -174,7 +174,9 @@ pub async fn store(
     }
     if let Some((tenant, _)) = by_code.first().copied() {
         let ids: Vec<Uuid> = by_code.into_iter().map(|it| it.1).collect();
-        jobs.extend(ids.chunks(by_rule::AT_ONCE).map(|it| by_rule::job(tenant, it.to_vec(), now)));
+        jobs.extend(
+            ids.chunks(by_rule::MAX_EVALUATIONS_PER_JOB).map(|it| by_rule::job(tenant, it.to_vec(), now)),
+        );
     }
     let added = evaluations::add(txn, rows).await?;
     queue::enqueue_all(txn, jobs).await?;
@@ -182,10 +184,10 @@ pub async fn store(
 }
 
 /// Returns the error for a missing judge.
-pub fn no_judge(nobody: &Nobody) -> Error {
+pub fn no_judge(nobody: &NoJudge) -> Error {
     let code = match nobody {
-        Nobody::CredentialsMissing | Nobody::Sealed => ErrorCode::ProviderCredentialsMissing,
-        Nobody::NotConfigured => ErrorCode::JudgeNotConfigured,
+        NoJudge::CredentialsMissing | NoJudge::Sealed => ErrorCode::ProviderCredentialsMissing,
+        NoJudge::NotConfigured => ErrorCode::JudgeNotConfigured,
     };
     problem(code, nobody.to_string())
 }

@@ -15,7 +15,7 @@ use store::{
 use uuid::Uuid;
 
 use super::{
-    ask::{Asked, exceeded, exceeded_message},
+    ask::{EvaluationRequest, exceeded, exceeded_message},
     fill::FillBulk,
     rules::Rule,
 };
@@ -44,7 +44,7 @@ pub async fn begin(
     app: &App,
     tenant: Uuid,
     plan: Plan,
-    asked: &Asked,
+    asked: &EvaluationRequest,
     mut filter: Filter,
     rule: Option<Uuid>,
 ) -> Result<eval_bulk::Model> {

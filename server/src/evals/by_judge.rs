@@ -14,32 +14,34 @@ use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
-    by_rule::{LOST, absent, at_fault, config_of, failed, given_up, lost, no_config, no_evaluator},
+    by_rule::{
+        MAX_LOST_WORKERS, absent, at_fault, config_of, failed, lost, lost_too_often, no_config, no_evaluator,
+    },
     evaluator::{Config, Evaluator},
     matching::label,
     rules,
-    subject::{self, Found},
+    subject::{self, SubjectLookup},
 };
 use crate::{
     app::App,
     error::Result,
-    judging::{Chosen, JudgeFailure, Kind, Spent, Who},
+    judging::{JudgeAccount, JudgeFailure, JudgeUsage, Kind, SelectedJudge},
     pools,
 };
 
 /// Maximum number of attempts with a judge that fails temporarily.
-const ASKED: i32 = 8;
+const MAX_JUDGE_ATTEMPTS: i32 = 8;
 /// Maximum time in microseconds that an evaluation waits for a failing judge. Waiting behind other
 /// evaluations does not count.
-const PATIENCE: i64 = 6 * 3_600_000_000;
+const MAX_FAILURE_WAIT_MICROS: i64 = 6 * 3_600_000_000;
 /// Delay before a result is stored again after a database failure, doubled each time.
-const AGAIN: Duration = Duration::from_millis(300);
+const STORE_RETRY_DELAY: Duration = Duration::from_millis(300);
 /// Maximum of that delay.
-const AGAIN_MAX: Duration = Duration::from_secs(30);
+const MAX_STORE_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Delay in microseconds before the second attempt, doubled each time.
-const PAUSE: i64 = 2_000_000;
+const RETRY_DELAY_MICROS: i64 = 2_000_000;
 /// Maximum delay in microseconds, even if the provider requires more.
-const PAUSE_MAX: i64 = 600_000_000;
+const MAX_RETRY_DELAY_MICROS: i64 = 600_000_000;
 
 /// A waiting evaluation of type `llm`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,10 +76,10 @@ impl RunJob<App> for EvaluateByJudge {
 async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
     let Some(row) = evaluations::start(&app.db, tenant, &[id]).await?.pop() else { return Ok(Outcome::Done) };
     let attempted = match lost(&row) {
-        it if it >= LOST => Ok(Ended::End(given_up(it))),
+        it if it >= MAX_LOST_WORKERS => Ok(ExecutionResult::End(lost_too_often(it))),
         _ => attempt(app, &row).await,
     };
-    let ended = match attempted.or_else(|error| at_fault(tenant, error).map(Ended::End)) {
+    let ended = match attempted.or_else(|error| at_fault(tenant, error).map(ExecutionResult::End)) {
         Ok(ended) => ended,
         // No worker was lost, so the claim does not count.
         Err(error) => {
@@ -86,11 +88,11 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
         }
     };
     match ended {
-        Ended::End(end) => {
+        ExecutionResult::End(end) => {
             store_end(app, &row, &end).await?;
             Ok(Outcome::Done)
         }
-        Ended::Later { until, asked } => {
+        ExecutionResult::Later { until, asked } => {
             evaluations::put_back(&app.db, tenant, &row, asked).await?;
             Ok(Outcome::Snooze { until })
         }
@@ -99,23 +101,23 @@ async fn work(app: &App, tenant: Uuid, id: Uuid) -> Result<Outcome> {
 
 /// Stores a result. The judge was paid for, so a temporary database failure must not lose its verdict.
 async fn store_end(app: &App, row: &evaluation::Model, end: &End) -> Result<()> {
-    let mut pause = AGAIN;
+    let mut pause = STORE_RETRY_DELAY;
     loop {
         let ends = vec![(row.clone(), end.clone())];
         match evaluations::end(&app.db, row.tenant_id, ends, app.clock.now()).await {
             Ok(_) => return Ok(()),
-            Err(error) if pause > AGAIN_MAX => return Err(error.into()),
+            Err(error) if pause > MAX_STORE_RETRY_DELAY => return Err(error.into()),
             Err(error) => {
                 tracing::warn!(tenant = %row.tenant_id, %error, "storing an evaluation's result is retried")
             }
         }
         // One more attempt immediately if the server stops.
-        pause = if app.pause(pause).await { AGAIN_MAX * 2 } else { pause * 2 };
+        pause = if app.pause(pause).await { MAX_STORE_RETRY_DELAY * 2 } else { pause * 2 };
     }
 }
 
 /// The result of executing an LLM evaluation.
-pub enum Ended {
+pub enum ExecutionResult {
     /// Finished, with a verdict or a permanent failure.
     End(End),
     /// Can be retried.
@@ -128,17 +130,17 @@ pub enum Ended {
 }
 
 /// The parameters of a call to a judge.
-pub struct Question<'a> {
+pub struct JudgeCall<'a> {
     /// The evaluator.
     pub evaluator: &'a Evaluator,
     /// The options of the evaluator.
     pub config: &'a Config,
     /// The judge.
-    pub judge: &'a Chosen,
+    pub judge: &'a SelectedJudge,
 }
 
-async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
-    let end = |why: String| Ok(Ended::End(failed(why)));
+async fn attempt(app: &App, row: &evaluation::Model) -> Result<ExecutionResult> {
+    let end = |why: String| Ok(ExecutionResult::End(failed(why)));
     let (tenant, metric) = (row.tenant_id, &row.metric_name);
     let Some(text) = config_of(app, row).await? else { return end(no_config()) };
     let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
@@ -154,51 +156,52 @@ async fn attempt(app: &App, row: &evaluation::Model) -> Result<Ended> {
         Ok(judge) => judge,
         Err(nobody) => return end(nobody.to_string()),
     };
-    let question = Question { evaluator: &evaluator, config: &config, judge: &judge };
+    let question = JudgeCall { evaluator: &evaluator, config: &config, judge: &judge };
     let asked = ask(app, tenant, row.trace_id, row.span_id, &question);
     let stopping = app.stopping();
     let answer = tokio::select! {
         answer = asked => answer?,
         // Another worker, or this process after a restart, calls the judge again.
-        () = stopping.cancelled() => return Ok(Ended::Later { until: app.clock.now(), asked: None }),
+        () = stopping.cancelled() => return Ok(ExecutionResult::Later { until: app.clock.now(), asked: None }),
     };
     let now = app.clock.now();
     Ok(match answer {
-        Answer::End(end) => Ended::End(end),
-        Answer::Broken(end) => {
+        JudgeCallResult::End(end) => ExecutionResult::End(end),
+        JudgeCallResult::Broken(end) => {
             let why = end.verdict.as_ref().err().map_or("", String::as_str);
-            if blamed(app, row, judge.who(), why).await? || row.asked + 1 >= ASKED {
-                Ended::End(end)
+            if blamed(app, row, judge.account(), why).await? || row.asked + 1 >= MAX_JUDGE_ATTEMPTS {
+                ExecutionResult::End(end)
             } else {
                 // The credential was changed during the call.
-                Ended::Later { until: now, asked: Some(end.judged) }
+                ExecutionResult::Later { until: now, asked: Some(end.judged) }
             }
         }
-        Answer::Waiting { why, failing_since: Some(since), .. }
-            if now.saturating_sub(since.max(row.created_at)) > PATIENCE =>
+        JudgeCallResult::Waiting { why, failing_since: Some(since), .. }
+            if now.saturating_sub(since.max(row.created_at)) > MAX_FAILURE_WAIT_MICROS =>
         {
-            Ended::End(failed(format!(
+            ExecutionResult::End(failed(format!(
                 "{why}; the evaluation has waited for {} hours",
-                PATIENCE / 3_600_000_000
+                MAX_FAILURE_WAIT_MICROS / 3_600_000_000
             )))
         }
-        Answer::Waiting { wait, .. } => {
-            Ended::Later { until: now + wait.unwrap_or(PAUSE).clamp(PAUSE, PAUSE_MAX), asked: None }
+        JudgeCallResult::Waiting { wait, .. } => ExecutionResult::Later {
+            until: now + wait.unwrap_or(RETRY_DELAY_MICROS).clamp(RETRY_DELAY_MICROS, MAX_RETRY_DELAY_MICROS),
+            asked: None,
+        },
+        JudgeCallResult::Later { wait, end } if row.asked + 1 < MAX_JUDGE_ATTEMPTS => {
+            let own = RETRY_DELAY_MICROS << row.asked.clamp(0, 20);
+            let until = now + wait.unwrap_or(0).max(own).min(MAX_RETRY_DELAY_MICROS);
+            ExecutionResult::Later { until, asked: Some(end.judged) }
         }
-        Answer::Later { wait, end } if row.asked + 1 < ASKED => {
-            let own = PAUSE << row.asked.clamp(0, 20);
-            let until = now + wait.unwrap_or(0).max(own).min(PAUSE_MAX);
-            Ended::Later { until, asked: Some(end.judged) }
-        }
-        Answer::Later { end, .. } => {
-            let verdict = end.verdict.map_err(|why| format!("{why} (after {ASKED} attempts)"));
-            Ended::End(End { verdict, ..end })
+        JudgeCallResult::Later { end, .. } => {
+            let verdict = end.verdict.map_err(|why| format!("{why} (after {MAX_JUDGE_ATTEMPTS} attempts)"));
+            ExecutionResult::End(End { verdict, ..end })
         }
     })
 }
 
 /// The result of one call to a judge.
-pub enum Answer {
+pub enum JudgeCallResult {
     /// A verdict, or a permanent failure.
     End(End),
     /// Not called: the circuit breaker is open, or too many requests wait.
@@ -231,12 +234,12 @@ pub async fn ask(
     tenant: Uuid,
     trace: Uuid,
     span: Option<Uuid>,
-    question: &Question<'_>,
-) -> Result<Answer> {
-    let Question { evaluator, config, judge } = *question;
+    question: &JudgeCall<'_>,
+) -> Result<JudgeCallResult> {
+    let JudgeCall { evaluator, config, judge } = *question;
     let instructions = match evaluator.instructions() {
         Ok(instructions) => instructions,
-        Err(why) => return Ok(Answer::End(failed(why))),
+        Err(why) => return Ok(JudgeCallResult::End(failed(why))),
     };
     // A long trace is not read for a judge that can't be called now.
     if let Err(failure) = app.judge.would_admit(judge) {
@@ -244,14 +247,14 @@ pub async fn ask(
     }
     let turns = instructions.shows_turns();
     let subject = match subject::read(&app.db, tenant, trace, span, turns).await? {
-        Found::Subject(subject) => subject,
-        gone => return Ok(Answer::End(failed(absent(&gone)))),
+        SubjectLookup::Subject(subject) => subject,
+        gone => return Ok(JudgeCallResult::End(failed(absent(&gone)))),
     };
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|it| anyhow::anyhow!("no random numbers: {it}"))?;
     let asked = match judge::ask(&instructions, &subject, config, &Token::new(bits)) {
         Ok(asked) => asked,
-        Err(missing) => return Ok(Answer::End(failed(missing.to_string()))),
+        Err(missing) => return Ok(JudgeCallResult::End(failed(missing.to_string()))),
     };
     drop(subject);
     Ok(match app.judge.ask(judge, &asked).await {
@@ -259,27 +262,27 @@ pub async fn ask(
             let word = it.verdict.label.unwrap_or_else(|| label(it.verdict.score, config).to_owned());
             let verdict = Ok((it.verdict.score, word, it.verdict.reasoning));
             let judged = judged(&it.model, it.spent);
-            Answer::End(End { evaluator_version: Some(evaluator.version()), verdict, judged })
+            JudgeCallResult::End(End { evaluator_version: Some(evaluator.version()), verdict, judged })
         }
         Err(failure) => unanswered(evaluator, judge, failure),
     })
 }
 
 /// Classifies a failure of a judge.
-fn unanswered(evaluator: &Evaluator, judge: &Chosen, failure: JudgeFailure) -> Answer {
+fn unanswered(evaluator: &Evaluator, judge: &SelectedJudge, failure: JudgeFailure) -> JudgeCallResult {
     let JudgeFailure { kind, message, retry_after, failing_since, spent } = failure;
     let wait = retry_after.and_then(|it| i64::try_from(it.as_micros()).ok());
     let (version, judged) = (Some(evaluator.version()), judged(judge.model(), spent));
     let end = |why| End { evaluator_version: version, verdict: Err(why), judged };
     match kind {
-        Kind::Waiting => Answer::Waiting { wait, why: message, failing_since },
-        Kind::Later => Answer::Later { wait, end: end(message) },
-        Kind::Broken => Answer::Broken(end(message)),
-        Kind::Refused | Kind::Unreadable => Answer::End(end(message)),
+        Kind::Waiting => JudgeCallResult::Waiting { wait, why: message, failing_since },
+        Kind::Later => JudgeCallResult::Later { wait, end: end(message) },
+        Kind::Broken => JudgeCallResult::Broken(end(message)),
+        Kind::Refused | Kind::Unreadable => JudgeCallResult::End(end(message)),
     }
 }
 
-fn judged(model: &str, spent: Spent) -> Judged {
+fn judged(model: &str, spent: JudgeUsage) -> Judged {
     Judged {
         model: Some(model.to_owned()),
         prompt_tokens: spent.prompt_tokens,
@@ -289,15 +292,15 @@ fn judged(model: &str, spent: Spent) -> Judged {
 }
 
 /// Whether a judge is still the stored one. The lock makes concurrent changes of the credential wait.
-async fn is_stored(txn: &store::Transaction, who: Who) -> Result<bool> {
-    let Who::Tenant(tenant, provider, updated_at) = who else { return Ok(true) };
+async fn is_stored(txn: &store::Transaction, who: JudgeAccount) -> Result<bool> {
+    let JudgeAccount::Tenant(tenant, provider, updated_at) = who else { return Ok(true) };
     let row = store::credentials::lock(txn, tenant, provider).await?;
     Ok(row.is_some_and(|it| it.updated_at == updated_at))
 }
 
 /// Pauses the eval rule of an evaluation whose judge fails permanently. Returns false if the judge or
 /// the rule was changed meanwhile, because the failure does not concern the new version.
-async fn blamed(app: &App, row: &evaluation::Model, judge: Who, why: &str) -> Result<bool> {
+async fn blamed(app: &App, row: &evaluation::Model, judge: JudgeAccount, why: &str) -> Result<bool> {
     let tenant = row.tenant_id;
     let txn = app.db.begin().await?;
     if !is_stored(&txn, judge).await? {
@@ -307,7 +310,7 @@ async fn blamed(app: &App, row: &evaluation::Model, judge: Who, why: &str) -> Re
     let now = app.clock.now();
     // A rule that was changed since may use another judge.
     let asked_at = row.created_at;
-    if store::eval_rules::pause(&txn, tenant, rule, why, asked_at, (now - rules::PAUSE, now)).await? {
+    if store::eval_rules::pause(&txn, tenant, rule, why, asked_at, (now - rules::PAUSE_MICROS, now)).await? {
         tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
         app.commit(txn).await?;
     }

@@ -13,11 +13,11 @@ use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
-    code::{MAX_TASK_TIME, Unfinished},
+    code::{MAX_TASK_TIME, TaskFailure},
     evaluator::{Compiled, Config, Evaluator},
     matching::label,
     rules,
-    subject::{self, Found},
+    subject::{self, SubjectLookup},
 };
 use crate::{
     app::App,
@@ -28,14 +28,15 @@ use crate::{
 /// Interval in microseconds at which collected verdicts are stored.
 const STORE_INTERVAL_MICROS: i64 = 1_000_000;
 /// Maximum number of evaluations per job.
-pub const AT_ONCE: usize = 64;
+pub const MAX_EVALUATIONS_PER_JOB: usize = 64;
 /// Maximum number of workers that may be lost while executing an evaluation.
-pub const LOST: i32 = 3;
+pub const MAX_LOST_WORKERS: i32 = 3;
 /// Error of an evaluation whose evaluator panicked.
-const BROKE: &str = "the evaluator crashed on this trace, which is a bug of this server; please report it";
+const PANIC_MESSAGE: &str =
+    "the evaluator crashed on this trace, which is a bug of this server; please report it";
 
 /// Error of an evaluation that failed for another internal reason.
-const FAULT: &str = "the server could not read the trace or the evaluator; its log has the reason; please report it to the operator";
+const FAULT_MESSAGE: &str = "the server could not read the trace or the evaluator; its log has the reason; please report it to the operator";
 
 /// Waiting evaluations of type `rule`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,7 +100,7 @@ async fn judge(
     let mut shared = Shared::default();
     for row in rows {
         match (lost(&row), together) {
-            (it, _) if it >= LOST => ends.push((row, given_up(it))),
+            (it, _) if it >= MAX_LOST_WORKERS => ends.push((row, lost_too_often(it))),
             // One of these may crash its worker: from now on each is executed alone.
             (1.., 2..) => alone(app, &row).await?,
             _ => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
@@ -110,7 +111,7 @@ async fn judge(
     while let Some(((trace, span), rows)) = waiting.next() {
         // One trace at a time: its texts may be many megabytes.
         let subject = match subject::read(&app.db, tenant, trace, span, false).await {
-            Ok(Found::Subject(subject)) => Arc::<Subject>::from(subject),
+            Ok(SubjectLookup::Subject(subject)) => Arc::<Subject>::from(subject),
             Ok(gone) => {
                 ends.extend(rows.into_iter().map(|row| (row, failed(absent(&gone)))));
                 continue;
@@ -162,14 +163,14 @@ async fn judge(
 async fn by_code(
     app: &App,
     row: &evaluation::Model,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedEvaluator>,
     subject: Arc<Subject>,
 ) -> Option<End> {
     let tenant = row.tenant_id;
     let turn = app.code.turn(tenant).await?;
     let compiled = Arc::clone(&app.compiled);
     let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
-    let timed_out = matches!(end, Err(Unfinished::OutOfTime));
+    let timed_out = matches!(end, Err(TaskFailure::OutOfTime));
     if let Some(rule) = row.rule_id.filter(|it| app.code.is_too_slow(tenant, *it, timed_out))
         && let Err(error) = pause(app, row, rule).await
     {
@@ -184,7 +185,7 @@ async fn pause(app: &App, row: &evaluation::Model, rule: Uuid) -> Result<()> {
     let (tenant, now) = (row.tenant_id, app.clock.now());
     let why = format!("several evaluations in a row failed: {}", out_of_time());
     let txn = app.db.begin().await?;
-    let since = now - rules::PAUSE;
+    let since = now - rules::PAUSE_MICROS;
     if store::eval_rules::pause(&txn, tenant, rule, &why, row.created_at, (since, now)).await? {
         tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
         app.commit(txn).await?;
@@ -193,13 +194,13 @@ async fn pause(app: &App, row: &evaluation::Model, rule: Uuid) -> Result<()> {
 }
 
 /// Returns the result of a code evaluation; `None` when the server stopped it.
-pub fn finished(end: Result<End, Unfinished>) -> Option<End> {
+pub fn finished(end: Result<End, TaskFailure>) -> Option<End> {
     match end {
         Ok(end) => Some(end),
-        Err(Unfinished::OutOfTime) => Some(failed(out_of_time())),
+        Err(TaskFailure::OutOfTime) => Some(failed(out_of_time())),
         // A fault of one evaluator must not affect the others.
-        Err(Unfinished::Broken) => Some(failed(BROKE)),
-        Err(Unfinished::Stopping) => None,
+        Err(TaskFailure::Broken) => Some(failed(PANIC_MESSAGE)),
+        Err(TaskFailure::Stopping) => None,
     }
 }
 
@@ -212,7 +213,7 @@ fn out_of_time() -> String {
 }
 
 /// An evaluator with its configuration.
-pub struct Prepared {
+pub struct PreparedEvaluator {
     /// The evaluator.
     pub evaluator: Evaluator,
     /// The configuration as JSON.
@@ -221,7 +222,7 @@ pub struct Prepared {
     pub config: Config,
 }
 
-impl Prepared {
+impl PreparedEvaluator {
     /// Returns the verdict for a trace. This can take long: it is called on a thread of the
     /// [`CodeRunner`](super::code::CodeRunner).
     pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
@@ -239,7 +240,7 @@ impl Prepared {
 
 /// Evaluators shared by the evaluations of a job: each configuration is prepared once.
 #[derive(Default)]
-struct Shared(HashMap<Source, Result<Arc<Prepared>, String>>);
+struct Shared(HashMap<Source, Result<Arc<PreparedEvaluator>, String>>);
 
 /// Identifies a configuration: an evaluator, a bulk evaluation, a rule.
 type Source = (String, Option<Uuid>, Option<Uuid>);
@@ -249,7 +250,7 @@ impl Shared {
         &mut self,
         app: &App,
         row: &evaluation::Model,
-    ) -> Result<Result<Arc<Prepared>, String>> {
+    ) -> Result<Result<Arc<PreparedEvaluator>, String>> {
         if row.config.is_some() {
             return Ok(prepare(app, row).await?.map(Arc::new));
         }
@@ -268,14 +269,14 @@ impl Shared {
 /// # Errors
 ///
 /// Fails when the database fails.
-pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepared, String>> {
+pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<PreparedEvaluator, String>> {
     let (tenant, metric) = (row.tenant_id, &row.metric_name);
     let Some(text) = config_of(app, row).await? else { return Ok(Err(no_config())) };
     let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
         return Ok(Err(no_evaluator(metric)));
     };
     let config = serde_json::from_str(&text).unwrap_or_default();
-    Ok(Ok(Prepared { evaluator, text, config }))
+    Ok(Ok(PreparedEvaluator { evaluator, text, config }))
 }
 
 /// Returns the configuration of an evaluation as JSON: its own, its bulk evaluation's or its rule's.
@@ -308,7 +309,7 @@ pub fn lost(row: &evaluation::Model) -> i32 {
 }
 
 /// Returns the result of an evaluation whose workers were lost too often.
-pub fn given_up(lost: i32) -> End {
+pub fn lost_too_often(lost: i32) -> End {
     failed(format!("{lost} workers were lost while executing it; create the evaluation again"))
 }
 
@@ -328,13 +329,13 @@ pub fn at_fault(tenant: Uuid, error: Error) -> Result<End> {
         return Err(error);
     }
     tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation failed");
-    Ok(failed(FAULT))
+    Ok(failed(FAULT_MESSAGE))
 }
 
 /// Returns why a trace can't be read.
-pub fn absent(found: &Found) -> &'static str {
+pub fn absent(found: &SubjectLookup) -> &'static str {
     match found {
-        Found::NoSpan => "the span was deleted",
+        SubjectLookup::NoSpan => "the span was deleted",
         _ => evaluations::REMOVED,
     }
 }

@@ -42,7 +42,7 @@ const MAX_IDLE_TENANTS: usize = 1_000;
 
 /// The reason why a task has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfinished {
+pub enum TaskFailure {
     /// The task took longer than [`MAX_TASK_TIME`].
     OutOfTime,
     /// The server stops; the task can be repeated by another process.
@@ -74,7 +74,7 @@ struct Tenant {
 }
 
 /// Permission to run one task of a tenant on a thread.
-pub struct Turn {
+pub struct TaskPermit {
     tenant: Uuid,
     runner: CodeRunner,
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
@@ -119,7 +119,7 @@ impl CodeRunner {
     }
 
     /// Waits for the tenant's turn. Returns `None` when the server stops.
-    pub async fn turn(&self, tenant: Uuid) -> Option<Turn> {
+    pub async fn turn(&self, tenant: Uuid) -> Option<TaskPermit> {
         let turn = {
             let mut tenants = self.0.lock();
             Arc::clone(&Shared::tenant(&mut tenants, tenant, self.0.clock.now()).turn)
@@ -133,7 +133,7 @@ impl CodeRunner {
             () = self.0.stopping.cancelled() => return None,
             permits = permits => permits?,
         };
-        Some(Turn { tenant, runner: self.clone(), _permits: permits })
+        Some(TaskPermit { tenant, runner: self.clone(), _permits: permits })
     }
 
     /// Waits for a tenant's turn on behalf of a request.
@@ -142,7 +142,7 @@ impl CodeRunner {
     ///
     /// Fails with `rate_limited` when the tenant's evaluators have used up their processor time, and
     /// with `overloaded` when the server stops.
-    pub async fn turn_of_request(&self, tenant: Uuid) -> Result<Turn> {
+    pub async fn turn_of_request(&self, tenant: Uuid) -> Result<TaskPermit> {
         let busy = || {
             problem(
                 ErrorCode::RateLimited,
@@ -161,16 +161,16 @@ impl CodeRunner {
     }
 }
 
-impl Turn {
+impl TaskPermit {
     /// Runs a task.
     ///
     /// # Errors
     ///
-    /// Fails with [`Unfinished`] when the task has no result.
+    /// Fails with [`TaskFailure`] when the task has no result.
     pub async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Unfinished> {
+    ) -> Result<T, TaskFailure> {
         // The task owns the permits, because it can outlive the future that waits for it.
         let done = spawn_blocking(move || {
             let began = processor_time();
@@ -181,17 +181,17 @@ impl Turn {
             let done = interruptible(must_end, work);
             drop(usage);
             done.map_err(|_| match self.runner.0.stopping.is_cancelled() {
-                true => Unfinished::Stopping,
-                false => Unfinished::OutOfTime,
+                true => TaskFailure::Stopping,
+                false => TaskFailure::OutOfTime,
             })
         });
-        done.await.unwrap_or(Err(Unfinished::Broken))
+        done.await.unwrap_or(Err(TaskFailure::Broken))
     }
 }
 
 /// Charges the tenant for the processor time when the task ends, even by a panic.
 struct Usage<'a> {
-    turn: &'a Turn,
+    turn: &'a TaskPermit,
     began: Duration,
 }
 
@@ -279,7 +279,7 @@ mod tests {
     async fn panic_of_code_task_does_not_affect_others() {
         let (runner, ..) = runner();
         let turn = runner.turn(Uuid::nil()).await.unwrap();
-        assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(Unfinished::Broken));
+        assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(TaskFailure::Broken));
         assert_eq!(runner.turn(Uuid::nil()).await.unwrap().run(|| 7).await, Ok(7));
     }
 

@@ -18,7 +18,7 @@ use super::{
 use crate::{app::App, error::Result};
 
 /// Appended to the decision for a failed evaluation.
-const AGAIN: &str =
+const RETRY_NOTE: &str =
     "; a backfill evaluates the trace again, and so does the rule if the trace becomes ready again";
 
 /// Returns the decisions of a rule for these traces, in their order.
@@ -72,7 +72,7 @@ fn decision(
             let detail = "the trace changed after its evaluation and became ready again; a rule evaluates a trace once";
             (Decision::Duplicate, detail.to_owned())
         } else {
-            let again = if failed { AGAIN } else { "" };
+            let again = if failed { RETRY_NOTE } else { "" };
             (Decision::Queued, format!("the evaluation was created and is {}{again}", it.status))
         };
         let decided_at = Some(Timestamp::from_micros(it.created_at));

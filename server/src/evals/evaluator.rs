@@ -26,12 +26,12 @@ pub enum Evaluator {
     /// A built-in evaluator.
     Builtin(&'static Definition),
     /// A custom evaluator.
-    Own(Arc<Own>),
+    Custom(Arc<CustomEvaluator>),
 }
 
 /// A custom evaluator.
 #[derive(Debug)]
-pub struct Own {
+pub struct CustomEvaluator {
     /// Its row.
     pub row: table::Model,
     /// Its definition.
@@ -39,7 +39,7 @@ pub struct Own {
     kind: EvaluatorType,
 }
 
-impl Own {
+impl CustomEvaluator {
     /// Parses a stored evaluator.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Evaluator {
     pub fn name(&self) -> &str {
         match self {
             Self::Builtin(it) => it.name,
-            Self::Own(it) => &it.row.name,
+            Self::Custom(it) => &it.row.name,
         }
     }
 
@@ -75,7 +75,7 @@ impl Evaluator {
     pub fn version(&self) -> String {
         match self {
             Self::Builtin(it) => it.evaluator_version(),
-            Self::Own(it) => format!("{}@{}", it.row.name, it.row.version),
+            Self::Custom(it) => format!("{}@{}", it.row.name, it.row.version),
         }
     }
 
@@ -83,7 +83,7 @@ impl Evaluator {
     pub fn types(&self) -> &[EvaluatorType] {
         match self {
             Self::Builtin(it) => it.types(),
-            Self::Own(it) => std::slice::from_ref(&it.kind),
+            Self::Custom(it) => std::slice::from_ref(&it.kind),
         }
     }
 
@@ -97,7 +97,7 @@ impl Evaluator {
         let Some(asked) = asked else {
             return Ok(match self {
                 Self::Builtin(it) => it.chosen(config),
-                Self::Own(it) => it.kind,
+                Self::Custom(it) => it.kind,
             });
         };
         let asked: EvaluatorType = asked
@@ -116,7 +116,7 @@ impl Evaluator {
         let is_plain = |it: &Value| !it.is_object() && !it.is_array();
         match self {
             Self::Builtin(_) => !config.contains_key("pattern") && config.values().all(is_plain),
-            Self::Own(it) => it.said.config_schema.is_none(),
+            Self::Custom(it) => it.said.config_schema.is_none(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Evaluator {
     pub fn check(&self, kind: EvaluatorType, config: &Config) -> Result<()> {
         let checked = match self {
             Self::Builtin(it) => it.check_as(kind, config),
-            Self::Own(it) => custom::config::check(it.said.config_schema.as_ref(), config),
+            Self::Custom(it) => custom::config::check(it.said.config_schema.as_ref(), config),
         };
         // The checks of a custom evaluator do not depend on the configuration, and were compiled before
         // they were stored.
@@ -147,7 +147,7 @@ impl Evaluator {
                 .rubric()
                 .map(Instructions::from)
                 .ok_or_else(|| format!("`{}` is a code evaluator", it.name)),
-            Self::Own(it) => {
+            Self::Custom(it) => {
                 custom::llm::compile(it.said.rubric.as_deref().unwrap_or(""), it.said.scale.as_ref())
                     .map_err(|problems| listed(&problems))
             }
@@ -158,7 +158,7 @@ impl Evaluator {
     pub fn prefers(&self) -> Option<Prefers> {
         match self {
             Self::Builtin(it) => it.rubric().map(|it| it.prefers),
-            Self::Own(_) => None,
+            Self::Custom(_) => None,
         }
     }
 
@@ -171,7 +171,7 @@ impl Evaluator {
                     "this evaluator is an LLM evaluator, not a code evaluator",
                 )]),
             },
-            Self::Own(it) => {
+            Self::Custom(it) => {
                 custom::rule::compile(it.said.checks.as_deref().unwrap_or_default(), it.combine(), config)
             }
         }
@@ -182,19 +182,20 @@ impl Evaluator {
 pub struct Compiled(Cache<(Uuid, String, String), Arc<dyn Rule>>);
 
 /// Approximate memory in bytes of the compiled evaluators and their configurations.
-const KEPT: u64 = 256 * 1024 * 1024;
+const MAX_CACHE_BYTES: u64 = 256 * 1024 * 1024;
 /// Bytes of a compiled evaluator besides its config and its reported size.
-const BASE_BYTES: usize = 64 * 1024;
+const ENTRY_BASE_BYTES: usize = 64 * 1024;
 /// Time after which an unused entry is dropped.
-const UNUSED: Duration = Duration::from_secs(900);
+const UNUSED_TTL: Duration = Duration::from_secs(900);
 
 impl Default for Compiled {
     fn default() -> Self {
         let weight = |key: &(Uuid, String, String), rule: &Arc<dyn Rule>| {
-            let bytes = key.2.len().saturating_mul(8).saturating_add(BASE_BYTES).saturating_add(rule.bytes());
+            let bytes =
+                key.2.len().saturating_mul(8).saturating_add(ENTRY_BASE_BYTES).saturating_add(rule.bytes());
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        Self(Cache::builder().weigher(weight).max_capacity(KEPT).time_to_idle(UNUSED).build())
+        Self(Cache::builder().weigher(weight).max_capacity(MAX_CACHE_BYTES).time_to_idle(UNUSED_TTL).build())
     }
 }
 
@@ -206,7 +207,7 @@ impl Compiled {
     ///
     /// Fails when the configuration is invalid.
     pub fn get(&self, tenant: Uuid, evaluator: &Evaluator, text: &str) -> Result<Arc<dyn Rule>, String> {
-        let owner = if matches!(evaluator, Evaluator::Own(_)) { tenant } else { Uuid::nil() };
+        let owner = if matches!(evaluator, Evaluator::Custom(_)) { tenant } else { Uuid::nil() };
         let key = (owner, evaluator.version(), text.to_owned());
         if let Some(rule) = self.0.get(&key) {
             return Ok(rule);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::row;
 
 /// The evaluator version of external evaluations.
-pub const EXTERNAL: &str = "external";
+pub const EXTERNAL_VERSION: &str = "external";
 
 /// Maximum length of a reason in characters; longer ones are truncated.
 const MAX_REASON: usize = 10_000;
@@ -28,7 +28,7 @@ pub fn rows(
         metric_name: cut(&draft.name, MAX_LABEL),
         // The specification has two types; whether the client used code is unknown.
         evaluator_type: api::EvaluatorType::Llm.as_str().to_owned(),
-        evaluator_version: EXTERNAL.to_owned(),
+        evaluator_version: EXTERNAL_VERSION.to_owned(),
         status: EvaluationStatus::Complete.as_str().to_owned(),
         score: draft.score.filter(|it| it.is_finite()),
         label: draft.label.as_deref().map(|it| cut(it, MAX_LABEL)),

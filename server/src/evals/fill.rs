@@ -27,22 +27,23 @@ use super::{
 use crate::{access::plans::monthly_limit, app::App, error::Result, pools};
 
 /// Number of traces per transaction.
-const BLOCK: usize = 500;
+const TRACES_PER_BLOCK: usize = 500;
 /// Number of blocks after which the job is continued later, so that other jobs run.
-const TURN: usize = 4;
+const BLOCKS_PER_RUN: usize = 4;
 /// Number of waiting LLM evaluations of one bulk evaluation at which no more are created.
-const WAITING: u64 = 1_000;
+const MAX_WAITING_EVALUATIONS: u64 = 1_000;
 /// Delay in microseconds until the job continues then.
-const WAIT: i64 = 2_000_000;
+const WAIT_MICROS: i64 = 2_000_000;
 
 /// Why a backfill creates fewer evaluations than traces match.
-const LEFT_OUT: &str = "the rule has evaluated the other traces already, or they are not ready, or not selected by its filter or sample";
+const SKIPPED_MESSAGE: &str = "the rule has evaluated the other traces already, or they are not ready, or not selected by its filter or sample";
 /// Why a bulk evaluation creates fewer evaluations than traces match.
-const GONE: &str = "the other traces were deleted meanwhile, or no longer match the filter";
+const DELETED_TRACES_MESSAGE: &str = "the other traces were deleted meanwhile, or no longer match the filter";
 /// Why a bulk evaluation processes fewer traces than finally match.
-const MORE: &str = "more traces matched while it was running, and the oldest were skipped; start it again";
+const MORE_TRACES_MESSAGE: &str =
+    "more traces matched while it was running, and the oldest were skipped; start it again";
 /// Why a bulk evaluation can't continue.
-const DELETED: &str = "the rule or its evaluator was deleted meanwhile";
+const DELETED_RULE_MESSAGE: &str = "the rule or its evaluator was deleted meanwhile";
 
 /// Creates the evaluations of a bulk evaluation.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,14 +70,14 @@ enum Step {
 // Makes the evaluations of a run, as much as fits into a turn.
 impl RunJob<App> for FillBulk {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
-        for _ in 0..TURN {
+        for _ in 0..BLOCKS_PER_RUN {
             if app.is_stopping() {
                 break;
             }
             match fill(app, row.tenant_id, self.bulk).await {
                 Ok(Step::Done) => return Outcome::Done,
                 Ok(Step::More) => {}
-                Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT },
+                Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT_MICROS },
                 Err(error) => {
                     tracing::warn!(tenant = %row.tenant_id, %error, "a bulk evaluation is postponed");
                     return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
@@ -103,11 +104,12 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     };
     let evaluator = rules::evaluator(app, tenant, &bulk.metric_name).await?;
     let stopped = stopped(app, plan, &bulk, rule.as_deref(), evaluator.as_ref()).await?;
-    if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= WAITING {
+    if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= MAX_WAITING_EVALUATIONS {
         return Ok(Step::Enough);
     }
     let filter: Filter = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
-    let page = traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), BLOCK).await?;
+    let page =
+        traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), TRACES_PER_BLOCK).await?;
     let mut block = Block {
         tenant,
         plan,
@@ -116,14 +118,14 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
         version: evaluator.as_ref().map(Evaluator::version).unwrap_or_default(),
         after: position(&bulk),
         last: page.last().map(|it| (it.started_at, it.id)),
-        ends: page.len() < BLOCK,
+        ends: page.len() < TRACES_PER_BLOCK,
         // If no traces are left, nothing is stopped.
         stopped: stopped.filter(|_| !page.is_empty()),
         wanted: Vec::new(),
     };
     if block.stopped.is_none() {
         block.wanted = match &rule {
-            Some(rule) => wanted(app, tenant, rule, page).await?,
+            Some(rule) => selected_traces(app, tenant, rule, page).await?,
             None => page,
         };
     }
@@ -151,7 +153,7 @@ async fn stopped(
     evaluator: Option<&Evaluator>,
 ) -> Result<Option<String>> {
     let (Some(evaluator), true) = (evaluator, rule.is_some() || bulk.rule_id.is_none()) else {
-        return Ok(Some(DELETED.to_owned()));
+        return Ok(Some(DELETED_RULE_MESSAGE.to_owned()));
     };
     if let Some(rule) = rule
         && let Some(why) = rules::paused(app, bulk.tenant_id, plan, rule).await?
@@ -165,7 +167,12 @@ async fn stopped(
 }
 
 /// Returns the traces that a rule selects and has not evaluated.
-async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -> Result<Vec<trace::Model>> {
+async fn selected_traces(
+    app: &App,
+    tenant: Uuid,
+    rule: &Rule,
+    page: Vec<trace::Model>,
+) -> Result<Vec<trace::Model>> {
     let ids: Vec<Uuid> = page.iter().map(|it| it.id).collect();
     let judged = evaluations::judged(app.db.current(), tenant, &[rule.row.id], &ids).await?;
     let asked = if rule.filter.span_type.is_some() { ids } else { Vec::new() };
@@ -243,10 +250,10 @@ impl Block {
             bulk.detail = match (self.stopped, kept < wanted) {
                 (Some(why), _) => Some(why),
                 (None, true) if used_up => Some(exceeded_message(self.plan)),
-                (None, true) => Some(MORE.to_owned()),
+                (None, true) => Some(MORE_TRACES_MESSAGE.to_owned()),
                 (None, false) if bulk.detail.is_some() || !short => bulk.detail,
-                (None, false) if bulk.rule_id.is_some() => Some(LEFT_OUT.to_owned()),
-                (None, false) => Some(GONE.to_owned()),
+                (None, false) if bulk.rule_id.is_some() => Some(SKIPPED_MESSAGE.to_owned()),
+                (None, false) => Some(DELETED_TRACES_MESSAGE.to_owned()),
             };
             if let Some(month) = bulk.quota_month {
                 let left = bulk.granted - bulk.queued;

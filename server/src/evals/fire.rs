@@ -26,12 +26,12 @@ use super::{
 use crate::{access::plans::monthly_limit, app::App, error::Result};
 
 /// Maximum number of filter conditions in a statement.
-const CONDITIONS: usize = 30;
+const MAX_CONDITIONS: usize = 30;
 /// Maximum number of projects in a statement; with more, it returns all.
-const PROJECTS: usize = 200;
+const MAX_PROJECTS: usize = 200;
 /// Approximate number of evaluations that one transaction creates: it holds locks of traces and of the
 /// quota.
-const ASKED: usize = 2_000;
+const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
 
 /// A trace that becomes ready, and the rules that match it.
 type Due = (trace::Model, Vec<Arc<Rule>>);
@@ -71,7 +71,7 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     for it in due {
         wanted += it.1.len();
         block.push(it);
-        if wanted >= ASKED {
+        if wanted >= MAX_EVALUATIONS_PER_TRANSACTION {
             fire(app, &setup, (tenant, plan), ready_at, &block, &paused).await?;
             (block, wanted) = (Vec::new(), 0);
         }
@@ -87,7 +87,7 @@ async fn selected(
     ready_at: i64,
     acting: &HashMap<Uuid, Vec<&Arc<Rule>>>,
 ) -> Result<Vec<Due>> {
-    let rows = traces::falling_due(&app.db, tenant, ids, ready_at, &wanted(acting)).await?;
+    let rows = traces::falling_due(&app.db, tenant, ids, ready_at, &conditions(acting)).await?;
     let of = |trace: &trace::Model| acting.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
     let asking = |it: &&trace::Model| of(it).iter().any(|rule| rule.filter.span_type.is_some());
     let asked: Vec<Uuid> = rows.iter().filter(asking).map(|it| it.id).collect();
@@ -131,7 +131,7 @@ async fn fire(
             None => {
                 let evaluator = setup.evaluator(&rule.row.metric_name);
                 let version = evaluator.map_or_else(String::new, |it| it.version());
-                firing.rows.push((Arc::clone(rule), asked(tenant, rule, trace, version, now)));
+                firing.rows.push((Arc::clone(rule), new_evaluation(tenant, rule, trace, version, now)));
             }
         }
     }
@@ -145,7 +145,7 @@ async fn fire(
 
 /// Returns conditions by which the database excludes traces that no rule matches: with many rules only
 /// their projects, with very many rules none.
-fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
+fn conditions(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
     let whole = |rule: &&Arc<Rule>| Wanted {
         project_id: rule.row.project_id,
         model: rule.filter.model.clone(),
@@ -155,10 +155,10 @@ fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
         tag: rule.filter.tag.as_deref().map(|it| it.split(':').next().unwrap_or(it).to_owned()),
     };
     let whole: HashSet<Wanted> = acting.values().flatten().map(whole).collect();
-    if whole.len() <= CONDITIONS {
+    if whole.len() <= MAX_CONDITIONS {
         return whole.into_iter().collect();
     }
-    if acting.len() > PROJECTS {
+    if acting.len() > MAX_PROJECTS {
         return Vec::new();
     }
     acting
@@ -177,7 +177,13 @@ fn selects(rule: &Rule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<Stri
 }
 
 /// Returns the evaluation of a trace for a rule.
-fn asked(tenant: Uuid, rule: &Rule, trace: &trace::Model, version: String, now: i64) -> evaluation::Model {
+fn new_evaluation(
+    tenant: Uuid,
+    rule: &Rule,
+    trace: &trace::Model,
+    version: String,
+    now: i64,
+) -> evaluation::Model {
     let is_llm = rule.kind == api::EvaluatorType::Llm;
     evaluation::Model {
         metric_name: rule.row.metric_name.clone(),

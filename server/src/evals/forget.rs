@@ -27,12 +27,12 @@ impl Job for ForgetRule {
 }
 
 /// Number of decisions that one statement scans.
-const BATCH: u64 = 1_000;
+const DECISIONS_PER_STATEMENT: u64 = 1_000;
 /// Number of batches after which the job is continued later.
-const TURN: usize = 50;
+const BATCHES_PER_RUN: usize = 50;
 /// Delay in microseconds before the deletion: other processes may have the rule in their caches for a
 /// moment.
-const PAUSE: i64 = 60_000_000;
+const DELAY_MICROS: i64 = 60_000_000;
 
 /// Enqueues the deletion of the decisions of a rule that is being deleted.
 ///
@@ -40,7 +40,7 @@ const PAUSE: i64 = 60_000_000;
 ///
 /// Fails when the database fails.
 pub async fn soon(txn: &Transaction, tenant: Uuid, rule: Uuid, now: i64) -> Result<(), DbError> {
-    queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + PAUSE, now).await
+    queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + DELAY_MICROS, now).await
 }
 
 // Removes notes, as many as fit into a turn.
@@ -55,11 +55,11 @@ impl RunJob<App> for ForgetRule {
 
 async fn turn(app: &App, tenant: Uuid, job: ForgetRule) -> Result<(), DbError> {
     let ForgetRule { rule, mut after } = job;
-    for _ in 0..TURN {
+    for _ in 0..BATCHES_PER_RUN {
         if app.is_stopping() {
             break;
         }
-        match eval_rules::forget(&app.db, tenant, rule, after, BATCH).await? {
+        match eval_rules::forget(&app.db, tenant, rule, after, DECISIONS_PER_STATEMENT).await? {
             Some(last) => after = last,
             None => return Ok(()),
         }

@@ -7,18 +7,18 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 /// Lowest score with the label `pass`, unless the configuration sets another.
-const THRESHOLD: f64 = 0.7;
+const DEFAULT_THRESHOLD: f64 = 0.7;
 /// Width of the range below it with the label `warn`.
-const WARN: f64 = 0.2;
+const WARN_WIDTH: f64 = 0.2;
 /// Tolerance of comparisons with a bound: sums of tenths may differ slightly from 0.7.
-const TOLERANCE: f64 = 1e-9;
+const SCORE_TOLERANCE: f64 = 1e-9;
 
 /// Returns the label of a score.
 pub fn label(score: f64, config: &Map<String, Value>) -> &'static str {
-    let threshold = config.get("threshold").and_then(Value::as_f64).unwrap_or(THRESHOLD);
-    if score >= threshold - TOLERANCE {
+    let threshold = config.get("threshold").and_then(Value::as_f64).unwrap_or(DEFAULT_THRESHOLD);
+    if score >= threshold - SCORE_TOLERANCE {
         "pass"
-    } else if score >= threshold - WARN - TOLERANCE {
+    } else if score >= threshold - WARN_WIDTH - SCORE_TOLERANCE {
         "warn"
     } else {
         "fail"

@@ -10,8 +10,8 @@ use api::{
 use entities::eval_rule;
 use uuid::Uuid;
 
-use super::evaluator::{Evaluator, Own};
-use crate::{app::App, error::Result, judging::Nobody};
+use super::evaluator::{CustomEvaluator, Evaluator};
+use crate::{app::App, error::Result, judging::NoJudge};
 
 /// Number of rules that run on the plan Starter: the oldest ones.
 pub const STARTER_RULES: usize = 3;
@@ -19,7 +19,7 @@ pub const STARTER_RULES: usize = 3;
 /// How long a rule is paused whose judge can't work or whose code evaluator is too slow, in microseconds,
 /// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
 /// operator, without a request to this server.
-pub const PAUSE: i64 = 900_000_000;
+pub const PAUSE_MICROS: i64 = 900_000_000;
 
 /// A parsed eval rule.
 #[derive(Debug)]
@@ -80,8 +80,8 @@ impl Setup {
         }
         for row in store::evaluators::all(db, tenant).await? {
             let name = row.name.clone();
-            match Own::of(row) {
-                Ok(own) => _ = setup.own.insert(name, Evaluator::Own(Arc::new(own))),
+            match CustomEvaluator::of(row) {
+                Ok(own) => _ = setup.own.insert(name, Evaluator::Custom(Arc::new(own))),
                 Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
             }
         }
@@ -113,7 +113,7 @@ pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Eva
         return Ok(None);
     }
     let row = store::evaluators::get(app.db.current(), tenant, name).await?;
-    Ok(row.map(Own::of).transpose()?.map(|it| Evaluator::Own(Arc::new(it))))
+    Ok(row.map(CustomEvaluator::of).transpose()?.map(|it| Evaluator::Custom(Arc::new(it))))
 }
 
 /// Returns a rule of a tenant, including one that another process has just created.
@@ -146,7 +146,7 @@ pub struct Pause {
 /// Fails when the database fails.
 pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
     let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
-    let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
+    let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE_MICROS;
     // The database stores only pauses because of a rejected judge or a slow code evaluator, with the
     // sentence in the column. The other reasons follow from the current state.
     if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
@@ -173,10 +173,10 @@ pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<
     Ok(judge.err().map(|it| Pause { reason: reason(it), detail: it.to_string() }))
 }
 
-fn reason(nobody: Nobody) -> PauseReason {
+fn reason(nobody: NoJudge) -> PauseReason {
     match nobody {
-        Nobody::CredentialsMissing => PauseReason::ProviderCredentialsMissing,
-        Nobody::NotConfigured => PauseReason::JudgeNotConfigured,
-        Nobody::Sealed => PauseReason::ProviderCredentialsUnreadable,
+        NoJudge::CredentialsMissing => PauseReason::ProviderCredentialsMissing,
+        NoJudge::NotConfigured => PauseReason::JudgeNotConfigured,
+        NoJudge::Sealed => PauseReason::ProviderCredentialsUnreadable,
     }
 }

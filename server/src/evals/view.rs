@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::{
-    evaluator::{Evaluator, Own},
+    evaluator::{CustomEvaluator, Evaluator},
     rules::Pause,
 };
 use crate::error::Result;
@@ -109,11 +109,11 @@ pub fn bulk(row: eval_bulk::Model, progress: &BTreeMap<String, i64>) -> Bulk {
 pub fn evaluator(evaluator: &Evaluator) -> Wire {
     match evaluator {
         Evaluator::Builtin(it) => it.described(),
-        Evaluator::Own(it) => own(it, evaluator),
+        Evaluator::Custom(it) => own(it, evaluator),
     }
 }
 
-fn own(own: &Own, evaluator: &Evaluator) -> Wire {
+fn own(own: &CustomEvaluator, evaluator: &Evaluator) -> Wire {
     let (row, said) = (&own.row, &own.said);
     let is_rule = evaluator.types() == [api::EvaluatorType::Rule];
     Wire {

@@ -13,7 +13,7 @@ use crate::access::{
 
 /// Returns the page in Markdown. A test compares it with the file in the documentation.
 pub fn page() -> String {
-    let mut page = String::from(INTRODUCTION);
+    let mut page = String::from(PAGE_INTRODUCTION);
     page.push_str(
         "| Method | Path | Role | API keys | Plan | Counts to | Audited |\n|---|---|---|---|---|---|---|\n",
     );
@@ -51,7 +51,7 @@ pub fn page() -> String {
     page
 }
 
-const INTRODUCTION: &str = "\
+const PAGE_INTRODUCTION: &str = "\
 # Access
 
 Generated from the route table by `LOUPE_UPDATE_DOCS=1 cargo nextest run -p tests --test access`. The same

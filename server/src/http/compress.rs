@@ -7,13 +7,14 @@ use tower_http::compression::{
 };
 
 /// Minimum size in bytes of a compressed response; smaller ones fit into one packet anyway.
-const SMALLEST: u64 = 1_024;
+const MIN_COMPRESSED_BYTES: u64 = 1_024;
 
 /// Returns the layer that compresses with gzip or zstd according to `Accept-Encoding`. Events are not
 /// compressed, because each must be sent immediately; nor are images, which are compressed already.
 pub fn layer() -> CompressionLayer<impl Predicate> {
-    let worth_it =
-        SizeAbove::new(SMALLEST).and(NotForContentType::SSE).and(NotForContentType::const_new("image/"));
+    let worth_it = SizeAbove::new(MIN_COMPRESSED_BYTES)
+        .and(NotForContentType::SSE)
+        .and(NotForContentType::const_new("image/"));
     // The fastest level already saves four fifths of a page of traces.
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_it)
 }

@@ -72,7 +72,7 @@ pub async fn set(
     Path(provider): Path<String>,
     ApiJson(body): ApiJson<NewProviderCredential>,
 ) -> Result<Json<ProviderCredential>> {
-    let provider = known(&provider)?;
+    let provider = parse_provider(&provider)?;
     let body = trimmed(body);
     let needed = lowest_plan(&body);
     if caller.plan < needed {
@@ -128,7 +128,7 @@ pub async fn delete(
     caller: Caller,
     Path(provider): Path<String>,
 ) -> Result<StatusCode> {
-    let provider = known(&provider)?;
+    let provider = parse_provider(&provider)?;
     let txn = app.db.begin().await?;
     if !store::credentials::delete(&txn, caller.tenant_id, provider).await? {
         return Err(not_found("credential"));
@@ -141,7 +141,7 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn known(provider: &str) -> Result<Provider> {
+fn parse_provider(provider: &str) -> Result<Provider> {
     provider.parse().map_err(|_| not_found("provider"))
 }
 

@@ -14,14 +14,14 @@ use super::openapi;
 use crate::{app::App, error::Result};
 
 /// The document as JSON, shared by all responses.
-static DOCUMENT: LazyLock<serde_json::Result<Bytes>> =
+static OPENAPI_JSON: LazyLock<serde_json::Result<Bytes>> =
     LazyLock::new(|| serde_json::to_vec(&openapi::document()).map(Bytes::from));
 
 /// Show this document.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "Health",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn document() -> Result<Response> {
-    let json = DOCUMENT.as_ref().map_err(|error| anyhow::anyhow!("the OpenAPI document: {error}"))?;
+    let json = OPENAPI_JSON.as_ref().map_err(|error| anyhow::anyhow!("the OpenAPI document: {error}"))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json.clone()).into_response())
 }
 

@@ -27,13 +27,13 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found},
     evals::{
-        ask::{self, Asked},
+        ask::{self, EvaluationRequest},
         bulk, view,
     },
 };
 
 /// Parameters of the trace list that select the traces of a bulk evaluation.
-const CHOOSING: [&str; 19] = [
+const TRACE_FILTERS: [&str; 19] = [
     "project_id",
     "model",
     "error",
@@ -134,7 +134,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
 /// Evaluate all traces that match a filter.
 ///
 /// `filter` accepts the parameters of `GET /v1/traces` except `q`, `cursor`, `limit` and `preview`;
-/// `tag` may be a list, of which all must match. Traces stored later are not included. `queued` is
+/// `tag` may be a list whose tags must all match. Traces stored later are not included. `queued` is
 /// smaller than `matched` when the monthly quota is exhausted.
 #[utoipa::path(post, path = "/v1/eval/bulk", tag = "Evaluations", request_body = NewBulk,
     responses((status = 202, description = "the evaluations are being created", body = BulkStarted)))]
@@ -145,7 +145,7 @@ pub async fn create_bulk(
 ) -> Result<(StatusCode, Json<BulkStarted>)> {
     let NewBulk { metric_name, evaluator_type, filter, config, model_tier } = body;
     let (tenant, kind, tier) = (caller.tenant_id, evaluator_type.as_deref(), model_tier.as_deref());
-    let asked = Asked::checked(&app, tenant, &metric_name, kind, config, tier).await?;
+    let asked = EvaluationRequest::checked(&app, tenant, &metric_name, kind, config, tier).await?;
     let filter = chosen(filter.unwrap_or_default())?;
     if let Some(project) = filter.project_id
         && projects::get(app.db.current(), tenant, project).await?.is_none()
@@ -183,8 +183,8 @@ fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
         if name == "q" {
             return wrong("is not allowed here: text search covers only the newest traces");
         }
-        if !CHOOSING.contains(&name.as_str()) {
-            return wrong(&format!("is not a filter of traces; filters: {}", CHOOSING.join(", ")));
+        if !TRACE_FILTERS.contains(&name.as_str()) {
+            return wrong(&format!("is not a filter of traces; filters: {}", TRACE_FILTERS.join(", ")));
         }
         let values = match value {
             Value::Null => continue,

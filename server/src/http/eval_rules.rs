@@ -29,7 +29,7 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{
-        ask::Asked,
+        ask::EvaluationRequest,
         bulk, decide, forget, preview,
         rules::{self, Rule, STARTER_RULES},
         view,
@@ -229,7 +229,7 @@ pub async fn test(
         traces::get(&app.db.primary(), tenant, body.trace_id).await?.ok_or_else(|| not_found("trace"))?;
     let paused = rules::paused(&app, tenant, caller.plan, &rule).await?;
     let (decision, detail) = decide::foreseen(&app, tenant, &rule, &trace, paused).await?;
-    let asked = asked(&app, &rule).await?;
+    let asked = evaluation_request(&app, &rule).await?;
     let evaluator_version = asked.evaluator.version();
     let end = preview::judge(&app, tenant, caller.plan, asked, trace.id).await?;
     let (status, score, label, reasoning, error) = match end.verdict {
@@ -275,7 +275,7 @@ pub async fn backfill(
     }
     let rule = found(&app, caller.tenant_id, path_id(&id)?).await?;
     within_plan(&caller, &rule)?;
-    let asked = asked(&app, &rule).await?;
+    let asked = evaluation_request(&app, &rule).await?;
     asked.judged(&app, caller.tenant_id, caller.plan).await?;
     let filter = bulk::filter_of(&rule, from, to);
     let row = bulk::begin(&app, caller.tenant_id, caller.plan, &asked, filter, Some(rule.row.id)).await?;
@@ -313,11 +313,11 @@ async fn found(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<Rule>> {
     rules::rule(app, tenant, id).await?.ok_or_else(|| not_found("eval rule"))
 }
 
-async fn asked(app: &App, rule: &Rule) -> Result<Asked> {
+async fn evaluation_request(app: &App, rule: &Rule) -> Result<EvaluationRequest> {
     let row = &rule.row;
     let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
     let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
-    Asked::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
+    EvaluationRequest::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
 }
 
 /// Converts a rule to its wire type, with the reason of a pause.
@@ -384,7 +384,7 @@ async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
         .map_err(|it: api::enums::UnknownWord| Problem::field("evaluator_type", it.to_string()))?;
     let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
     let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
-    Asked::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await.map(drop)
+    EvaluationRequest::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await.map(drop)
 }
 
 /// Fails if the rule's project or evaluator does not exist; the tenant is locked.

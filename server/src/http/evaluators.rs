@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Problem, Result, not_found, problem},
     evals::{
         ask::unchecked,
-        evaluator::{Evaluator, Own, refused},
+        evaluator::{CustomEvaluator, Evaluator, refused},
         rules, view,
     },
     ingest::checked::short,
@@ -66,8 +66,8 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     for row in table::all(app.db.current(), tenant).await? {
         let place = (row.created_at, derived_id(tenant, &row.name));
         if after.is_none_or(|it| it.0 < 0 || place < it) {
-            match Own::of(row) {
-                Ok(it) => own.push((place, Evaluator::Own(Arc::new(it)))),
+            match CustomEvaluator::of(row) {
+                Ok(it) => own.push((place, Evaluator::Custom(Arc::new(it)))),
                 Err(error) => tracing::error!(%tenant, %error, "a stored evaluator can't be parsed"),
             }
         }
@@ -188,7 +188,7 @@ pub async fn update(
 /// Returns the evaluator with the change applied.
 fn with_change(was: evaluator::Model, change: EvaluatorChange) -> Result<NewEvaluator> {
     let (name, evaluator_type) = (was.name.clone(), was.evaluator_type.clone());
-    let said = Own::of(was)?.said;
+    let said = CustomEvaluator::of(was)?.said;
     Ok(NewEvaluator {
         name,
         evaluator_type,
@@ -266,7 +266,7 @@ fn text(body: &NewEvaluator) -> Result<String> {
 }
 
 fn wire(row: evaluator::Model) -> Result<Wire> {
-    Ok(view::evaluator(&Evaluator::Own(Arc::new(Own::of(row)?))))
+    Ok(view::evaluator(&Evaluator::Custom(Arc::new(CustomEvaluator::of(row)?))))
 }
 
 /// Validates an evaluator, except the uniqueness of its name.

@@ -34,7 +34,7 @@ use super::{
     pieces::Pieces as JsonPieces,
     query::{Query, invalid},
     read_size::ROWS_PER_READ,
-    standing::Standing,
+    standing::TokenRecheck,
     traces,
 };
 use crate::{
@@ -45,11 +45,11 @@ use crate::{
 };
 
 /// Number of traces read at once.
-const PAGE: usize = 50;
+const TRACES_PER_READ: usize = 50;
 /// Number of chunks that wait for the client.
-const AHEAD: usize = 2;
+const CHANNEL_CAPACITY: usize = 2;
 /// Approximate size of a chunk in bytes.
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 /// Maximum number of exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.
@@ -67,7 +67,7 @@ const EXPORT_IN_FLIGHT_BYTES: usize = 512 * 1024;
 pub async fn export(
     State(app): State<Arc<App>>,
     caller: Caller,
-    standing: Standing,
+    standing: TokenRecheck,
     query: Query,
 ) -> Result<Response> {
     let filter = traces::filter(&query)?;
@@ -90,11 +90,11 @@ pub async fn export(
     in_flight.grow(EXPORT_IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
-        store::traces::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
+        store::traces::page(&app.db, tenant, &filter, None, TRACES_PER_READ, &mut memory).await?
     };
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
-    let (sender, receiver) = mpsc::channel(AHEAD);
+    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let export = Export {
         tenant,
         standing,
@@ -118,11 +118,11 @@ pub async fn export(
 }
 
 /// A message of the task: a chunk, or `None` as the end mark.
-type Sent = Option<Bytes>;
+type ExportMessage = Option<Bytes>;
 
 /// Returns the chunks up to the end mark. If the task ends without the mark, for whatever reason, the
 /// stream ends with an error.
-fn body(receiver: mpsc::Receiver<Sent>) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
+fn body(receiver: mpsc::Receiver<ExportMessage>) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
     let pieces = stream::unfold(Some(receiver), |receiver| async {
         let mut receiver = receiver?;
         match receiver.recv().await {
@@ -174,7 +174,7 @@ impl From<StoreError> for Stopped {
 
 struct Export {
     tenant: Uuid,
-    standing: Standing,
+    standing: TokenRecheck,
     filter: Filter,
     format: Format,
     pieces: Pieces,
@@ -212,7 +212,9 @@ impl Export {
             self.pieces.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
             let memory = &mut self.pieces.memory;
-            page = store::traces::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
+            page =
+                store::traces::page(&app.db, self.tenant, &self.filter, page.next, TRACES_PER_READ, memory)
+                    .await?;
         }
     }
 }
@@ -235,16 +237,16 @@ struct Pieces {
     app: Arc<App>,
     /// Returns the number of bytes of texts that the task holds.
     memory: Reservation,
-    sender: mpsc::Sender<Sent>,
+    sender: mpsc::Sender<ExportMessage>,
     open: Vec<u8>,
 }
 
 impl Pieces {
     /// Appends text to the body. Waits while the client is slow.
     async fn push(&mut self, text: &str) -> Result<(), Stopped> {
-        for part in text.as_bytes().chunks(PIECE) {
+        for part in text.as_bytes().chunks(CHUNK_BYTES) {
             self.open.extend_from_slice(part);
-            if self.open.len() >= PIECE {
+            if self.open.len() >= CHUNK_BYTES {
                 self.flush().await?;
             }
         }
@@ -255,7 +257,7 @@ impl Pieces {
     async fn write(&mut self, mut json: JsonPieces) -> Result<(), Stopped> {
         while let Some(piece) = json.next_piece() {
             self.open.extend_from_slice(&piece);
-            if self.open.len() >= PIECE {
+            if self.open.len() >= CHUNK_BYTES {
                 self.flush().await?;
             }
         }
@@ -267,7 +269,7 @@ impl Pieces {
         if piece.is_empty() { Ok(()) } else { self.send(Some(piece)).await }
     }
 
-    async fn send(&self, sent: Sent) -> Result<(), Stopped> {
+    async fn send(&self, sent: ExportMessage) -> Result<(), Stopped> {
         let stopping = self.app.stopping();
         tokio::select! {
             biased;

@@ -50,8 +50,8 @@ pub async fn create(
     let gone = || not_found("trace");
     // Errors are returned without waiting for the writer.
     let trace_id = match meant {
-        Meant::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
-        Meant::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
+        TraceReference::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
+        TraceReference::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
     };
     let new = feedback::Model { trace_id: trace_id.ok_or_else(gone)?, ..new };
     match store::feedback::say(&app.db, new).await? {
@@ -96,14 +96,14 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
 }
 
 /// How the body names the trace.
-enum Meant {
+enum TraceReference {
     Id(Uuid),
     External(String),
 }
 
 /// Validates the body; returns the target of the feedback and the row to insert, in which the trace's
 /// IDs are missing.
-fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback::Model), Problem> {
+fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(TraceReference, feedback::Model), Problem> {
     let NewFeedback {
         trace_id,
         external_id,
@@ -130,8 +130,8 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback
         span_id,
         label: label.as_str().to_owned(),
         comment: short("comment", comment, MAX_COMMENT)?,
-        user_id: who("user_id", user_id)?,
-        source: who("source", source)?.unwrap_or_default(),
+        user_id: bounded_name("user_id", user_id)?,
+        source: bounded_name("source", source)?.unwrap_or_default(),
         metadata,
         created_at: now,
         updated_at: now,
@@ -139,16 +139,20 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback
     Ok((meant, row))
 }
 
-fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Result<Meant, Problem> {
+fn meant(
+    id: Option<Uuid>,
+    external: Option<String>,
+    otel: Option<String>,
+) -> Result<TraceReference, Problem> {
     match (id, external, otel) {
-        (Some(id), None, None) => Ok(Meant::Id(id)),
+        (Some(id), None, None) => Ok(TraceReference::Id(id)),
         // Normalized as at ingest; a longer text matches no trace.
-        (None, Some(text), None) => Ok(Meant::External(without_nul(text))),
+        (None, Some(text), None) => Ok(TraceReference::External(without_nul(text))),
         (None, None, Some(hex)) => match hex.len() {
             32 => Uuid::parse_str(&hex).ok(),
             _ => None,
         }
-        .map(Meant::Id)
+        .map(TraceReference::Id)
         .ok_or_else(|| Problem::field("otel_trace_id", "must be 32 hexadecimal digits")),
         (None, None, None) => {
             Err(Problem::missing("trace_id", "name the trace with trace_id, external_id or otel_trace_id"))
@@ -161,7 +165,7 @@ fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Re
 }
 
 /// Validates a user or a source; both are part of one index entry.
-fn who(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+fn bounded_name(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     let text = label(field, text.filter(|it| !it.is_empty()))?;
     if text.as_ref().is_some_and(|it| it.len() > MAX_TAG_BYTES) {
         return Err(Problem::field(field, format!("has more than {MAX_TAG_BYTES} bytes")));

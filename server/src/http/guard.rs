@@ -21,13 +21,13 @@ use crate::{
     access::{Access, Caller, seats},
     app::App,
     audit::{self, Action, Actor, Event},
-    error::{Error, Problem, Result, Unwritten, internal, problem},
+    error::{Error, Problem, Result, UnwrittenProblem, internal, problem},
     limits::Verdict,
 };
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// The requirements of a route.
 #[derive(Clone)]
@@ -167,14 +167,15 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
         Err(problem) => Error::from(problem).into_response(),
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
-            if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY) {
+            if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY_HEADER) {
                 idempotency::once(&guard.app, &caller, request, next).await
             } else {
                 run(guard, &caller, request, next).await
             }
         }
     };
-    let refused = response.extensions().get::<Unwritten>().map(|Unwritten(problem)| problem.code);
+    let refused =
+        response.extensions().get::<UnwrittenProblem>().map(|UnwrittenProblem(problem)| problem.code);
     if let (Some(action), Some(path), Some(code)) = (guard.audited, target, refused) {
         write_down(&guard.app, &caller, action, &path, code).await;
     }
@@ -266,9 +267,9 @@ fn too_many(app: &App, verdict: Verdict) -> Response {
 }
 
 fn tell(headers: &mut HeaderMap, verdict: Verdict) {
-    headers.insert(LIMIT, HeaderValue::from(verdict.limit));
-    headers.insert(REMAINING, HeaderValue::from(verdict.remaining));
-    headers.insert(RESET, HeaderValue::from(verdict.resets_at));
+    headers.insert(LIMIT_HEADER, HeaderValue::from(verdict.limit));
+    headers.insert(REMAINING_HEADER, HeaderValue::from(verdict.remaining));
+    headers.insert(RESET_HEADER, HeaderValue::from(verdict.resets_at));
 }
 
 /// Responds to requests for unknown paths.

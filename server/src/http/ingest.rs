@@ -165,8 +165,8 @@ struct RawBatch<'a> {
 
 /// Deserializes the items of a batch; beyond the limit, only the first further one is kept.
 fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
-    struct Items;
-    impl<'de> Visitor<'de> for Items {
+    struct ItemsVisitor;
+    impl<'de> Visitor<'de> for ItemsVisitor {
         type Value = Vec<&'de RawValue>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,7 +184,7 @@ fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de Ra
             Ok(items)
         }
     }
-    deserializer.deserialize_seq(Items)
+    deserializer.deserialize_seq(ItemsVisitor)
 }
 
 /// The origin of the items of a request.

@@ -7,7 +7,7 @@ use axum::{extract::State, http::header, response::IntoResponse};
 use crate::{app::App, error::Result};
 
 /// The path of the metrics, unless they are served on a separate address.
-pub const PATH: &str = "/metrics";
+pub const METRICS_PATH: &str = "/metrics";
 
 /// Show metrics of this process: requests, ingest, jobs, database, memory.
 #[utoipa::path(get, path = "/metrics", tag = "Health",

@@ -57,7 +57,7 @@ use crate::{app::App, error::problem};
 /// Returns the whole service, without the metrics if they are served on a separate address.
 pub fn router(app: &Arc<App>) -> Router {
     let elsewhere = app.config.metrics_listen.is_some();
-    let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::PATH));
+    let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::METRICS_PATH));
     let counted = middleware::from_fn_with_state(Arc::clone(app), guard::count);
     let router = table(app, routes)
         .method_not_allowed_fallback(guard::not_this_way.layer(counted.clone()))
@@ -68,7 +68,7 @@ pub fn router(app: &Arc<App>) -> Router {
 
 /// Returns a service with the metrics only.
 pub fn figures(app: &Arc<App>) -> Router {
-    let routes = routes::all().into_iter().filter(|it| it.path == metrics::PATH);
+    let routes = routes::all().into_iter().filter(|it| it.path == metrics::METRICS_PATH);
     layered(table(app, routes), app).with_state(Arc::clone(app))
 }
 

@@ -98,7 +98,7 @@ use crate::access::{Access, Keys};
 struct Handlers;
 
 /// Paths that are aliases of another path.
-pub const ALIASES: &[(&str, &str)] = &[
+pub const PATH_ALIASES: &[(&str, &str)] = &[
     ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
     ("/v1/traces", "/v1/otlp/traces"),
     ("/api/public/otel/v1/traces", "/v1/otlp/traces"),
@@ -130,7 +130,8 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> Option<&'a mut Operation> {
-    if let Some((_, original)) = ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST)
+    if let Some((_, original)) =
+        PATH_ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST)
     {
         let mut copy = document.paths.paths.get(*original)?.post.clone()?;
         copy.operation_id = copy.operation_id.map(|it| format!("{it}{}", route.path.replace('/', "_")));

@@ -17,7 +17,7 @@ use store::new_id;
 use super::{compress, head, held};
 use crate::{
     app::App,
-    error::{Error, Fault, Problem, Unwritten, internal},
+    error::{Error, Fault, Problem, UnwrittenProblem, internal},
 };
 
 /// The header with the request ID, in requests and responses.
@@ -56,7 +56,7 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
         tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");
     }
-    let unwritten = response.extensions_mut().remove::<Unwritten>().map(|it| it.0);
+    let unwritten = response.extensions_mut().remove::<UnwrittenProblem>().map(|it| it.0);
     let problem = unwritten.or_else(|| unanswered(&response));
     figures.answered(response.status().as_u16(), problem.as_ref().map(|it| it.code.as_str()));
     if let Some(problem) = problem {

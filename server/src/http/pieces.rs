@@ -444,14 +444,14 @@ mod tests {
     use super::*;
 
     #[derive(Serialize)]
-    struct Item {
+    struct TestItem {
         before: u8,
         input: Option<String>,
         metadata: Option<RawObject>,
         after: &'static str,
     }
 
-    impl LargeTexts for Item {
+    impl LargeTexts for TestItem {
         fn texts(&mut self, taker: &mut TextTaker) {
             // Not in the order of serialisation.
             taker.json(&mut self.metadata);
@@ -486,7 +486,7 @@ mod tests {
         for (input, metadata) in [(None, None), (Some("small"), Some("{}")), (Some(&*large), Some(&*object))]
         {
             let raw = |it: &str| RawValue::from_string(it.to_owned()).unwrap();
-            let item = || Item {
+            let item = || TestItem {
                 before: 1,
                 input: input.map(str::to_owned),
                 metadata: metadata.map(raw),

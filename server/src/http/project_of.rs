@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The header with the name of a project.
-pub const HEADER: HeaderName = HeaderName::from_static("x-project-name");
+pub const PROJECT_NAME_HEADER: HeaderName = HeaderName::from_static("x-project-name");
 
 /// Maximum number of projects that ingest creates for a tenant; projects created by request do not
 /// count.
@@ -70,7 +70,7 @@ pub async fn named(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
 ///
 /// Fails with `validation_failed` when it is not valid text.
 pub fn header_name(headers: &HeaderMap) -> Result<Option<String>> {
-    let Some(value) = headers.get(HEADER) else { return Ok(None) };
+    let Some(value) = headers.get(PROJECT_NAME_HEADER) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes())
         .map_err(|_| Problem::field("X-Project-Name", "must be UTF-8 text"))?;
     Ok(Some(text.to_owned()).filter(|it| !it.trim().is_empty()))

@@ -44,13 +44,13 @@ const RATE_WINDOW: Duration = Duration::from_secs(5);
 const MIN_WINDOW_BYTES: usize = 20 * 1024;
 
 /// A body in memory, counted against its tenant's share until it is dropped.
-pub struct Held {
+pub struct BufferedBody {
     /// The body, decompressed.
     pub bytes: Bytes,
     memory: Reservation,
 }
 
-impl Held {
+impl BufferedBody {
     /// Drops the body and keeps its bytes reserved.
     pub fn into_memory(self) -> Reservation {
         self.memory
@@ -95,7 +95,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
         let tenant = parts.extensions.get::<Caller>().map(|it| it.tenant_id);
         let limit = app.config.max_body_bytes.min(MAX_SMALL_BODY_BYTES);
         let held = read_up_to(app, tenant, &parts.headers, body, limit).await?;
-        let Held { bytes, mut memory } = held;
+        let BufferedBody { bytes, mut memory } = held;
         memory.grow(bytes.len() * VALUE_EXPANSION, BODY_MEMORY_WAIT).await?;
         Ok(Self(parse(&bytes)?))
     }
@@ -139,7 +139,7 @@ pub fn require_json(headers: &HeaderMap) -> Result<()> {
 /// Fails with `payload_too_large` beyond the limit, compressed or not; with `unsupported_media_type`
 /// for an unknown encoding; with `invalid_body` for damaged, stalled or very slow bodies; with
 /// `overloaded` when the tenant has too much in memory.
-pub async fn read(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<Held> {
+pub async fn read(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<BufferedBody> {
     read_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
 }
 
@@ -149,17 +149,17 @@ async fn read_up_to(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-) -> Result<Held> {
+) -> Result<BufferedBody> {
     let packing = packing(headers)?;
-    let Held { bytes, mut memory } = packed_up_to(app, tenant, headers, body, limit).await?;
+    let BufferedBody { bytes, mut memory } = packed_up_to(app, tenant, headers, body, limit).await?;
     if packing == Packing::None {
-        return Ok(Held { bytes, memory });
+        return Ok(BufferedBody { bytes, memory });
     }
     let packed_bytes = memory.bytes();
     let unpacked = unpack(packing, &bytes, limit, &mut memory).await?;
     drop(bytes);
     memory.shrink(packed_bytes);
-    Ok(Held { bytes: unpacked.into(), memory })
+    Ok(BufferedBody { bytes: unpacked.into(), memory })
 }
 
 /// Reads a body to its end without decompressing it.
@@ -167,7 +167,12 @@ async fn read_up_to(
 /// # Errors
 ///
 /// Like [`read`], except errors of decompression.
-pub async fn packed(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<Held> {
+pub async fn packed(
+    app: &App,
+    tenant: Option<Uuid>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<BufferedBody> {
     packed_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
 }
 
@@ -177,7 +182,7 @@ async fn packed_up_to(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-) -> Result<Held> {
+) -> Result<BufferedBody> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > limit) {
         return Err(too_large(limit));
@@ -194,7 +199,7 @@ async fn packed_up_to(
     let bytes = tokio::time::timeout(within, collect(body, limit, declared.unwrap_or(0), &mut memory))
         .await
         .map_err(|_| problem(ErrorCode::InvalidBody, "the body did not arrive in time"))??;
-    Ok(Held { bytes: bytes.into(), memory })
+    Ok(BufferedBody { bytes: bytes.into(), memory })
 }
 
 async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
@@ -285,7 +290,7 @@ async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Rese
     let mut bytes: Vec<u8> = Vec::new();
     let mut step = (packed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
     loop {
-        // The output grows in steps, each of which reserves memory.
+        // The output grows in steps, and each step reserves memory.
         memory.grow(step, BODY_MEMORY_WAIT).await?;
         let before = bytes.len();
         bytes.reserve_exact(step);

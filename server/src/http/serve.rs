@@ -27,23 +27,23 @@ use super::{
 };
 use crate::{app::App, telemetry::process::most_open_files};
 
-/// Maximum time for requests in progress after the server is told to stop.
-const GRACE: Duration = Duration::from_secs(5);
+/// Maximum time for requests in progress after the stop signal.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 /// Time after which streams are ended on shutdown; they never end by themselves.
-const GRACE_OF_STREAMS: Duration = Duration::from_millis(500);
+const STREAM_GRACE_PERIOD: Duration = Duration::from_millis(500);
 
 /// Maximum number of connections to the separate address of the metrics.
-const MONITORS: usize = 32;
+const MAX_METRICS_CONNECTIONS: usize = 32;
 /// Maximum number of rejected connections that get a response at the same time.
-const REFUSALS: usize = 64;
+const MAX_REJECTED_CONNECTIONS: usize = 64;
 /// Maximum time that a rejected connection may take to send its request.
-const REFUSAL: Duration = Duration::from_secs(2);
+const REJECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of files reserved for the database, the log and the rest of the process.
 const RESERVED_FILES: usize = 256;
 
 /// Length of the system's accept queue; the system may allow fewer. If a burst exceeds it, some clients
 /// wait for a second and others are reset.
-const BACKLOG: u32 = 4_096;
+const ACCEPT_QUEUE_LENGTH: u32 = 4_096;
 
 /// Binds an address with a long accept queue.
 ///
@@ -56,7 +56,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(ACCEPT_QUEUE_LENGTH)
 }
 
 /// Serves until `stop` resolves, then finishes requests in progress.
@@ -68,7 +68,7 @@ pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Outp
 /// Serves only the metrics, until the app stops.
 pub async fn serve_figures(app: Arc<App>, listener: TcpListener) {
     let stop = app.stopping().cancelled_owned();
-    accept(&app, listener, super::figures(&app), MONITORS, stop).await;
+    accept(&app, listener, super::figures(&app), MAX_METRICS_CONNECTIONS, stop).await;
 }
 
 async fn accept(
@@ -89,10 +89,10 @@ async fn accept(
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
     server.max_header_size(MAX_HEAD_BYTES);
     let mut brief = server.clone();
-    brief.keep_alive(false).header_read_timeout(REFUSAL);
+    brief.keep_alive(false).header_read_timeout(REJECTION_TIMEOUT);
     let busy = super::busy(app);
     let free = Arc::new(Semaphore::new(most));
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let refusals = Arc::new(Semaphore::new(MAX_REJECTED_CONNECTIONS));
     let unauthenticated = Unauthenticated::new(MAX_UNAUTHENTICATED_CONNECTIONS);
     let connections = Connections {
         app: Arc::clone(app),
@@ -204,9 +204,9 @@ impl Connections {
         tokio::select! {
             () = self.graceful.shutdown() => {}
             () = async {
-                tokio::time::sleep(GRACE_OF_STREAMS).await;
+                tokio::time::sleep(STREAM_GRACE_PERIOD).await;
                 stopping.cancel();
-                tokio::time::sleep(GRACE).await;
+                tokio::time::sleep(GRACE_PERIOD).await;
             } => tracing::warn!("some requests did not end in time"),
         }
         self.over.cancel();

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::head;
 
 /// Maximum time for which incoming bytes are discarded after the write side is closed.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of bytes discarded then.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
@@ -101,7 +101,7 @@ impl Socket {
 
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let lingering = self.lingering.get_or_insert_with(|| Lingering {
-            until: Box::pin(tokio::time::sleep_until(Instant::now() + LINGER)),
+            until: Box::pin(tokio::time::sleep_until(Instant::now() + LINGER_TIME)),
             bytes_left: LINGER_BYTES,
         });
         let mut discarded = [0; 16 * 1024];

@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// The token of the request.
-pub struct Standing(HeaderMap);
+pub struct TokenRecheck(HeaderMap);
 
-impl Standing {
+impl TokenRecheck {
     /// Whether the token is still valid: not revoked or expired, and its member not removed. True while
     /// the database is unreachable, because the token can't be checked and no data can be read.
     pub async fn holds(&self, app: &App) -> bool {
@@ -27,7 +27,7 @@ impl Standing {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Standing {
+impl<S: Sync> FromRequestParts<S> for TokenRecheck {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {

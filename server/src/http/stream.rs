@@ -27,7 +27,7 @@ use store::traces::{Changes, Filter, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
-use super::{held, pieces::Pieces, query::Query, standing::Standing, trace_view, traces};
+use super::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_view, traces};
 use crate::{
     access::Caller,
     app::{App, MAX_STREAMS},
@@ -39,18 +39,18 @@ use crate::{
 /// Delay in seconds after which a rejected client may try again.
 const RETRY_SECONDS: u64 = 10;
 /// Number of changes read at once.
-const BLOCK: usize = 50;
+const CHANGES_PER_READ: usize = 50;
 /// Bytes of rows that a stream keeps until they are sent.
 const MAX_ROW_BYTES: usize = 128 * 1024;
 /// Size of a batch of events in bytes.
 const CHUNK_BYTES: usize = 32 * 1024;
 /// Length in microseconds of the period before the last event that is read again: longer than a commit
 /// takes.
-const OVERLAP: i64 = 3_000_000;
+const OVERLAP_MICROS: i64 = 3_000_000;
 /// Number of sent changes that a stream remembers.
 const MAX_REMEMBERED_CHANGES: usize = 4_096;
 /// Interval of polling for commits of other processes.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// A read that takes longer than this has lost its connection to the database; it is repeated.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time without events after which the stream sends a comment.
@@ -72,7 +72,7 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn follow(
     State(app): State<Arc<App>>,
     caller: Caller,
-    standing: Standing,
+    standing: TokenRecheck,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
@@ -81,13 +81,13 @@ pub async fn follow(
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
     let resume = match last {
-        Some(id) => app.cursors.open::<(i64, Uuid)>(tenant, SCOPE, id)?,
+        Some(id) => app.cursors.open::<(i64, Uuid)>(tenant, CURSOR_SCOPE, id)?,
         None => (app.clock.now(), Uuid::nil()),
     };
     let Some(permit) = app.streams.try_acquire(&tenant) else { return Ok(too_many_streams()) };
     let follower = Follower {
         wake: app.changed.subscribe(),
-        position: (resume.0.saturating_sub(OVERLAP), Uuid::nil()),
+        position: (resume.0.saturating_sub(OVERLAP_MICROS), Uuid::nil()),
         overlap_from: i64::MIN,
         resume,
         opened_to: resume,
@@ -126,7 +126,7 @@ fn too_many_streams() -> Response {
 }
 
 /// The scope of the cursors in event IDs.
-const SCOPE: &str = "stream";
+const CURSOR_SCOPE: &str = "stream";
 /// A comment, which clients ignore.
 const KEEP_ALIVE: &[u8] = b":\n\n";
 
@@ -145,7 +145,7 @@ enum ReadAhead {
 struct Follower {
     app: Arc<App>,
     tenant: Uuid,
-    standing: Standing,
+    standing: TokenRecheck,
     filter: Filter,
     preview: bool,
     wake: broadcast::Receiver<Uuid>,
@@ -244,7 +244,7 @@ impl Follower {
     /// Builds the event that tells a subscriber where to resume. The stream ends with it.
     fn lagged(&mut self) -> Bytes {
         self.has_ended = true;
-        let cursor = self.app.cursors.seal(self.tenant, SCOPE, self.resume);
+        let cursor = self.app.cursors.seal(self.tenant, CURSOR_SCOPE, self.resume);
         // A cursor contains no characters that JSON escapes.
         format!("event: lagged\nid: {cursor}\ndata: {{\"cursor\":\"{cursor}\"}}\n\n").into()
     }
@@ -270,7 +270,7 @@ impl Follower {
             if let Some(row) = self.rows.pop_front()
                 && holds(&row, &counted.texts, &self.filter.words)
             {
-                let id = app.cursors.seal(self.tenant, SCOPE, change);
+                let id = app.cursors.seal(self.tenant, CURSOR_SCOPE, change);
                 let event = Pieces::of(trace_view::trace(row, counted.texts, self.preview));
                 let event = event.map_err(anyhow::Error::from)?;
                 self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
@@ -288,13 +288,13 @@ impl Follower {
     /// Reads the next changes.
     async fn read_rows(&mut self) -> Result<(), Error> {
         // A single writer commits in order, so no change appears before the last event's time.
-        let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
+        let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP_MICROS };
         let from = self.position.0.saturating_sub(overlap).max(self.overlap_from);
         let mut after = (from, Uuid::nil());
         let mut bytes = 0;
         loop {
             let Changes { rows, last, more } =
-                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK).await?;
+                changed_since(&self.app.db, self.tenant, &self.filter, after, CHANGES_PER_READ).await?;
             let Some(last) = last else { break };
             after = last;
             let mut has_room = true;
@@ -315,7 +315,7 @@ impl Follower {
                 break;
             }
         }
-        let horizon = self.position.0.saturating_sub(2 * OVERLAP);
+        let horizon = self.position.0.saturating_sub(2 * OVERLAP_MICROS);
         self.sent.retain(|_, at| *at >= horizon);
         if self.sent.len() > MAX_REMEMBERED_CHANGES {
             // This many changes came within seconds, so a shorter period is read again.
@@ -329,7 +329,7 @@ impl Follower {
 
     /// Waits before the next attempt to read. Returns true when a comment is due.
     async fn pause(&self) -> bool {
-        self.app.pause(LOOK).await;
+        self.app.pause(POLL_INTERVAL).await;
         Instant::now() >= self.last_output + KEEP_ALIVE_INTERVAL
     }
 
@@ -349,7 +349,7 @@ impl Follower {
         };
         tokio::select! {
             () = commit => {}
-            () = tokio::time::sleep_until(comment_at.min(Instant::now() + LOOK)) => {}
+            () = tokio::time::sleep_until(comment_at.min(Instant::now() + POLL_INTERVAL)) => {}
             () = stopping.cancelled() => {}
         }
         Instant::now() >= comment_at

@@ -12,7 +12,7 @@ use store::traces::{SpanTexts, Texts, failure_of};
 use crate::ingest::{part::details_of, spans::splice};
 
 /// Maximum length of a text in a preview, in characters.
-const PREVIEW: usize = 2_048;
+const PREVIEW_CHARS: usize = 2_048;
 
 /// Returns a trace as in list responses.
 pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
@@ -199,7 +199,7 @@ fn raw(json: String) -> Option<RawObject> {
 }
 
 fn first_characters(text: String) -> String {
-    match text.char_indices().nth(PREVIEW) {
+    match text.char_indices().nth(PREVIEW_CHARS) {
         Some((end, _)) => text[..end].to_owned(),
         None => text,
     }

@@ -22,9 +22,9 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use crate::app::App;
 
 /// Maximum number of bytes discarded of one body.
-const MOST: usize = 64 * 1024 * 1024;
+const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum time for discarding.
-const WITHIN: Duration = Duration::from_secs(10);
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(10);
 
 /// A request body. If it is dropped before its end, the rest is discarded in the background.
 pub struct RequestBody {
@@ -78,7 +78,7 @@ impl Drop for RequestBody {
         let stopping = self.app.stopping();
         self.app.spawn(async move {
             tokio::select! {
-                _ = tokio::time::timeout(WITHIN, discard(rest)) => {}
+                _ = tokio::time::timeout(MAX_DISCARD_TIME, discard(rest)) => {}
                 () = stopping.cancelled() => {}
             }
         });
@@ -89,7 +89,7 @@ async fn discard(mut body: Incoming) {
     let mut bytes = 0;
     while let Some(Ok(frame)) = body.frame().await {
         bytes += frame.data_ref().map_or(0, Bytes::len);
-        if bytes > MOST {
+        if bytes > MAX_DISCARDED_BYTES {
             return;
         }
     }

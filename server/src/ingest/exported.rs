@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     item::MAX_TAGS,
-    part::{Given, Hints},
+    part::{Hints, TraceValues},
     spans::{Receipt, span_id},
 };
 
@@ -103,14 +103,14 @@ pub fn event(
 /// Applies the values that were sent for the whole trace; returns the trace's own texts, if any.
 pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
     let TraceRecord { given, input, output, metadata } = record;
-    let given: Given = serde_json::from_value(given).ok()?;
+    let given: TraceValues = serde_json::from_value(given).ok()?;
     let own = given.own_texts.then(|| Entry {
         input: input.map(clean),
         output: output.map(clean),
         metadata: metadata.and_then(object),
         ..Entry::default()
     });
-    let given = Given {
+    let given = TraceValues {
         name: given.name.map(|it| label(&clean(it))),
         model: given.model.map(|it| label(&clean(it))),
         error: given.error.map(|it| row_text(clean(it))),

@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use super::{
     checked::{bounded_text, label, object, unit_vector, without_nul},
-    part::{Given, summarise},
+    part::{TraceValues, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
 };
@@ -47,7 +47,7 @@ pub fn part(
     prices: &PriceBook,
 ) -> Result<TraceChunk, Problem> {
     let (id, made_external) = trace_id(item.id.as_deref(), receipt.project_id);
-    let given = Given {
+    let given = TraceValues {
         name: label("name", item.name)?,
         model: label("model", item.model)?,
         error: item.error.map(|it| row_text(without_nul(it))),
@@ -88,7 +88,7 @@ pub fn part(
         entries.insert(0, texts);
     }
     trace.digest = Some(Sha256::digest(raw).to_vec());
-    trace.given = serde_json::to_string(&Given { own_texts, missing_texts, ..given }).ok();
+    trace.given = serde_json::to_string(&TraceValues { own_texts, missing_texts, ..given }).ok();
     let (packed, places) = pack(&entries).map_err(|_| crate::error::internal())?;
     let mut places = places.into_iter();
     if own_texts && let Some((body_id, index)) = places.next() {
@@ -279,7 +279,7 @@ fn trace_id(given: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
 }
 
 /// Returns the start of spans without a time.
-fn base_time(given: &Given, now: i64) -> i64 {
+fn base_time(given: &TraceValues, now: i64) -> i64 {
     let latency = given.latency_ms.unwrap_or(0).saturating_mul(1_000);
     let start = given.started_at.unwrap_or_else(|| given.ended_at.unwrap_or(now).saturating_sub(latency));
     api::Timestamp::from_micros(start).micros()

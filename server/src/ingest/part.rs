@@ -19,14 +19,14 @@ use store::{
 use uuid::Uuid;
 
 /// Time in microseconds without a new span after which a trace with an ended root is ready.
-const QUIET: i64 = 5_000_000;
+const READY_AFTER_MICROS: i64 = 5_000_000;
 /// Time in microseconds without a new span after which a trace without a root is ready.
-const QUIET_ROOTLESS: i64 = 600_000_000;
+const READY_AFTER_WITHOUT_ROOT_MICROS: i64 = 600_000_000;
 
 /// Values that JSON ingest sent for the whole trace; they take precedence over the spans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Given {
+pub struct TraceValues {
     /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -97,7 +97,7 @@ pub struct Hints {
 /// `trace` provides values that do not follow from spans: IDs, project, `given`, the location of its
 /// own texts, and the times of receipt. `now` is the time of receipt of the newest span.
 pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
-    let given: Given =
+    let given: TraceValues =
         trace.given.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let is_item = trace.digest.is_some();
     let facts: Vec<SpanFacts<'_>> = spans.iter().map(facts).collect();
@@ -134,8 +134,8 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
     trace.ready = false;
     trace.ready_at = match (is_item || hints.complete, ended) {
         (true, _) => now,
-        (false, true) => now.saturating_add(QUIET),
-        (false, false) => now.saturating_add(QUIET_ROOTLESS),
+        (false, true) => now.saturating_add(READY_AFTER_MICROS),
+        (false, false) => now.saturating_add(READY_AFTER_WITHOUT_ROOT_MICROS),
     };
     for (i, span) in spans.iter_mut().enumerate() {
         span.counted = sums.counted[i];

@@ -20,7 +20,7 @@ pub struct PriceBook {
 }
 
 /// Maximum number of cached names, so that invented names can't fill the memory.
-const MOST_NAMES: usize = 2_000;
+const MAX_CACHED_NAMES: usize = 2_000;
 
 impl PriceBook {
     /// Creates the prices of a tenant that has set `own`.
@@ -37,7 +37,7 @@ impl PriceBook {
         }
         let answer = self.table.rate(model, &self.own);
         if let Ok(mut found) = self.found.write()
-            && found.len() < MOST_NAMES
+            && found.len() < MAX_CACHED_NAMES
         {
             found.insert(model.to_owned(), answer.clone());
         }

@@ -25,17 +25,17 @@ use crate::{
 };
 
 /// Maximum number of requests that wait for a commit.
-const QUEUE: usize = 256;
+const MAX_WAITING_REQUESTS: usize = 256;
 /// Maximum number of requests in one transaction.
-const GROUP: usize = 64;
+const MAX_GROUP_REQUESTS: usize = 64;
 /// Number of spans after which a transaction takes no further request.
-const GROUP_SPANS: usize = 4_000;
+const MAX_GROUP_SPANS: usize = 4_000;
 /// Compressed bytes after which a transaction takes no further request.
-const GROUP_BYTES: usize = 16 * 1024 * 1024;
+const MAX_GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// Number of spans that a vector counts as: it is a row of 3 KiB, with an index entry.
-const VECTOR: usize = 16;
+const VECTOR_SPAN_EQUIVALENTS: usize = 16;
 /// Maximum number of attempts of a transaction that conflicts with another.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// The chunks of one request.
 struct Submission {
@@ -55,13 +55,13 @@ pub struct Writer {
 impl Writer {
     /// Creates a writer and the queue that [`WriterQueue::run`] processes.
     pub fn new() -> (Self, WriterQueue) {
-        let (queue, receiver) = mpsc::channel(QUEUE);
+        let (queue, receiver) = mpsc::channel(MAX_WAITING_REQUESTS);
         (Self { queue }, WriterQueue(Arc::new(tokio::sync::Mutex::new(receiver))))
     }
 
     /// Returns the number of requests that wait for a commit.
     pub fn waiting(&self) -> usize {
-        QUEUE - self.queue.capacity()
+        MAX_WAITING_REQUESTS - self.queue.capacity()
     }
 
     /// Stores the chunks of one request, all or none except traces beyond the monthly quota, and
@@ -126,7 +126,7 @@ impl WriterQueue {
         };
         let mut group = vec![first?];
         let (mut spans, mut bytes) = size(&group[0]);
-        while group.len() < GROUP && spans < GROUP_SPANS && bytes < GROUP_BYTES {
+        while group.len() < MAX_GROUP_REQUESTS && spans < MAX_GROUP_SPANS && bytes < MAX_GROUP_BYTES {
             let Ok(next) = queue.try_recv() else { break };
             let more = size(&next);
             (spans, bytes) = (spans + more.0, bytes + more.1);
@@ -140,7 +140,7 @@ impl WriterQueue {
 fn size(submission: &Submission) -> (usize, usize) {
     let parts = &submission.parts;
     let bytes = parts.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
-    (parts.iter().map(|it| it.spans.len() + 1 + VECTOR * it.vectors.len()).sum(), bytes)
+    (parts.iter().map(|it| it.spans.len() + 1 + VECTOR_SPAN_EQUIVALENTS * it.vectors.len()).sum(), bytes)
 }
 
 /// What a transaction needs beside its chunks.
@@ -228,7 +228,7 @@ async fn attempt(
         let stored = db.health.while_reachable(store(db, parts, allowance, rules, clock.now()));
         match stored.await.unwrap_or_else(|it| Err(it.into())) {
             Ok(outcomes) => return Ok(outcomes),
-            Err(error) if tried < TRIES && lost_a_race(&error) => {}
+            Err(error) if tried < MAX_ATTEMPTS && lost_a_race(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }

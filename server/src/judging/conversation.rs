@@ -8,37 +8,41 @@ use evaluators::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Chosen, Judge, Spent, ways::Course};
-use crate::providers::judge::{Answer, Failure, Question};
+use super::{Judge, JudgeUsage, SelectedJudge, ways::OutputModeAttempt};
+use crate::providers::judge::{Failure, JudgeReply, Question};
 
 /// Maximum number of tokens of a reply: a few hundred for the verdict, the rest for reasoning models.
 const MAX_TOKENS: u32 = 4_096;
 /// Maximum number of tokens of the second reply, if the first one was truncated.
-const MAX_TOKENS_AGAIN: u32 = 8_192;
+const MAX_RETRY_TOKENS: u32 = 8_192;
 /// Number of characters of an unparsable reply that are sent back to the judge.
-const SHOWN_AGAIN: usize = 4_000;
+const MAX_QUOTED_REPLY_CHARS: usize = 4_000;
 /// Delay before the one immediate retry.
-const QUICK: Duration = Duration::from_millis(300);
+const RETRY_DELAY: Duration = Duration::from_millis(300);
 
 /// The state of a conversation.
-struct Talk<'a> {
+struct Conversation<'a> {
     judge: &'a Judge,
-    chosen: &'a Chosen,
+    chosen: &'a SelectedJudge,
     ask: &'a Ask,
     turns: Vec<String>,
-    course: Course,
+    course: OutputModeAttempt,
     max_tokens: u32,
     /// Whether the immediate retry was used.
     has_retried: bool,
     /// The deadline of the conversation.
     end: Instant,
-    spent: Spent,
+    spent: JudgeUsage,
 }
 
 impl Judge {
     /// Requests a verdict; returns the usage as well.
-    pub(super) async fn converse(&self, chosen: &Chosen, ask: &Ask) -> (Spent, Result<Verdict, Failure>) {
-        let mut talk = Talk {
+    pub(super) async fn converse(
+        &self,
+        chosen: &SelectedJudge,
+        ask: &Ask,
+    ) -> (JudgeUsage, Result<Verdict, Failure>) {
+        let mut talk = Conversation {
             judge: self,
             chosen,
             ask,
@@ -47,14 +51,14 @@ impl Judge {
             max_tokens: MAX_TOKENS,
             has_retried: false,
             end: Instant::now() + self.settings.timeout() * 2,
-            spent: Spent::default(),
+            spent: JudgeUsage::default(),
         };
         let verdict = talk.run().await;
         (talk.spent, verdict)
     }
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     async fn run(&mut self) -> Result<Verdict, Failure> {
         let answer = self.answer().await?;
         let why = match read(self.ask, &answer.text) {
@@ -66,7 +70,7 @@ impl Talk<'_> {
         };
         self.judge.telemetry.judge.repairs.inc();
         if answer.is_cut {
-            self.max_tokens = MAX_TOKENS_AGAIN;
+            self.max_tokens = MAX_RETRY_TOKENS;
         } else if matches!(why, Unreadable::NoObject(_)) {
             self.course.ignored(self.chosen.endpoint.provider);
         }
@@ -87,10 +91,10 @@ impl Talk<'_> {
     }
 
     /// Returns the judge's next reply in the best supported mode.
-    async fn answer(&mut self) -> Result<Answer, Failure> {
+    async fn answer(&mut self) -> Result<JudgeReply, Failure> {
         loop {
             let failure = match self.request().await {
-                Ok(Answer { declined: Some(why), .. }) => return Err(Failure::Refused(why)),
+                Ok(JudgeReply { declined: Some(why), .. }) => return Err(Failure::Refused(why)),
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -103,7 +107,7 @@ impl Talk<'_> {
                 }
                 Failure::Passing { at_once: true, .. } if !self.has_retried => {
                     self.has_retried = true;
-                    sleep(QUICK).await;
+                    sleep(RETRY_DELAY).await;
                 }
                 other => return Err(other),
             }
@@ -111,7 +115,7 @@ impl Talk<'_> {
     }
 
     /// Sends one request, with metrics.
-    async fn request(&mut self) -> Result<Answer, Failure> {
+    async fn request(&mut self) -> Result<JudgeReply, Failure> {
         let (judge, chosen) = (self.judge, self.chosen);
         let began = Instant::now();
         let timeout = self.end.saturating_duration_since(began).min(judge.settings.timeout());
@@ -136,7 +140,7 @@ impl Talk<'_> {
 /// reject empty messages.
 fn shown_again(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(SHOWN_AGAIN) {
+    match text.char_indices().nth(MAX_QUOTED_REPLY_CHARS) {
         _ if text.is_empty() => "(nothing)".to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

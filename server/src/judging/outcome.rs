@@ -9,19 +9,19 @@ use crate::{ingest::prices::PriceBook, providers::judge::Failure};
 
 /// A verdict, and its usage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgeResult {
     /// The verdict.
     pub verdict: Verdict,
     /// The judge model.
     pub model: String,
     /// The usage.
-    pub spent: Spent,
+    pub spent: JudgeUsage,
 }
 
 /// The usage of all requests for a verdict. Never estimated: unreported counts and unknown prices give
 /// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct JudgeUsage {
     /// Prompt tokens.
     pub prompt_tokens: Option<i64>,
     /// Completion tokens, including reasoning.
@@ -30,7 +30,7 @@ pub struct Spent {
     pub cost: Option<Pico>,
 }
 
-impl Spent {
+impl JudgeUsage {
     /// Adds the usage of one reply of this model.
     pub fn add(&mut self, usage: &Usage, model: &str, prices: &PriceBook) {
         if !usage.is_reported() {
@@ -90,7 +90,7 @@ pub struct JudgeFailure {
     /// Start of the provider's uninterrupted failure in microseconds, if its circuit breaker is open.
     pub failing_since: Option<i64>,
     /// The usage of the failed requests.
-    pub spent: Spent,
+    pub spent: JudgeUsage,
 }
 
 impl From<&Failure> for Kind {
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn judge_usage_sums_all_requests() {
         let prices = PriceBook::new(Arc::new(PriceTable::builtin()), Overrides::default());
-        let mut spent = Spent::default();
+        let mut spent = JudgeUsage::default();
         spent.add(&Usage::default(), "gpt-4o", &prices);
-        assert_eq!(spent, Spent::default());
+        assert_eq!(spent, JudgeUsage::default());
         let usage = Usage {
             prompt: Some(1_000),
             completion: Some(100),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((spent.prompt_tokens, spent.completion_tokens), (Some(2_000), Some(200)));
         // 800 at 2.5, 200 at 1.25 and 100 at 10 dollars per million, twice.
         assert_eq!(spent.cost, Some(6_500_000_000));
-        let mut unknown = Spent::default();
+        let mut unknown = JudgeUsage::default();
         unknown.add(&usage, "a model without price", &prices);
         assert_eq!((unknown.prompt_tokens, unknown.cost), (Some(1_000), None));
     }

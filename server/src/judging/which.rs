@@ -8,7 +8,7 @@ use crate::config::JudgeSettings;
 
 /// A selected judge.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Which<'a> {
+pub enum JudgeSelection<'a> {
     /// The tenant's own provider, with this model.
     Own(&'a provider_credential::Model, Provider, &'a str),
     /// The platform's provider, with this model.
@@ -17,7 +17,7 @@ pub enum Which<'a> {
 
 /// Why there is no judge, with what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Nobody {
+pub enum NoJudge {
     /// From Team on, only the tenant's own provider is used, and none is stored.
     #[error(
         "no credential of a judge is stored: an owner stores one with PUT /v1/provider-credentials/openai or anthropic, or openai_compatible with judge_model_cheap or judge_model_premium"
@@ -44,13 +44,13 @@ pub enum Nobody {
 /// # Errors
 ///
 /// Fails with the missing account.
-pub fn which<'a>(
+pub fn select_judge<'a>(
     plan: Plan,
     credentials: &'a [provider_credential::Model],
     settings: &'a JudgeSettings,
     prefers: Option<Prefers>,
     tier: ModelTier,
-) -> Result<Which<'a>, Nobody> {
+) -> Result<JudgeSelection<'a>, NoJudge> {
     let order = match prefers.unwrap_or(Prefers::OpenAi) {
         Prefers::OpenAi => [Provider::OpenAi, Provider::Anthropic, Provider::OpenAiCompatible],
         Prefers::Anthropic => [Provider::Anthropic, Provider::OpenAi, Provider::OpenAiCompatible],
@@ -58,18 +58,18 @@ pub fn which<'a>(
     if plan < Plan::Team {
         let platform = |provider: Provider| {
             let model = settings.model(provider, tier).filter(|_| settings.is_set(provider))?;
-            Some(Which::Platform(provider, model))
+            Some(JudgeSelection::Platform(provider, model))
         };
-        return order.into_iter().find_map(platform).ok_or(Nobody::NotConfigured);
+        return order.into_iter().find_map(platform).ok_or(NoJudge::NotConfigured);
     }
     let own = |provider: Provider, for_judging: bool| {
         let row = credentials.iter().find(|it| it.provider == provider.as_str())?;
         let is_meant = named(row, tier).is_some() || row.embedding_model.is_none();
         let model = named(row, tier).or_else(|| settings.model(provider, tier))?;
-        (is_meant == for_judging).then_some(Which::Own(row, provider, model))
+        (is_meant == for_judging).then_some(JudgeSelection::Own(row, provider, model))
     };
     let meant = order.into_iter().find_map(|it| own(it, true));
-    meant.or_else(|| order.into_iter().find_map(|it| own(it, false))).ok_or(Nobody::CredentialsMissing)
+    meant.or_else(|| order.into_iter().find_map(|it| own(it, false))).ok_or(NoJudge::CredentialsMissing)
 }
 
 /// Returns the model that a credential names: of this tier, else of the other.
@@ -121,12 +121,12 @@ mod tests {
         prefers: Prefers,
         tier: ModelTier,
     ) -> String {
-        match which(plan, rows, settings, Some(prefers), tier) {
-            Ok(Which::Own(_, provider, model)) => format!("own {provider} {model}"),
-            Ok(Which::Platform(provider, model)) => format!("platform {provider} {model}"),
-            Err(Nobody::CredentialsMissing) => "missing".to_owned(),
-            Err(Nobody::NotConfigured) => "none".to_owned(),
-            Err(Nobody::Sealed) => "sealed".to_owned(),
+        match select_judge(plan, rows, settings, Some(prefers), tier) {
+            Ok(JudgeSelection::Own(_, provider, model)) => format!("own {provider} {model}"),
+            Ok(JudgeSelection::Platform(provider, model)) => format!("platform {provider} {model}"),
+            Err(NoJudge::CredentialsMissing) => "missing".to_owned(),
+            Err(NoJudge::NotConfigured) => "none".to_owned(),
+            Err(NoJudge::Sealed) => "sealed".to_owned(),
         }
     }
 

@@ -11,10 +11,10 @@ use std::{
 
 use moka::sync::Cache;
 
-use super::{WINDOW, window::Verdict, window_of};
+use super::{WINDOW_SECONDS, window::Verdict, window_of};
 
 /// Maximum number of buckets in memory.
-const BUCKETS: u64 = 100_000;
+const MAX_BUCKETS: u64 = 100_000;
 
 /// A bucket for each key `K`.
 pub struct LocalBuckets<K> {
@@ -27,8 +27,8 @@ impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
     /// Creates buckets of `limit` per minute each.
     pub fn new(limit: u32) -> Self {
         let counts = Cache::builder()
-            .max_capacity(BUCKETS)
-            .time_to_idle(Duration::from_secs(2 * WINDOW.unsigned_abs()));
+            .max_capacity(MAX_BUCKETS)
+            .time_to_idle(Duration::from_secs(2 * WINDOW_SECONDS.unsigned_abs()));
         Self { limit: u64::from(limit), counts: counts.build() }
     }
 
@@ -36,7 +36,7 @@ impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
     pub fn take(&self, key: K, now: i64) -> Verdict {
         let starts_at = window_of(now);
         // Enough bits for every minute of several thousand years.
-        let minute = u64::try_from(starts_at / WINDOW).unwrap_or(0) & 0xffff_ffff;
+        let minute = u64::try_from(starts_at / WINDOW_SECONDS).unwrap_or(0) & 0xffff_ffff;
         let count = self.counts.get_with(key, Arc::default);
         let before = count
             .fetch_update(Relaxed, Relaxed, |it| {
@@ -49,7 +49,7 @@ impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
             allowed: used < self.limit,
             limit: self.limit,
             remaining: self.limit.saturating_sub(used + 1),
-            resets_at: starts_at + WINDOW,
+            resets_at: starts_at + WINDOW_SECONDS,
         }
     }
 }

@@ -29,9 +29,9 @@ use crate::{
 /// Value of the rate limit headers if there is no limit.
 pub const NO_LIMIT: u64 = 1_000_000_000;
 /// Length of a window in seconds.
-pub const WINDOW: i64 = 60;
+pub const WINDOW_SECONDS: i64 = 60;
 /// Maximum number of buckets in memory.
-const BUCKETS: u64 = 100_000;
+const MAX_BUCKETS: u64 = 100_000;
 
 /// The tenants' buckets in this process.
 pub struct Limits {
@@ -51,8 +51,8 @@ impl Limits {
     /// Creates limits without buckets.
     pub fn new(db: Db) -> Self {
         let windows = Cache::builder()
-            .max_capacity(BUCKETS)
-            .time_to_idle(Duration::from_secs(2 * WINDOW.unsigned_abs()));
+            .max_capacity(MAX_BUCKETS)
+            .time_to_idle(Duration::from_secs(2 * WINDOW_SECONDS.unsigned_abs()));
         Self { db, windows: windows.build() }
     }
 
@@ -105,5 +105,5 @@ impl Limits {
 /// Returns the start of the window of a time in microseconds, in seconds.
 fn window_of(now: i64) -> i64 {
     let seconds = now.div_euclid(1_000_000);
-    seconds - seconds.rem_euclid(WINDOW)
+    seconds - seconds.rem_euclid(WINDOW_SECONDS)
 }

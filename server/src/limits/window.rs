@@ -1,6 +1,6 @@
 //! One bucket in one minute, as seen by one process. Pure.
 
-use super::{NO_LIMIT, WINDOW};
+use super::{NO_LIMIT, WINDOW_SECONDS};
 
 /// Whether a request is allowed, and the values of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Verdict {
 impl Verdict {
     /// Allows a request without a limit.
     pub fn unlimited(starts_at: i64) -> Self {
-        Self { allowed: true, limit: NO_LIMIT, remaining: NO_LIMIT, resets_at: starts_at + WINDOW }
+        Self { allowed: true, limit: NO_LIMIT, remaining: NO_LIMIT, resets_at: starts_at + WINDOW_SECONDS }
     }
 }
 
@@ -80,7 +80,7 @@ impl Window {
         } else {
             0
         };
-        Verdict { allowed, limit, remaining, resets_at: self.starts_at + WINDOW }
+        Verdict { allowed, limit, remaining, resets_at: self.starts_at + WINDOW_SECONDS }
     }
 }
 

@@ -18,7 +18,7 @@ use store::metrics::{
 use super::cell::{Cell, Counter};
 
 /// Maximum number of groups in a response.
-pub const GROUPS: usize = 100;
+pub const MAX_GROUPS: usize = 100;
 
 /// A metrics query.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Question {
 
 /// A period for which the totals of one model must be computed from trace rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unclear {
+pub struct UnknownPeriod {
     /// Microseconds, inclusive.
     pub from: i64,
     /// Microseconds, inclusive.
@@ -75,7 +75,7 @@ pub struct Unclear {
 }
 
 /// The totals of a response under construction.
-pub struct Answer {
+pub struct MetricsResult {
     question: Question,
     all: Cell,
     series: Vec<Cell>,
@@ -106,7 +106,7 @@ pub struct Values {
     pub truncated: bool,
 }
 
-impl Answer {
+impl MetricsResult {
     /// Creates an empty response.
     pub fn to(question: Question) -> Self {
         let points = usize::try_from(question.points()).unwrap_or_default();
@@ -157,7 +157,7 @@ impl Answer {
         level: Level,
         start: i64,
         node: &Stored,
-    ) -> Result<Option<Unclear>, DecodeError> {
+    ) -> Result<Option<UnknownPeriod>, DecodeError> {
         if let Some(facts) = node.facts() {
             for (fact, weight) in facts {
                 self.add(&fact, weight);
@@ -170,7 +170,9 @@ impl Answer {
         }
         let rest = node.rest()?.filter(|it| !it.is_empty());
         if let Some(model) = self.question.model.clone() {
-            let Some(sums) = node.of_model(&model)? else { return Ok(rest.map(|_| Unclear { from, to })) };
+            let Some(sums) = node.of_model(&model)? else {
+                return Ok(rest.map(|_| UnknownPeriod { from, to }));
+            };
             let (totals, list) = self.share(sums);
             self.add_sums(start, &totals, list);
             if self.question.by_model {
@@ -224,8 +226,8 @@ impl Answer {
         let shown = |it: &Group| it.all.traces() > 0 && (!question.by_model || it.certain == rests);
         let mut groups: Vec<_> = groups.into_iter().filter(|it| shown(&it.1)).collect();
         groups.sort_unstable_by(|a, b| (b.1.all.traces(), &a.0).cmp(&(a.1.all.traces(), &b.0)));
-        let truncated = (question.by_model && rests > 0) || groups.len() > GROUPS;
-        groups.truncate(GROUPS);
+        let truncated = (question.by_model && rests > 0) || groups.len() > MAX_GROUPS;
+        groups.truncate(MAX_GROUPS);
         let length = question.interval.map_or(1, Interval::micros);
         let first = question.from.div_euclid(length);
         let start = |point: usize| {

@@ -16,23 +16,23 @@ use store::{
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use uuid::Uuid;
 
-use super::answer::{Answer, Question, Unclear, Values};
+use super::answer::{MetricsResult, Question, UnknownPeriod, Values};
 use crate::error::{Result, problem};
 
 /// Maximum number of traces read for groups by name or tag.
-const GROUPED: usize = 50_000;
+const MAX_GROUPED_TRACES: usize = 50_000;
 /// Number of traces read at once.
-const PAGE: usize = 1_000;
+const TRACES_PER_READ: usize = 1_000;
 /// Maximum size in bytes of the tags read for groups.
-const TAGS: usize = 64 * 1024 * 1024;
+const MAX_TAG_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of traces of one model that are read where totals are not known.
-const OF_MODEL: usize = 100_000;
+const MAX_MODEL_TRACES: usize = 100_000;
 /// Maximum number of periods for which they are read.
-const STRETCHES: usize = 64;
+const MAX_UNKNOWN_PERIODS: usize = 64;
 /// Maximum number of uncounted traces that a query reads.
-const UNMEASURED: usize = 5_000;
+const MAX_UNMEASURED_TRACES: usize = 5_000;
 /// Size in bytes or buckets from which the computation runs on a blocking thread.
-const MUCH: usize = 64 * 1024;
+const BLOCKING_THRESHOLD: usize = 64 * 1024;
 
 /// The property by which a response is grouped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub enum GroupBy {
 
 /// Answers queries, with limited concurrency of large ones.
 #[derive(Debug)]
-pub struct Asking(Semaphore);
+pub struct MetricsQueries(Semaphore);
 
-impl Asking {
+impl MetricsQueries {
     /// Creates it with a maximum number of concurrent large queries.
     pub fn new(at_once: usize) -> Self {
         Self(Semaphore::new(at_once))
@@ -120,15 +120,15 @@ impl Asking {
 
 /// The totals of the rows read so far.
 struct Sum {
-    answer: Answer,
+    answer: MetricsResult,
     /// Periods of projects for which the totals of the model are not known.
-    unclear: Vec<(Uuid, Unclear)>,
+    unclear: Vec<(Uuid, UnknownPeriod)>,
     changes: Changes,
 }
 
 async fn add_up(reading: Reading, project: Option<Uuid>, question: Question) -> Result<Sum> {
     let work = move |reading: Reading| {
-        let mut answer = Answer::to(question);
+        let mut answer = MetricsResult::to(question);
         let (mut changes, mut unclear) = (Changes::new(), Vec::new());
         for bytes in &reading.deltas {
             let read = delta::decode(bytes).context("a metrics delta can't be decoded")?;
@@ -144,7 +144,11 @@ async fn add_up(reading: Reading, project: Option<Uuid>, question: Question) -> 
         }
         Ok::<_, anyhow::Error>(Sum { answer, unclear, changes })
     };
-    let sum = if reading.bytes() < MUCH { work(reading) } else { elsewhere(move || work(reading)).await? };
+    let sum = if reading.bytes() < BLOCKING_THRESHOLD {
+        work(reading)
+    } else {
+        elsewhere(move || work(reading)).await?
+    };
     Ok(sum?)
 }
 
@@ -159,8 +163,8 @@ impl Sum {
     /// The rows include changes that are still in deltas, so deltas of these periods are subtracted.
     async fn add_unclear(&mut self, db: &impl Connection, tenant: Uuid, question: &Question) -> Result<()> {
         let stretches = joined(std::mem::take(&mut self.unclear));
-        let mut left = OF_MODEL;
-        for (place, (project, Unclear { from, to })) in stretches.iter().enumerate() {
+        let mut left = MAX_MODEL_TRACES;
+        for (place, (project, UnknownPeriod { from, to })) in stretches.iter().enumerate() {
             let which = Rows {
                 project: Some(*project),
                 model: question.model.as_deref(),
@@ -170,7 +174,7 @@ impl Sum {
                 ..Rows::default()
             };
             let rows = store::metrics::rows(db, tenant, &which, left + 1).await?;
-            if rows.len() > left || place == STRETCHES {
+            if rows.len() > left || place == MAX_UNKNOWN_PERIODS {
                 let why = "model: there are too many models in this period to compute one of them; choose a shorter period";
                 return Err(problem(ErrorCode::InvalidQuery, why));
             }
@@ -188,9 +192,9 @@ impl Sum {
 }
 
 /// Joins adjacent periods of a project.
-fn joined(mut stretches: Vec<(Uuid, Unclear)>) -> Vec<(Uuid, Unclear)> {
+fn joined(mut stretches: Vec<(Uuid, UnknownPeriod)>) -> Vec<(Uuid, UnknownPeriod)> {
     stretches.sort_unstable_by_key(|it| (it.0, it.1.from));
-    let mut joined: Vec<(Uuid, Unclear)> = Vec::new();
+    let mut joined: Vec<(Uuid, UnknownPeriod)> = Vec::new();
     for (project, stretch) in stretches {
         match joined.last_mut() {
             Some((of, last)) if *of == project && stretch.from <= last.to.saturating_add(1) => {
@@ -206,13 +210,13 @@ async fn add_unmeasured(
     db: &impl Connection,
     tenant: Uuid,
     project: Option<Uuid>,
-    answer: &mut Answer,
+    answer: &mut MetricsResult,
     question: &Question,
 ) -> Result<()> {
     let Question { from, to, .. } = *question;
     let which = Rows { project, from, to, measured: Some(false), ..Rows::default() };
-    let rows = store::metrics::rows(db, tenant, &which, UNMEASURED + 1).await?;
-    if rows.len() > UNMEASURED {
+    let rows = store::metrics::rows(db, tenant, &which, MAX_UNMEASURED_TRACES + 1).await?;
+    if rows.len() > MAX_UNMEASURED_TRACES {
         let why = "traces from before an update are still being counted; try again shortly";
         return Err(problem(ErrorCode::Overloaded, why));
     }
@@ -229,7 +233,7 @@ async fn add_groups(
     tenant: Uuid,
     project: Option<Uuid>,
     by: &GroupBy,
-    answer: &mut Answer,
+    answer: &mut MetricsResult,
     question: &Question,
 ) -> Result<Option<i64>> {
     let label = match by {
@@ -242,9 +246,9 @@ async fn add_groups(
     let mut which = Rows { project, model, from, to, label, ..Rows::default() };
     let (mut read, mut bytes) = (0, 0);
     loop {
-        let page = store::metrics::rows(&db.read, tenant, &which, PAGE).await?;
+        let page = store::metrics::rows(&db.read, tenant, &which, TRACES_PER_READ).await?;
         let last = page.last().map(|it| (it.fact.at, it.id));
-        let full = page.len() == PAGE;
+        let full = page.len() == TRACES_PER_READ;
         read += page.len();
         for Grouped { fact, label, .. } in page {
             bytes += label.as_ref().map_or(0, String::len);
@@ -259,7 +263,7 @@ async fn add_groups(
             return Ok(None);
         }
         which.before = last;
-        if read >= GROUPED || bytes >= TAGS {
+        if read >= MAX_GROUPED_TRACES || bytes >= MAX_TAG_BYTES {
             // Whether there are more is not checked.
             return Ok(last.map(|it| it.0));
         }

@@ -7,15 +7,15 @@ use uuid::Uuid;
 use crate::app::{App, Feature};
 
 /// Delay between two rounds.
-const PAUSE: Duration = Duration::from_secs(1);
+const FOLD_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of deltas of a tenant from which they are folded in the next round.
-const MANY: i64 = 32;
+const MIN_DELTAS: i64 = 32;
 /// Age in microseconds at which deltas are folded, however few there are. Folding rewrites nodes, so
 /// few deltas are not folded every second.
-const OLD: i64 = 15_000_000;
+const MAX_DELTA_AGE_MICROS: i64 = 15_000_000;
 
 /// Maximum number of folds of one tenant in a round, so that other tenants are served.
-const TURN: usize = 16;
+const MAX_FOLDS_PER_ROUND: usize = 16;
 
 /// Folding of metric deltas.
 pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
@@ -24,11 +24,15 @@ pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
 pub fn start(app: &Arc<App>) {
     let folder = Arc::clone(app);
     app.spawn(async move {
-        while !folder.pause(PAUSE).await {
+        while !folder.pause(FOLD_INTERVAL).await {
             if folder.db.health.unavailable().is_some() {
                 continue;
             }
-            let done = folder.db.health.while_reachable(round(&folder, folder.clock.now() - OLD)).await;
+            let done = folder
+                .db
+                .health
+                .while_reachable(round(&folder, folder.clock.now() - MAX_DELTA_AGE_MICROS))
+                .await;
             if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
                 tracing::warn!(%error, "folding of metrics failed and will be retried in a second");
             }
@@ -43,7 +47,7 @@ pub fn start(app: &Arc<App>) {
 /// Fails when the database fails.
 pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
     for (tenant, deltas, oldest) in store::metrics::waiting(&app.db).await? {
-        if deltas < MANY && oldest > old {
+        if deltas < MIN_DELTAS && oldest > old {
             continue;
         }
         if let Err(error) = turn(app, tenant).await {
@@ -55,7 +59,7 @@ pub async fn round(app: &App, old: i64) -> crate::error::Result<()> {
 }
 
 async fn turn(app: &App, tenant: Uuid) -> crate::error::Result<()> {
-    for _ in 0..TURN {
+    for _ in 0..MAX_FOLDS_PER_ROUND {
         if app.is_stopping() || !store::metrics::fold(&app.db, tenant).await?.more {
             break;
         }

@@ -12,7 +12,7 @@ use store::metrics::{
     wire,
 };
 
-use super::answer::{Answer, Question, Values};
+use super::answer::{MetricsResult, Question, Values};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -44,7 +44,7 @@ impl Tree {
     }
 
     fn ask(&self, question: Question) -> Values {
-        let mut answer = Answer::to(question.clone());
+        let mut answer = MetricsResult::to(question.clone());
         for range in ranges(question.from, question.to, question.widest()) {
             for ((level, start), bytes) in self.0.range((range.level, range.from)..=(range.level, range.to)) {
                 let node = wire::Stored::open(bytes).unwrap();
@@ -59,7 +59,7 @@ impl Tree {
 
 /// Returns the values computed from the list.
 fn by_hand(facts: &[Fact], question: &Question) -> Values {
-    let mut answer = Answer::to(question.clone());
+    let mut answer = MetricsResult::to(question.clone());
     for fact in facts {
         answer.add(fact, 1);
     }
@@ -172,13 +172,13 @@ fn models_beyond_the_limit_are_added_up_together() {
     let question = Question { from: 0, to: DAY - 1, model: None, interval: None, by_model: true };
     let found = tree.ask(question);
     assert_eq!(found.all.trace_count, 2_000);
-    assert_eq!(found.groups.len(), super::answer::GROUPS);
+    assert_eq!(found.groups.len(), super::answer::MAX_GROUPS);
     assert!(found.truncated);
     assert!(tree.0.values().map(Vec::len).max().unwrap() < 20_000);
 
     let question =
         Question { from: 0, to: DAY - 1, model: Some("m1999".into()), interval: None, by_model: false };
-    let mut answer = Answer::to(question);
+    let mut answer = MetricsResult::to(question);
     let day = wire::Stored::open(&tree.0[&(Level::DAY, 0)]).unwrap();
     assert!(answer.add_node(Level::DAY, 0, &day).unwrap().is_some(), "the totals of the model are unknown");
 }

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Maximum time to connect to one address before the next one is tried.
-const DIAL: Duration = Duration::from_secs(4);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Connects to addresses that pass the guard. The only place in the server that connects for a tenant.
 pub struct Connector {
@@ -73,7 +73,7 @@ impl Connector {
 async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, SendError> {
     let mut why = String::new();
     for address in addresses {
-        match tokio::time::timeout(DIAL, TcpStream::connect(address)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => {
                 _ = socket.set_nodelay(true);
                 return Ok(socket);

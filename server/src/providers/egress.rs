@@ -16,7 +16,7 @@ use super::{
     connect::Connector,
     guard::{Guard, Refusal},
     link::{Failure, Reply},
-    own::Own,
+    own::OwnListeners,
     pool::Pool,
     resolve::Resolver,
     target::Target,
@@ -25,7 +25,7 @@ use super::{
 use crate::config::EgressSettings;
 
 /// Headers that belong to the connection and are set by the HTTP library.
-const FRAMING: [HeaderName; 9] = [
+const FRAMING_HEADERS: [HeaderName; 9] = [
     header::HOST,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -66,7 +66,7 @@ pub struct Outbound {
 
 /// A response of any status.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct OutboundResponse {
     /// The status; redirects are returned like other responses.
     pub status: StatusCode,
     /// The headers.
@@ -114,7 +114,7 @@ impl Egress {
         own: Vec<SocketAddr>,
         resolver: Arc<dyn Resolver>,
     ) -> anyhow::Result<Self> {
-        let guard = Guard { openings: settings.openings()?, own: Own::new(own), resolver };
+        let guard = Guard { openings: settings.openings()?, own: OwnListeners::new(own), resolver };
         let roots = settings.egress_ca_file.as_deref().map_or(Ok(Vec::new()), tls::read_roots)?;
         let guard = Arc::new(guard);
         let connector = Arc::new(Connector::new(Arc::clone(&guard), roots));
@@ -143,12 +143,12 @@ impl Egress {
     /// # Errors
     ///
     /// Fails when the address is rejected, or there is no complete response in time.
-    pub async fn send(&self, request: Outbound) -> Result<Answer, SendError> {
+    pub async fn send(&self, request: Outbound) -> Result<OutboundResponse, SendError> {
         let begun = Instant::now();
         let timeout = request.timeout;
         let Reply { status, headers, body, truncated } =
             tokio::time::timeout(timeout, self.exchange(request)).await.unwrap_or(Err(SendError::Timeout))?;
-        Ok(Answer { status, headers, body, truncated, took: begun.elapsed() })
+        Ok(OutboundResponse { status, headers, body, truncated, took: begun.elapsed() })
     }
 
     async fn exchange(&self, request: Outbound) -> Result<Reply, SendError> {
@@ -159,7 +159,7 @@ impl Egress {
         *message.method_mut() = method;
         *message.uri_mut() = target.path.clone();
         *message.headers_mut() = headers;
-        for name in &FRAMING {
+        for name in &FRAMING_HEADERS {
             message.headers_mut().remove(name);
         }
         message.headers_mut().insert(header::HOST, target.host_header()?);

@@ -17,10 +17,10 @@ use super::{
 };
 
 /// Maximum bytes of a response per text: 1,536 decimal numbers take about 35 KiB.
-const BYTES_A_TEXT: usize = 128 * 1024;
+const RESPONSE_BYTES_PER_TEXT: usize = 128 * 1024;
 
 /// Maximum bytes of a response in addition.
-const BYTES: usize = 64 * 1024;
+const BASE_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// A provider with a key and a model. It does not format its key.
 #[derive(Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl EmbeddingClient {
         timeout: Duration,
         now: i64,
     ) -> Result<Vec<UnitVector>, Failure> {
-        let most = BYTES + texts.len() * BYTES_A_TEXT;
+        let most = BASE_RESPONSE_BYTES + texts.len() * RESPONSE_BYTES_PER_TEXT;
         let reply = self.ask(endpoint, wire::request(&endpoint.model, texts), timeout, most).await?;
         if reply.status != StatusCode::OK {
             return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));

@@ -13,10 +13,10 @@ use hyper::{
 };
 use url::Url;
 
-use super::{Answer, Egress, Outbound, SendError, root_cause};
+use super::{Egress, Outbound, OutboundResponse, SendError, root_cause};
 
 /// The `User-Agent` header.
-const AGENT: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
 
 /// Sends requests to providers.
 pub struct Exchange {
@@ -84,11 +84,12 @@ impl Exchange {
         let json = HeaderValue::from_static("application/json");
         headers.insert(CONTENT_TYPE, json.clone());
         headers.insert(ACCEPT, json);
-        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
         if guarded {
             let body = body.into();
             let sent = Outbound { method: Method::POST, url, headers, body, timeout, max_body };
-            let Answer { status, headers, body, truncated, took: _ } = self.egress.send(sent).await?;
+            let OutboundResponse { status, headers, body, truncated, took: _ } =
+                self.egress.send(sent).await?;
             return Ok(Reply { status, headers, body, truncated });
         }
         let client = if is_loopback(&url) { &self.local } else { &self.http };

@@ -11,13 +11,13 @@ use url::Host;
 use super::{
     address,
     openings::Openings,
-    own::Own,
+    own::OwnListeners,
     resolve::Resolver,
     target::{Target, is_localhost},
 };
 
 /// Maximum time of a name resolution.
-const LOOKUP: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why an address set by a tenant is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub struct Guard {
     /// The operator's allow list.
     pub openings: Openings,
     /// Addresses that are rejected even if they are on the allow list.
-    pub own: Own,
+    pub own: OwnListeners,
     /// Resolves names.
     pub resolver: Arc<dyn Resolver>,
 }
@@ -71,7 +71,7 @@ impl Guard {
     }
 
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
-        match tokio::time::timeout(LOOKUP, self.resolver.resolve(name)).await {
+        match tokio::time::timeout(LOOKUP_TIMEOUT, self.resolver.resolve(name)).await {
             Ok(Ok(found)) if !found.is_empty() => Ok(found),
             _ => Err(Refusal::Unresolvable),
         }

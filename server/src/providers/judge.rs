@@ -1,6 +1,6 @@
 //! Calls judge models: one request, one reply, with OpenAI's or Anthropic's protocol.
 //!
-//! Services and models differ in their structured-output modes; a [`Way`] selects the mode, and an
+//! Services and models differ in their structured-output modes; a [`RequestFeatures`] selects the mode, and an
 //! error about it ([`Failure::Form`]) names the feature to omit. `evaluators::judge` builds prompts and
 //! parses replies; [`crate::judging`] retries.
 
@@ -17,8 +17,8 @@ use semantics::usage::Usage;
 use serde_json::Value;
 use url::Url;
 
-pub use failure::{Failure, Spoilt};
-pub use way::{Limit, Part, Rung, Way};
+pub use failure::{Failure, InvalidReply};
+pub use way::{Limit, OutputMode, RequestFeature, RequestFeatures};
 
 use super::{
     Egress, OPENAI,
@@ -26,17 +26,17 @@ use super::{
 };
 
 /// Anthropic's base URL.
-const ANTHROPIC: &str = "https://api.anthropic.com";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 
 /// Maximum number of bytes of a response. A verdict takes a hundredth of it; reasoning models may need
 /// more.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The name of the verdict's schema or tool.
-const VERDICT: &str = "verdict";
+const VERDICT_NAME: &str = "verdict";
 
 /// The description of the verdict's tool.
-const DESCRIPTION: &str = "Submits the verdict: the reasoning, then the result.";
+const VERDICT_DESCRIPTION: &str = "Submits the verdict: the reasoning, then the result.";
 
 /// A provider with a key and a model. It does not format its key.
 #[derive(Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub struct Question<'a> {
 
 /// A judge's reply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct JudgeReply {
     /// The text, or the arguments of the requested tool call.
     pub text: String,
     /// Whether the reply was truncated at the token limit.
@@ -114,13 +114,13 @@ impl JudgeClient {
         &self,
         endpoint: &Endpoint,
         question: &Question<'_>,
-        way: Way,
+        way: RequestFeatures,
         timeout: Duration,
         now: i64,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<JudgeReply, Failure> {
         let is_anthropic = endpoint.provider == Provider::Anthropic;
         let (address, body, headers) = if is_anthropic {
-            let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC);
+            let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC_URL);
             // Some users include the version in the address, as in OpenAI's.
             let address = format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base));
             (address, anthropic::request(endpoint, question, way), anthropic::headers(&endpoint.key))
@@ -133,21 +133,21 @@ impl JudgeClient {
         let headers =
             headers.ok_or_else(|| Failure::denied("its key contains characters that can't be sent"))?;
         let body = body.to_string().into_bytes();
-        let (guarded, max_body) = (endpoint.guarded, MOST_BYTES);
+        let (guarded, max_body) = (endpoint.guarded, MAX_RESPONSE_BYTES);
         let post = Post { url, guarded, headers, body, timeout, max_body };
         let reply = self.0.post(post).await.map_err(|it| Failure::unreached(&it))?;
         if reply.status != StatusCode::OK {
             return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
         }
         if reply.truncated {
-            return Err(Failure::Unusable(format!("its response is larger than {MOST_BYTES} bytes")));
+            return Err(Failure::Unusable(format!("its response is larger than {MAX_RESPONSE_BYTES} bytes")));
         }
         let body: Value = serde_json::from_slice(&reply.body)
             .map_err(|_| Failure::Unusable("its response is not JSON: is its address correct?".to_owned()))?;
         let answer = if is_anthropic { anthropic::answer(&body) } else { openai::answer(&body) };
         answer.map_err(|spoilt| match spoilt {
-            Spoilt::Failed(error) => Failure::in_answer(&error, &endpoint.key),
-            Spoilt::Foreign(what) => Failure::Unusable(what.to_owned()),
+            InvalidReply::Failed(error) => Failure::in_answer(&error, &endpoint.key),
+            InvalidReply::Foreign(what) => Failure::Unusable(what.to_owned()),
         })
     }
 }

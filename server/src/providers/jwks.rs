@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 /// Maximum size of a response in bytes.
-const MAX_ANSWER: usize = 256 * 1024;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// A source of a provider's keys.
 pub trait KeySource: Send + Sync + 'static {
@@ -81,8 +81,8 @@ impl Published {
             answer.chunk().await.map_err(reqwest::Error::without_url).with_context(|| address.to_string())?
         {
             ensure!(
-                body.len() + piece.len() <= MAX_ANSWER,
-                "the response of {address} is larger than {MAX_ANSWER} bytes"
+                body.len() + piece.len() <= MAX_RESPONSE_BYTES,
+                "the response of {address} is larger than {MAX_RESPONSE_BYTES} bytes"
             );
             body.extend_from_slice(&piece);
         }

@@ -21,10 +21,10 @@ use hyper::{
 use super::egress::SendError;
 
 /// Maximum size of a response head in bytes.
-const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Time to check for the end of a response that has exactly filled its limit.
-const LAST_LOOK: Duration = Duration::from_millis(250);
+const END_CHECK_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A connection, idle or with one request in progress.
 pub struct Link {
@@ -60,7 +60,7 @@ impl Link {
     /// Fails when the connection can't be used.
     pub async fn over(io: impl Read + Write + Unpin + Send + 'static) -> Result<Self, SendError> {
         let (sender, connection) =
-            Builder::new().max_buf_size(MAX_HEAD).handshake(io).await.map_err(|it| broken(&it))?;
+            Builder::new().max_buf_size(MAX_HEAD_BYTES).handshake(io).await.map_err(|it| broken(&it))?;
         Ok(Self { sender, connection: connection.boxed().fuse() })
     }
 
@@ -101,7 +101,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, bool), SendError
         let full = read.len() == max;
         let next = match full {
             false => body.frame().await,
-            true => match tokio::time::timeout(LAST_LOOK, body.frame()).await {
+            true => match tokio::time::timeout(END_CHECK_TIMEOUT, body.frame()).await {
                 Ok(next) => next,
                 Err(_) => return Ok((read.into(), true)),
             },

@@ -30,7 +30,7 @@ mod said;
 mod target;
 mod tls;
 
-pub use egress::{Answer, Egress, Outbound, SendError};
+pub use egress::{Egress, Outbound, OutboundResponse, SendError};
 pub use guard::Refusal;
 use link::root_cause;
 

@@ -10,9 +10,9 @@ use std::{
 };
 
 /// The addresses that this process listens on.
-pub struct Own(RwLock<Vec<SocketAddr>>);
+pub struct OwnListeners(RwLock<Vec<SocketAddr>>);
 
-impl Own {
+impl OwnListeners {
     /// Creates the list with the configured listeners.
     pub fn new(listeners: Vec<SocketAddr>) -> Self {
         Self(RwLock::new(listeners))

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use super::link::Link;
 
 /// Maximum time that a connection is idle.
-const KEPT: Duration = Duration::from_secs(15);
+const MAX_IDLE_TIME: Duration = Duration::from_secs(15);
 
 /// Maximum number of idle connections per origin.
-const MOST_FOR_ONE: usize = 4;
+const MAX_IDLE_PER_ORIGIN: usize = 4;
 
 /// Maximum number of idle connections in all.
-const MOST: usize = 128;
+const MAX_IDLE_CONNECTIONS: usize = 128;
 
 /// Idle connections, the oldest first.
 #[derive(Default)]
@@ -50,10 +50,10 @@ impl Pool {
         }
         let mut idle = self.fresh();
         let of_place = idle.iter().filter(|it| it.place == place).count();
-        if of_place >= MOST_FOR_ONE {
+        if of_place >= MAX_IDLE_PER_ORIGIN {
             return;
         }
-        if idle.len() >= MOST {
+        if idle.len() >= MAX_IDLE_CONNECTIONS {
             idle.remove(0);
         }
         idle.push(Idle { place: place.to_owned(), since: Instant::now(), link });
@@ -62,7 +62,7 @@ impl Pool {
     /// Returns the connections that are not too old.
     fn fresh(&self) -> MutexGuard<'_, Vec<Idle>> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|it| it.since.elapsed() < KEPT);
+        idle.retain(|it| it.since.elapsed() < MAX_IDLE_TIME);
         idle
     }
 }

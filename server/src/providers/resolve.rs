@@ -22,10 +22,10 @@ pub trait Resolver: Send + Sync + 'static {
 /// Number of groups of look-ups. A look-up blocks a thread for as long as a slow name server likes; the
 /// owner of a name can block only one group with it, and all groups together at most half of the
 /// threads.
-const LANES: usize = 32;
+const LOOKUP_GROUPS: usize = 32;
 
 /// Maximum number of concurrent look-ups in a group.
-const LANE_WIDTH: usize = 8;
+const MAX_LOOKUPS_PER_GROUP: usize = 8;
 
 /// A blocking function that resolves one name.
 type Ask = fn(&str) -> io::Result<Vec<IpAddr>>;
@@ -47,7 +47,7 @@ impl Default for SystemResolver {
 impl SystemResolver {
     /// Creates a resolver with another look-up function.
     pub fn asking(ask: Ask) -> Self {
-        let lanes = (0..LANES).map(|_| Arc::new(Semaphore::new(LANE_WIDTH))).collect();
+        let lanes = (0..LOOKUP_GROUPS).map(|_| Arc::new(Semaphore::new(MAX_LOOKUPS_PER_GROUP))).collect();
         Self { ask, hasher: RandomState::new(), lanes }
     }
 
@@ -55,7 +55,7 @@ impl SystemResolver {
     fn lane(&self, name: &str) -> Arc<Semaphore> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let owner = name.rmatch_indices('.').nth(1).map_or(name, |(dot, _)| &name[dot..]);
-        let lane = self.hasher.hash_one(owner.trim_start_matches('.')) % LANES as u64;
+        let lane = self.hasher.hash_one(owner.trim_start_matches('.')) % LOOKUP_GROUPS as u64;
         Arc::clone(&self.lanes[lane as usize])
     }
 }

@@ -13,13 +13,13 @@ use std::{
 };
 
 /// First cool-down after a temporary failure in microseconds, doubled each time.
-const FIRST: i64 = 1_000_000;
+const FIRST_COOL_DOWN_MICROS: i64 = 1_000_000;
 /// Maximum cool-down in microseconds.
-const LONGEST: i64 = 300_000_000;
+const MAX_COOL_DOWN_MICROS: i64 = 300_000_000;
 /// Age in microseconds at which a circuit breaker may be dropped.
-const STALE: i64 = 3_600_000_000;
+const STALE_AFTER_MICROS: i64 = 3_600_000_000;
 /// Number of circuit breakers above which old ones are dropped.
-const MANY: usize = 1_000;
+const MAX_BREAKERS: usize = 1_000;
 
 /// The cool-down after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +106,8 @@ impl<K: Hash + Eq> Rests<K> {
     /// whether it was closed before.
     pub fn failed(&self, who: K, pause: Pause, why: &str, now: i64) -> Option<(i64, bool)> {
         let mut rests = self.lock();
-        if rests.len() > MANY {
-            rests.retain(|_, it| it.until.saturating_add(STALE) > now);
+        if rests.len() > MAX_BREAKERS {
+            rests.retain(|_, it| it.until.saturating_add(STALE_AFTER_MICROS) > now);
         }
         let new = || Rest { failures: 0, until: 0, probed_until: 0, why: String::new(), pause, since: now };
         let rest = rests.entry(who).or_insert_with(new);
@@ -118,7 +118,7 @@ impl<K: Hash + Eq> Rests<K> {
         rest.failures += 1;
         let grown = |from: u32| {
             let doublings = rest.failures.saturating_sub(from + 1).min(20);
-            FIRST.saturating_mul(1 << doublings).min(LONGEST)
+            FIRST_COOL_DOWN_MICROS.saturating_mul(1 << doublings).min(MAX_COOL_DOWN_MICROS)
         };
         let length = match pause {
             Pause::Fixed(length) => micros(length),
@@ -174,7 +174,7 @@ mod tests {
         for _ in 0..40 {
             rests.failed(1, AWAY, "away", now);
         }
-        assert_eq!(until(&rests, now), now + LONGEST);
+        assert_eq!(until(&rests, now), now + MAX_COOL_DOWN_MICROS);
         assert_eq!(rests.admit(&2, 0, PATIENCE), Ok(()));
         assert!(rests.recovered(&1) && !rests.recovered(&1));
         assert_eq!(rests.admit(&1, 0, PATIENCE), Ok(()));

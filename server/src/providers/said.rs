@@ -8,14 +8,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Maximum length in characters of a provider's message that is passed on.
-pub const WORDS: usize = 200;
+pub const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Maximum delay accepted from a provider's `Retry-After`.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
 /// A parsed error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ProviderError {
     /// The message.
     pub message: String,
     /// The machine-readable words `code`, `type` and `param`, separated by spaces.
@@ -26,7 +26,7 @@ pub struct Said {
 
 /// Parses an error response in the usual forms: an object `error` with a `message`, or a text; or
 /// `message` or `detail` at the top level.
-pub fn reason(body: &[u8]) -> Option<Said> {
+pub fn reason(body: &[u8]) -> Option<ProviderError> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -37,7 +37,7 @@ pub fn reason(body: &[u8]) -> Option<Said> {
         detail: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    struct Told<'a> {
+    struct ErrorObject<'a> {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
         #[serde(borrow, rename = "type")]
@@ -51,25 +51,25 @@ pub fn reason(body: &[u8]) -> Option<Said> {
     let body: Body<'_> = serde_json::from_slice(body).ok()?;
     let at_top = || {
         let message = [body.message, body.detail].into_iter().flatten().find_map(text)?;
-        Some(Said { message, ..Said::default() })
+        Some(ProviderError { message, ..ProviderError::default() })
     };
     let Some(error) = body.error else { return at_top() };
     if let Some(message) = text(error) {
-        return Some(Said { message, ..Said::default() });
+        return Some(ProviderError { message, ..ProviderError::default() });
     }
-    let told: Told<'_> = serde_json::from_str(error.get()).ok()?;
+    let told: ErrorObject<'_> = serde_json::from_str(error.get()).ok()?;
     let codes: Vec<String> =
         [told.code, told.kind, told.param].into_iter().flatten().filter_map(text).collect();
     let status = told.code.and_then(|it| it.get().trim_matches('"').parse().ok());
     let message = told.message.and_then(text).unwrap_or_default();
-    Some(Said { message, codes: codes.join(" "), status })
+    Some(ProviderError { message, codes: codes.join(" "), status })
 }
 
 /// Returns one line of a provider's message, without the key, which some providers repeat.
 pub fn without(words: &str, secret: &str) -> String {
     let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "…") };
     let line: String = words.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
-    match line.char_indices().nth(WORDS) {
+    match line.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
@@ -82,7 +82,7 @@ pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
     let pause = match text.parse::<f64>() {
         // Some providers send fractions, which the standard does not allow.
         Ok(seconds) if seconds >= 0.0 => {
-            Duration::try_from_secs_f64(seconds.min(LONGEST_PAUSE.as_secs_f64())).ok()?
+            Duration::try_from_secs_f64(seconds.min(MAX_RETRY_AFTER.as_secs_f64())).ok()?
         }
         Ok(_) => return None,
         Err(_) => {
@@ -90,14 +90,14 @@ pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
             Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or_default())
         }
     };
-    Some(pause.min(LONGEST_PAUSE))
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(body: &str) -> Option<Said> {
+    fn parsed(body: &str) -> Option<ProviderError> {
         reason(body.as_bytes())
     }
 
@@ -122,22 +122,22 @@ mod tests {
     #[test]
     fn provider_error_is_parsed_in_usual_forms() {
         let full = r#"{"error":{"message":"no","type":"x","code":"y","param":null}}"#;
-        let expected = Said { message: "no".to_owned(), codes: "y x".to_owned(), status: None };
-        assert_eq!(said(full), Some(expected));
+        let expected = ProviderError { message: "no".to_owned(), codes: "y x".to_owned(), status: None };
+        assert_eq!(parsed(full), Some(expected));
         for body in [r#"{"error":"no"}"#, r#"{"message":"no"}"#, r#"{"detail":"no"}"#] {
-            assert_eq!(said(body).unwrap().message, "no", "{body}");
+            assert_eq!(parsed(body).unwrap().message, "no", "{body}");
         }
-        assert_eq!(said(r#"{"error":{"code":429,"message":"slow"}}"#).unwrap().status, Some(429));
-        assert_eq!(said(r#"{"error":{"code":"429"}}"#).unwrap().status, Some(429));
-        assert_eq!(said(r#"{"error":{"message":{"deep":1}}}"#).unwrap().message, "");
+        assert_eq!(parsed(r#"{"error":{"code":429,"message":"slow"}}"#).unwrap().status, Some(429));
+        assert_eq!(parsed(r#"{"error":{"code":"429"}}"#).unwrap().status, Some(429));
+        assert_eq!(parsed(r#"{"error":{"message":{"deep":1}}}"#).unwrap().message, "");
         for body in ["<html>", r#"{"ok":1}"#, "[]", "", r#"{"error":[1]}"#] {
-            assert_eq!(said(body), None, "{body}");
+            assert_eq!(parsed(body), None, "{body}");
         }
     }
 
     #[test]
     fn provider_message_omits_key_and_is_truncated() {
         assert_eq!(without("Incorrect key sk-1\nprovided", "sk-1"), "Incorrect key … provided");
-        assert_eq!(without(&"é".repeat(9_000), "").chars().count(), WORDS + 1);
+        assert_eq!(without(&"é".repeat(9_000), "").chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 }

@@ -13,13 +13,13 @@ use url::{Host, Position, Url};
 use super::{address, guard::Refusal};
 
 /// Maximum length of a URL in bytes: parsing names in other scripts is expensive.
-const LONGEST: usize = 8 * 1024;
+const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// Maximum length of a host name in DNS, in bytes.
-const LONGEST_NAME: usize = 253;
+const MAX_HOST_BYTES: usize = 253;
 
 /// Maximum length of a label of a host name, in bytes.
-const LONGEST_LABEL: usize = 63;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// A well-formed URL, whose addresses are not checked yet.
 #[derive(Clone, Debug)]
@@ -44,12 +44,12 @@ impl Target {
     /// Fails with [`Refusal::Private`] for a private address in an unusual notation, and with
     /// [`Refusal::NotHttps`] for everything else that is not a plain http or https URL.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_URL_BYTES {
             return Err(Refusal::NotHttps);
         }
         let url = Url::parse(text).map_err(|_| Refusal::NotHttps)?;
         // The normal form is parsed again when it is used, and may be three times as long.
-        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > LONGEST {
+        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > MAX_URL_BYTES {
             return Err(Refusal::NotHttps);
         }
         let host = url.host().ok_or(Refusal::NotHttps)?.to_owned();
@@ -128,9 +128,9 @@ fn without_port(authority: &str) -> &str {
 /// trailing dot.
 fn is_plain_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_HOST_BYTES
         && name.split('.').all(|label| {
-            (1..=LONGEST_LABEL).contains(&label.len())
+            (1..=MAX_LABEL_BYTES).contains(&label.len())
                 && label.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'))
         })
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::codes::{Coding, Cosine, Question};
 
 /// Maximum number of vectors in a block.
-pub const ROWS: usize = 1_024;
+pub const VECTORS_PER_BLOCK: usize = 1_024;
 
 /// A vector without its codes.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl Block {
 
     /// Whether it is full.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= ROWS
+        self.rows.len() >= VECTORS_PER_BLOCK
     }
 
     /// Returns the memory in bytes.

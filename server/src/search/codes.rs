@@ -7,9 +7,9 @@
 //! by the root of 12, in any number of dimensions.
 
 /// Number of standard deviations by which the exact cosine may differ from the one of the codes.
-const DEVIATIONS: f32 = 6.0;
+const ERROR_DEVIATIONS: f32 = 6.0;
 /// Rounding error of floating-point sums.
-const FLOATS: f32 = 1e-6;
+const FLOAT_ERROR: f32 = 1e-6;
 
 /// Bounds of a cosine, as computed from codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,8 +68,8 @@ impl Question {
         let cosine = product * coding.scale * self.coding.scale;
         let (own, other) = (self.coding, coding);
         let surely = own.error + other.error + own.error * other.error;
-        let likely = DEVIATIONS * ((own.scale * own.scale + other.scale * other.scale) / 12.0).sqrt();
-        Cosine { at_least: cosine - surely - FLOATS, at_most: cosine + likely.min(surely) + FLOATS }
+        let likely = ERROR_DEVIATIONS * ((own.scale * own.scale + other.scale * other.scale) / 12.0).sqrt();
+        Cosine { at_least: cosine - surely - FLOAT_ERROR, at_most: cosine + likely.min(surely) + FLOAT_ERROR }
     }
 }
 

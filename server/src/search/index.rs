@@ -21,15 +21,15 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::block::{Block, ROWS};
+use super::block::{Block, VECTORS_PER_BLOCK};
 
 /// Number of vectors read at once.
-pub const STEP: usize = 2 * ROWS;
+pub const VECTORS_PER_READ: usize = 2 * VECTORS_PER_BLOCK;
 /// Number of vectors above which sorting runs on a blocking thread.
-const MANY: usize = 32;
+const MAX_INLINE_SORT: usize = 32;
 
 /// Bytes that a project takes without its vectors.
-const ENTRY: usize = 512;
+const PROJECT_BASE_BYTES: usize = 512;
 
 /// The cache of projects.
 pub struct Index {
@@ -52,12 +52,12 @@ pub enum Snapshot {
 
 #[derive(Default)]
 struct Project {
-    held: Mutex<Held>,
+    held: Mutex<LoadedProject>,
     bytes: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Held {
+struct LoadedProject {
     blocks: Vec<Arc<Block>>,
     /// Number of vectors at which the project was found to be too large.
     too_large: Option<usize>,
@@ -69,7 +69,7 @@ impl Index {
         let projects = Cache::builder()
             .max_capacity(u64::try_from(capacity).unwrap_or(u64::MAX))
             .weigher(|_, it: &Arc<Project>| {
-                u32::try_from(ENTRY + it.bytes.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
+                u32::try_from(PROJECT_BASE_BYTES + it.bytes.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
             })
             .build();
         Self { projects, capacity, loading: Semaphore::new(1) }
@@ -97,7 +97,7 @@ impl Index {
             }
             held.too_large = None;
         }
-        if !open.read_on(db, &self.loading, self.capacity.saturating_sub(ENTRY)).await? {
+        if !open.read_on(db, &self.loading, self.capacity.saturating_sub(PROJECT_BASE_BYTES)).await? {
             open.held.blocks = Vec::new();
             open.held.too_large = Some(count(db, tenant, project).await?);
         } else {
@@ -116,17 +116,17 @@ struct Open<'a> {
     projects: &'a Projects,
     key: (Uuid, Uuid),
     kept: &'a Arc<Project>,
-    held: MutexGuard<'a, Held>,
+    held: MutexGuard<'a, LoadedProject>,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.weigh();
+        self.update_size();
     }
 }
 
 impl Open<'_> {
-    fn weigh(&self) {
+    fn update_size(&self) {
         let bytes = self.held.bytes();
         if self.kept.bytes.swap(bytes, Ordering::Relaxed) != bytes {
             // Inserting measures the size.
@@ -140,8 +140,8 @@ impl Open<'_> {
         let mut turn = None;
         loop {
             let last = self.held.blocks.last().and_then(|it| it.last()).map(|it| it.row);
-            let mut read = arrivals(db, tenant, project, last.unwrap_or(i64::MIN), STEP).await?;
-            let is_last = read.len() < STEP;
+            let mut read = arrivals(db, tenant, project, last.unwrap_or(i64::MIN), VECTORS_PER_READ).await?;
+            let is_last = read.len() < VECTORS_PER_READ;
             if last.is_some() {
                 let known =
                     self.held.blocks.last().zip(read.first()).is_some_and(|(it, row)| it.ends_with(row));
@@ -153,7 +153,7 @@ impl Open<'_> {
                 read.remove(0);
             }
             self.held.add(read).await?;
-            self.weigh();
+            self.update_size();
             if self.held.bytes() > room {
                 return Ok(false);
             }
@@ -167,7 +167,7 @@ impl Open<'_> {
     }
 }
 
-impl Held {
+impl LoadedProject {
     fn bytes(&self) -> usize {
         self.blocks.iter().map(|it| it.bytes()).sum()
     }
@@ -177,8 +177,10 @@ impl Held {
     }
 
     async fn add(&mut self, arrivals: Vec<Arrival>) -> Result<(), DbError> {
-        if arrivals.len() > MANY {
-            let blocks = spawn_blocking(move || arrivals.chunks(ROWS).map(Block::of).map(Arc::new).collect());
+        if arrivals.len() > MAX_INLINE_SORT {
+            let blocks = spawn_blocking(move || {
+                arrivals.chunks(VECTORS_PER_BLOCK).map(Block::of).map(Arc::new).collect()
+            });
             let mut blocks: Vec<Arc<Block>> = blocks
                 .await
                 .map_err(|it| DbError::Custom(format!("reading vectors was interrupted: {it}")))?;

@@ -15,7 +15,7 @@ use store::{
 };
 use uuid::Uuid;
 
-use self::{nearest::Searcher, questions::Questions};
+use self::{nearest::Searcher, questions::QueryVectors};
 
 /// Searches spans by their vectors.
 pub struct Search {
@@ -23,14 +23,14 @@ pub struct Search {
     /// Number of vectors up to which the HNSW index is not used.
     few: u32,
     /// The cached vectors of text queries.
-    pub questions: Questions,
+    pub questions: QueryVectors,
 }
 
 impl Search {
     /// Creates a search with a maximum memory for vectors in bytes. If a project has more than `few`
     /// vectors, the HNSW index of the database is used, if it has one.
     pub fn new(cache_bytes: usize, processors: usize, few: u32) -> Self {
-        Self { searcher: Searcher::new(cache_bytes, processors), few, questions: Questions::default() }
+        Self { searcher: Searcher::new(cache_bytes, processors), few, questions: QueryVectors::default() }
     }
 
     /// Returns the number of vectors up to which the HNSW index is not used.

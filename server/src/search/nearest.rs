@@ -19,13 +19,13 @@ use uuid::Uuid;
 use super::{
     block::{Block, Row},
     codes::{Cosine, Question},
-    index::{Index, STEP, Snapshot},
+    index::{Index, Snapshot, VECTORS_PER_READ},
 };
 
 /// Number of vectors compared exactly at first, in addition to the requested number.
-const MORE: usize = 64;
+const EXTRA_CANDIDATES: usize = 64;
 /// Maximum number of vectors compared exactly at once.
-const MOST: usize = 1_024;
+const MAX_CANDIDATES_PER_READ: usize = 1_024;
 
 /// Searches vectors for databases without vector search.
 pub struct Searcher {
@@ -43,7 +43,7 @@ struct Candidate {
 }
 
 /// The parameters of a search, shared by its tasks.
-struct Wanted {
+struct SearchParams {
     question: UnitVector,
     codes: Question,
     filter: Filter,
@@ -82,7 +82,7 @@ impl Searcher {
         };
         let (question, filter) = (question.clone(), filter.clone());
         let codes = Question::of(question.numbers());
-        let wanted = Arc::new(Wanted { question, codes, filter, after, limit });
+        let wanted = Arc::new(SearchParams { question, codes, filter, after, limit });
         let mut found = Found::default();
         let mut nearest = Nearest { wanted: &wanted, hits: BinaryHeap::new() };
         for project in projects {
@@ -105,7 +105,7 @@ impl Searcher {
     async fn scan(
         &self,
         blocks: &Arc<Vec<Arc<Block>>>,
-        wanted: &Arc<Wanted>,
+        wanted: &Arc<SearchParams>,
         found: &mut Found,
     ) -> Result<Vec<Candidate>, DbError> {
         let blocks = Arc::clone(blocks);
@@ -142,8 +142,8 @@ impl Searcher {
     ) -> Result<(), DbError> {
         let mut next = Some(i64::MIN);
         while let Some(from) = next {
-            let read = arrivals(db, tenant, project, from, STEP).await?;
-            next = read.last().filter(|_| read.len() == STEP).map(|it| it.row + 1);
+            let read = arrivals(db, tenant, project, from, VECTORS_PER_READ).await?;
+            next = read.last().filter(|_| read.len() == VECTORS_PER_READ).map(|it| it.row + 1);
             let (hits, others) = self.compute(nearest.wanted, move |wanted| compare(wanted, &read)).await?;
             found.searched += i64::try_from(hits.len()).unwrap_or(i64::MAX);
             found.not_searched += others;
@@ -155,8 +155,8 @@ impl Searcher {
     /// Runs a computation on a blocking thread, with limited concurrency.
     async fn compute<T: Send + 'static>(
         &self,
-        wanted: &Arc<Wanted>,
-        work: impl FnOnce(&Wanted) -> T + Send + 'static,
+        wanted: &Arc<SearchParams>,
+        work: impl FnOnce(&SearchParams) -> T + Send + 'static,
     ) -> Result<T, DbError> {
         let turn = Arc::clone(&self.scans).acquire_owned().await.map_err(broken_off)?;
         let wanted = Arc::clone(wanted);
@@ -171,7 +171,7 @@ impl Searcher {
 
 /// Returns the distances of matching vectors, and how many vectors of other embedding models were
 /// skipped.
-fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
+fn compare(wanted: &SearchParams, read: &[Arrival]) -> (Vec<Hit>, i64) {
     let filter = &wanted.filter;
     let (mut hits, mut others) = (Vec::new(), 0);
     for it in read.iter().filter(|it| filter.lets_through(it.started_at, it.kind_hash, it.model_hash)) {
@@ -187,7 +187,7 @@ fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
 
 /// The nearest vectors so far.
 struct Nearest<'a> {
-    wanted: &'a Arc<Wanted>,
+    wanted: &'a Arc<SearchParams>,
     /// The farthest one is on top.
     hits: BinaryHeap<Hit>,
 }
@@ -203,7 +203,7 @@ impl Nearest<'_> {
     ) -> Result<(), DbError> {
         // Of equal vectors only one is read: many spans may have the same text.
         let mut known: HashMap<u64, f64> = HashMap::new();
-        let mut size = self.wanted.limit + MORE;
+        let mut size = self.wanted.limit + EXTRA_CANDIDATES;
         let mut rest = candidates;
         while !rest.is_empty() {
             size = size.min(rest.len());
@@ -232,7 +232,7 @@ impl Nearest<'_> {
             if promising < size {
                 break;
             }
-            size = (2 * size).min(MOST);
+            size = (2 * size).min(MAX_CANDIDATES_PER_READ);
         }
         Ok(())
     }

@@ -13,34 +13,34 @@ use store::vectors::UnitVector;
 use uuid::Uuid;
 
 use crate::{
-    embedding::{Embedder, Who},
+    embedding::{Embedder, EmbeddingAccount},
     error::Result,
 };
 
 /// How long a vector is cached.
-const KEPT: Duration = Duration::from_secs(600);
+const QUERY_TTL: Duration = Duration::from_secs(600);
 /// Maximum number of cached vectors; each takes about 6 KiB.
-const MOST: u64 = 2_000;
+const MAX_CACHED_QUERIES: u64 = 2_000;
 
 /// The cache, by tenant, account, model and text.
-pub struct Questions(Cache<(Uuid, Who, String, String), Arc<Question>>);
+pub struct QueryVectors(Cache<(Uuid, EmbeddingAccount, String, String), Arc<EmbeddedQuery>>);
 
 /// An embedded query.
 #[derive(Debug)]
-pub struct Question {
+pub struct EmbeddedQuery {
     /// The vector.
     pub vector: UnitVector,
     /// The embedding model.
     pub model: String,
 }
 
-impl Default for Questions {
+impl Default for QueryVectors {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(MOST).time_to_live(KEPT).build())
+        Self(Cache::builder().max_capacity(MAX_CACHED_QUERIES).time_to_live(QUERY_TTL).build())
     }
 }
 
-impl Questions {
+impl QueryVectors {
     /// Returns the vector of a query of a tenant on this plan.
     ///
     /// # Errors
@@ -52,15 +52,15 @@ impl Questions {
         tenant: Uuid,
         plan: Plan,
         words: &str,
-    ) -> Result<Arc<Question>> {
+    ) -> Result<Arc<EmbeddedQuery>> {
         let chosen = embedder.for_questions(tenant, plan).await?;
         let model = chosen.model().to_owned();
-        let key = (tenant, chosen.who(), model.clone(), words.to_owned());
+        let key = (tenant, chosen.account(), model.clone(), words.to_owned());
         if let Some(known) = self.0.get(&key) {
             return Ok(known);
         }
         let vector = embedder.query(&chosen, words).await?;
-        let question = Arc::new(Question { vector, model });
+        let question = Arc::new(EmbeddedQuery { vector, model });
         self.0.insert(key, Arc::clone(&question));
         Ok(question)
     }

@@ -9,10 +9,10 @@ use prometheus_client::{
 };
 
 /// Upper bounds of the duration buckets, in seconds.
-const SECONDS: [f64; 6] = [0.025, 0.1, 0.25, 1.0, 5.0, 20.0];
+const DURATION_BUCKETS: [f64; 6] = [0.025, 0.1, 0.25, 1.0, 5.0, 20.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
+struct EmbeddingLabels {
     outcome: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub struct Embedding {
     pub spans: Counter,
     /// Spans that the provider rejected individually.
     pub refused: Counter,
-    requests: Family<Outcome, Counter>,
+    requests: Family<EmbeddingLabels, Counter>,
     seconds: Histogram,
 }
 
@@ -33,7 +33,7 @@ impl Embedding {
             spans: Counter::default(),
             refused: Counter::default(),
             requests: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: Histogram::new(DURATION_BUCKETS),
         };
         let text = "Spans embedded in the background";
         registry.register("loupe_embedding_spans", text, embedding.spans.clone());
@@ -48,8 +48,8 @@ impl Embedding {
     }
 
     /// Counts a request with its outcome and duration.
-    pub fn asked(&self, outcome: &'static str, took: Duration) {
-        self.requests.get_or_create_owned(&Outcome { outcome }).inc();
+    pub fn count_request(&self, outcome: &'static str, took: Duration) {
+        self.requests.get_or_create_owned(&EmbeddingLabels { outcome }).inc();
         self.seconds.observe(took.as_secs_f64());
     }
 }

@@ -16,7 +16,7 @@ use prometheus_client::{
 };
 
 /// Upper bounds of the duration buckets, in seconds.
-const SECONDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+const DURATION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
 /// An endpoint as in the route table: a path template with `{name}` for parameters, never a requested
 /// path.
@@ -29,7 +29,7 @@ pub struct Name {
 }
 
 /// Requests outside of the route table: documentation pages, unknown paths and methods.
-const ELSEWHERE: Name = Name { method: "", route: "other" };
+const OTHER_ROUTES: Name = Name { method: "", route: "other" };
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Answered {
@@ -39,7 +39,7 @@ struct Answered {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Failed {
+struct HttpErrorLabels {
     method: &'static str,
     route: &'static str,
     code: &'static str,
@@ -54,7 +54,7 @@ pub struct Http {
     elsewhere: Endpoint,
     answers: Family<Answered, Counter>,
     seconds: Durations,
-    errors: Family<Failed, Counter>,
+    errors: Family<HttpErrorLabels, Counter>,
     in_flight: Gauge,
     /// Number of requests to the API.
     api_requests: AtomicU64,
@@ -68,12 +68,12 @@ pub struct Http {
 #[derive(Debug)]
 struct Endpoint {
     name: Name,
-    answers: [OnceLock<Counter>; CLASSES.len()],
+    answers: [OnceLock<Counter>; STATUS_CLASSES.len()],
     seconds: OnceLock<Histogram>,
 }
 
 /// Classes of status codes.
-const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl Http {
     pub(super) fn new(registry: &mut Registry, names: impl Iterator<Item = Name>) -> Self {
@@ -83,9 +83,9 @@ impl Http {
         }
         let http = Self {
             endpoints,
-            elsewhere: Endpoint::new(ELSEWHERE),
+            elsewhere: Endpoint::new(OTHER_ROUTES),
             answers: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            seconds: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             errors: Family::default(),
             in_flight: Gauge::default(),
             api_requests: AtomicU64::new(0),
@@ -142,17 +142,21 @@ impl Request<'_> {
     /// Records the response: the status, and the error code.
     pub fn answered(self, status: u16, code: Option<&'static str>) {
         let Endpoint { name: Name { method, route }, answers, seconds } = self.endpoint;
-        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        let class = usize::from(status / 100).clamp(1, STATUS_CLASSES.len()) - 1;
         answers[class]
             .get_or_init(|| {
-                self.http.answers.get_or_create_owned(&Answered { method, route, status: CLASSES[class] })
+                self.http.answers.get_or_create_owned(&Answered {
+                    method,
+                    route,
+                    status: STATUS_CLASSES[class],
+                })
             })
             .inc();
         seconds
             .get_or_init(|| self.http.seconds.get_or_create_owned(&self.endpoint.name))
             .observe(self.began.elapsed().as_secs_f64());
         if let Some(code) = code {
-            self.http.errors.get_or_create_owned(&Failed { method, route, code }).inc();
+            self.http.errors.get_or_create_owned(&HttpErrorLabels { method, route, code }).inc();
         }
     }
 }

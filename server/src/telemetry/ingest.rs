@@ -9,17 +9,17 @@ use prometheus_client::{
 };
 
 /// Upper bounds of the commit duration buckets, in seconds.
-const SECONDS: [f64; 6] = [0.002, 0.01, 0.05, 0.2, 1.0, 5.0];
+const DURATION_BUCKETS: [f64; 6] = [0.002, 0.01, 0.05, 0.2, 1.0, 5.0];
 /// Upper bounds of the group size buckets, in requests.
-const REQUESTS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+const GROUP_SIZE_BUCKETS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
+struct IngestLabels {
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Refused {
+struct IngestErrorLabels {
     code: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub struct Ingest {
     pub bytes: Counter,
     /// Returns the number of requests that wait for a commit.
     pub waiting: Gauge,
-    refused: Family<Refused, Counter>,
+    refused: Family<IngestErrorLabels, Counter>,
     commit_seconds: Histogram,
     commit_requests: Histogram,
     commits_failed: Counter,
@@ -46,8 +46,8 @@ pub struct Ingest {
 
 impl Ingest {
     pub(super) fn new(registry: &mut Registry) -> Self {
-        let traces = Family::<Outcome, Counter>::default();
-        let outcome = |outcome| traces.get_or_create_owned(&Outcome { outcome });
+        let traces = Family::<IngestLabels, Counter>::default();
+        let outcome = |outcome| traces.get_or_create_owned(&IngestLabels { outcome });
         let ingest = Self {
             new: outcome("new"),
             merged: outcome("merged"),
@@ -56,8 +56,8 @@ impl Ingest {
             bytes: Counter::default(),
             waiting: Gauge::default(),
             refused: Family::default(),
-            commit_seconds: Histogram::new(SECONDS),
-            commit_requests: Histogram::new(REQUESTS),
+            commit_seconds: Histogram::new(DURATION_BUCKETS),
+            commit_requests: Histogram::new(GROUP_SIZE_BUCKETS),
             commits_failed: Counter::default(),
         };
         let text = "Traces committed: new, merged into a stored one, or duplicate";
@@ -84,7 +84,7 @@ impl Ingest {
     /// Counts `n` rejected items or spans.
     pub fn refuse(&self, code: &'static str, n: usize) {
         if n > 0 {
-            self.refused.get_or_create_owned(&Refused { code }).inc_by(count(n));
+            self.refused.get_or_create_owned(&IngestErrorLabels { code }).inc_by(count(n));
         }
     }
 

@@ -9,10 +9,10 @@ use prometheus_client::{
 };
 
 /// Upper bounds of the duration buckets, in seconds.
-const SECONDS: [f64; 7] = [0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+const DURATION_BUCKETS: [f64; 7] = [0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
+struct JudgeLabels {
     outcome: &'static str,
 }
 
@@ -26,8 +26,8 @@ struct Direction {
 pub struct Judge {
     /// Replies that could not be parsed and were requested again.
     pub repairs: Counter,
-    asked: Family<Outcome, Counter>,
-    requests: Family<Outcome, Counter>,
+    asked: Family<JudgeLabels, Counter>,
+    requests: Family<JudgeLabels, Counter>,
     tokens: Family<Direction, Counter>,
     seconds: Histogram,
 }
@@ -39,7 +39,7 @@ impl Judge {
             asked: Family::default(),
             requests: Family::default(),
             tokens: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: Histogram::new(DURATION_BUCKETS),
         };
         let text = "Verdicts requested from judges, by outcome";
         registry.register("loupe_judge_verdicts", text, judge.asked.clone());
@@ -57,13 +57,13 @@ impl Judge {
 
     /// Counts a request with its outcome and duration.
     pub fn requested(&self, outcome: &'static str, took: Duration) {
-        self.requests.get_or_create_owned(&Outcome { outcome }).inc();
+        self.requests.get_or_create_owned(&JudgeLabels { outcome }).inc();
         self.seconds.observe(took.as_secs_f64());
     }
 
     /// Counts a requested verdict and its usage.
-    pub fn asked(&self, outcome: &'static str, prompt: Option<i64>, completion: Option<i64>) {
-        self.asked.get_or_create_owned(&Outcome { outcome }).inc();
+    pub fn count_verdict(&self, outcome: &'static str, prompt: Option<i64>, completion: Option<i64>) {
+        self.asked.get_or_create_owned(&JudgeLabels { outcome }).inc();
         for (direction, tokens) in [("input", prompt), ("output", completion)] {
             let tokens = tokens.and_then(|it| u64::try_from(it).ok()).unwrap_or_default();
             self.tokens.get_or_create_owned(&Direction { direction }).inc_by(tokens);

@@ -9,7 +9,7 @@ use prometheus_client::{
 };
 
 /// Number of units per second in which Linux reports processor time.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Reads the system's values when the metrics are served.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn processor_seconds() -> Option<f64> {
     // The name in brackets may contain anything; fields 14 and 15 are counted after it.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some((f64::from(user) + f64::from(system)) / TICKS)
+    Some((f64::from(user) + f64::from(system)) / TICKS_PER_SECOND)
 }
 
 fn open_files() -> Option<u64> {

@@ -12,12 +12,12 @@ use store::Db;
 use tokio::sync::Mutex;
 
 /// How long measured queue lengths are reused.
-const FRESH: Duration = Duration::from_secs(10);
+const MEASUREMENT_TTL: Duration = Duration::from_secs(10);
 /// Maximum time of measuring queue lengths: metrics are served even if the database does not respond.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Ended {
+struct JobLabels {
     kind: String,
     outcome: &'static str,
 }
@@ -42,7 +42,7 @@ struct Connections {
 /// Metrics of jobs and database connections.
 #[derive(Debug)]
 pub struct Work {
-    ended: Family<Ended, Counter>,
+    ended: Family<JobLabels, Counter>,
     jobs: Family<Waiting, Gauge>,
     oldest: Family<Lane, Gauge>,
     connections: Family<Connections, Gauge>,
@@ -82,7 +82,7 @@ impl Work {
             Outcome::Snooze { .. } => "snoozed",
             Outcome::Discard { .. } => "discarded",
         };
-        self.ended.get_or_create_owned(&Ended { kind: kind.to_owned(), outcome }).inc();
+        self.ended.get_or_create_owned(&JobLabels { kind: kind.to_owned(), outcome }).inc();
     }
 
     /// Measures the queue, unless that was done recently, and the connections.
@@ -97,10 +97,10 @@ impl Work {
         }
         // Another request is measuring; the previous values are used.
         let Ok(mut looked) = self.looked.try_lock() else { return };
-        if looked.is_some_and(|it| it.elapsed() < FRESH) {
+        if looked.is_some_and(|it| it.elapsed() < MEASUREMENT_TTL) {
             return;
         }
-        match tokio::time::timeout(PATIENCE, depths(db, &self.pools, now)).await {
+        match tokio::time::timeout(MEASUREMENT_TIMEOUT, depths(db, &self.pools, now)).await {
             Ok(Ok(depths)) => depths.iter().for_each(|it| self.show(it, now)),
             // No value is better than an outdated one.
             Ok(Err(_)) | Err(_) => {

@@ -23,26 +23,26 @@ use crate::{
 
 const SECOND: i64 = 1_000_000;
 /// Age in microseconds at which keys are fetched again in the background.
-const AGEING: i64 = 8 * 60 * SECOND;
+const REFRESH_AGE: i64 = 8 * 60 * SECOND;
 /// Age in microseconds at which requests wait for newer keys, so that a removed key becomes invalid.
-const OLD: i64 = 10 * 60 * SECOND;
+const MAX_FRESH_AGE: i64 = 10 * 60 * SECOND;
 /// Age in microseconds at which keys become invalid. By then, people know about an outage of the
 /// provider; a key that was removed meanwhile should not be valid for much longer.
-const DEAD: i64 = 24 * 3_600 * SECOND;
+const MAX_KEY_AGE: i64 = 24 * 3_600 * SECOND;
 /// Minimum delay in microseconds between two fetches, so that forged key IDs can't cause many.
-const PAUSE: i64 = 30 * SECOND;
+const MIN_FETCH_INTERVAL: i64 = 30 * SECOND;
 /// Minimum delay in microseconds while no keys are cached and no user can sign in.
-const PAUSE_WITHOUT_KEYS: i64 = 5 * SECOND;
+const MIN_FETCH_INTERVAL_WITHOUT_KEYS: i64 = 5 * SECOND;
 /// Time in microseconds after a failure in which requests do not wait for the next fetch.
-const AWAY: i64 = 5 * 60 * SECOND;
+const FAILURE_MEMORY: i64 = 5 * 60 * SECOND;
 /// Maximum time that a request waits.
-const WAIT: Duration = Duration::from_secs(3);
+const MAX_REQUEST_WAIT: Duration = Duration::from_secs(3);
 /// Maximum duration of a fetch.
-const FETCH: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The cached state of the provider's keys.
 #[derive(Clone)]
-struct Known {
+struct CachedKeys {
     set: Option<Arc<KeySet>>,
     /// Start of the fetch that returned the keys, in microseconds.
     fetched_at: i64,
@@ -56,13 +56,13 @@ struct Known {
 
 /// The provider's keys.
 pub struct Keys {
-    known: watch::Sender<Known>,
+    known: watch::Sender<CachedKeys>,
     orders: mpsc::Sender<()>,
 }
 
 /// Fetches the provider's keys on request.
 pub struct Keeper {
-    known: watch::Sender<Known>,
+    known: watch::Sender<CachedKeys>,
     orders: mpsc::Receiver<()>,
     source: Box<dyn KeySource>,
     clock: Arc<dyn Clock>,
@@ -71,7 +71,7 @@ pub struct Keeper {
 impl Keys {
     /// Creates the cache of a source. The first fetch is already requested.
     pub fn new(source: Box<dyn KeySource>, clock: Arc<dyn Clock>) -> (Self, Keeper) {
-        let nothing = Known { set: None, fetched_at: 0, tried_at: 0, reachable: false, fetching: true };
+        let nothing = CachedKeys { set: None, fetched_at: 0, tried_at: 0, reachable: false, fetching: true };
         let known = watch::Sender::new(nothing);
         // One fetch at a time, so a capacity of one is sufficient.
         let (orders, receiver) = mpsc::channel(1);
@@ -85,11 +85,11 @@ impl Keys {
     ///
     /// Fails with `overloaded` when the keys are unavailable because the provider does not respond.
     pub async fn have_signed(&self, token: &Token<'_>, now: i64) -> Result<bool> {
-        let deadline = Instant::now() + WAIT;
-        let mut known = self.known();
-        if known.is_older_than(OLD, now) && !known.is_away(now) {
+        let deadline = Instant::now() + MAX_REQUEST_WAIT;
+        let mut known = self.current_keys();
+        if known.is_older_than(MAX_FRESH_AGE, now) && !known.is_away(now) {
             known = self.refreshed(now, deadline).await;
-        } else if known.is_older_than(AGEING, now) {
+        } else if known.is_older_than(REFRESH_AGE, now) {
             self.order(now);
         }
         if let Some(verdict) = known.verdict(token, now).await {
@@ -108,12 +108,12 @@ impl Keys {
     }
 
     /// Requests a fetch if allowed, and returns the state when no fetch is in progress.
-    async fn refreshed(&self, now: i64, deadline: Instant) -> Known {
+    async fn refreshed(&self, now: i64, deadline: Instant) -> CachedKeys {
         self.order(now);
         let mut changes = self.known.subscribe();
         // If it takes too long, the current state is used.
         _ = tokio::time::timeout_at(deadline, changes.wait_for(|it| !it.fetching)).await;
-        self.known()
+        self.current_keys()
     }
 
     /// Requests a fetch unless one is in progress or was done recently.
@@ -128,30 +128,30 @@ impl Keys {
         }
     }
 
-    fn known(&self) -> Known {
+    fn current_keys(&self) -> CachedKeys {
         self.known.borrow().clone()
     }
 }
 
-impl Known {
+impl CachedKeys {
     /// After a clock was set back, the age is unknown, and the keys count as older.
     fn is_older_than(&self, age: i64, now: i64) -> bool {
         self.set.is_none() || !(0..age).contains(&(now - self.fetched_at))
     }
 
     fn is_pausing(&self, now: i64) -> bool {
-        let pause = if self.set.is_some() { PAUSE } else { PAUSE_WITHOUT_KEYS };
+        let pause = if self.set.is_some() { MIN_FETCH_INTERVAL } else { MIN_FETCH_INTERVAL_WITHOUT_KEYS };
         (0..pause).contains(&(now - self.tried_at))
     }
 
     /// Whether waiting for the provider is useless.
     fn is_away(&self, now: i64) -> bool {
-        !self.reachable && (0..AWAY).contains(&(now - self.tried_at))
+        !self.reachable && (0..FAILURE_MEMORY).contains(&(now - self.tried_at))
     }
 
     /// Whether one of the keys signed the token; `None` if an unknown key may have signed it.
     async fn verdict(&self, token: &Token<'_>, now: i64) -> Option<bool> {
-        let set = self.set.as_ref().filter(|_| !self.is_older_than(DEAD, now))?;
+        let set = self.set.as_ref().filter(|_| !self.is_older_than(MAX_KEY_AGE, now))?;
         set.signed(token).await
     }
 
@@ -168,7 +168,7 @@ impl Known {
             }
             Ok(set) => tracing::info!(keys = set.len(), "the identity provider's keys are known"),
             Err(error) => {
-                let left = match self.is_older_than(DEAD, now) {
+                let left = match self.is_older_than(MAX_KEY_AGE, now) {
                     true => "its tokens can't be verified",
                     false => "the cached keys stay valid",
                 };
@@ -194,10 +194,10 @@ impl Keeper {
 
     async fn fetch(&self) {
         let began = self.clock.now();
-        let answer = tokio::time::timeout(FETCH, self.source.fetch()).await;
+        let answer = tokio::time::timeout(FETCH_TIMEOUT, self.source.fetch()).await;
         let set = match answer {
             Ok(answer) => answer.and_then(|it| KeySet::parse(&it)),
-            Err(_) => Err(anyhow::anyhow!("no response within {} s", FETCH.as_secs())),
+            Err(_) => Err(anyhow::anyhow!("no response within {} s", FETCH_TIMEOUT.as_secs())),
         };
         let now = self.clock.now();
         self.known.borrow().tell(&set, now);

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A line under construction.
-pub(super) struct Line<'a> {
+pub(super) struct JsonlLine<'a> {
     pieces: &'a mut Pieces,
     state: State,
 }
@@ -28,7 +28,7 @@ enum State {
     Events,
 }
 
-impl<'a> Line<'a> {
+impl<'a> JsonlLine<'a> {
     /// Begins a line with the trace itself.
     pub(super) async fn begin(
         pieces: &'a mut Pieces,

@@ -85,13 +85,13 @@ pub(super) async fn write(
         let block = Block::of(&db, &row, own, events).await?;
         match format {
             Format::Jsonl => {
-                let mut line = jsonl::Line::begin(pieces, row, texts).await?;
+                let mut line = jsonl::JsonlLine::begin(pieces, row, texts).await?;
                 let events = line.spans(block).await?;
                 line.events(events).await?;
                 line.end().await?;
             }
             Format::Otlp => {
-                let mut line = otlp::Line::begin(pieces, row, texts).await?;
+                let mut line = otlp::OtlpLine::begin(pieces, row, texts).await?;
                 line.spans(block).await?;
                 line.end().await?;
             }
@@ -102,7 +102,7 @@ pub(super) async fn write(
 
 async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
     let (tenant, id) = (row.tenant_id, row.id);
-    let mut line = jsonl::Line::begin(pieces, row.clone(), texts).await?;
+    let mut line = jsonl::JsonlLine::begin(pieces, row.clone(), texts).await?;
     let mut after = None;
     while let Some(spans) = next_spans(db, &row, &mut after).await? {
         line.spans(Block::of(db, &row, spans, Vec::new()).await?).await?;
@@ -132,7 +132,7 @@ async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts
     let (_, bytes) = store::traces::size_of_events(db, tenant, &[id]).await?;
     let events_bytes = 2 * usize::try_from(bytes).unwrap_or(usize::MAX / 2);
     pieces.memory.grow(events_bytes, MEMORY_WAIT).await.map_err(Error::from)?;
-    let mut line = otlp::Line::begin(pieces, row.clone(), texts).await?;
+    let mut line = otlp::OtlpLine::begin(pieces, row.clone(), texts).await?;
     let mut after = None;
     let mut stray = store::traces::stray_events(db, tenant, id).await?;
     while let Some(spans) = next_spans(db, &row, &mut after).await? {

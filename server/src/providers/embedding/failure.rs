@@ -10,7 +10,7 @@ use crate::providers::{
 };
 
 /// Cool-down after a failure that requires another key, model or address.
-const DENIED: Duration = Duration::from_secs(600);
+const DENIED_COOL_DOWN: Duration = Duration::from_secs(600);
 
 /// Why there are no vectors. The messages are suitable for the tenant who configured the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +67,7 @@ impl Failure {
     /// Returns the cool-down of the circuit breaker.
     pub const fn pause(&self) -> Pause {
         match self {
-            Self::Denied(_) | Self::Unfit(_) => Pause::Fixed(DENIED),
+            Self::Denied(_) | Self::Unfit(_) => Pause::Fixed(DENIED_COOL_DOWN),
             Self::Passing { after, .. } => Pause::Growing(*after),
             Self::Unusable(_) => Pause::Growing(None),
         }

@@ -18,7 +18,7 @@ use store::vectors::{BadVector, UnitVector};
 const MOST_READ: usize = 8 * DIMENSIONS;
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: &'a [&'a str],
     encoding_format: &'static str,
@@ -31,19 +31,19 @@ pub fn request(model: &str, texts: &[&str]) -> Vec<u8> {
     // The models of this family return the requested number of dimensions, and by default more than
     // fit. Other models reject the parameter.
     let dimensions = model.contains("text-embedding-3").then_some(DIMENSIONS);
-    let request = Request { model, input: texts, encoding_format: "base64", dimensions };
+    let request = EmbeddingRequest { model, input: texts, encoding_format: "base64", dimensions };
     // Serializing texts and numbers never fails.
     serde_json::to_vec(&request).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct EmbeddingResponse<'a> {
     #[serde(borrow)]
     data: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     #[serde(default)]
     index: Option<usize>,
     embedding: Numbers,
@@ -57,9 +57,9 @@ struct Item {
 /// configured the model.
 pub fn vectors(body: &[u8], count: usize) -> Result<Vec<UnitVector>, String> {
     let unreadable = |it| format!("its response can't be parsed: {it}");
-    let answer: Answer<'_> = serde_json::from_slice(body).map_err(unreadable)?;
+    let answer: EmbeddingResponse<'_> = serde_json::from_slice(body).map_err(unreadable)?;
     let mut data = serde_json::Deserializer::from_str(answer.data.get());
-    let items = data.deserialize_seq(Items(count)).map_err(unreadable)?;
+    let items = data.deserialize_seq(EmbeddingItems(count)).map_err(unreadable)?;
     if items.len() != count {
         return Err(format!("it returned {} vectors for {count} texts", items.len()));
     }
@@ -86,16 +86,16 @@ fn unusable(why: BadVector) -> String {
 }
 
 /// The maximum number of items to parse: a response may contain half a million empty ones.
-struct Items(usize);
+struct EmbeddingItems(usize);
 
-impl<'de> Visitor<'de> for Items {
-    type Value = Vec<Item>;
+impl<'de> Visitor<'de> for EmbeddingItems {
+    type Value = Vec<EmbeddingItem>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a list of vectors")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Item>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<EmbeddingItem>, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element()? {
             if items.len() == self.0 {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::Part;
+use super::RequestFeature;
 use crate::providers::{
     SendError,
-    said::{Said, pause, reason, without},
+    said::{ProviderError, pause, reason, without},
 };
 
 /// Why there is no reply. The messages are suitable for the tenant who configured the provider.
@@ -44,7 +44,7 @@ pub enum Failure {
         /// What happened.
         why: String,
         /// The rejected feature.
-        part: Part,
+        part: RequestFeature,
     },
     /// The response is not a reply in this protocol.
     #[error("{0}")]
@@ -53,7 +53,7 @@ pub enum Failure {
 
 /// What is wrong with a response of status 200.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Spoilt {
+pub enum InvalidReply {
     /// It contains an error.
     Failed(Value),
     /// It belongs to another protocol.
@@ -61,7 +61,7 @@ pub enum Spoilt {
 }
 
 /// Phrases for an account without credit.
-const UNPAID: [&str; 6] = [
+const UNPAID_PHRASES: [&str; 6] = [
     "insufficient_quota",
     "credit balance",
     "insufficient balance",
@@ -71,11 +71,11 @@ const UNPAID: [&str; 6] = [
 ];
 /// Phrases for an account without credit, except with 429, where they also occur in messages about rate
 /// limits.
-const BILLING: [&str; 2] = ["exceeded your current quota", "billing"];
+const BILLING_PHRASES: [&str; 2] = ["exceeded your current quota", "billing"];
 /// Phrases for a short delay.
-const SOON: [&str; 2] = ["try again in", "retry in"];
+const DELAY_PHRASES: [&str; 2] = ["try again in", "retry in"];
 /// Phrases for an invalid key.
-const UNKNOWN_KEY: [&str; 6] = [
+const UNKNOWN_KEY_PHRASES: [&str; 6] = [
     "invalid_api_key",
     "invalid api key",
     "incorrect api key",
@@ -84,7 +84,7 @@ const UNKNOWN_KEY: [&str; 6] = [
     "permission_error",
 ];
 /// Phrases for an unknown model, together with `model`.
-const GONE: [&str; 9] = [
+const UNKNOWN_MODEL_PHRASES: [&str; 9] = [
     "not found",
     "not_found",
     "does not exist",
@@ -96,7 +96,7 @@ const GONE: [&str; 9] = [
     "no longer",
 ];
 /// Phrases for a text that violates the provider's policies.
-const UNWANTED: [&str; 9] = [
+const POLICY_PHRASES: [&str; 9] = [
     "content_filter",
     "content filter",
     "content_policy",
@@ -108,7 +108,7 @@ const UNWANTED: [&str; 9] = [
     "usage policy",
 ];
 /// Phrases for a text that is too long.
-const TOO_LONG: [&str; 10] = [
+const TOO_LONG_PHRASES: [&str; 10] = [
     "context length",
     "context_length",
     "context window",
@@ -121,11 +121,12 @@ const TOO_LONG: [&str; 10] = [
     "exceeds the available context",
 ];
 /// Phrases for a token limit with the wrong name or value.
-const LIMIT: [&str; 4] = ["max_tokens", "max_completion_tokens", "max tokens", "max_new_tokens"];
+const LIMIT_PHRASES: [&str; 4] = ["max_tokens", "max_completion_tokens", "max tokens", "max_new_tokens"];
 /// Phrases for unsupported system messages.
-const SYSTEM: [&str; 4] = ["system role", "system message", "role 'system'", "user and assistant roles"];
+const SYSTEM_PHRASES: [&str; 4] =
+    ["system role", "system message", "role 'system'", "user and assistant roles"];
 /// Phrases for unsupported structured-output modes.
-const RUNG: [&str; 11] = [
+const OUTPUT_MODE_PHRASES: [&str; 11] = [
     "response_format",
     "response format",
     "json_schema",
@@ -162,7 +163,7 @@ impl Failure {
         Self::sorted(
             status,
             &said,
-            told(&format!("it returned status {status}"), &said, secret),
+            message_without(&format!("it returned status {status}"), &said, secret),
             pause(headers, now),
         )
     }
@@ -170,32 +171,36 @@ impl Failure {
     /// Classifies an error in a response of status 200.
     pub fn in_answer(error: &Value, secret: &str) -> Self {
         let said = reason(error.to_string().as_bytes()).unwrap_or_default();
-        let why = told("it returned status 200 with an error", &said, secret);
+        let why = message_without("it returned status 200 with an error", &said, secret);
         let words = words(&said);
         match said.status.filter(|it| (400..600).contains(it)) {
             Some(status) => Self::sorted(status, &said, why, None),
-            None if is_unpaid(&words) || any(&words, &UNKNOWN_KEY) => Self::denied(why),
-            None if any(&words, &UNWANTED) => Self::Refused(why),
+            None if is_unpaid(&words) || any(&words, &UNKNOWN_KEY_PHRASES) => Self::denied(why),
+            None if any(&words, &POLICY_PHRASES) => Self::Refused(why),
             None => Self::Passing { why, after: None, at_once: true },
         }
     }
 
-    fn sorted(status: u16, said: &Said, why: String, after: Option<Duration>) -> Self {
+    fn sorted(status: u16, said: &ProviderError, why: String, after: Option<Duration>) -> Self {
         let words = words(said);
         let is = |some: &[&str]| any(&words, some);
-        let is_gone = words.contains("model") && is(&GONE);
+        let is_gone = words.contains("model") && is(&UNKNOWN_MODEL_PHRASES);
         match status {
             401 | 402 => Self::denied(why),
-            403 if is(&UNWANTED) => Self::Refused(why),
+            403 if is(&POLICY_PHRASES) => Self::Refused(why),
             403 => Self::Denied { why, only_model: is_gone },
-            429 if is(&UNPAID) && !is_rate(said, &words, after) => Self::denied(why),
+            429 if is(&UNPAID_PHRASES) && !is_rate(said, &words, after) => Self::denied(why),
             408 | 409 | 425 | 429 => Self::Passing { why, after, at_once: false },
             // Some services crash on schemas that they can't enforce.
             500..=599 => match part(&words) {
-                Some(part @ (Part::Rung | Part::System)) => Self::Form { why, part },
+                Some(part @ (RequestFeature::OutputMode | RequestFeature::System)) => {
+                    Self::Form { why, part }
+                }
                 _ => Self::Passing { why, at_once: after.is_none() && status != 504, after },
             },
-            404 if !is_gone && is(&RUNG) => Self::Form { why, part: Part::Rung },
+            404 if !is_gone && is(&OUTPUT_MODE_PHRASES) => {
+                Self::Form { why, part: RequestFeature::OutputMode }
+            }
             404 | 410 => Self::Denied { why, only_model: is_gone },
             400 | 413 | 415 | 422 => Self::of_request(status, &words, why),
             // Redirects are not followed: the configured address must be changed.
@@ -209,22 +214,22 @@ impl Failure {
         if is_unpaid(words) {
             return Self::denied(why);
         }
-        if is(&UNWANTED) {
+        if is(&POLICY_PHRASES) {
             return Self::Refused(why);
         }
-        if is(&TOO_LONG) {
+        if is(&TOO_LONG_PHRASES) {
             // Perhaps only together with the maximum length of the reply.
-            return Self::Form { why, part: Part::Length };
+            return Self::Form { why, part: RequestFeature::Length };
         }
         if let Some(part) = part(words) {
             return Self::Form { why, part };
         }
-        if words.contains("model") && is(&GONE) {
+        if words.contains("model") && is(&UNKNOWN_MODEL_PHRASES) {
             return Self::Denied { why, only_model: true };
         }
         match status {
             413 => Self::Refused(why),
-            _ => Self::Form { why, part: Part::Unknown },
+            _ => Self::Form { why, part: RequestFeature::Unknown },
         }
     }
 
@@ -241,27 +246,29 @@ impl Failure {
 }
 
 /// Returns the feature that these words blame.
-fn part(words: &str) -> Option<Part> {
+fn part(words: &str) -> Option<RequestFeature> {
     if words.contains("temperature") {
-        return Some(Part::Temperature);
+        return Some(RequestFeature::Temperature);
     }
     let of = |some: &[&str], part| any(words, some).then_some(part);
-    of(&LIMIT, Part::Limit).or_else(|| of(&SYSTEM, Part::System)).or_else(|| of(&RUNG, Part::Rung))
+    of(&LIMIT_PHRASES, RequestFeature::Limit)
+        .or_else(|| of(&SYSTEM_PHRASES, RequestFeature::System))
+        .or_else(|| of(&OUTPUT_MODE_PHRASES, RequestFeature::OutputMode))
 }
 
 /// Whether these words, with a status other than 429, refer to an account without credit.
 fn is_unpaid(words: &str) -> bool {
-    any(words, &UNPAID) || any(words, &BILLING)
+    any(words, &UNPAID_PHRASES) || any(words, &BILLING_PHRASES)
 }
 
 /// Whether a 429 is about a rate limit, which is temporary. Responses about empty accounts may contain
 /// a delay too, so the error code takes precedence over the delay.
-fn is_rate(said: &Said, words: &str, after: Option<Duration>) -> bool {
+fn is_rate(said: &ProviderError, words: &str, after: Option<Duration>) -> bool {
     said.codes.to_lowercase().contains("rate_limit")
-        || !words.contains("insufficient_quota") && (after.is_some() || any(words, &SOON))
+        || !words.contains("insufficient_quota") && (after.is_some() || any(words, &DELAY_PHRASES))
 }
 
-fn words(said: &Said) -> String {
+fn words(said: &ProviderError) -> String {
     format!("{} {}", said.message, said.codes).to_lowercase()
 }
 
@@ -269,7 +276,7 @@ fn any(words: &str, some: &[&str]) -> bool {
     some.iter().any(|it| words.contains(it))
 }
 
-fn told(what: &str, said: &Said, secret: &str) -> String {
+fn message_without(what: &str, said: &ProviderError, secret: &str) -> String {
     let words = without(if said.message.is_empty() { &said.codes } else { &said.message }, secret);
     if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
 }
@@ -346,27 +353,35 @@ mod tests {
     #[test]
     fn rejected_request_feature_is_identified() {
         for (status, message, expected) in [
-            (400, "Unsupported value: 'temperature' does not support 0 with this model.", Part::Temperature),
-            (400, "`temperature` is deprecated for this model.", Part::Temperature),
+            (
+                400,
+                "Unsupported value: 'temperature' does not support 0 with this model.",
+                RequestFeature::Temperature,
+            ),
+            (400, "`temperature` is deprecated for this model.", RequestFeature::Temperature),
             (
                 400,
                 "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-                Part::Limit,
+                RequestFeature::Limit,
             ),
             (
                 400,
                 "This model's maximum context length is 4096 tokens. However, you requested 5000",
-                Part::Length,
+                RequestFeature::Length,
             ),
-            (400, "prompt is too long: 210000 tokens > 200000 maximum", Part::Length),
-            (400, "This response_format type is unavailable now", Part::Rung),
-            (400, "output_config: Extra inputs are not permitted", Part::Rung),
-            (400, "For 'number' type, property 'minimum' is not supported in the schema", Part::Rung),
-            (422, "tool_choice is not supported by this model", Part::Rung),
-            (500, "failed to parse grammar", Part::Rung),
-            (400, "System role not supported", Part::System),
-            (400, "Invalid request data", Part::Unknown),
-            (422, "", Part::Unknown),
+            (400, "prompt is too long: 210000 tokens > 200000 maximum", RequestFeature::Length),
+            (400, "This response_format type is unavailable now", RequestFeature::OutputMode),
+            (400, "output_config: Extra inputs are not permitted", RequestFeature::OutputMode),
+            (
+                400,
+                "For 'number' type, property 'minimum' is not supported in the schema",
+                RequestFeature::OutputMode,
+            ),
+            (422, "tool_choice is not supported by this model", RequestFeature::OutputMode),
+            (500, "failed to parse grammar", RequestFeature::OutputMode),
+            (400, "System role not supported", RequestFeature::System),
+            (400, "Invalid request data", RequestFeature::Unknown),
+            (422, "", RequestFeature::Unknown),
         ] {
             let failure = of(status, message, "");
             assert!(

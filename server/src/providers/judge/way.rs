@@ -4,7 +4,7 @@ use api::credential::Provider;
 
 /// A structured-output mode, strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rung {
+pub enum OutputMode {
     /// The provider enforces a JSON schema.
     Schema,
     /// The model is forced to call a tool whose argument is a verdict.
@@ -26,9 +26,9 @@ pub enum Limit {
 
 /// The features that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Way {
+pub struct RequestFeatures {
     /// The structured-output mode.
-    pub rung: Rung,
+    pub rung: OutputMode,
     /// Whether the temperature is set (to 0).
     pub temperature: bool,
     /// The token limit, if any.
@@ -39,7 +39,7 @@ pub struct Way {
 
 /// A feature that a provider may reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum RequestFeature {
     /// Setting the temperature, or setting it to 0.
     Temperature,
     /// The name or value of the token limit.
@@ -49,30 +49,30 @@ pub enum Part {
     /// A message of the role `system`.
     System,
     /// The structured-output mode.
-    Rung,
+    OutputMode,
     /// The error names no feature.
     Unknown,
 }
 
-impl Way {
+impl RequestFeatures {
     /// Returns the features of the first request: all that the provider documents.
     pub fn first(provider: Provider) -> Self {
         let limit = match provider {
             Provider::OpenAi => Limit::CompletionTokens,
             Provider::Anthropic | Provider::OpenAiCompatible => Limit::Tokens,
         };
-        Self { rung: Rung::Schema, temperature: true, limit: Some(limit), system: true }
+        Self { rung: OutputMode::Schema, temperature: true, limit: Some(limit), system: true }
     }
 
     /// Returns the features of the next request when this one is rejected; `None` when there is no
     /// fallback.
-    pub fn without(self, part: Part, provider: Provider) -> Option<Self> {
+    pub fn without(self, part: RequestFeature, provider: Provider) -> Option<Self> {
         let is_anthropic = provider == Provider::Anthropic;
         match part {
-            Part::Temperature => self.temperature.then_some(Self { temperature: false, ..self }),
+            RequestFeature::Temperature => self.temperature.then_some(Self { temperature: false, ..self }),
             // Anthropic's protocol requires a limit and separate instructions.
-            Part::Limit | Part::Length | Part::System if is_anthropic => None,
-            Part::Limit => {
+            RequestFeature::Limit | RequestFeature::Length | RequestFeature::System if is_anthropic => None,
+            RequestFeature::Limit => {
                 let usual = Self::first(provider).limit;
                 let limit = match self.limit? {
                     Limit::CompletionTokens if usual == self.limit => Some(Limit::Tokens),
@@ -81,18 +81,18 @@ impl Way {
                 };
                 Some(Self { limit, ..self })
             }
-            Part::Length => self.limit.map(|_| Self { limit: None, ..self }),
-            Part::System => self.system.then_some(Self { system: false, ..self }),
-            Part::Rung => Some(Self { rung: self.rung.next(provider)?, ..self }),
-            Part::Unknown => match self.rung.next(provider) {
+            RequestFeature::Length => self.limit.map(|_| Self { limit: None, ..self }),
+            RequestFeature::System => self.system.then_some(Self { system: false, ..self }),
+            RequestFeature::OutputMode => Some(Self { rung: self.rung.next(provider)?, ..self }),
+            RequestFeature::Unknown => match self.rung.next(provider) {
                 Some(rung) => Some(Self { rung, ..self }),
-                None => self.without(Part::Temperature, provider),
+                None => self.without(RequestFeature::Temperature, provider),
             },
         }
     }
 }
 
-impl Rung {
+impl OutputMode {
     /// Returns the next less strict mode; `None` after the last.
     pub fn next(self, provider: Provider) -> Option<Self> {
         match self {
@@ -111,27 +111,32 @@ mod tests {
     use super::*;
 
     /// Returns all fallbacks if this feature is always rejected.
-    fn tried(provider: Provider, part: Part) -> Vec<Way> {
-        std::iter::successors(Some(Way::first(provider)), |it| it.without(part, provider)).collect()
+    fn tried(provider: Provider, part: RequestFeature) -> Vec<RequestFeatures> {
+        std::iter::successors(Some(RequestFeatures::first(provider)), |it| it.without(part, provider))
+            .collect()
     }
 
     #[test]
     fn output_mode_fallback_ends() {
         let rungs = |provider, part| tried(provider, part).iter().map(|it| it.rung).collect::<Vec<_>>();
-        let all = [Rung::Schema, Rung::Tool, Rung::Json, Rung::Text];
-        assert_eq!(rungs(Provider::OpenAi, Part::Rung), all);
-        assert_eq!(rungs(Provider::Anthropic, Part::Rung), [Rung::Schema, Rung::Tool, Rung::Text]);
-        let unknown = tried(Provider::OpenAiCompatible, Part::Unknown);
+        let all = [OutputMode::Schema, OutputMode::Tool, OutputMode::Json, OutputMode::Text];
+        assert_eq!(rungs(Provider::OpenAi, RequestFeature::OutputMode), all);
+        assert_eq!(
+            rungs(Provider::Anthropic, RequestFeature::OutputMode),
+            [OutputMode::Schema, OutputMode::Tool, OutputMode::Text]
+        );
+        let unknown = tried(Provider::OpenAiCompatible, RequestFeature::Unknown);
         assert_eq!(unknown.len(), 5);
-        assert!(!unknown[4].temperature && unknown[4].rung == Rung::Text);
-        for part in [Part::Temperature, Part::Length, Part::System] {
+        assert!(!unknown[4].temperature && unknown[4].rung == OutputMode::Text);
+        for part in [RequestFeature::Temperature, RequestFeature::Length, RequestFeature::System] {
             assert_eq!(tried(Provider::OpenAi, part).len(), 2);
         }
     }
 
     #[test]
     fn token_limit_falls_back_to_other_name() {
-        let limits = |provider| tried(provider, Part::Limit).iter().map(|it| it.limit).collect::<Vec<_>>();
+        let limits =
+            |provider| tried(provider, RequestFeature::Limit).iter().map(|it| it.limit).collect::<Vec<_>>();
         let (new, old) = (Some(Limit::CompletionTokens), Some(Limit::Tokens));
         assert_eq!(limits(Provider::OpenAi), [new, old, None]);
         assert_eq!(limits(Provider::OpenAiCompatible), [old, new, None]);
