@@ -132,7 +132,7 @@ const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// The result of reading what comes next.
 enum ReadAhead {
-    /// There are new events in [`Follower::open`].
+    /// New events were read into [`Follower::open`].
     Events,
     /// Nothing has changed.
     NoChange,

@@ -15,7 +15,7 @@ use semantics::{
 pub struct PriceBook {
     table: Arc<PriceTable>,
     own: Overrides,
-    /// A look-up tries several spellings, and a tenant uses few models.
+    /// The rates already looked up, by model name; a look-up is slow, because it tries several spellings.
     found: RwLock<HashMap<String, Option<Rate>>>,
 }
 

@@ -22,7 +22,7 @@ const RESPONSE_BYTES_PER_TEXT: usize = 128 * 1024;
 /// Maximum bytes of a response in addition.
 const BASE_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// A provider with a key and a model. It does not format its key.
+/// The URL, key and model of an embedding provider. `Debug` prints no key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The part of the URL before `/embeddings`, without a trailing slash; default: OpenAI's.

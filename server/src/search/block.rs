@@ -19,7 +19,7 @@ pub struct Row {
     pub trace_id: Uuid,
     /// The span.
     pub id: Uuid,
-    /// Equal for equal vectors, because many spans have the same text.
+    /// A hash of the embedding: spans with the same text have the same hash.
     pub same: u64,
     started_at: i64,
     kind_hash: i64,
@@ -72,7 +72,7 @@ impl Block {
         self.rows.last()
     }
 
-    /// Whether its last vector is this one.
+    /// Whether the last vector of this block equals this one.
     pub fn ends_with(&self, arrival: &Arrival) -> bool {
         let mut same = Self::default();
         same.push(arrival);
