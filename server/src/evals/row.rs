@@ -1,11 +1,11 @@
-//! The row of an evaluation before anything is known of it.
+//! New rows of evaluations.
 
 use api::eval::{EvaluationContext, EvaluationStatus};
 use entities::evaluation;
 use store::new_id;
 use uuid::Uuid;
 
-/// An evaluation of a trace as ingested that waits. Who judges is still to be said.
+/// Returns a waiting evaluation of a trace. The caller sets the evaluator.
 pub fn pending(tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> evaluation::Model {
     evaluation::Model {
         tenant_id: tenant,

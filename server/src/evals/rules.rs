@@ -1,4 +1,4 @@
-//! The rules and evaluators of a tenant as a process remembers them.
+//! The cached eval rules and evaluators of a tenant.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,37 +10,38 @@ use api::{
 use entities::eval_rule;
 use uuid::Uuid;
 
-use super::evaluator::{Evaluator, Own};
-use crate::{app::App, error::Result, judging::Nobody};
+use super::evaluator::{CustomEvaluator, Evaluator};
+use crate::{app::App, error::Result, judging::NoJudge};
 
-/// Rules that run on the plan Starter: the oldest.
+/// Number of rules that run on the plan Starter: the oldest ones.
 pub const STARTER_RULES: usize = 3;
 
 /// How long a rule is paused whose judge can't work or whose code evaluator is too slow, in microseconds,
 /// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
 /// operator, without a request to this server.
-pub const PAUSE: i64 = 900_000_000;
+pub const PAUSE_MICROS: i64 = 900_000_000;
 
-/// A rule, read.
+/// A parsed eval rule.
 #[derive(Debug)]
 pub struct Rule {
     /// Its row.
     pub row: eval_rule::Model,
-    /// How it judges.
+    /// The type of its evaluator.
     pub kind: EvaluatorType,
-    /// Which judge.
+    /// The judge tier.
     pub tier: ModelTier,
-    /// Which traces.
+    /// The filter.
     pub filter: RuleFilter,
-    /// How many of the tenant's rules are older.
+    /// The number of older rules of the tenant.
     pub older: usize,
 }
 
 impl Rule {
-    /// Reads a row; `older` rules came before it.
+    /// Parses a row; `older` rules are older.
     ///
     /// # Errors
-    /// When it can't be read.
+    ///
+    /// Fails when the row is invalid.
     pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
         Ok(Self {
             kind: row.evaluator_type.parse()?,
@@ -52,19 +53,20 @@ impl Rule {
     }
 }
 
-/// What a tenant set up.
+/// The eval rules and custom evaluators of a tenant.
 #[derive(Default)]
 pub struct Setup {
-    /// Its rules, oldest first.
+    /// The rules, oldest first.
     pub rules: Vec<Arc<Rule>>,
     own: HashMap<String, Evaluator>,
 }
 
 impl Setup {
-    /// Reads what is stored.
+    /// Reads the stored rules and evaluators.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
         let mut setup = Self::default();
         for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
@@ -72,51 +74,53 @@ impl Setup {
             match Rule::of(row, older) {
                 Ok(rule) => setup.rules.push(Arc::new(rule)),
                 Err(error) => {
-                    tracing::error!(rule = %id, %error, "a stored rule can't be read, and does not run")
+                    tracing::error!(rule = %id, %error, "a stored rule can't be parsed and does not run")
                 }
             }
         }
         for row in store::evaluators::all(db, tenant).await? {
             let name = row.name.clone();
-            match Own::of(row) {
-                Ok(own) => _ = setup.own.insert(name, Evaluator::Own(Arc::new(own))),
-                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be read"),
+            match CustomEvaluator::of(row) {
+                Ok(own) => _ = setup.own.insert(name, Evaluator::Custom(Arc::new(own))),
+                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
             }
         }
         Ok(setup)
     }
 
-    /// The evaluator of a name.
+    /// Returns the evaluator with this name.
     pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
         Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
     }
 
-    /// A rule.
+    /// Returns a rule.
     pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
         self.rules.iter().find(|it| it.row.id == id)
     }
 }
 
-/// An evaluator of a tenant, also one that another process made a moment ago.
+/// Returns an evaluator of a tenant, including one that another process has just created.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn evaluator(app: &App, tenant: Uuid, name: &str) -> Result<Option<Evaluator>> {
     if let Some(found) = app.known.setup(tenant).await?.evaluator(name) {
         return Ok(Some(found));
     }
-    // No name has it, and PostgreSQL takes no such text.
+    // No name contains NUL, and PostgreSQL rejects such texts.
     if name.contains('\0') {
         return Ok(None);
     }
     let row = store::evaluators::get(app.db.current(), tenant, name).await?;
-    Ok(row.map(Own::of).transpose()?.map(|it| Evaluator::Own(Arc::new(it))))
+    Ok(row.map(CustomEvaluator::of).transpose()?.map(|it| Evaluator::Custom(Arc::new(it))))
 }
 
-/// A rule of a tenant, also one that another process made a moment ago.
+/// Returns a rule of a tenant, including one that another process has just created.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn rule(app: &App, tenant: Uuid, id: Uuid) -> Result<Option<Arc<Rule>>> {
     if let Some(found) = app.known.setup(tenant).await?.rule(id) {
         return Ok(Some(Arc::clone(found)));
@@ -135,13 +139,14 @@ pub struct Pause {
     pub detail: String,
 }
 
-/// Why a rule that is enabled does not run; none when it does.
+/// Returns why an enabled rule does not run; `None` if it runs.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
     let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
-    let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
+    let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE_MICROS;
     // The database stores only pauses because of a rejected judge or a slow code evaluator, with the
     // sentence in the column. The other reasons follow from the current state.
     if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
@@ -153,7 +158,7 @@ pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<
     }
     if plan == Plan::Starter && rule.older >= STARTER_RULES {
         let detail = format!(
-            "the plan starter runs the {STARTER_RULES} oldest rules; delete one of those or take a higher plan"
+            "the plan starter runs the {STARTER_RULES} oldest rules; delete one of those or upgrade the plan"
         );
         return pause(PauseReason::EvalRulesQuotaExceeded, detail);
     }
@@ -161,17 +166,17 @@ pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<
         return Ok(None);
     }
     let Some(evaluator) = evaluator(app, tenant, &rule.row.metric_name).await? else {
-        let detail = format!("there is no evaluator `{}` any more", rule.row.metric_name);
+        let detail = format!("the evaluator `{}` was deleted", rule.row.metric_name);
         return pause(PauseReason::EvaluatorMissing, detail);
     };
     let judge = app.judge.choose(tenant, plan, evaluator.prefers(), rule.tier).await?;
     Ok(judge.err().map(|it| Pause { reason: reason(it), detail: it.to_string() }))
 }
 
-fn reason(nobody: Nobody) -> PauseReason {
+fn reason(nobody: NoJudge) -> PauseReason {
     match nobody {
-        Nobody::CredentialsMissing => PauseReason::ProviderCredentialsMissing,
-        Nobody::NotConfigured => PauseReason::JudgeNotConfigured,
-        Nobody::Sealed => PauseReason::ProviderCredentialsUnreadable,
+        NoJudge::CredentialsMissing => PauseReason::ProviderCredentialsMissing,
+        NoJudge::NotConfigured => PauseReason::JudgeNotConfigured,
+        NoJudge::Sealed => PauseReason::ProviderCredentialsUnreadable,
     }
 }

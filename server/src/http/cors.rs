@@ -1,4 +1,4 @@
-//! Which pages of other origins may call from a browser.
+//! CORS: which pages of other origins may call the API from a browser.
 
 use std::{str::FromStr, time::Duration};
 
@@ -6,25 +6,24 @@ use axum::http::{HeaderName, HeaderValue, Method, header};
 use tower_http::cors::{Any, CorsLayer};
 use url::Url;
 
-/// How long a browser need not ask again.
+/// How long browsers may cache a preflight response.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// The origins that the operator lets in. Read from a list with commas, or `*` for all.
+/// The allowed origins, parsed from a comma-separated list, or `*` for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origins {
-    /// No page but our own: there are no headers of CORS at all.
+    /// No other origins; responses have no CORS headers.
     #[default]
     None,
-    /// Every page. No harm is done by that: there are no cookies to ride on, and a token has to
-    /// be in the page already.
+    /// All origins. This is safe because there are no cookies: a page needs a token in any case.
     Any,
-    /// These, as browsers write them.
+    /// The listed origins, in the notation of browsers.
     These(Vec<HeaderValue>),
 }
 
-/// An entry of the list that no browser would ever send.
+/// Error: an entry of the list is not an origin in the notation of browsers.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no origin: write it as a browser does, like https://app.example.com, or a lone `*`")]
+#[error("`{0}` is not an origin: write it like https://app.example.com, or use `*` alone")]
 pub struct NoOrigin(String);
 
 impl FromStr for Origins {
@@ -40,18 +39,19 @@ impl FromStr for Origins {
     }
 }
 
-/// Compared as text later, so it must be written in the one way that browsers do.
+/// Parses an origin. Origins are compared as text later, so only the notation of browsers is accepted.
 fn origin(text: &str) -> Result<HeaderValue, NoOrigin> {
     let wrong = || NoOrigin(text.to_owned());
     let url = Url::parse(text).map_err(|_| wrong())?;
-    // A pattern would be read as the name of a host.
+    // A wildcard would be parsed as a host name.
     if url.origin().ascii_serialization() != text || text.contains('*') {
         return Err(wrong());
     }
     HeaderValue::from_str(text).map_err(|_| wrong())
 }
 
-/// What answers preflights and marks answers; none when no origin is let in.
+/// Returns the layer that answers preflight requests and adds headers; `None` when no origin is
+/// allowed.
 pub fn layer(origins: &Origins) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
@@ -76,7 +76,7 @@ pub fn layer(origins: &Origins) -> Option<CorsLayer> {
         .max_age(MAX_AGE);
     match origins {
         Origins::None => None,
-        // The same for everybody: a cache need not tell origins apart.
+        // The response is the same for all origins, so caches need not distinguish them.
         Origins::Any => Some(layer.allow_origin(Any).vary([])),
         Origins::These(list) => Some(layer.allow_origin(list.clone()).vary([header::ORIGIN])),
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_names_origins_as_browsers_do() {
+    fn origin_list_is_parsed_in_browser_notation() {
         assert_eq!("".parse::<Origins>().unwrap(), Origins::None);
         assert_eq!(" * ".parse::<Origins>().unwrap(), Origins::Any);
         let these = "https://app.example.com, http://localhost:3000,http://[::1]:8080";
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_browser_sends_is_refused() {
+    fn invalid_origin_is_rejected() {
         for wrong in [
             "https://app.example.com/",
             "https://app.example.com:443",

@@ -1,4 +1,4 @@
-//! On which terms a tenant's traces are stored.
+//! Quota and embedding settings for storing traces.
 
 use store::quotas::Quota;
 
@@ -8,20 +8,21 @@ use crate::{
     error::Result,
 };
 
-/// What plan and settings say about storing the traces of one request.
+/// What plan and settings determine for the traces of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
-    /// Traces a month; none is no limit.
+    /// Traces per month; `None` means no limit.
     pub limit: Option<u64>,
-    /// Their spans are to be embedded.
+    /// Whether the spans are to be embedded.
     pub embeds: bool,
 }
 
 impl Terms {
-    /// The caller's terms.
+    /// Returns the settings for a caller.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn of(app: &App, caller: &Caller) -> Result<Self> {
         let embeds = app.embedder.embeds(caller.tenant_id, caller.plan).await?;
         Ok(Self { limit: monthly_limit(Quota::Traces, caller.plan), embeds })

@@ -86,7 +86,7 @@ pub fn usage(me: &Me) -> String {
     format!(
         "{} and {} in {}, {}",
         of(usage.traces, limits.traces_per_month, "traces"),
-        of(usage.llm_evaluations, limits.llm_evaluations_per_month, "evaluations by judges"),
+        of(usage.llm_evaluations, limits.llm_evaluations_per_month, "LLM evaluations"),
         usage.month,
         of(usage.members, limits.members, "seats")
     )

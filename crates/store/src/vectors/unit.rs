@@ -1,20 +1,20 @@
-//! A vector as it is stored and compared: of length 1, in halves.
+//! Vectors as stored and compared: normalized to length 1, in 16-bit floating-point numbers.
 //!
-//! Only the direction of a vector counts, so all are brought to length 1 when they come in; then
-//! no value is out of the range of halves (16-bit floating point), and a comparison is a sum of
-//! products. Rounding to halves moves a cosine by some millionths. Zeros at the end, with which
-//! models of fewer dimensions are filled up to 1,536, are not kept.
+//! Only the direction of a vector counts, so all vectors are normalized when they arrive; then no value
+//! exceeds the range of 16-bit numbers, and a comparison is a dot product. Rounding changes a cosine by
+//! some millionths. Zeros at the end, which pad vectors of models with fewer than 1,536 dimensions, are
+//! not stored.
 
 use api::search::DIMENSIONS;
 use half::f16;
 
-/// Why something is no vector to search with.
+/// Why a vector is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadVector {
-    /// It has none of its numbers, or too many.
-    #[error("must have at most {DIMENSIONS} numbers, and at least one; it has {0}")]
+    /// It is empty, or too long.
+    #[error("must have 1 to {DIMENSIONS} numbers; it has {0}")]
     Length(usize),
-    /// One of its numbers is infinite or no number.
+    /// It contains infinity or NaN.
     #[error("must have finite numbers only")]
     NotFinite,
     /// It has no direction.
@@ -22,15 +22,16 @@ pub enum BadVector {
     Zero,
 }
 
-/// A vector of length 1 with at most 1,536 numbers; those that it lacks are zero.
+/// A vector of length 1 with at most 1,536 numbers; missing numbers are zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitVector(Vec<f32>);
 
 impl UnitVector {
-    /// The direction of a vector.
+    /// Normalizes a vector.
     ///
     /// # Errors
-    /// When it has none, or is too long.
+    ///
+    /// Fails when it has no direction, or is too long.
     pub fn of(numbers: &[f32]) -> Result<Self, BadVector> {
         if numbers.is_empty() || numbers.len() > DIMENSIONS {
             return Err(BadVector::Length(numbers.len()));
@@ -38,7 +39,7 @@ impl UnitVector {
         if !numbers.iter().all(|it| it.is_finite()) {
             return Err(BadVector::NotFinite);
         }
-        // The squares of the largest and of the smallest numbers are out of the range of f32.
+        // The squares of the largest and of the smallest numbers exceed the range of f32.
         let length = numbers.iter().map(|it| f64::from(*it) * f64::from(*it)).sum::<f64>().sqrt();
         if length == 0.0 {
             return Err(BadVector::Zero);
@@ -50,7 +51,7 @@ impl UnitVector {
         Ok(Self(unit))
     }
 
-    /// Its numbers, without zeros at the end.
+    /// Returns its numbers, without zeros at the end.
     pub fn numbers(&self) -> &[f32] {
         &self.0
     }
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_have_length_one_and_no_zeros_at_the_end() {
+    fn unit_vector_has_length_one_and_no_trailing_zeros() {
         for scale in [1.0, 1e-38, 1e37, 1e-45] {
             let vector = UnitVector::of(&[3.0 * scale, 4.0 * scale, 0.0, -0.0]).unwrap();
             let length: f32 = vector.numbers().iter().map(|it| it * it).sum();
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_refused() {
+    fn vector_without_direction_is_rejected() {
         let refused = |numbers: &[f32]| UnitVector::of(numbers).unwrap_err();
         assert_eq!(refused(&[]), BadVector::Length(0));
         assert_eq!(refused(&[1.0; DIMENSIONS + 1]), BadVector::Length(DIMENSIONS + 1));
