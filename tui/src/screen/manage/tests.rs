@@ -1,4 +1,5 @@
 //! Keys & Projects: what it asks for, and that a change is sent once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{key::ApiKey, project::ProjectStatus};
 

@@ -1,4 +1,5 @@
 //! Metrics: what it asks for, where its keys lead, and what it shows.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
     feedback::{Feedback, FeedbackLabel, FeedbackList},

@@ -1,4 +1,5 @@
 //! Search: what it asks for, where it leads, and what it shows.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::search::{SearchResult, SearchResults};
 

@@ -1,4 +1,5 @@
 //! The rules of Evals: what they show, and that a change of them is sent once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::{
     eval::{EvaluationStatus, EvaluatorType, ModelTier},

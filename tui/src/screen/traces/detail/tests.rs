@@ -1,4 +1,5 @@
 //! The evaluations of an opened trace, and what is asked for when the server is back.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::shell::Outage;
 use crate::{
