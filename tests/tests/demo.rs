@@ -108,7 +108,8 @@ async fn demo_adds_traces_and_removes_its_folder() {
     assert_eq!(count(&owner, "/v1/sessions?limit=200", "sessions").await, 200);
 
     let mut changed = false;
-    for _ in 0..100 {
+    // The demo sends a trace every few seconds; a loaded machine takes longer.
+    for _ in 0..600 {
         let now = owner.get("/v1/traces?limit=1").await.ok()["traces"][0]["id"].clone();
         changed |= now != before;
         if changed {

@@ -86,7 +86,7 @@ async fn serve_is_the_same_command_as_none() {
     let setup = setup.with("LOUPE_MAX_BODY_BYTES", "1000");
     let server =
         setup.start_with(&["--write-timeout=7", "serve", "--log-format", "json", "--search-exact=5"]);
-    assert!(server.log().contains("\"workers\":false"), "{}", server.log());
+    server.wait_for_log("\"workers\":false");
     let nobody = Caller::new(&server.url, Some("lp_none"));
     let statuses: Vec<u16> =
         [nobody.get("/v1/me").await, nobody.get("/v1/me").await, nobody.get("/v1/me").await]
@@ -115,8 +115,8 @@ async fn first_start_output_fits_on_a_terminal() {
     let rows: usize = server.greeting.lines().map(|it| it.chars().count().div_ceil(80).max(1)).sum();
     // The line that says that the server is ready, and the cursor's line.
     assert!(rows + 2 <= 24, "{rows} rows: {}", server.greeting);
-    assert!(server.log().lines().count() <= 3, "{}", server.log());
-    assert!(server.log().contains("the schema is up to date"), "{}", server.log());
+    let log = server.wait_for_log("ready");
+    assert!(log.lines().count() <= 3 && log.contains("the schema is up to date"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

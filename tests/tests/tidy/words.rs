@@ -12,6 +12,7 @@ use crate::source::{Source, collect, relative, root, rust_files};
 /// Files and folders that follow the rules of this module.
 const CLEAN: &[&str] = &[
     "crates/api/",
+    "crates/present/",
     "crates/queue/",
     "crates/semantics/",
     "entities/",
@@ -108,6 +109,7 @@ const BANNED_CONSTANTS: &[&str] = &["AT_ONCE", "IN_MIND", "TAKEN_IN", "TAKEN_OUT
 /// Constants of one word that need no subject: units, bounds of their type, and constants of traits.
 const ONE_WORD_CONSTANTS: &[&str] = &[
     "ALL",
+    "ASCII",
     "BASE64",
     "COUNT",
     "DAY",
@@ -130,6 +132,7 @@ const ONE_WORD_CONSTANTS: &[&str] = &[
     "POOL",
     "RUBRIC",
     "SECOND",
+    "UNICODE",
     "UNLIMITED",
     "ZERO",
 ];

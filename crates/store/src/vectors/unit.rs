@@ -6,6 +6,7 @@
 //! not stored.
 
 use api::search::DIMENSIONS;
+use half::f16;
 
 /// Why a vector is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +46,7 @@ impl UnitVector {
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most 1, and rounded anyway")]
         let mut unit: Vec<f32> = numbers.iter().map(|it| (f64::from(*it) / length) as f32).collect();
-        let end = unit.iter().rposition(|it| to_half(*it) & 0x7fff != 0).map_or(0, |it| it + 1);
+        let end = unit.iter().rposition(|it| f16::from_f32(*it) != f16::ZERO).map_or(0, |it| it + 1);
         unit.truncate(end);
         Ok(Self(unit))
     }
@@ -55,60 +56,15 @@ impl UnitVector {
         &self.0
     }
 
-    /// Returns its numbers as 16-bit floating-point numbers.
-    pub fn halves(&self) -> impl Iterator<Item = u16> {
-        self.0.iter().map(|it| to_half(*it))
+    /// Returns the components as half-precision numbers, without trailing zeros.
+    pub fn halves(&self) -> impl Iterator<Item = f16> {
+        self.0.iter().map(|it| f16::from_f32(*it))
     }
 }
-
-/// Rounds a number between -1 and 1 to 16 bits, ties to even.
-fn to_half(number: f32) -> u16 {
-    let bits = number.to_bits();
-    let (sign, size) = ((bits >> 16) & 0x8000, bits & 0x7fff_ffff);
-    let half = if size < SMALLEST_NORMAL {
-        // The last bit of 0.5 is the last bit of such a number: the addition rounds.
-        (f32::from_bits(size) + 0.5).to_bits() - 0.5_f32.to_bits()
-    } else {
-        (size + 0xfff + ((size >> 13) & 1) - BIAS) >> 13
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "at most 15 bits and the sign")]
-    let half = (half | sign) as u16;
-    half
-}
-
-/// Converts a finite 16-bit floating-point number.
-pub fn from_half(half: u16) -> f32 {
-    let size = f32::from_bits(u32::from(half & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
-    f32::from_bits(size.to_bits() | u32::from(half & 0x8000) << 16)
-}
-
-/// Bits of 2^-14, below which 16-bit numbers are subnormal.
-const SMALLEST_NORMAL: u32 = 113 << 23;
-/// The difference of the exponent biases, shifted to the exponent's position.
-const BIAS: u32 = 112 << 23;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn half_floats_between_minus_one_and_one_round_trip() {
-        for half in (0..=0x3c00).chain(0x8000..=0xbc00) {
-            assert_eq!(to_half(from_half(half)), half, "{half:04x}");
-        }
-        assert_eq!((from_half(0x3c00), from_half(0x0001)), (1.0, 2.0_f32.powi(-24)));
-    }
-
-    #[test]
-    fn numbers_are_rounded_to_nearest_half_float() {
-        for half in 0..0x3c00_u16 {
-            let (low, high) = (from_half(half), from_half(half + 1));
-            let middle = f32::midpoint(low, high);
-            assert_eq!(to_half(middle), half + (half & 1), "{half:04x}: the even one");
-            assert_eq!(to_half(middle.next_down()), half);
-            assert_eq!(to_half(middle.next_up()), half + 1);
-        }
-    }
 
     #[test]
     fn unit_vector_has_length_one_and_no_trailing_zeros() {
