@@ -1,6 +1,6 @@
 //! A job that takes others of its tenant and kind into its own.
 
-use queue::{Outcome, candidates, claim, finish, take_in};
+use queue::{JobResult, candidates, claim, finish, merge_waiting};
 use tests::on_both_databases;
 
 use super::*;
@@ -23,13 +23,13 @@ on_both_databases! {
         let (other, _) = app.other_tenant(api::Plan::Pro).await;
         enqueue(app, other, 7, now).await;
         let claimed = claim(db, app.tenant, POOL, now, 1).await.unwrap();
-        let taken = take_in(db, &claimed[0], 9, all(1)).await.unwrap().unwrap();
+        let taken = merge_waiting(db, &claimed[0], 9, all(1)).await.unwrap().unwrap();
         assert_eq!(taken.n, 1_234);
         let left = stored(app).await;
         assert_eq!(left.iter().filter(|it| it.tenant_id == app.tenant).count(), 1);
         assert_eq!(left.iter().find(|it| it.id == claimed[0].id).map(|it| number(&it.payload)), Some(1_234));
         assert_eq!(candidates(db, POOL, now, Uuid::nil(), &[], 9).await.unwrap(), [other]);
-        assert!(finish(db, &claimed[0], &Outcome::Done, now).await.unwrap());
+        assert!(finish(db, &claimed[0], &JobResult::Done, now).await.unwrap());
     }
 
     async fn as_many_as_are_wanted(app: TestApp) {
@@ -38,11 +38,11 @@ on_both_databases! {
             enqueue(app, app.tenant, n, now).await;
         }
         let claimed = claim(db, app.tenant, POOL, now, 2).await.unwrap();
-        assert!(take_in(db, &claimed[0], 9, |_| (0, Work { n: 0 })).await.unwrap().is_none());
-        assert_eq!(take_in(db, &claimed[0], 2, all(1)).await.unwrap().unwrap().n, 134);
+        assert!(merge_waiting(db, &claimed[0], 9, |_| (0, Work { n: 0 })).await.unwrap().is_none());
+        assert_eq!(merge_waiting(db, &claimed[0], 2, all(1)).await.unwrap().unwrap().n, 134);
         // What is claimed by somebody is not taken.
-        assert_eq!(take_in(db, &claimed[0], 9, all(134)).await.unwrap().unwrap().n, 1_345);
-        assert!(take_in(db, &claimed[0], 9, all(1_345)).await.unwrap().is_none());
+        assert_eq!(merge_waiting(db, &claimed[0], 9, all(134)).await.unwrap().unwrap().n, 1_345);
+        assert!(merge_waiting(db, &claimed[0], 9, all(1_345)).await.unwrap().is_none());
         assert_eq!(stored(app).await.len(), 2);
     }
 
@@ -54,7 +54,7 @@ on_both_databases! {
         }
         let mut lost = claim(db, app.tenant, POOL, now, 1).await.unwrap().remove(0);
         lost.fence -= 1;
-        assert!(take_in(db, &lost, 9, all(1)).await.unwrap().is_none());
+        assert!(merge_waiting(db, &lost, 9, all(1)).await.unwrap().is_none());
         assert_eq!(stored(app).await.iter().map(|it| number(&it.payload)).collect::<Vec<_>>(), [1, 2, 3]);
     }
 }
