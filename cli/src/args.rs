@@ -72,7 +72,7 @@ pub enum Command {
     /// Metrics of traces and of projects: show, project
     #[command(subcommand, alias = "metric")]
     Metrics(metrics::Command),
-    /// Judgements of traces: list, get, run, wait, bulk, progress
+    /// Evaluations: list, get, run, wait, bulk, progress
     #[command(subcommand, alias = "eval")]
     Evals(evals::Command),
     /// What judges: list, get, create, update, delete

@@ -24,12 +24,12 @@ pub enum Command {
         before_help = "Examples:\n  loupe members list\n  loupe members list --json --jq '.members[] | select(.status == \"active\") | .subject' --raw\n"
     )]
     List,
-    /// Take a member's seat; the member is refused from then on
+    /// Remove a member, who loses access at once
     #[command(
         before_help = "Examples:\n  loupe members remove ann@example.com\n  loupe members remove c07b44d1 --yes\n"
     )]
     Remove(MemberArgs),
-    /// Let a removed member in again
+    /// Restore a removed member
     #[command(before_help = "Examples:\n  loupe members restore ann@example.com\n")]
     Restore(MemberArgs),
 }

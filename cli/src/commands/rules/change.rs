@@ -59,7 +59,7 @@ struct FilterArgs {
     /// Of this name
     #[arg(long, value_name = "NAME")]
     filter_name: Option<String>,
-    /// That failed
+    /// Failed traces only
     #[arg(long, conflicts_with = "no_error")]
     error: bool,
     /// That did not fail

@@ -57,7 +57,7 @@ pub enum Command {
     /// Let a rule fire on new traces; a paused one tries again
     #[command(before_help = "Examples:\n  loupe rules enable toxicity\n")]
     Enable(RuleArgs),
-    /// Let a rule fire no more, and keep it
+    /// Disable a rule
     #[command(before_help = "Examples:\n  loupe rules disable toxicity\n")]
     Disable(RuleArgs),
     /// Delete a rule

@@ -19,7 +19,7 @@ pub struct FilterArgs {
     /// Of this model
     #[arg(long)]
     pub model: Option<String>,
-    /// That failed
+    /// Failed traces only
     #[arg(long, conflicts_with = "no_error")]
     pub error: bool,
     /// That did not fail

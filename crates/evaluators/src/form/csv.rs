@@ -89,7 +89,7 @@ impl Reader<'_> {
         self.at += 1;
         loop {
             match self.bytes.get(self.at) {
-                None => return Err(format!("line {line}: a quotation that is not closed")),
+                None => return Err(format!("line {line}: a quoted value that is not closed")),
                 Some(b'"') if self.bytes.get(self.at + 1) == Some(&b'"') => self.at += 1,
                 Some(b'"') => {
                     self.at += 1;

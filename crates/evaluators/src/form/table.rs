@@ -63,7 +63,7 @@ pub(crate) fn rows(text: &str, shape: &Shape) -> Result<usize, String> {
         }
         let found = self::cells(line).len();
         if !shape.ragged && found != cells.len() {
-            return Err(format!("line {number}: {found} cells, not {}", cells.len()));
+            return Err(format!("line {number}: {found} cells instead of {}", cells.len()));
         }
         count += 1;
     }

@@ -76,13 +76,13 @@ fn declaration(cursor: &mut Cursor) -> Result<bool, Fault> {
     let version = cursor.pseudo("version")?.ok_or((cursor.at(), "an XML declaration without its version"))?;
     let minor = version.strip_prefix("1.").unwrap_or_default();
     if minor.is_empty() || !minor.bytes().all(|it| it.is_ascii_digit()) {
-        return Err((cursor.at(), "a version of XML that is none"));
+        return Err((cursor.at(), "the XML version is not 1.x"));
     }
     let mut spaced = cursor.spaces();
     if spaced && let Some(encoding) = cursor.pseudo("encoding")? {
         let plain = |it: u8| it.is_ascii_alphanumeric() || b"._-".contains(&it);
         if !encoding.starts_with(|it: char| it.is_ascii_alphabetic()) || !encoding.bytes().all(plain) {
-            return Err((cursor.at(), "an encoding whose name is none"));
+            return Err((cursor.at(), "the name of the encoding is invalid"));
         }
         spaced = cursor.spaces();
     }

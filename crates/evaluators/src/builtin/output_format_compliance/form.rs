@@ -131,13 +131,13 @@ impl Form {
     /// What a text is that has not the form.
     pub(super) fn says(&self) -> &'static str {
         match self.kind {
-            Kind::Json(_) => "the text is not such JSON",
-            Kind::Yaml(_) => "the text is not such YAML",
+            Kind::Json(_) => "the text is not JSON of the required form",
+            Kind::Yaml(_) => "the text is not YAML of the required form",
             Kind::Xml { .. } => "the text is not well-formed XML",
-            Kind::Csv(..) => "the text is not such CSV",
-            Kind::Table(..) => "the text is not such a Markdown table",
-            Kind::Regex(..) => "the text does not match",
-            Kind::Length(_) => "the text is not of such a length",
+            Kind::Csv(..) => "the text is not CSV of the required form",
+            Kind::Table(..) => "the text is not a Markdown table of the required form",
+            Kind::Regex(..) => "the text does not match the pattern",
+            Kind::Length(_) => "the length of the text is out of bounds",
         }
     }
 

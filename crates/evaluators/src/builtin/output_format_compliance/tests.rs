@@ -75,7 +75,7 @@ fn several_forms_all_have_to_be() {
     let verdict = judge(both, "[1, 2, 3, 4]");
     assert_eq!(
         verdict.reasoning,
-        "the text is not such JSON: the outermost value is no object; the text is not of such a length: it has \
+        "the text is not JSON of the required form: the outermost value is no object; the length of the text is out of bounds: it has \
          12 characters, more than 10"
     );
 }

@@ -42,7 +42,7 @@ impl Checker {
     /// Goes into an entity.
     pub(super) fn open(&mut self, name: &str, bytes: usize) -> Result<(), &'static str> {
         if self.opened.iter().any(|it| it == name) {
-            return Err("an entity that holds itself");
+            return Err("an entity that contains itself");
         }
         if self.opened.len() >= NESTED {
             return Err("entities that nest too deep");
@@ -125,7 +125,7 @@ impl Checker {
             let at = cursor.at();
             spend(UNITS_PER_STEP);
             if !spaced {
-                return Err((at, "a blank is missing"));
+                return Err((at, "white space is missing"));
             }
             let name = cursor.name()?;
             if attributes.len() == FEW {
@@ -175,7 +175,7 @@ impl Checker {
                 self.close();
                 Ok(())
             }
-            Some(Entity::Unparsed) => Err("a reference to an entity that is no XML"),
+            Some(Entity::Unparsed) => Err("a reference to an entity that is not XML"),
             Some(Entity::External) | None => Ok(()),
         }
     }
@@ -198,7 +198,7 @@ impl Checker {
                             self.attribute(&text, value)?;
                             self.close();
                         }
-                        Some(_) => return Err("an entity of another document within an attribute"),
+                        Some(_) => return Err("an external entity within an attribute"),
                         None => {}
                     },
                 },

@@ -65,12 +65,12 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn need_spaces(&mut self) -> Result<(), Fault> {
-        if self.spaces() { Ok(()) } else { Err((self.at, "a blank is missing")) }
+        if self.spaces() { Ok(()) } else { Err((self.at, "white space is missing")) }
     }
 
     pub(super) fn name(&mut self) -> Result<&'a str, Fault> {
         if !self.rest().starts_with(chars::begins_name) {
-            return Err((self.at, "a name is missing, or begins with what begins none"));
+            return Err((self.at, "a name is missing, or starts with an invalid character"));
         }
         Ok(self.token())
     }
@@ -99,7 +99,7 @@ impl<'a> Cursor<'a> {
             _ => return Err((self.at, "a quotation mark is missing")),
         };
         self.at += 1;
-        self.until(quote, "a quotation that is not closed")
+        self.until(quote, "a quoted value that is not closed")
     }
 
     /// `name="value"` of an XML declaration.
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
         }
         let radix = if self.eat("x") { 16 } else { 10 };
         let digits = self.until(";", "a reference without its semicolon")?;
-        let wrong = (at, "a reference to a character that is none");
+        let wrong = (at, "a reference to a character that XML does not allow");
         if digits.is_empty() || !digits.chars().all(|it| it.is_digit(radix)) {
             return Err(wrong);
         }

@@ -56,7 +56,7 @@ impl Checker {
         }
         if cursor.eat("[") {
             self.subset(cursor)?;
-            cursor.need("]", "an internal subset that is not closed, or a declaration that is none")?;
+            cursor.need("]", "an internal subset that is not closed, or an invalid declaration")?;
             cursor.spaces();
         }
         cursor.need(">", "a document type declaration that is not closed")
@@ -107,7 +107,7 @@ impl Checker {
         if cursor.is_done() {
             Ok(())
         } else {
-            Err("a parameter entity that does not hold whole declarations")
+            Err("a parameter entity that contains incomplete declarations")
         }
     }
 
@@ -148,7 +148,7 @@ impl Checker {
             }
             let at = cursor.at();
             if !spaced {
-                return Err((at, "a blank is missing"));
+                return Err((at, "white space is missing"));
             }
             let name = cursor.name()?;
             self.qualified(at, name)?;
@@ -236,7 +236,7 @@ fn replacement(value: &str) -> Result<String, Fault> {
 
 fn close(cursor: &mut Cursor) -> Result<(), Fault> {
     cursor.spaces();
-    cursor.need(">", "a declaration that is not closed, or has something too much")
+    cursor.need(">", "a declaration that is not closed, or has extra content")
 }
 
 /// `SYSTEM "…"` or `PUBLIC "…" "…"`; for notations the second text may be missing.
@@ -249,7 +249,7 @@ fn external(cursor: &mut Cursor, system: bool) -> Result<(), Fault> {
     cursor.need("PUBLIC", "neither SYSTEM nor PUBLIC nor a text")?;
     cursor.need_spaces()?;
     if !cursor.quoted()?.chars().all(chars::is_public) {
-        return Err((at, "a public identifier with characters that it may not have"));
+        return Err((at, "a public identifier with invalid characters"));
     }
     let mut ahead = cursor.clone();
     let spaced = ahead.spaces();
@@ -280,7 +280,7 @@ fn kind(cursor: &mut Cursor) -> Result<(), Fault> {
 
 /// `(a | b)`
 fn listed(cursor: &mut Cursor, names: bool) -> Result<(), Fault> {
-    cursor.need("(", "a type of an attribute that is none")?;
+    cursor.need("(", "an invalid attribute type")?;
     loop {
         cursor.spaces();
         if names {
@@ -298,7 +298,7 @@ fn listed(cursor: &mut Cursor, names: bool) -> Result<(), Fault> {
 
 /// What an element may contain.
 fn model(cursor: &mut Cursor) -> Result<(), Fault> {
-    cursor.need("(", "a content model that is none")?;
+    cursor.need("(", "an invalid content model")?;
     cursor.spaces();
     if cursor.eat("#PCDATA") {
         return mixed(cursor);

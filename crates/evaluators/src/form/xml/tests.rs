@@ -26,11 +26,11 @@ fn documents() {
     bad("<a/>text", "something after");
     bad("<a b=1/>", "a quotation mark is missing");
     bad("<a b='1' b='2'/>", "occurs twice");
-    bad("<a b='1'c='2'/>", "a blank is missing");
+    bad("<a b='1'c='2'/>", "white space is missing");
     bad("<a>AT&T</a>", "semicolon");
     bad("<a>1 & 2</a>", "&amp;");
     bad("<a>&nbsp;</a>", "not declared");
-    bad("<a>&#0;</a>", "character that is none");
+    bad("<a>&#0;</a>", "character that XML does not allow");
     bad("<a>\u{1}</a>", "does not allow");
     bad("<a><br></a>", "another name");
     bad("<a>]]></a>", "]]>");
