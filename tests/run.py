@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.dont_write_bytecode = True
 
-from runner import contract, embedding, judge, oidc, sdk, statements  # noqa: E402
+from runner import changed, contract, embedding, judge, oidc, sdk, statements  # noqa: E402
 from runner.postgres import VARIABLE, Postgres  # noqa: E402
 from runner.steps import Counts, Report, libtest_counts, nextest_counts  # noqa: E402
 from runner.wheels import Unavailable, install  # noqa: E402
@@ -48,6 +48,8 @@ def main() -> int:
         if options.exec:
             with postgres(target, environment):
                 return subprocess.run(options.exec, env=environment).returncode
+        if options.changed:
+            return edit_loop(report, target, environment, options.changed)
         if not options.fast:
             checks(report, target, environment)
         with postgres(target, environment) as ours:
@@ -70,14 +72,33 @@ def main() -> int:
         report.failure("run", "interrupted")
     except Exception:  # a fault of the runner is a failure of the run, with its last line
         report.failure("run", traceback.format_exc())
+    return finish(report)
+
+
+def finish(report: Report) -> int:
+    """Prints the steps and their total; returns the exit code."""
     print("\n" + "\n".join(report.lines))
     print(report.total)
     return 0 if report.total.failed == 0 and report.total.passed > 0 else 1
 
 
+def edit_loop(report: Report, target: Path, environment: dict, base: str) -> int:
+    """Checks formatting and lints, then runs the unit tests of the crates that differ from `base`, and tidy."""
+    names = changed.crates(ROOT, base)
+    print(f"changed since {base}: {', '.join(names) or 'no crate'}", flush=True)
+    report.step("format", ["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"], environment)
+    report.step("lints", ["cargo", "clippy", "--workspace", "--lib", "--bins", "--locked", "--", "-D", "warnings"], environment)
+    nextest = tool("cargo-nextest", CARGO_NEXTEST, target)
+    chosen = " | ".join(["binary(=tidy)", *(f"package(={name})" for name in names)])
+    command = [nextest, "nextest", "run", "--workspace", "--lib", "--test", "tidy", "--locked", "--no-fail-fast", "-E", chosen]
+    report.step("tests", command, environment, nextest_counts)
+    return finish(report)
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
+    add("--changed", metavar="BASE", nargs="?", const="HEAD", help="only what an edit needs: formatting, lints, tidy, and unit tests of the crates that differ from the commit BASE (HEAD)")
     add("--fast", action="store_true", help="tests only: no formatting, lints, docs, licences")
     add("--filter", metavar="TEXT", help="only tests whose name contains TEXT")
     add("-p", "--package", metavar="NAME", action="append", default=[], help="only tests of this crate; may be repeated")
@@ -93,7 +114,7 @@ def checks(report: Report, target: Path, environment: dict):
     """Everything that reads the code without running it."""
     report.step("format", ["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"], environment)
     report.step("lints", ["cargo", "clippy", *EVERYTHING, "--", "-D", "warnings"], environment)
-    examples = ["tests/runner/statements.py", "tests/runner/steps.py"]
+    examples = ["tests/runner/changed.py", "tests/runner/statements.py", "tests/runner/steps.py"]
     report.step("runner", [sys.executable, "-B", "-m", "doctest", *examples], environment)
     documented = {**environment, "RUSTDOCFLAGS": f"{environment.get('RUSTDOCFLAGS', '')} -D warnings".strip()}
     report.step("docs", ["cargo", "doc", "--workspace", "--no-deps", "--locked"], documented)

@@ -62,6 +62,8 @@ pub fn main() -> ExitCode {
             Ok(exit) = signalled => exit.into(),
         }
     });
+    // The thread of a prompt may still wait for a key in raw mode, and is not waited for.
+    prompt::restore_terminal();
     // A pending read of stdin must not delay the end.
     runtime.shutdown_background();
     ended

@@ -1,6 +1,9 @@
 //! Questions to the person at the terminal, and what happens when there is none.
 
-use std::io::{BufRead, Write};
+use std::{
+    io::{BufRead, Write},
+    sync::{Mutex, PoisonError},
+};
 
 use crossterm::{
     cursor::MoveUp,
@@ -61,7 +64,7 @@ pub fn require_answer(ctx: &Ctx) -> Result<()> {
 pub async fn secret(ctx: &mut Ctx, label: &str, instead: &str) -> Result<String> {
     require_terminal(ctx, instead)?;
     ctx.out.ask(&format!("{label}: "));
-    let typed = blocking(hidden).await;
+    let typed = until_hangup(blocking(hidden)).await;
     ctx.out.end_question();
     typed
 }
@@ -99,7 +102,7 @@ pub async fn choose(ctx: &mut Ctx, question: &str, items: &'static [MenuItem]) -
         return Ok(items.iter().position(|item| typed.eq_ignore_ascii_case(&item.key.to_string())));
     }
     let (mark, columns) = (ctx.out.style.glyphs.cursor, ctx.env.columns.unwrap_or(80));
-    blocking(move || menu(items, mark, columns)).await
+    until_hangup(blocking(move || menu(items, mark, columns))).await
 }
 
 impl MenuItem {
@@ -110,8 +113,7 @@ impl MenuItem {
 
 /// Draws the items, and redraws them in place at each move until one is chosen.
 fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>> {
-    enable_raw_mode().map_err(unreadable)?;
-    let _raw = Raw;
+    let _raw = RawMode::enable()?;
     let mut selected = 0;
     let mut stderr = std::io::stderr();
     loop {
@@ -181,24 +183,60 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
         .unwrap_or_else(|_| Err(CliError::new(Exit::Unexpected, "the question could not be asked")))
 }
 
-/// Restores the echo of the terminal after a prompt for a secret.
+/// Waits for an answer, or for the end of the terminal (SIGHUP) or a SIGQUIT, which would otherwise end the
+/// process in raw mode.
+async fn until_hangup<T>(answer: impl Future<Output = Result<T>>) -> Result<T> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut hangup = signal(SignalKind::hangup()).map_err(unreadable)?;
+        let mut quit = signal(SignalKind::quit()).map_err(unreadable)?;
+        tokio::select! {
+            answer = answer => return answer,
+            _ = hangup.recv() => {}
+            _ = quit.recv() => {}
+        }
+        restore_terminal();
+        Err(CliError::new(Exit::Terminated, "the question was not answered: the terminal was closed"))
+    }
+    #[cfg(not(unix))]
+    answer.await
+}
+
+/// Whether a prompt may still switch the terminal to raw mode.
+static MAY_ENABLE_RAW_MODE: Mutex<bool> = Mutex::new(true);
+
+/// Switches raw mode off for good. The program is about to end, and a prompt's thread may still be running.
 pub fn restore_terminal() {
+    let mut may_enable = MAY_ENABLE_RAW_MODE.lock().unwrap_or_else(PoisonError::into_inner);
+    *may_enable = false;
     // A failure here can't be handled.
     _ = disable_raw_mode();
 }
 
-/// Puts the terminal back whatever happens while it does not echo.
-struct Raw;
+/// The raw mode of a prompt; dropping the value switches it off.
+struct RawMode;
 
-impl Drop for Raw {
+impl RawMode {
+    fn enable() -> Result<Self> {
+        let may_enable = MAY_ENABLE_RAW_MODE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*may_enable {
+            return Err(CliError::new(Exit::Interrupted, "interrupted"));
+        }
+        enable_raw_mode().map_err(unreadable)?;
+        Ok(Self)
+    }
+}
+
+impl Drop for RawMode {
     fn drop(&mut self) {
-        restore_terminal();
+        // A failure here can't be handled.
+        _ = disable_raw_mode();
     }
 }
 
 fn hidden() -> Result<String> {
-    enable_raw_mode().map_err(unreadable)?;
-    let _raw = Raw;
+    let _raw = RawMode::enable()?;
     let mut typed = String::new();
     loop {
         match read().map_err(unreadable)? {

@@ -1,9 +1,9 @@
-//! Table `api_key`: looked up by hash before the tenant is known, so its keys do not begin
-//! with the tenant; on a distributed database it is a reference table.
+//! Table `api_key`. A key is looked up by its hash before the tenant is known, so the primary key does
+//! not begin with the tenant; on a distributed database it is a reference table.
 
 use sea_orm::entity::prelude::*;
 
-/// One API key. The key itself is not stored.
+/// An API key. The secret itself is not stored.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_key")]
 pub struct Model {
@@ -12,7 +12,7 @@ pub struct Model {
     pub id: Uuid,
     /// The owner.
     pub tenant_id: Uuid,
-    /// Where its traces go.
+    /// The project that receives the traces sent with this key.
     pub project_id: Uuid,
     /// SHA-256 of the key, 32 bytes, unique.
     pub hash: Vec<u8>,
@@ -22,17 +22,17 @@ pub struct Model {
     pub prefix: String,
     /// Words of [`api::Scope`] joined by commas; empty means full access.
     pub scopes: String,
-    /// A word of [`api::Role`]: what its maker could do.
+    /// A word of [`api::Role`]: the role of the user who created the key.
     pub role: String,
     /// Microseconds.
     pub created_at: i64,
-    /// Microseconds; null never ends.
+    /// Expiry time in microseconds; null if it never expires.
     pub expires_at: Option<i64>,
-    /// Microseconds; null while it works.
+    /// Time of revocation in microseconds; null while the key is valid.
     pub revoked_at: Option<i64>,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,38 +1,38 @@
-//! Table `audit_record`: who did what of consequence. Rows are added and read, never changed.
+//! Table `audit_record`: audited actions. Rows are inserted and read, never updated.
 
 use sea_orm::entity::prelude::*;
 
-/// One sensitive action.
+/// An audited action.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "audit_record")]
 pub struct Model {
-    /// Whose tenant it was done to.
+    /// The tenant that the action concerns.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
     /// A time-ordered UUID.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// What was done, such as `api_key.create`.
+    /// The action, such as `api_key.create`.
     pub action: String,
     /// A word of [`api::audit::ActorKind`].
     pub actor_kind: String,
-    /// A session's subject, a key's id, or who runs the operator's commands.
+    /// The session's subject, the key's ID, or the operator's account name.
     pub actor: String,
-    /// Kind of what it was done to; null when it was the tenant itself.
+    /// Kind of the target; null for the tenant itself.
     pub target_kind: Option<String>,
-    /// Its id or name.
+    /// ID or name of the target.
     pub target: Option<String>,
-    /// `ok`, or the code of the error that was answered.
+    /// `ok`, or the error code of the response.
     pub result: String,
-    /// The request's id; null for the operator's commands.
+    /// ID of the request; null for the operator's commands.
     pub request_id: Option<String>,
-    /// What changed, as a JSON object without secrets.
+    /// The changes, as a JSON object without secrets.
     pub detail: Option<String>,
     /// Microseconds.
     pub created_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

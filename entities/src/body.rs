@@ -1,11 +1,11 @@
-//! Table `body`: texts of the spans that came together, compressed as one piece.
+//! Table `body`: text blocks. A block contains the compressed texts of the spans of one chunk.
 //!
-//! Spans of one trace repeat each other's texts, so a piece of several compresses better
-//! than each alone, and is one row instead of many.
+//! Spans of one trace repeat each other's texts, so compressing them together saves space, and one row
+//! replaces many.
 
 use sea_orm::entity::prelude::*;
 
-/// One compressed piece.
+/// A text block.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "body")]
 pub struct Model {
@@ -15,11 +15,11 @@ pub struct Model {
     /// A time-ordered UUID, so that rows are appended.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// Zstandard frame of the entries.
+    /// A Zstandard frame with the texts.
     pub data: Vec<u8>,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,21 +1,20 @@
-//! The only place that tells SQLite from PostgreSQL.
+//! The differences between SQLite and PostgreSQL.
 //!
-//! Everything else asks here for the piece of SQL that differs, or is written so that both
-//! databases take it.
+//! All other code asks [`Dialect`] for the SQL that differs, or uses SQL that both databases accept.
 
 use sea_orm::DbBackend;
 
 /// The databases that Loupe runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// One file, one writer.
+    /// A file with a single writer.
     Sqlite,
-    /// Any number of processes.
+    /// A server, shared by any number of processes.
     Postgres,
 }
 
-/// Makes sure of pgvector, from the first version that walks its index on (`iterative_scan`).
-const PGVECTOR: &str = "DO $$ BEGIN \
+/// Creates the extension pgvector and checks that its version supports `iterative_scan`.
+const CREATE_PGVECTOR_EXTENSION: &str = "DO $$ BEGIN \
     CREATE EXTENSION IF NOT EXISTS vector; \
     IF (SELECT string_to_array(regexp_replace(extversion, '[^0-9.].*', ''), '.')::int[] < '{0,8}' \
         FROM pg_extension WHERE extname = 'vector') THEN \
@@ -23,7 +22,7 @@ const PGVECTOR: &str = "DO $$ BEGIN \
     END IF; END $$";
 
 impl Dialect {
-    /// The dialect of a sea-orm connection. MySQL is not compiled in.
+    /// Returns the dialect of a sea-orm connection. MySQL is not compiled in.
     pub fn of(backend: DbBackend) -> Self {
         match backend {
             DbBackend::Postgres => Self::Postgres,
@@ -31,7 +30,7 @@ impl Dialect {
         }
     }
 
-    /// What sea-orm calls it.
+    /// Returns sea-orm's name of the database.
     pub fn backend(self) -> DbBackend {
         match self {
             Self::Sqlite => DbBackend::Sqlite,
@@ -39,8 +38,8 @@ impl Dialect {
         }
     }
 
-    /// Appended to `CREATE TABLE` of tables whose rows are found by their whole primary key:
-    /// SQLite then keeps the rows in the key's own tree, one page instead of two a look-up.
+    /// Returns the suffix of `CREATE TABLE` for tables that are accessed by their whole primary key:
+    /// SQLite then stores the rows in the key's B-tree, which halves the pages per look-up.
     pub fn clustered(self) -> &'static str {
         match self {
             Self::Sqlite => "WITHOUT ROWID",
@@ -48,10 +47,10 @@ impl Dialect {
         }
     }
 
-    /// Follows the table's name in a `FROM` to make the given index the one that is used.
+    /// Returns the suffix of a table name in `FROM` that selects an index.
     ///
-    /// SQLite has no statistics of ours to choose by, so the choice is made where the query
-    /// is built. PostgreSQL decides by its own statistics.
+    /// SQLite has no statistics to choose an index by, so the query chooses it. PostgreSQL uses its own
+    /// statistics and ignores the hint.
     pub fn index_hint(self, index: &str) -> String {
         match self {
             Self::Sqlite => format!(" INDEXED BY {index}"),
@@ -59,7 +58,7 @@ impl Dialect {
         }
     }
 
-    /// Follows `CREATE INDEX` where the index is built while others write.
+    /// Returns the option of `CREATE INDEX` that allows concurrent writes.
     pub fn concurrently(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -67,9 +66,9 @@ impl Dialect {
         }
     }
 
-    /// Statements to run once after a table of compressed blobs was made.
+    /// Returns a statement to run after creating a table of compressed blobs.
     ///
-    /// The server compresses bodies itself, so PostgreSQL need not try again.
+    /// The server compresses text blocks itself, so PostgreSQL should not compress them again.
     pub fn keep_uncompressed(self, table: &str, column: &str) -> Option<String> {
         match self {
             Self::Sqlite => None,
@@ -77,8 +76,8 @@ impl Dialect {
         }
     }
 
-    /// Locks selected rows until the transaction ends, leaving out those that another one
-    /// holds. A SQLite transaction that writes is alone anyway.
+    /// Returns the suffix that locks selected rows until the transaction ends and skips rows locked by
+    /// others. SQLite has one writing transaction at a time, so it needs none.
     pub fn for_update_skip_locked(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -86,7 +85,8 @@ impl Dialect {
         }
     }
 
-    /// Where `needle` stands in `text`, from 1; 0 when it does not, null when `text` is null.
+    /// Returns an expression for the position of `needle` in `text`, from 1; 0 if it does not occur,
+    /// null if `text` is null.
     pub fn position(self, text: &str, needle: &str) -> String {
         match self {
             Self::Sqlite => format!("instr({text}, {needle})"),
@@ -94,7 +94,7 @@ impl Dialect {
         }
     }
 
-    /// The type of a column of vectors of 1,536 halves.
+    /// Returns the type of a column of vectors with 1,536 half-precision numbers.
     pub fn vector_type(self) -> &'static str {
         match self {
             Self::Sqlite => "blob",
@@ -102,19 +102,19 @@ impl Dialect {
         }
     }
 
-    /// Statement to run before a table of vectors is made.
+    /// Returns a statement to run before creating a table of vectors.
     pub fn before_vectors(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
-            Self::Postgres => Some(PGVECTOR),
+            Self::Postgres => Some(CREATE_PGVECTOR_EXTENSION),
         }
     }
 
-    /// Statements to run once after a table of vectors was made.
+    /// Returns the statements to run after creating a table of vectors.
     ///
-    /// PostgreSQL looks for vectors itself: by their bits, in rows that are short because the vectors
-    /// lie elsewhere, or in a graph, which only the rows that are `indexed` are in. In front of SQLite
-    /// the server keeps the vectors of a project in memory, and asks for those that came since.
+    /// PostgreSQL searches vectors itself: by comparing coarse codes, in short rows whose vectors are
+    /// stored out of line, or in an HNSW index, which contains only the rows with `indexed`. With
+    /// SQLite, the server keeps the vectors of a project in memory and reads only newly inserted ones.
     pub fn after_vectors(self, table: &str) -> Vec<String> {
         match self {
             Self::Sqlite => {

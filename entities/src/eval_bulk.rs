@@ -1,8 +1,8 @@
-//! Table `eval_bulk`: one evaluator over many traces, by hand or as the backfill of a rule.
+//! Table `eval_bulk`: bulk evaluations and backfills of eval rules.
 
 use sea_orm::entity::prelude::*;
 
-/// A bulk run.
+/// A bulk evaluation or backfill.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "eval_bulk")]
 pub struct Model {
@@ -12,7 +12,7 @@ pub struct Model {
     /// Unique within the tenant.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// The rule whose backfill it is; null by hand.
+    /// The eval rule of a backfill; null for a bulk evaluation.
     pub rule_id: Option<Uuid>,
     /// The evaluator.
     pub metric_name: String,
@@ -22,29 +22,29 @@ pub struct Model {
     pub model_tier: Option<String>,
     /// JSON object: options of the evaluator.
     pub config: String,
-    /// JSON object: which traces.
+    /// JSON object: selects the traces.
     pub filter: String,
-    /// Traces selected when it was asked for.
+    /// Number of matching traces at the time of the request.
     pub matched: i64,
-    /// Evaluations granted then.
+    /// Number of evaluations that the quota allowed at that time.
     pub granted: i64,
-    /// Evaluations made so far.
+    /// Number of evaluations created so far.
     pub queued: i64,
-    /// Whether all are made.
+    /// Whether all evaluations are created.
     pub filled: bool,
-    /// Start of the last trace looked at, microseconds; null before the first.
+    /// Start of the last trace processed, microseconds; null before the first.
     pub position_at: Option<i64>,
-    /// Its id.
+    /// ID of the last trace processed.
     pub position_id: Option<Uuid>,
-    /// The month whose quota `granted` was taken from; null when it costs none.
+    /// The month whose quota `granted` was taken from; null if it uses no quota.
     pub quota_month: Option<i32>,
-    /// Why fewer are granted than matched.
+    /// Why fewer evaluations are created than traces matched.
     pub detail: Option<String>,
     /// Microseconds.
     pub created_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,8 +1,8 @@
-//! Table `eval_rule`: an evaluator that runs on every matching trace.
+//! Table `eval_rule`: rules that run an evaluator on every matching trace.
 
 use sea_orm::entity::prelude::*;
 
-/// A rule.
+/// An eval rule.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "eval_rule")]
 pub struct Model {
@@ -12,7 +12,7 @@ pub struct Model {
     /// Unique within the tenant.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// The project it applies to.
+    /// The project whose traces the rule evaluates.
     pub project_id: Uuid,
     /// The evaluator.
     pub metric_name: String,
@@ -20,19 +20,19 @@ pub struct Model {
     pub evaluator_type: String,
     /// JSON object: options of the evaluator.
     pub config: String,
-    /// Whether it fires.
+    /// Whether the rule fires on new traces.
     pub enabled: bool,
     /// A word of [`api::eval::ModelTier`].
     pub model_tier: String,
-    /// Smallest drop that raises an alert; null as 0.
+    /// Smallest score drop that raises an alert; null means 0.
     pub min_score_drop: Option<f64>,
     /// JSON object: [`api::eval_rule::RuleFilter`].
     pub filter: String,
-    /// 0 to 1.
+    /// Share of the matching traces that is evaluated, 0 to 1.
     pub sample_rate: f64,
-    /// What the judge's provider said that trying again can't mend; null when it runs.
+    /// The judge provider's permanent error that paused the rule; null when it runs.
     pub paused_reason: Option<String>,
-    /// When the provider said so, microseconds; the rule rests for a while from then on.
+    /// Time of that error, microseconds; the rule is paused for a period from then on.
     pub paused_at: Option<i64>,
     /// Microseconds.
     pub created_at: i64,
@@ -40,7 +40,7 @@ pub struct Model {
     pub updated_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

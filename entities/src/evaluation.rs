@@ -1,8 +1,8 @@
-//! Table `evaluation`: one judgement of a trace.
+//! Table `evaluation`: results of evaluators for traces.
 
 use sea_orm::entity::prelude::*;
 
-/// An evaluation, and how far it is.
+/// An evaluation and its progress.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "evaluation")]
 pub struct Model {
@@ -12,20 +12,20 @@ pub struct Model {
     /// Unique within the tenant.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// What is judged.
+    /// The evaluated trace.
     pub trace_id: Uuid,
     /// The trace's project.
     pub project_id: Uuid,
-    /// The span that is judged; null for the whole trace.
+    /// The evaluated span; null for the whole trace.
     pub span_id: Option<Uuid>,
     /// The evaluator.
     pub metric_name: String,
     /// A word of [`api::eval::EvaluatorType`].
     pub evaluator_type: String,
-    /// The evaluator with its version; `external` when a client sent the score.
+    /// The evaluator and its version; `external` when a client sent the score.
     pub evaluator_version: String,
-    /// JSON object of the options of an evaluation that was asked for by hand; null where a rule
-    /// or a bulk run has them.
+    /// JSON object with the options of an evaluation on demand; null for evaluations of a rule or a
+    /// bulk evaluation, which have their own.
     pub config: Option<String>,
     /// A word of [`api::eval::ModelTier`]; null for type `rule`.
     pub model_tier: Option<String>,
@@ -33,39 +33,39 @@ pub struct Model {
     pub status: String,
     /// A word of [`api::eval::EvaluationContext`].
     pub context: String,
-    /// The control action whose output is judged; all zero when there is none, so that a unique
-    /// index can hold it.
+    /// The control action whose output is evaluated; all zero if there is none, so that a unique index
+    /// can contain it.
     pub source_action_id: Uuid,
-    /// The baseline that this one is compared with.
+    /// The baseline evaluation of the comparison.
     pub original_evaluation_id: Option<Uuid>,
-    /// The rule that asked for it.
+    /// The eval rule that created it.
     pub rule_id: Option<Uuid>,
-    /// The bulk run that it is part of.
+    /// The bulk evaluation that created it.
     pub bulk_id: Option<Uuid>,
-    /// 1.0 is good.
+    /// The score; 1.0 is best.
     pub score: Option<f64>,
-    /// `pass`, `warn`, `fail`, or a level of the evaluator's own.
+    /// `pass`, `warn`, `fail`, or a label of the evaluator's scale.
     pub label: Option<String>,
-    /// Why this score.
+    /// The evaluator's explanation of the score.
     pub reasoning: Option<String>,
-    /// Why there is none.
+    /// Why there is no score.
     pub error: Option<String>,
-    /// The model that judged.
+    /// The judge model.
     pub judge_model: Option<String>,
-    /// Tokens that the judge was shown.
+    /// Prompt tokens of the judge.
     pub prompt_tokens: Option<i64>,
-    /// Tokens that the judge answered.
+    /// Completion tokens of the judge.
     pub completion_tokens: Option<i64>,
-    /// Pico-dollars.
+    /// Cost of the judge in pico-dollars.
     pub cost: Option<i64>,
-    /// How often a worker took it up. It is also the fence: only the worker of the newest attempt
-    /// can end it.
+    /// Number of times a worker claimed it. Also the fencing token: only the worker of the latest
+    /// attempt can store the result.
     pub attempts: i32,
-    /// How often a worker put it back among those that wait.
+    /// Number of times a worker returned it to the waiting evaluations.
     pub returns: i32,
-    /// How often a judge was asked and could not answer for now.
+    /// Number of times the judge failed temporarily.
     pub asked: i32,
-    /// The month (year * 100 + month) whose quota it was taken from; null when it costs none.
+    /// The month (year * 100 + month) whose quota it uses; null if it uses none.
     pub quota_month: Option<i32>,
     /// Microseconds.
     pub created_at: i64,
@@ -73,7 +73,7 @@ pub struct Model {
     pub completed_at: Option<i64>,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

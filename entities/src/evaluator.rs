@@ -1,24 +1,25 @@
-//! Table `evaluator`: the evaluators that a tenant made.
+//! Table `evaluator`: custom evaluators.
 
 use sea_orm::entity::prelude::*;
 
-/// An evaluator in its newest version.
+/// The latest version of a custom evaluator.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "evaluator")]
 pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Unique within the tenant; no built-in's.
+    /// Unique within the tenant; not the name of a built-in evaluator.
     #[sea_orm(primary_key, auto_increment = false)]
     pub name: String,
-    /// Goes up with every change, also when a deleted one is made again.
+    /// Incremented with every change, also when a deleted evaluator is created again.
     pub version: i64,
     /// A word of [`api::eval::EvaluatorType`].
     pub evaluator_type: String,
-    /// JSON object: everything else that its maker said of it; empty when it is deleted.
+    /// JSON object with the remaining properties; empty when deleted.
     pub definition: String,
-    /// Microseconds; null while it is there. The row stays, so that no version comes twice.
+    /// Time of deletion, microseconds; null if not deleted. The row remains, so that no version number
+    /// is reused.
     pub deleted_at: Option<i64>,
     /// Microseconds.
     pub created_at: i64,
@@ -26,7 +27,7 @@ pub struct Model {
     pub updated_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

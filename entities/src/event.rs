@@ -1,33 +1,33 @@
-//! Table `event`: what was noted during a trace.
+//! Table `event`: events of traces.
 
 use sea_orm::entity::prelude::*;
 
-/// One event of a trace.
+/// An event of a trace.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "event")]
 pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// The trace it is part of.
+    /// The trace that it belongs to.
     #[sea_orm(primary_key, auto_increment = false)]
     pub trace_id: Uuid,
     /// Unique within the trace.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// The span during which it happened.
+    /// The span that it belongs to.
     pub span_id: Option<Uuid>,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// `debug`, `info`, `warning`, `error`, or as given.
+    /// `debug`, `info`, `warning`, `error`, or another word.
     pub level: String,
-    /// JSON object; null without.
+    /// JSON object; null if empty.
     pub metadata: Option<String>,
     /// Microseconds.
     pub created_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

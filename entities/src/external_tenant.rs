@@ -1,21 +1,21 @@
-//! Table `external_tenant`: names of tenants at identity providers. Looked up before the tenant
-//! is known, so its key does not begin with the tenant; on a distributed database it is a
-//! reference table.
+//! Table `external_tenant`: names of tenants at identity providers. A tenant is looked up by this name
+//! before it is known, so the primary key does not begin with the tenant; on a distributed database it
+//! is a reference table.
 
 use sea_orm::entity::prelude::*;
 
-/// One tenant's name elsewhere.
+/// A tenant's name at an identity provider.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "external_tenant")]
 pub struct Model {
-    /// The name, unique in the installation.
+    /// The name, unique within the installation.
     #[sea_orm(primary_key, auto_increment = false)]
     pub external_id: String,
     /// The tenant.
     pub tenant_id: Uuid,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

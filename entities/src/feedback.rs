@@ -1,4 +1,4 @@
-//! Table `feedback`: what end users and reviewers said of traces.
+//! Table `feedback`: feedback of end users and reviewers on traces.
 
 use sea_orm::entity::prelude::*;
 
@@ -9,33 +9,33 @@ pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// The trace it is about.
+    /// The trace that it concerns.
     #[sea_orm(primary_key, auto_increment = false)]
     pub trace_id: Uuid,
-    /// Its id.
+    /// Identifies the feedback.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
     /// The trace's project.
     pub project_id: Uuid,
-    /// The span that is meant; null for the whole trace.
+    /// The span that it concerns; null for the whole trace.
     pub span_id: Option<Uuid>,
     /// A word of [`api::feedback::FeedbackLabel`].
     pub label: String,
-    /// In words.
+    /// The comment.
     pub comment: Option<String>,
-    /// Who said so. With one there is one row a trace, user and source.
+    /// The end user who gave it. If set, there is one row per trace, user and source.
     pub user_id: Option<String>,
-    /// Where it was said; empty when that is not known.
+    /// Where it was given; empty if unknown.
     pub source: String,
     /// JSON object.
     pub metadata: Option<String>,
     /// Microseconds.
     pub created_at: i64,
-    /// When it was last said, microseconds.
+    /// Time at which it was last given, microseconds.
     pub updated_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -2,7 +2,7 @@
 
 use sea_orm::entity::prelude::*;
 
-/// One key and, once it is known, the answer.
+/// An idempotency key and, once the request is finished, its response.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "idempotency")]
 pub struct Model {
@@ -14,19 +14,21 @@ pub struct Model {
     pub key_hash: Vec<u8>,
     /// SHA-256 of the request's body.
     pub body_hash: Vec<u8>,
-    /// Which request holds it, so that one that was given up can't answer for its successor.
+    /// The request that holds the key, so that an abandoned request can't store the response of its
+    /// successor.
     pub holder: Uuid,
-    /// Status of the answer; null while the request is in flight.
+    /// Status of the response; null while the request is in progress.
     pub status: Option<i16>,
-    /// Content type of the answer.
+    /// Content type of the response.
     pub content_type: Option<String>,
-    /// Body of the answer, without secrets.
+    /// Body of the response, without secrets.
     pub answer: Option<Vec<u8>>,
-    /// In flight: when it counts as given up. Answered: when it is forgotten. Microseconds.
+    /// In progress: time at which the request counts as abandoned. Finished: time at which the row is
+    /// purged. Microseconds.
     pub expires_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,8 +1,8 @@
-//! Table `job`: work that has to be done, see the server's queue.
+//! Table `job`: background work; see the server's queue.
 
 use sea_orm::entity::prelude::*;
 
-/// One piece of work.
+/// A job.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "job")]
 pub struct Model {
@@ -12,23 +12,23 @@ pub struct Model {
     /// A time-ordered UUID.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// Which workers take it.
+    /// The queue whose workers run it.
     pub lane: String,
-    /// What is to be done.
+    /// The kind of the job.
     pub kind: String,
-    /// Its arguments, as JSON.
+    /// The payload, as JSON.
     pub payload: String,
-    /// `ready`, `running` or `dead`. What is done is deleted.
+    /// `ready`, `running` or `dead`. Finished jobs are deleted.
     pub status: String,
-    /// Not before, microseconds.
+    /// Earliest start, microseconds.
     pub run_at: i64,
-    /// Times it was begun, snoozes not counted.
+    /// Number of attempts, not counting snoozes.
     pub attempts: i32,
-    /// Dead after so many.
+    /// Number of attempts after which the job is dead.
     pub max_attempts: i32,
-    /// While running: whose turn it is until, microseconds.
+    /// While running: end of the worker's lease, microseconds.
     pub lease_until: Option<i64>,
-    /// Grows with each claim; only the holder of the newest may finish it.
+    /// Fencing token: grows with each claim; only the holder of the latest claim may finish the job.
     pub fence: i64,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
@@ -36,7 +36,7 @@ pub struct Model {
     pub created_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

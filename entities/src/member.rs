@@ -1,8 +1,8 @@
-//! Table `member`: whoever came with a session of the tenant, and the seat that this takes.
+//! Table `member`: users of a tenant and their seats.
 
 use sea_orm::entity::prelude::*;
 
-/// One member of a tenant.
+/// A member of a tenant.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "member")]
 pub struct Model {
@@ -14,20 +14,20 @@ pub struct Model {
     pub id: Uuid,
     /// The token's `sub`; unique within the tenant.
     pub subject: String,
-    /// A word of [`api::Role`]: what the newest token said.
+    /// A word of [`api::Role`]: the role in the newest token.
     pub role: String,
-    /// A word of [`api::member::MemberStatus`]. The row of a removed member stays, so that the
-    /// subject stays out.
+    /// A word of [`api::member::MemberStatus`]. The row of a removed member remains, so that the user
+    /// stays excluded.
     pub status: String,
     /// Microseconds.
     pub created_at: i64,
-    /// When a token of this subject was last seen, within an hour; microseconds.
+    /// Time of the last request, to the hour; microseconds.
     pub last_seen_at: i64,
     /// Microseconds.
     pub updated_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,26 +1,26 @@
-//! Table `metric_delta`: what commits changed of the metrics and no node holds yet.
+//! Table `metric_delta`: deltas that are not yet folded into the roll-up tree.
 
 use sea_orm::entity::prelude::*;
 
-/// What one commit changed.
+/// The delta of one commit.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "metric_delta")]
 pub struct Model {
     /// The tenant whose traces changed.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Made anew for each.
+    /// A new ID for each delta.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// The changes, as the server's metrics write them.
+    /// The changes, in the encoding of the server's metrics.
     pub data: Vec<u8>,
-    /// How many changes these are.
+    /// Number of changes.
     pub changes: i32,
     /// Microseconds.
     pub created_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

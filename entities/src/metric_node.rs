@@ -1,11 +1,11 @@
-//! Table `metric_node`: the traces of a project that started within a stretch of time, summed up.
+//! Table `metric_node`: the roll-up tree of a project's metrics.
 //!
-//! Nodes form a tree by time. One with few traces holds them one by one and is a leaf; one
-//! with many holds their sums, and nodes of the next level share them.
+//! Nodes form a tree by time. A node with few traces lists them and is a leaf; a node with many
+//! contains their totals, and nodes of the next level divide them.
 
 use sea_orm::entity::prelude::*;
 
-/// One stretch of time of one project.
+/// The totals of one period of a project.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "metric_node")]
 pub struct Model {
@@ -15,19 +15,19 @@ pub struct Model {
     /// The project of the traces.
     #[sea_orm(primary_key, auto_increment = false)]
     pub project_id: Uuid,
-    /// How long the stretch is; 0 is the longest.
+    /// Length of the period; 0 is the longest.
     #[sea_orm(primary_key, auto_increment = false)]
     pub level: i16,
-    /// When it begins, microseconds.
+    /// Start of the period, microseconds.
     #[sea_orm(primary_key, auto_increment = false)]
     pub start: i64,
-    /// There are no nodes below it.
+    /// Whether it has no child nodes.
     pub leaf: bool,
-    /// The traces or their sums, as the server's metrics write them.
+    /// The traces or their totals, in the encoding of the server's metrics.
     pub data: Vec<u8>,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,15 +1,15 @@
-//! Table `model_price`: prices that a tenant set itself.
+//! Table `model_price`: prices set by tenants.
 
 use sea_orm::entity::prelude::*;
 
-/// A tenant's own price of one model.
+/// A tenant's price of a model.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "model_price")]
 pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// Model name as given.
+    /// Model name as sent by the tenant.
     #[sea_orm(primary_key, auto_increment = false)]
     pub name: String,
     /// An [`api::model::ModelPrice`] as JSON.
@@ -18,7 +18,7 @@ pub struct Model {
     pub updated_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,8 +1,8 @@
-//! Table `project`: where traces of a tenant are kept apart.
+//! Table `project`: projects of tenants.
 
 use sea_orm::entity::prelude::*;
 
-/// One project of a tenant.
+/// A project of a tenant.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "project")]
 pub struct Model {
@@ -14,9 +14,9 @@ pub struct Model {
     pub id: Uuid,
     /// Unique within the tenant.
     pub name: String,
-    /// Passed prompt deployments ship by themselves.
+    /// Whether prompt deployments that passed their test ship without approval.
     pub prompt_autoship_enabled: bool,
-    /// Days after which traces go; null keeps all.
+    /// Days after which traces are deleted; null keeps all traces.
     pub retention_days: Option<i32>,
     /// Microseconds; null while active.
     pub archived_at: Option<i64>,
@@ -29,7 +29,7 @@ pub struct Model {
     pub created_by_ingest: bool,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

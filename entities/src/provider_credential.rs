@@ -1,8 +1,8 @@
-//! Table `provider_credential`: a tenant's own access to providers of models.
+//! Table `provider_credential`: credentials of tenants for model providers.
 
 use sea_orm::entity::prelude::*;
 
-/// One provider.
+/// The credential for one provider.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "provider_credential")]
 pub struct Model {
@@ -16,13 +16,13 @@ pub struct Model {
     pub sealed_key: Vec<u8>,
     /// The last 4 characters of the key.
     pub hint: String,
-    /// Where the provider answers; null for its public address.
+    /// Base URL of the provider; null for its public address.
     pub base_url: Option<String>,
-    /// Judge of the tier `cheap`.
+    /// Judge model of the tier `cheap`.
     pub judge_model_cheap: Option<String>,
-    /// Judge of the tier `premium`.
+    /// Judge model of the tier `premium`.
     pub judge_model_premium: Option<String>,
-    /// Model that embeds.
+    /// Embedding model.
     pub embedding_model: Option<String>,
     /// Microseconds.
     pub created_at: i64,
@@ -30,7 +30,7 @@ pub struct Model {
     pub updated_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,4 +1,4 @@
-//! Table `quota_use`: what a tenant used of its monthly quotas.
+//! Table `quota_use`: usage of the monthly quotas.
 
 use sea_orm::entity::prelude::*;
 
@@ -12,17 +12,18 @@ pub struct Model {
     /// A calendar month in UTC: year * 100 + month.
     #[sea_orm(primary_key, auto_increment = false)]
     pub month: i32,
-    /// What is counted: `traces` or `llm_evaluations`.
+    /// The counted resource: `traces` or `llm_evaluations`.
     #[sea_orm(primary_key, auto_increment = false)]
     pub quota: String,
-    /// Rows of writers that need not wait for one another; a quota with a limit has only 0.
+    /// Shard number: writers update different rows to avoid lock contention; a quota with a limit has
+    /// only shard 0.
     #[sea_orm(primary_key, auto_increment = false)]
     pub slot: i16,
-    /// How much.
+    /// The amount used.
     pub used: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,9 +1,9 @@
-//! Table `rate_window`: how much of a minute's requests the processes took, where there are
-//! several of them.
+//! Table `rate_window`: requests per minute that processes have leased, for installations with several
+//! processes.
 
 use sea_orm::entity::prelude::*;
 
-/// One bucket in one minute.
+/// One rate limit bucket in one minute.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "rate_window")]
 pub struct Model {
@@ -13,16 +13,16 @@ pub struct Model {
     /// Start of the minute, in seconds since the epoch.
     #[sea_orm(primary_key, auto_increment = false)]
     pub starts_at: i64,
-    /// Which routes share it.
+    /// The bucket, which groups routes.
     #[sea_orm(primary_key, auto_increment = false)]
     pub bucket: String,
-    /// Requests handed to processes so far.
+    /// Number of requests leased to processes so far.
     pub taken: i64,
-    /// Requests handed out last; what the statement that took them answers.
+    /// Number of requests in the last lease; returned by the statement that takes it.
     pub granted: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

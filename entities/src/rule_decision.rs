@@ -1,8 +1,8 @@
-//! Table `rule_decision`: why a rule left out a trace, where that can't be worked out later.
+//! Table `rule_decision`: skip reasons of eval rules that can't be recomputed later.
 
 use sea_orm::entity::prelude::*;
 
-/// A trace that a rule would have judged.
+/// A trace that a rule matched but did not evaluate.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "rule_decision")]
 pub struct Model {
@@ -17,13 +17,13 @@ pub struct Model {
     pub id: Uuid,
     /// `quota` or `paused` of [`api::eval_rule::Decision`].
     pub decision: String,
-    /// In words.
+    /// Explains the decision.
     pub detail: String,
     /// Microseconds.
     pub decided_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

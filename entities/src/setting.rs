@@ -1,8 +1,8 @@
-//! Table `setting`: facts about this installation. Belongs to no tenant.
+//! Table `setting`: settings of this installation. Belongs to no tenant.
 
 use sea_orm::entity::prelude::*;
 
-/// One named fact.
+/// A named setting.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "setting")]
 pub struct Model {
@@ -13,7 +13,7 @@ pub struct Model {
     pub value: String,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

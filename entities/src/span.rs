@@ -1,27 +1,27 @@
-//! Table `span`: the narrow row that totals are computed from. Texts are in [`crate::body`].
+//! Table `span`: the narrow row from which totals are computed. Texts are in [`crate::body`].
 
 use sea_orm::entity::prelude::*;
 
-/// One span, without its texts.
+/// A span without its texts.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "span")]
 pub struct Model {
     /// The owner.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
-    /// The trace it is part of.
+    /// The trace that it belongs to.
     #[sea_orm(primary_key, auto_increment = false)]
     pub trace_id: Uuid,
     /// Unique within the trace.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
-    /// The span that caused it; it may never arrive.
+    /// The parent span, which may be missing.
     pub parent_id: Option<Uuid>,
-    /// What was done.
+    /// Name of the operation.
     pub name: String,
-    /// A word of [`api::SpanType`], or as given.
+    /// A word of [`api::SpanType`], or another word.
     pub kind: String,
-    /// The model that answered, else the one asked.
+    /// The model in the response, else the requested model.
     pub model: Option<String>,
     /// Microseconds.
     pub started_at: i64,
@@ -29,7 +29,7 @@ pub struct Model {
     pub ended_at: Option<i64>,
     /// Milliseconds.
     pub latency_ms: Option<i64>,
-    /// Error message; null when it ended well.
+    /// Error message; null on success.
     pub error: Option<String>,
     /// Bit of [`api::FailureType`]; null without an error.
     pub failure: Option<i16>,
@@ -43,15 +43,15 @@ pub struct Model {
     pub counted: bool,
     /// False while another span reports the same cost.
     pub cost_counted: bool,
-    /// Hash of the provider's response id.
+    /// Hash of the provider's response ID.
     pub response_hash: Option<i64>,
-    /// The 8 bytes of its OpenTelemetry id; null for JSON ingest.
+    /// The 8 bytes of its OpenTelemetry span ID; null for JSON ingest.
     pub otel_span_id: Option<Vec<u8>>,
-    /// What it says about its trace (session, user, tags), as JSON; null if nothing.
+    /// Trace hints (session, user, tags), as JSON; null if there are none.
     pub hints: Option<String>,
-    /// The body that holds its texts.
+    /// The text block that contains its texts.
     pub body_id: Option<Uuid>,
-    /// Entry of that body.
+    /// Index within that text block.
     pub body_index: i32,
     /// Microseconds.
     pub created_at: i64,
@@ -65,7 +65,7 @@ pub struct Model {
     pub missing_texts: Option<i16>,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,12 +1,11 @@
-//! Table `span_vector`: what spans mean, as vectors, with the columns that a search filters by.
+//! Table `span_vector`: embeddings of spans, with the columns that a search filters by.
 //!
-//! The vector itself, column `vector`, has a type of each database's own; the server's store
-//! writes and reads it. Kind and model are there as hashes, so that an entry of the index that
-//! holds them has a bounded size.
+//! The column `vector` has a database-specific type, which the server's store writes and reads. Span
+//! type and model are stored as hashes, so that index entries that contain them have a bounded size.
 
 use sea_orm::entity::prelude::*;
 
-/// The vector of a span, without its numbers.
+/// The embedding of a span, without its numbers.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "span_vector")]
 pub struct Model {
@@ -21,17 +20,17 @@ pub struct Model {
     pub id: Uuid,
     /// The trace's project.
     pub project_id: Uuid,
-    /// When the span began, microseconds.
+    /// Start of the span, microseconds.
     pub started_at: i64,
-    /// Hash of the span's kind.
+    /// Hash of the span type.
     pub kind_hash: i64,
     /// Hash of the span's model.
     pub model_hash: Option<i64>,
-    /// The model that made the vector; empty when it came with the span.
+    /// The embedding model; empty when the vector was sent with the span.
     pub embedding_model: String,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,17 +1,17 @@
-//! Table `tenant`: one row an organisation.
+//! Table `tenant`: one row per organization.
 
 use sea_orm::entity::prelude::*;
 
-/// One organisation.
+/// An organization.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "tenant")]
 pub struct Model {
-    /// Identifies the tenant; the first column of every key of what it owns.
+    /// Identifies the tenant; the first column of the primary key of every table that it owns.
     #[sea_orm(primary_key, auto_increment = false)]
     pub tenant_id: Uuid,
     /// Its name.
     pub name: String,
-    /// Its name at an identity provider.
+    /// Its name at the identity provider.
     pub external_id: Option<String>,
     /// A word of [`api::Plan`].
     pub plan: String,
@@ -19,7 +19,7 @@ pub struct Model {
     pub created_at: i64,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

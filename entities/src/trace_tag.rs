@@ -1,8 +1,8 @@
-//! Table `trace_tag`: one row a tag, so that a list by tag reads only its own rows.
+//! Table `trace_tag`: one row per tag, so that a list filtered by tag reads only matching rows.
 
 use sea_orm::entity::prelude::*;
 
-/// One tag of one trace.
+/// A tag of a trace.
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "trace_tag")]
 pub struct Model {
@@ -12,7 +12,7 @@ pub struct Model {
     /// The tag's key.
     #[sea_orm(primary_key, auto_increment = false)]
     pub key: String,
-    /// The tag's value; empty for a tag that is only a word.
+    /// The tag's value; empty for a tag without value.
     #[sea_orm(primary_key, auto_increment = false)]
     pub value: String,
     /// The trace's start, microseconds.
@@ -23,7 +23,7 @@ pub struct Model {
     pub trace_id: Uuid,
 }
 
-/// No relations are declared: joins are written where they are needed, tenant first.
+/// Declares no relations: queries join explicitly, by tenant first.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,4 +1,4 @@
-//! The schema, one file a change, forward only.
+//! The schema, one file per change, forward only.
 
 pub use sea_orm_migration::prelude::*;
 
@@ -15,10 +15,10 @@ mod m0010_evaluations;
 mod m0011_failed_again;
 mod m0012_usage_details;
 mod m0013_projects_by_ingest;
-#[allow(hidden_glob_reexports, reason = "the helper module is private and shadows nothing that is used")]
+#[allow(hidden_glob_reexports, reason = "the helper module is private and hides nothing that is used")]
 mod table;
 
-/// All migrations in their order.
+/// All migrations in order.
 pub struct Migrator;
 
 #[async_trait::async_trait]

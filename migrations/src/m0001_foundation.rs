@@ -5,13 +5,13 @@ use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::create_clustered;
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }
@@ -71,7 +71,8 @@ impl MigrationTrait for Migration {
                     .to_owned(),
             )
             .await?;
-        // A reference table: found by hash before the tenant is known, so no foreign key leads out of it.
+        // A reference table: keys are looked up by hash before the tenant is known, so it has no
+        // foreign keys.
         manager
             .create_table(
                 Table::create()

@@ -1,17 +1,16 @@
-//! Traces, their tags, spans, events and texts, with one index a filter of the list.
+//! Traces, tags, spans, events and texts, with one index per filter of the trace list.
 
 use entities::{body, event, span, trace, trace_tag};
 use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_clustered, create_index, dialect};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
-/// Name, columns and condition of every index on `trace`. All end in the order of the list,
-/// so that a page is read from one end of one range. Conditions keep rows out that no filter
-/// can ask for.
+/// Name, columns and condition of every index on `trace`. All end with the sort order of the list, so
+/// that a page is one contiguous range. Conditions exclude rows that no filter can select.
 const TRACE_INDEXES: &[(&str, &str, Option<&str>)] = &[
     ("ix_trace_time", "tenant_id, started_at, id", None),
     ("ix_trace_project", "tenant_id, project_id, started_at, id", None),
@@ -37,7 +36,7 @@ const TRACE_INDEXES: &[(&str, &str, Option<&str>)] = &[
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }

@@ -5,13 +5,13 @@ use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_clustered, create_index};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }
@@ -38,7 +38,7 @@ impl MigrationTrait for Migration {
                 .to_owned(),
         )
         .await?;
-        // Candidates are looked for over tenants, the claim within one.
+        // Due tenants are searched across tenants; jobs are claimed within one.
         create_index(manager, "ix_job_ready", "job", "lane, run_at, tenant_id", Some("status = 'ready'"))
             .await?;
         create_index(manager, "ix_job_claim", "job", "tenant_id, lane, run_at, id", Some("status = 'ready'"))

@@ -1,4 +1,4 @@
-//! Members, the audit log, quotas, rate limits, idempotency keys, credentials of providers.
+//! Members, the audit log, quotas, rate limits, idempotency keys, provider credentials.
 
 use entities::{
     audit_record, external_tenant, idempotency, member, provider_credential, quota_use, rate_window,
@@ -7,13 +7,13 @@ use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_clustered, create_index};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }
@@ -43,7 +43,7 @@ impl MigrationTrait for Migration {
                 .to_owned(),
         )
         .await?;
-        // Which projects keep their traces for a time only.
+        // Finds the projects with limited retention.
         create_index(
             manager,
             "ix_project_retention",
@@ -112,7 +112,7 @@ async fn people(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
                 .to_owned(),
         )
         .await?;
-    // Names given before this table was there; the oldest tenant keeps one that two have.
+    // Copies existing names; if two tenants have the same name, the older one keeps it.
     manager
         .get_connection()
         .execute_unprepared(

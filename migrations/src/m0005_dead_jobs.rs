@@ -1,16 +1,16 @@
-//! Dead jobs can be counted without reading the others.
+//! An index that counts dead jobs without reading the others.
 
 use sea_orm_migration::prelude::*;
 
 use crate::table::create_index;
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }

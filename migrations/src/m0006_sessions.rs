@@ -1,17 +1,17 @@
-//! An index of the traces that belong to sessions, by time: the way to the newest sessions does
-//! not lead past traces that belong to none.
+//! An index of the traces that belong to sessions, by time, so that listing sessions skips traces
+//! without a session.
 
 use sea_orm_migration::prelude::*;
 
 use crate::table::create_index;
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }

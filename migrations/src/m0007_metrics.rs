@@ -1,27 +1,27 @@
-//! Metrics of traces, kept as they change, and feedback, which one of them counts.
+//! Roll-up tree and deltas of trace metrics, and feedback, which one metric counts.
 
 use entities::{feedback, metric_delta, metric_node, trace};
 use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_clustered, create_index, dialect};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 /// Name, columns and condition of the indexes.
-const INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
+const METRIC_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
     ("ix_feedback_time", "feedback", "tenant_id, created_at, id", None),
     ("ix_feedback_project", "feedback", "tenant_id, project_id, created_at, id", None),
     ("ix_feedback_label", "feedback", "tenant_id, label, created_at, id", None),
     ("ix_feedback_trace", "feedback", "tenant_id, trace_id, created_at, id", None),
-    // The newest of a trace is what the trace is counted by.
+    // The newest feedback of a trace determines how the trace is counted.
     ("ix_feedback_newest", "feedback", "tenant_id, trace_id, updated_at, id", None),
 ];
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases: columns can't be added twice.
+    /// Runs in a transaction on both databases, because columns can't be added twice.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }
@@ -48,7 +48,7 @@ impl MigrationTrait for Migration {
                 .to_owned(),
         )
         .await?;
-        // Its rows are too long for the key's own tree.
+        // Not clustered: the rows are too long for the primary key's B-tree.
         manager
             .create_table(
                 Table::create()
@@ -106,7 +106,7 @@ impl MigrationTrait for Migration {
                  WHERE user_id IS NOT NULL",
             )
             .await?;
-        for (name, table, columns, condition) in INDEXES {
+        for (name, table, columns, condition) in METRIC_INDEXES {
             create_index(manager, name, table, columns, *condition).await?;
         }
         Ok(())

@@ -1,17 +1,17 @@
-//! Vectors of spans, by which they are found by what they mean.
+//! Embeddings of spans for semantic search.
 
 use entities::span_vector::{Column, Entity};
 use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_index, dialect};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }
@@ -21,7 +21,7 @@ impl MigrationTrait for Migration {
         if let Some(statement) = dialect.before_vectors() {
             connection.execute_unprepared(statement).await?;
         }
-        // Its rows are too long for the key's own tree.
+        // Not clustered: the rows are too long for the primary key's B-tree.
         manager
             .create_table(
                 Table::create()
@@ -39,7 +39,7 @@ impl MigrationTrait for Migration {
                     .to_owned(),
             )
             .await?;
-        // All that is filtered by, so that what a filter selects can be counted without the rows.
+        // Contains all filter columns, so that matching rows can be counted in the index alone.
         create_index(
             manager,
             "ix_span_vector_filter",

@@ -1,24 +1,23 @@
-//! An index of the traces that no metric counts yet: at first those from before there were metrics,
-//! and none once they are counted. On a large table it takes a while, so PostgreSQL builds it beside
-//! what else goes on.
+//! An index of the traces that no metric counts yet: those stored before metrics existed, until they
+//! are counted. PostgreSQL builds it concurrently, because it takes long on a large table.
 
 use sea_orm_migration::prelude::*;
 
-use crate::table::create_beside;
+use crate::table::create_concurrently;
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// Building beside other transactions is not possible within one.
+    /// A concurrent index build can't run in a transaction.
     fn use_transaction(&self) -> Option<bool> {
         Some(false)
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let of = "trace (tenant_id, started_at, id) WHERE NOT measured";
-        create_beside(manager, "INDEX", "ix_trace_unmeasured", of).await
+        create_concurrently(manager, "INDEX", "ix_trace_unmeasured", of).await
     }
 }

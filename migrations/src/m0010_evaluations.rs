@@ -1,20 +1,20 @@
-//! Evaluations, the rules that ask for them, and what tenants make of evaluators.
+//! Evaluations, eval rules and custom evaluators.
 
 use entities::{eval_bulk, eval_rule, evaluation, evaluator, rule_decision};
 use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::table::{create_clustered, create_index};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
 /// Name, table, columns and condition of the indexes.
-const INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
+const EVALUATION_INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
     ("ix_evaluation_time", "evaluation", "tenant_id, created_at, id", None),
     ("ix_evaluation_project", "evaluation", "tenant_id, project_id, created_at, id", None),
     ("ix_evaluation_metric", "evaluation", "tenant_id, metric_name, created_at, id", None),
-    // By id and not by time: removing a trace goes along it, and a trace has few evaluations.
+    // By ID and not by time: deleting a trace uses this index, and a trace has few evaluations.
     ("ix_evaluation_trace", "evaluation", "tenant_id, trace_id, id", None),
     (
         "ix_evaluation_rule_time",
@@ -23,7 +23,7 @@ const INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
         Some("rule_id IS NOT NULL"),
     ),
     ("ix_evaluation_bulk", "evaluation", "tenant_id, bulk_id, status", Some("bulk_id IS NOT NULL")),
-    // What is rare is found without reading past what is usual.
+    // Excludes the most common value, so that rare labels are found quickly.
     ("ix_evaluation_label", "evaluation", "tenant_id, label, created_at, id", Some("label <> 'pass'")),
     (
         "ix_evaluation_unfinished",
@@ -35,13 +35,13 @@ const INDEXES: &[(&str, &str, &str, Option<&str>)] = &[
     ("ix_evaluator_time", "evaluator", "tenant_id, created_at, name", None),
 ];
 
-/// A rule judges a trace once, and each control action's output on it once.
-const ONCE: &str = "CREATE UNIQUE INDEX ux_evaluation_rule ON evaluation \
+/// A rule evaluates a trace once, and the output of each control action once.
+const UNIQUE_RULE_EVALUATION_INDEX: &str = "CREATE UNIQUE INDEX ux_evaluation_rule ON evaluation \
     (tenant_id, rule_id, trace_id, source_action_id) WHERE rule_id IS NOT NULL";
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    /// All or nothing on both databases, whenever the process is killed.
+    /// Runs in a transaction on both databases, so that an interrupted migration changes nothing.
     fn use_transaction(&self) -> Option<bool> {
         Some(true)
     }
@@ -52,8 +52,8 @@ impl MigrationTrait for Migration {
         create_clustered(manager, decisions()).await?;
         create_clustered(manager, evaluators()).await?;
         create_clustered(manager, bulk_runs()).await?;
-        manager.get_connection().execute_unprepared(ONCE).await?;
-        for (name, table, columns, condition) in INDEXES {
+        manager.get_connection().execute_unprepared(UNIQUE_RULE_EVALUATION_INDEX).await?;
+        for (name, table, columns, condition) in EVALUATION_INDEXES {
             create_index(manager, name, table, columns, *condition).await?;
         }
         Ok(())

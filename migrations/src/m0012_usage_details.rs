@@ -1,10 +1,11 @@
-//! Cached, cache-write and reasoning tokens of spans and traces, which texts a span lacks, and where a
-//! trace's texts are that its root lacks. All are null on rows from before; adding them rewrites nothing.
+//! Cached, cache-write and reasoning tokens of spans and traces, the missing texts of a span, and the
+//! origin of a trace's texts when its root has none. The new columns are null in existing rows, which
+//! are not rewritten.
 
 use entities::{span, trace};
 use sea_orm_migration::{prelude::*, schema::*};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 

@@ -1,10 +1,10 @@
-//! Records which projects ingest created: their number is limited, the number of others is not. It is
-//! unknown for existing projects, so none of them counts.
+//! Records which projects ingest created: the number of such projects is limited. Existing projects are
+//! not counted, because their origin is unknown.
 
 use entities::project;
 use sea_orm_migration::{prelude::*, schema::boolean};
 
-/// See the module.
+/// The migration that this module describes.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 

@@ -1,14 +1,14 @@
-//! Helpers that keep the rules of the schema in one place.
+//! Helpers that apply the schema's conventions.
 
 use entities::dialect::Dialect;
 use sea_orm_migration::prelude::*;
 
-/// The dialect of the database under migration.
+/// Returns the dialect of the database under migration.
 pub fn dialect(manager: &SchemaManager<'_>) -> Dialect {
     Dialect::of(manager.get_database_backend())
 }
 
-/// Creates a table whose rows are found by their whole primary key.
+/// Creates a table that is accessed by its whole primary key.
 pub async fn create_clustered(
     manager: &SchemaManager<'_>,
     mut table: TableCreateStatement,
@@ -20,9 +20,9 @@ pub async fn create_clustered(
     manager.create_table(table).await
 }
 
-/// Creates an index, optionally over only the rows that `condition` keeps.
+/// Creates an index, optionally over only the rows that match `condition`.
 ///
-/// Written as text because partial indexes of both databases share one syntax.
+/// Written as text because both databases share the syntax of partial indexes.
 pub async fn create_index(
     manager: &SchemaManager<'_>,
     name: &str,
@@ -38,10 +38,10 @@ pub async fn create_index(
     Ok(())
 }
 
-/// Creates an index of a table that may be large: `kind` is `INDEX` or `UNIQUE INDEX`, `of` the table with
-/// its columns and condition. PostgreSQL builds it beside what else goes on, which no transaction can; what
-/// a build that was broken off has left goes first.
-pub async fn create_beside(
+/// Creates an index of a table that may be large. `kind` is `INDEX` or `UNIQUE INDEX`, `of` the table
+/// with its columns and condition. PostgreSQL builds it concurrently, outside of a transaction; the
+/// remains of an interrupted build are dropped first.
+pub async fn create_concurrently(
     manager: &SchemaManager<'_>,
     kind: &str,
     name: &str,

@@ -101,6 +101,11 @@ pub fn not_found(what: &str) -> Error {
     problem(ErrorCode::NotFound, format!("there is no such {what}"))
 }
 
+/// Builds the error for a request that the server can't finish because it stops.
+pub fn stopping() -> Error {
+    problem(ErrorCode::Overloaded, "the server is stopping; try again shortly")
+}
+
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self::Problem(Box::new(problem))
@@ -113,7 +118,8 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(_) | StoreError::Unreachable(_) => {
                 problem(ErrorCode::Overloaded, error.to_string())
             }
-            StoreError::OutOfMemory(_) => Exhausted.into(),
+            // Only tenants read large texts.
+            StoreError::OutOfMemory(_) => Exhausted::Tenant.into(),
             StoreError::Database(error) => Self::Internal(anyhow::Error::new(error).context("database")),
         }
     }

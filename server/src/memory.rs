@@ -72,11 +72,28 @@ pub struct Reservation {
 }
 
 /// The error when the holder's share or the whole budget is used up.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "too much is held in memory for this tenant: its request bodies and the responses that it has not read; try again shortly"
-)]
-pub struct Exhausted;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exhausted {
+    /// A tenant needed the memory.
+    #[error(
+        "too much is held in memory for this tenant: its request bodies and the responses that it has not read; try again shortly"
+    )]
+    Tenant,
+    /// A caller without a valid token needed the memory.
+    #[error(
+        "too much is held in memory for requests without a valid token; try again shortly, or send a valid token"
+    )]
+    Anonymous,
+}
+
+impl From<Holder> for Exhausted {
+    fn from(holder: Holder) -> Self {
+        match holder {
+            Holder::Tenant(_) => Self::Tenant,
+            Holder::Anonymous => Self::Anonymous,
+        }
+    }
+}
 
 impl MemoryBudget {
     /// Creates a budget of `total` bytes.
@@ -142,10 +159,10 @@ impl Reservation {
             true if used + bytes <= budget.total / SMALL_DIVISOR => 0,
             true => budget.total / HEADROOM_DIVISOR,
             false if oversized => budget.total / SHARE_DIVISOR,
-            false => return Err(Exhausted),
+            false => return Err(self.holder.into()),
         };
         if state.used + bytes + kept_free > budget.total {
-            return Err(Exhausted);
+            return Err(self.holder.into());
         }
         state.used += bytes;
         let account = state.accounts.entry(self.holder).or_default();
@@ -177,7 +194,7 @@ impl Reservation {
             if self.try_grow(bytes).is_ok() {
                 return Ok(());
             }
-            tokio::time::timeout_at(deadline, freed).await.map_err(|_| Exhausted)?;
+            tokio::time::timeout_at(deadline, freed).await.map_err(|_| Exhausted::from(self.holder))?;
         }
     }
 
@@ -239,7 +256,7 @@ impl<'a> Waiting<'a> {
         let mut state = budget.state();
         let account = state.accounts.entry(holder).or_default();
         if account.waiting >= MAX_WAITING {
-            return Err(Exhausted);
+            return Err(holder.into());
         }
         account.waiting += 1;
         state.waiting += 1;
@@ -290,7 +307,8 @@ mod tests {
     fn callers_without_a_token_have_a_small_share() {
         let budget = MemoryBudget::new(3_200);
         let held = reserved(&budget, Holder::Anonymous, 100).unwrap();
-        assert!(reserved(&budget, Holder::Anonymous, 1).is_none());
+        let refused = budget.reservation(Holder::Anonymous).try_grow(1).unwrap_err();
+        assert!(!refused.to_string().contains("tenant"), "{refused}");
         drop(held);
         assert!(reserved(&budget, Holder::Anonymous, 1).is_some());
     }

@@ -82,7 +82,7 @@ impl Setup {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(built("server", "loupe-server"));
+        let mut command = Command::new(built("loupe-server"));
         // Nothing of the machine's settings: only what the test says.
         command.env_clear().current_dir(&self.folder).args(arguments).envs(self.variables.iter().cloned());
         command
@@ -157,9 +157,9 @@ fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     log
 }
 
-/// A program as a package builds it, beside the test program and of the same profile. It is built
-/// when it is missing.
-pub fn built(package: &str, program: &str) -> PathBuf {
+/// Returns the path of a program of the workspace, built with the profile of the test program. Builds the
+/// programs if this one is missing.
+pub fn built(program: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/<profile>/deps/<test>
     let folder = test.ancestors().nth(2).unwrap();
@@ -169,7 +169,9 @@ pub fn built(package: &str, program: &str) -> PathBuf {
             .file_name()
             .and_then(|it| it.to_str())
             .map_or("dev", |it| if it == "debug" { "dev" } else { it });
-        let build = ["build", "-p", package, "--profile", profile];
+        // The whole workspace: a single package has other features, with which its dependencies would be
+        // compiled again.
+        let build = ["build", "--workspace", "--bins", "--profile", profile];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(Command::new("cargo").args(build).current_dir(root).status().unwrap().success());
     }

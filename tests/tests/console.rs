@@ -130,7 +130,7 @@ fn console(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Ter
     let mut all = vec![("LOUPE_CONFIG_DIR", profile.to_str().unwrap()), ("HOME", folder.to_str().unwrap())];
     all.extend(variables);
     let arguments: Vec<&str> = std::iter::once("console").chain(arguments.iter().copied()).collect();
-    Terminal::open((80, 24), folder, &built("cli", "loupe"), &arguments, &all)
+    Terminal::open((80, 24), folder, &built("loupe"), &arguments, &all)
 }
 
 fn header(text: &str) -> &str {
@@ -260,7 +260,7 @@ fn first_run_starts_the_demo_and_stops_it_with_the_console() {
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
     // The server is found beside the command line program.
-    assert_eq!(built("server", "loupe-server").parent(), built("cli", "loupe").parent());
+    assert_eq!(built("loupe-server").parent(), built("loupe").parent());
     let path = std::env::join_paths(["/usr/bin", "/bin"]).unwrap();
     let variables = [("TMPDIR", temporary.to_str().unwrap()), ("PATH", path.to_str().unwrap())];
     let terminal = console(folder.path(), &[], &variables);
@@ -280,7 +280,7 @@ fn console_in_a_pipe_or_without_questions_explains_itself() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile");
     let run = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(built("cli", "loupe"));
+        let mut command = std::process::Command::new(built("loupe"));
         command.env_clear().env("LOUPE_CONFIG_DIR", &profile).args(arguments);
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -291,4 +291,56 @@ fn console_in_a_pipe_or_without_questions_explains_itself() {
     let terminal = console(folder.path(), &["--no-input"], &[]);
     let text = terminal.wait_for("exit code 4", SOON);
     assert!(text.contains("LOUPE_API_KEY") && text.contains("loupe auth login"), "{text}");
+}
+
+#[test]
+fn signals_at_a_prompt_restore_the_terminal() {
+    let prompts = [("auth login --no-check", "API key or session token:"), ("console", "Quit")];
+    let signals = [("TERM", 143), ("INT", 130), ("HUP", 143), ("QUIT", 143)];
+    thread::scope(|scope| {
+        for (arguments, question) in prompts {
+            for (signal, code) in signals {
+                scope.spawn(move || {
+                    let folder = tempfile::tempdir().unwrap();
+                    let pid = folder.path().join("pid");
+                    let loupe = built("loupe");
+                    let program =
+                        format!("echo $$ > {}; exec {} {arguments}", pid.display(), loupe.display());
+                    let script = format!("sh -c '{program}'; echo code $?; stty -a");
+                    let profile = folder.path().join("profile");
+                    let variables = [("LOUPE_CONFIG_DIR", profile.to_str().unwrap())];
+                    let arguments = ["-c", script.as_str()];
+                    let shell = Path::new("/bin/sh");
+                    let terminal = Terminal::open((80, 24), folder.path(), shell, &arguments, &variables);
+                    terminal.wait_for(question, SOON);
+                    let pid = std::fs::read_to_string(pid).unwrap();
+                    let mut kill = std::process::Command::new("kill");
+                    assert!(kill.args([&format!("-{signal}"), pid.trim()]).status().unwrap().success());
+                    let text = terminal.wait_for("echoke", SOON);
+                    assert!(text.contains(&format!("code {code}")), "{signal}:\n{text}");
+                    assert!(
+                        !text.contains("-icanon") && !text.contains("-isig"),
+                        "{signal}: raw mode\n{text}"
+                    );
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn demo_that_cannot_be_started_is_explained_without_error_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    // The server is looked for beside the program first.
+    let loupe = folder.path().join("loupe");
+    std::fs::copy(built("loupe"), &loupe).unwrap();
+    std::fs::write(folder.path().join("loupe-server"), "not a program").unwrap();
+    let profile = folder.path().join("profile");
+    let variables = [("LOUPE_CONFIG_DIR", profile.to_str().unwrap())];
+    let terminal = Terminal::open((80, 24), folder.path(), &loupe, &["console"], &variables);
+    terminal.wait_for("Quit", SOON);
+    terminal.press(&["1"]);
+    let text = terminal.wait_for("exit code 1", SOON);
+    assert!(text.contains("can't start") && text.contains("permission denied"), "{text}");
+    assert!(!text.contains("os error"), "{text}");
 }

@@ -80,7 +80,7 @@ impl World {
         let script = script.replace("https://loupe.example.internal", &self.server.url);
         // Where jq is not installed, the program has it inside.
         let script = if has("jq") { script } else { script.replace("--json | jq -r", "--raw --jq") };
-        let programs = built("cli", "loupe").parent().unwrap().to_path_buf();
+        let programs = built("loupe").parent().unwrap().to_path_buf();
         let path = std::env::var("PATH").unwrap_or_default();
         let output = Command::new("bash")
             .arg("-c")
@@ -105,7 +105,7 @@ impl World {
     fn loupe(&self, key: &str, args: &str) -> Ran {
         self.run(&format!(
             "{}\nunset LOUPE_SESSION_TOKEN\nLOUPE_API_KEY='{key}' loupe {args}",
-            recipe("What every script begins with")
+            recipe("Setup")
         ))
     }
 }
@@ -139,7 +139,7 @@ fn shows_a_secret(text: &str) -> bool {
 async fn keys_are_created_and_shown_nowhere() {
     for database in BOTH {
         let world = world(database).await;
-        let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Create a key"));
+        let script = format!("{}\n{}", recipe("Setup"), recipe("Create a key"));
         for created in ["true", "false"] {
             // The log of every request must not give the secrets away either.
             let ran = world.run(&format!("export LOUPE_LOG=trace\n{script}\necho \"${{#key}}\""));
@@ -184,7 +184,7 @@ async fn a_project_is_archived_once_and_the_last_one_is_left_alone() {
             .loupe(&world.key, "traces send - -q <<< '{\"project_name\":\"2025-pilot\",\"name\":\"first\"}'");
         assert_eq!(sent.code, Some(0), "{}", sent.stderr);
 
-        let script = format!("{}\n{}", recipe("What every script begins with"), recipe("Archive a project"));
+        let script = format!("{}\n{}", recipe("Setup"), recipe("Archive a project"));
         for changed in [true, false] {
             let ran = world.run(&script);
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -212,8 +212,7 @@ async fn a_project_is_archived_once_and_the_last_one_is_left_alone() {
 async fn a_deploy_is_gated_on_metrics() {
     for database in BOTH {
         let world = world(database).await;
-        let recipe =
-            format!("{}\n{}", recipe("What every script begins with"), recipe("Gate a deploy on metrics"));
+        let recipe = format!("{}\n{}", recipe("Setup"), recipe("Gate a deploy on metrics"));
         let gate = |named: &[&str]| {
             let ran = world.run(&recipe);
             let metrics = serde_json::from_str::<Value>(&ran.stdout).unwrap()["metrics"].take();
@@ -311,7 +310,7 @@ impl World {
     /// Runs the scripts below these headings, one after the other, as one.
     fn recipes(&self, headings: &[&str]) -> Ran {
         let scripts: Vec<String> = headings.iter().map(|it| recipe(it)).collect();
-        self.run(&format!("{}\n{}", recipe("What every script begins with"), scripts.join("\n")))
+        self.run(&format!("{}\n{}", recipe("Setup"), scripts.join("\n")))
     }
 }
 
@@ -341,7 +340,7 @@ async fn a_build_is_gated_on_evaluations() {
         for (latency, code) in [(900, 0), (60_000, 6)] {
             world.smoke(answer, latency);
             let send = "TRACE=$(loupe traces send smoke.json -o id -q)";
-            let ran = world.run(&format!("{}\n{send}\n{second}", recipe("What every script begins with")));
+            let ran = world.run(&format!("{}\n{send}\n{second}", recipe("Setup")));
             assert_eq!(ran.code, Some(code), "{}\n{}", ran.stderr, ran.stdout);
         }
     }
@@ -351,7 +350,7 @@ async fn a_build_is_gated_on_evaluations() {
 async fn an_evaluator_of_ones_own_is_made_and_used() {
     for database in BOTH {
         let world = world(database).await;
-        let ran = world.recipes(&["An evaluator of your own"]);
+        let ran = world.recipes(&["Custom evaluators"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         // Every check that the program's own page shows is one that the server takes.
         let page = world.run("loupe help own-evaluators").stdout;
@@ -370,7 +369,7 @@ async fn an_evaluator_of_ones_own_is_made_and_used() {
             assert_eq!(ran.stderr.contains("no_promises: the label is fail"), code == 6, "{}", ran.stderr);
         }
 
-        let ran = world.recipes(&["Judge what came in"]);
+        let ran = world.recipes(&["Evaluate existing traces"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let bulk: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(

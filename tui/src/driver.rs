@@ -197,8 +197,9 @@ impl Driver {
                 Effect::KeepBookmarks(bookmarks) => {
                     // A few lines of text: not worth a task that could overtake another.
                     let kept = self.state_dir.as_deref().map_or(Ok(()), |dir| bookmarks.save(dir));
-                    if let Err(why) = kept {
-                        self.server.tell(Msg::Written(Err(format!("bookmarks are not kept: {why}"))));
+                    if let Err(error) = kept {
+                        let why = api::plain::io_error(&error);
+                        self.server.tell(Msg::Written(Err(format!("the bookmarks can't be stored: {why}"))));
                     }
                 }
                 request => self.server.perform(request),

@@ -53,7 +53,7 @@ fn list(state: &State) -> Option<Stale<'_>> {
         }
         Link::Connecting => MAX_FIRST_ANSWER_MICROS,
         Link::Polling => MAX_LATER_ANSWER_MICROS,
-        // The stream reports the end of a connection itself.
+        // The clock replaces a stream that sends no heartbeats by requests.
         Link::Streaming => return None,
     };
     let sent = unanswered(state).filter(|sent| state.now.micros() - sent.micros() >= patience)?;

@@ -115,6 +115,15 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Describes an error of [`run`] in one line, with plain sentences for the errors of the operating system.
+pub fn describe(error: &anyhow::Error) -> String {
+    let sentence = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref::<io::Error>() {
+        Some(error) => api::plain::io_error(error),
+        None => cause.to_string(),
+    };
+    error.chain().map(sentence).collect::<Vec<_>>().join(": ")
+}
+
 /// The keys in force as TOML: a `[keys]` section of action names and their sequences.
 ///
 /// # Errors

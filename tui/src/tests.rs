@@ -28,7 +28,7 @@ use crate::{
     format::Zone,
     msg::{Effect, Msg, NetError, Reply, StreamEvent},
     options::Target,
-    state::State,
+    state::{Link, State},
     theme::{Glyphs, Theme},
     update::{start, update},
 };
@@ -241,8 +241,13 @@ fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
     update(state, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
+/// Moves the clock. An open stream brings its heartbeats during a longer jump.
 fn tick(state: &mut State, seconds: i64) -> Vec<Effect> {
-    update(state, Msg::Tick(Timestamp::from_micros(state.now.micros() + seconds * 1_000_000)))
+    let now = Timestamp::from_micros(state.now.micros() + seconds * 1_000_000);
+    if state.link == Link::Streaming && seconds >= 15 {
+        state.heard = Some(now);
+    }
+    update(state, Msg::Tick(now))
 }
 
 fn offline() -> NetError {

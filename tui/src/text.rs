@@ -119,10 +119,10 @@ fn unbroken(line: &str) -> impl Iterator<Item = &str> {
         let mut words = rest.split_word_bounds();
         let first = words.next()?;
         let mut end = first.len();
-        let mut opens = first.ends_with(['(', '[', '{', '<']);
+        let mut opens = first.ends_with(['(', '[', '{', '<', '`']);
         if !first.trim().is_empty() {
             for word in words {
-                let closes = word.starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}', '>']);
+                let closes = word.starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '`']);
                 if !opens && !closes || word.trim().is_empty() {
                     break;
                 }
@@ -245,6 +245,7 @@ mod tests {
     fn a_line_begins_with_no_closing_mark_and_ends_with_no_opening_one() {
         assert_eq!(wrap("refused for good. Its", 16), ["refused for ", "good. Its"]);
         assert_eq!(wrap("the caller (request 7)", 12), ["the caller ", "(request 7)"]);
+        assert_eq!(wrap("stays within `max_ms`: 1.0", 16), ["stays within ", "`max_ms`: 1.0"]);
         assert_eq!(wrap("(aaaa)bbbb", 4), ["(aaa", "a)", "bbbb"]);
         assert_eq!(wrap(&".".repeat(9), 4), ["....", "....", "."]);
     }

@@ -89,7 +89,7 @@ async fn show(ctx: &Ctx, args: ConsoleArgs, keys: tui::Rebinding) -> Result {
         if error.is::<tui::KeymapError>() {
             return CliError::usage(error.to_string());
         }
-        CliError::new(Exit::Unexpected, format!("{error:#}"))
+        CliError::new(Exit::Unexpected, tui::describe(&error))
     })
 }
 

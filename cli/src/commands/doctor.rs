@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ::api::{
     Timestamp,
-    client::{Answer, Auth, Call, Client, calls},
+    client::{ApiResponse, Auth, Call, Client, calls},
     tenant::Me,
 };
 use chrono::DateTime;
@@ -114,7 +114,7 @@ impl Checks {
         }
     }
 
-    async fn reach(&mut self, client: &Client) -> Option<Answer> {
+    async fn reach(&mut self, client: &Client) -> Option<ApiResponse> {
         let start = Instant::now();
         match client.send(&calls::health()).await {
             Ok(answer) => {
@@ -131,7 +131,7 @@ impl Checks {
         }
     }
 
-    fn clock(&mut self, answer: &Answer) {
+    fn clock(&mut self, answer: &ApiResponse) {
         let date = answer
             .headers
             .get("date")
@@ -175,7 +175,7 @@ impl Checks {
             options.session_token = None
         }
         let found = Client::new(options)?.send(&calls::me()).await;
-        let limits = found.as_ref().ok().and_then(Answer::rate_limit);
+        let limits = found.as_ref().ok().and_then(ApiResponse::rate_limit);
         let me = found.and_then(|answer| answer.json::<Me>());
         if let Ok(me) = &me {
             self.usage(me);

@@ -116,3 +116,26 @@ fn a_credential_stays_with_the_address_that_it_was_given_for() {
     assert!(stored.contains("token") && !stored.contains("lp_one"), "{stored}");
     assert_eq!(login(&["--session", "-", "-c", "new"]).code, 2, "a key is no session");
 }
+
+#[test]
+fn changes_of_the_configuration_keep_its_comments() {
+    let stub = stub();
+    let path = stub.dir.path().join("config.toml");
+    let text = "# shared by the team\ncurrent = \"prod\" # never dev\n\n# see the wiki\n[contexts.prod]\nurl = \"https://prod.example\"\n";
+    std::fs::write(&path, text).unwrap();
+    let changed = |arguments: &[&str]| {
+        let ran = run(stub.bare(arguments));
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
+        std::fs::read_to_string(&path).unwrap()
+    };
+    let dev = "\n[contexts.dev]\nurl = \"http://dev.example\"\n";
+    assert_eq!(changed(&["context", "set", "dev", "--url", "http://dev.example"]), format!("{text}{dev}"));
+    assert_eq!(changed(&["context", "use", "dev"]), format!("{text}{dev}").replacen("prod", "dev", 1));
+    assert_eq!(changed(&["context", "use", "prod"]), format!("{text}{dev}"));
+    assert_eq!(
+        changed(&["config", "set", "output.time", "utc"]),
+        format!("{text}{dev}\n[output]\ntime = \"utc\"\n")
+    );
+    assert_eq!(changed(&["config", "unset", "output.time"]), format!("{text}{dev}"));
+    assert_eq!(changed(&["context", "delete", "dev", "-y"]), text);
+}

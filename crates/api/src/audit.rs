@@ -1,4 +1,4 @@
-//! The audit log: who did what of consequence, when, and how it ended.
+//! The audit log: which actor did what, when, and with which result.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,59 +6,59 @@ use uuid::Uuid;
 use crate::{Timestamp, enums::words, trace::RawObject};
 
 words! {
-    /// What kind of caller acted.
+    /// Kind of the actor.
     ActorKind {
         /// A dashboard session.
         Session = "session",
         /// An API key.
         ApiKey = "api_key",
-        /// Commands on the server's machine.
+        /// A command of the operator on the server's machine.
         Operator = "operator",
-        /// The service itself, following a setting.
+        /// The service itself, for example when a retention period ends.
         System = "system",
     }
 }
 
-/// Who acted.
+/// The user, API key or command that performed an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Actor {
-    /// What kind of caller.
+    /// Kind of the actor.
     pub kind: ActorKind,
-    /// A session's subject, a key's id, or the name of the operator's account.
+    /// The session's subject, the key's ID, or the operator's account name.
     pub id: String,
 }
 
-/// What was acted on.
+/// The resource that an action changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Target {
-    /// `api_key`, `project`, `member`…
+    /// Kind of the resource, such as `api_key`, `project` or `member`.
     pub kind: String,
-    /// Its id, or its name where that identifies it.
+    /// ID of the resource, or its name if the name identifies it.
     pub id: String,
 }
 
-/// One sensitive action.
+/// A record of one audited action.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AuditRecord {
     /// Identifies the record.
     pub id: Uuid,
-    /// What was done, such as `api_key.create`.
+    /// The action, such as `api_key.create`.
     pub action: String,
-    /// Who did it.
+    /// The actor.
     pub actor: Actor,
-    /// What it was done to; null for the tenant itself.
+    /// The resource; null for the tenant itself.
     pub target: Option<Target>,
-    /// `ok`, or the code of the error that was answered.
+    /// `ok`, or the error code of the response.
     pub result: String,
-    /// The request's id; null for what came without one.
+    /// ID of the request; null for actions without a request.
     pub request_id: Option<String>,
-    /// What changed, without secrets.
+    /// The changes, without secrets.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub detail: Option<RawObject>,
-    /// When.
+    /// Time of the action.
     pub created_at: Timestamp,
 }
 

@@ -1,17 +1,17 @@
-//! A tenant's own credentials for providers of models. The key itself is never answered.
+//! A tenant's credentials for model providers. No response contains the key itself.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Timestamp, enums::words};
 
 words! {
-    /// Whose models are called.
+    /// A protocol and service of language models.
     Provider {
         /// OpenAI.
         OpenAi = "openai",
         /// Anthropic.
         Anthropic = "anthropic",
-        /// Anyone who speaks OpenAI's protocol; needs a `base_url`.
+        /// Any service that implements OpenAI's protocol; requires `base_url`.
         OpenAiCompatible = "openai_compatible",
     }
 }
@@ -20,42 +20,42 @@ words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProviderCredential {
-    /// Whose.
+    /// The provider that the key belongs to.
     pub provider: Provider,
     /// The last 4 characters of the key.
     pub api_key_last4: String,
-    /// Where the provider answers; null for its public address.
+    /// Base URL of the provider; null for its public address.
     pub base_url: Option<String>,
-    /// Judge of the tier `cheap`; null for the default.
+    /// Judge model of the tier `cheap`; null for the default.
     pub judge_model_cheap: Option<String>,
-    /// Judge of the tier `premium`; null for the default.
+    /// Judge model of the tier `premium`; null for the default.
     pub judge_model_premium: Option<String>,
-    /// Model that embeds; null if this credential is not for embedding.
+    /// Embedding model; null if this credential is not used for embedding.
     pub embedding_model: Option<String>,
-    /// When it was first stored.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// Body of `PUT /v1/provider-credentials/{provider}`: what is absent or null is unset, but for
-/// the key, which stays.
+/// Body of `PUT /v1/provider-credentials/{provider}`. Absent or null fields are cleared, except
+/// `api_key`, which keeps its value.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewProviderCredential {
-    /// The provider's key. Needed the first time, and whenever `base_url` changes.
+    /// The provider's key. Required for a new credential and when `base_url` changes.
     #[serde(default)]
     pub api_key: Option<String>,
-    /// Where the provider answers, `https`.
+    /// Base URL of the provider, `https`.
     #[serde(default)]
     pub base_url: Option<String>,
-    /// Judge of the tier `cheap`.
+    /// Judge model of the tier `cheap`.
     #[serde(default)]
     pub judge_model_cheap: Option<String>,
-    /// Judge of the tier `premium`.
+    /// Judge model of the tier `premium`.
     #[serde(default)]
     pub judge_model_premium: Option<String>,
-    /// Model that embeds.
+    /// Embedding model.
     #[serde(default)]
     pub embedding_model: Option<String>,
 }
@@ -64,9 +64,9 @@ pub struct NewProviderCredential {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProviderCredentialList {
-    /// One a provider, in the order of their names.
+    /// One per provider, ordered by provider.
     pub provider_credentials: Vec<ProviderCredential>,
-    /// Never: there are three providers.
+    /// Always false: the list is complete.
     pub has_more: bool,
     /// Always null.
     pub next_cursor: Option<String>,

@@ -4,20 +4,20 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a span. An open enumeration: the server keeps other strings as they came.
+/// Kind of a span. An open enumeration: the server stores unknown words unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum SpanType {
-    /// A call of a language model.
+    /// A request to a language model.
     Llm,
-    /// A call of a tool or function.
+    /// An execution of a tool or function.
     Tool,
-    /// A look-up of documents.
+    /// A retrieval of documents.
     Retrieval,
-    /// Anything else; also what an absent type means.
+    /// Other work; the default.
     #[default]
     Other,
-    /// A value that this version does not know, kept as given.
+    /// A word that this version does not know, stored unchanged.
     Custom(String),
 }
 
@@ -66,7 +66,7 @@ impl utoipa::PartialSchema for SpanType {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
         let text =
             utoipa::openapi::schema::ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
-        text.description(Some("`llm`, `tool`, `retrieval`, `other`, or as given")).into()
+        text.description(Some("`llm`, `tool`, `retrieval`, `other`, or another word")).into()
     }
 }
 
@@ -79,17 +79,17 @@ impl fmt::Display for SpanType {
     }
 }
 
-/// A word that is not one of an enumeration's values.
+/// Error: a word is not a value of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not one of {expected}")]
 pub struct UnknownWord {
-    /// What was given.
+    /// The unknown word.
     pub given: String,
     /// The allowed words, separated by commas.
     pub expected: String,
 }
 
-/// Declares a closed enumeration whose variants are single words on the wire.
+/// Declares a closed enumeration whose variants are words on the wire.
 macro_rules! words {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[doc = $doc])*
@@ -106,7 +106,8 @@ macro_rules! words {
             }
         }
 
-        // Not derived: within a macro the derived one takes the variants' names for the words.
+        // Not derived: inside a macro, the derive macro uses the names of the variants instead of the
+        // words.
         #[cfg(feature = "schema")]
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
@@ -142,43 +143,43 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Why a span failed, as far as its error tells.
+    /// Class of a span's error.
     FailureType {
-        /// The call took longer than its caller would wait.
+        /// The operation exceeded its time limit.
         Timeout = "timeout",
-        /// The provider refused because of too many requests.
+        /// The provider rejected the request because of its rate limit.
         RateLimit = "rate_limit",
-        /// The answer could not be read as what was asked for.
+        /// The response did not have the requested format.
         InvalidResponse = "invalid_response",
-        /// The prompt did not fit the model's context.
+        /// The prompt exceeded the model's context length.
         ContextLength = "context_length",
-        /// Failed for a reason that is none of these. Not a value of the `failure_type` filter.
+        /// Any other error. Not a value of the `failure_type` filter.
         Other = "other",
     }
 }
 
 words! {
-    /// What a dashboard session may do.
+    /// Role of a member.
     Role {
-        /// Reads.
+        /// May read.
         Viewer = "viewer",
-        /// Reads, creates and changes.
+        /// May read, create and change.
         Member = "member",
-        /// Everything, deleting and settings included.
+        /// May do everything, including deletion and settings.
         Owner = "owner",
     }
 }
 
 words! {
-    /// What a tenant pays for. Ordered: a later plan includes the earlier ones.
+    /// Plan of a tenant. Ordered: a later plan includes the earlier ones.
     Plan {
         /// The free plan.
         Starter = "starter",
-        /// Webhooks and search.
+        /// Adds webhooks and search.
         Pro = "pro",
-        /// The control loop.
+        /// Adds the control loop.
         Team = "team",
-        /// Larger limits.
+        /// Adds larger limits.
         Business = "business",
         /// No hard limits.
         Enterprise = "enterprise",
@@ -199,14 +200,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_span_types_are_kept() {
+    fn unknown_span_type_is_kept() {
         let kind: SpanType = serde_json::from_str("\"guardrail\"").unwrap();
         assert_eq!(kind, SpanType::Custom("guardrail".into()));
         assert_eq!(serde_json::to_string(&kind).unwrap(), "\"guardrail\"");
     }
 
     #[test]
-    fn words_round_trip() {
+    fn enum_words_round_trip() {
         for plan in Plan::ALL {
             assert_eq!(plan.as_str().parse::<Plan>().unwrap(), *plan);
             assert_eq!(serde_json::to_string(plan).unwrap(), format!("\"{plan}\""));

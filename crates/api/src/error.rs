@@ -4,40 +4,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::enums::Plan;
 
-/// Body of every answer that is not a success.
+/// Body of every error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
-    /// A sentence for people; it may change.
+    /// A message for people; the wording may change.
     pub error: String,
     /// The machine-readable code, see [`ErrorCode`].
     pub code: String,
     /// Identifier of the request, also in the header `X-Request-Id`.
     pub request_id: String,
-    /// The sentence again, on the 403 of an archived project.
+    /// The same message, on the 403 of an archived project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The lowest plan that unlocks the feature, on `plan_upgrade_required`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_plan: Option<Plan>,
-    /// What is wrong with which field, on a 422.
+    /// The invalid fields and their errors, on a 422.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldError>,
-    /// The trace that is already stored, on the 409 of an ingest.
+    /// The stored trace with the same ID, on the 409 of an ingest request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<uuid::Uuid>,
-    /// Whether the stored trace is the one sent, on the 409 of an ingest.
+    /// Whether the stored trace equals the one sent, on the 409 of an ingest request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical: Option<bool>,
 }
 
-/// One field that was refused.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FieldError {
     /// Path of the field, for example `spans[2].name`.
     pub field: String,
-    /// What is wrong with it.
+    /// Why the value is invalid.
     pub message: String,
 }
 
@@ -51,7 +51,7 @@ macro_rules! codes {
             /// Every code, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word in the body's `code`.
+            /// The value of `code` in the body.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -61,7 +61,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $status),+ }
             }
 
-            /// The code of a word, if this version knows it.
+            /// Returns the code with this name, if this version knows it.
             pub fn of(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|it| it.as_str() == word)
             }
@@ -78,7 +78,7 @@ codes! {
     InvalidBody = "invalid_body", 400;
     /// A query or path parameter can't be read.
     InvalidQuery = "invalid_query", 400;
-    /// The cursor is damaged, or of another tenant, list or filter.
+    /// The cursor is damaged, or belongs to another tenant, list or filter.
     InvalidCursor = "invalid_cursor", 400;
     /// Only one of `tag_key` and `tag_value` was given.
     TagsFilterIncomplete = "error.tags_filter_incomplete", 400;
@@ -86,23 +86,23 @@ codes! {
     Unauthorized = "unauthorized", 401;
     /// The feature is not part of the plan.
     PlanUpgradeRequired = "plan_upgrade_required", 402;
-    /// The month's traces are used up.
+    /// The monthly quota of traces is used up.
     IngestQuotaExceeded = "ingest_quota_exceeded", 402;
-    /// The month's evaluations by judges are used up.
+    /// The monthly quota of LLM evaluations is used up.
     EvalQuotaExceeded = "eval_quota_exceeded", 402;
-    /// The plan's eval rules are all there.
+    /// The tenant has as many eval rules as its plan allows.
     EvalRulesQuotaExceeded = "eval_rules_quota_exceeded", 402;
-    /// Every seat of the plan is taken.
+    /// The tenant has as many members as its plan allows.
     SeatLimitExceeded = "seat_limit_exceeded", 402;
-    /// The role is too low.
+    /// The caller's role is not sufficient.
     ForbiddenRole = "forbidden_role", 403;
     /// The key's scopes do not allow this call.
     ScopeForbidden = "scope_forbidden", 403;
     /// Only a dashboard session may call this.
     SessionRequired = "session_required", 403;
-    /// The token is signed well, but its tenant does not exist.
+    /// The token's signature is valid, but its tenant does not exist.
     UnknownTenant = "unknown_tenant", 403;
-    /// The session's subject was removed from the tenant.
+    /// The user was removed from the tenant.
     MemberRemoved = "member_removed", 403;
     /// Ingest into an archived project.
     ProjectArchived = "error.project.archived", 403;
@@ -112,31 +112,31 @@ codes! {
     MethodNotAllowed = "method_not_allowed", 405;
     /// The resource exists already.
     Conflict = "conflict", 409;
-    /// The tenant's last active project can't be archived.
+    /// The last active project of a tenant can't be archived.
     CannotArchiveLast = "error.project.cannot_archive_last", 409;
-    /// A request with the same idempotency key has not been answered yet.
+    /// A request with the same idempotency key is still in progress.
     IdempotencyInFlight = "idempotency_in_flight", 409;
     /// The body is over the limit, compressed or not.
     PayloadTooLarge = "payload_too_large", 413;
-    /// The content type or encoding is not served.
+    /// The content type or encoding is not supported.
     UnsupportedMediaType = "unsupported_media_type", 415;
-    /// The shape is right, but a value is not allowed.
+    /// The body has the right shape, but a value is not allowed.
     ValidationFailed = "validation_failed", 422;
-    /// The tenant's own judge is needed, and it has stored no credential for one.
+    /// The plan requires the tenant's own judge, and the tenant has stored no credential for one.
     ProviderCredentialsMissing = "provider_credentials_missing", 422;
-    /// The platform's judge is needed, and the operator configured none.
+    /// The plan uses the platform's judge, and the operator has configured none.
     JudgeNotConfigured = "judge_not_configured", 422;
     /// The idempotency key was used with another body.
     IdempotencyKeyReused = "idempotency_key_reused", 422;
-    /// The minute's requests are used up.
+    /// The rate limit is exceeded.
     RateLimited = "rate_limited", 429;
     /// The request line and headers have more than 16 KiB, or more than 100 headers.
     HeadersTooLarge = "headers_too_large", 431;
-    /// Something is wrong on this side.
+    /// An internal error of the server.
     Internal = "internal", 500;
-    /// Somebody else's service that is needed for the answer failed.
+    /// An external service that the response depends on failed.
     UpstreamFailed = "upstream_failed", 502;
-    /// The server has more work than it can queue, or its database is away.
+    /// The server can't queue more work, or its database is unavailable.
     Overloaded = "overloaded", 503;
 }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_unique_and_found_by_word() {
+    fn error_codes_are_unique_and_found_by_name() {
         for code in ErrorCode::ALL {
             assert_eq!(ErrorCode::of(code.as_str()), Some(*code));
         }

@@ -1,4 +1,4 @@
-//! Evaluations: judgements of traces by evaluators.
+//! Evaluations: the results of evaluators for traces.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,45 +7,45 @@ use uuid::Uuid;
 use crate::{Timestamp, enums::words};
 
 words! {
-    /// How an evaluator judges.
+    /// How an evaluator works.
     EvaluatorType {
         /// A judge model grades the trace against a rubric.
         Llm = "llm",
-        /// Code runs against the trace; deterministic.
+        /// Deterministic code runs against the trace (a code evaluator).
         Rule = "rule",
     }
 }
 
 words! {
-    /// How far an evaluation is.
+    /// Progress of an evaluation.
     EvaluationStatus {
         /// Waits for a worker.
         Pending = "pending",
-        /// A worker is at it.
+        /// A worker runs it.
         Running = "running",
-        /// It has a score.
+        /// Finished with a score.
         Complete = "complete",
-        /// It has none; `error` says why and what to do.
+        /// Finished without a score; `error` gives the reason and the remedy.
         Failed = "failed",
     }
 }
 
 words! {
-    /// What is judged.
+    /// Why an evaluation was made.
     EvaluationContext {
-        /// A trace as it was ingested.
+        /// The trace was ingested.
         Fresh = "fresh",
-        /// The output of a control action, published on the trace again.
+        /// A control action published a new output on the trace.
         Remediation = "remediation",
     }
 }
 
 words! {
-    /// Which of a provider's judge models judges.
+    /// Which of a provider's judge models is used.
     ModelTier {
-        /// The one that costs less.
+        /// The cheaper model.
         Cheap = "cheap",
-        /// The one that judges better.
+        /// The more accurate model.
         Premium = "premium",
     }
 }
@@ -54,78 +54,79 @@ words! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewEvaluation {
-    /// What is judged.
+    /// The trace to evaluate.
     pub trace_id: Uuid,
-    /// The evaluator: a built-in or one of the tenant's own.
+    /// The evaluator: built-in or custom.
     pub metric_name: String,
-    /// For evaluators that offer both; default: what the config calls for.
+    /// For evaluators of both types; default: the type that the configuration implies.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<EvaluatorType>))]
     pub evaluator_type: Option<String>,
-    /// Options of the evaluator, by its `config_schema`. `threshold` (0 to 1, default 0.7) is the
-    /// score from which on the label is `pass`.
+    /// Options of the evaluator, as in its `config_schema`. `threshold` (0 to 1, default 0.7) is the
+    /// lowest score with the label `pass`.
     #[serde(default)]
     pub config: Option<Map<String, Value>>,
-    /// Which judge model; default `cheap`.
+    /// Tier of the judge model; default `cheap`.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<ModelTier>))]
     pub model_tier: Option<String>,
-    /// The span that is judged, if not the whole trace.
+    /// The span to evaluate; default: the whole trace.
     #[serde(default)]
     pub span_id: Option<Uuid>,
 }
 
-/// One evaluation.
+/// A result of an evaluator for a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Evaluation {
-    /// Its id.
+    /// Identifies the evaluation.
     pub id: Uuid,
-    /// What is judged.
+    /// The evaluated trace.
     pub trace_id: Uuid,
     /// The trace's project.
     pub project_id: Uuid,
-    /// The span that is judged; null for the whole trace.
+    /// The evaluated span; null for the whole trace.
     pub span_id: Option<Uuid>,
     /// The evaluator.
     pub metric_name: String,
-    /// How it judges.
+    /// Type of the evaluator.
     pub evaluator_type: EvaluatorType,
-    /// The evaluator with its version, such as `faithfulness@1`; `external` when a client sent the score.
+    /// The evaluator and its version, such as `faithfulness@1`; `external` when a client sent the
+    /// score.
     pub evaluator_version: String,
-    /// How far it is.
+    /// Progress.
     pub status: EvaluationStatus,
-    /// What is judged.
+    /// Why the evaluation was made.
     pub context: EvaluationContext,
-    /// 0.0 to 1.0, where 1.0 is good; another scale only for what clients send. Null until `complete`.
+    /// 0.0 (worst) to 1.0 (best); other scales only for external evaluations. Null until `complete`.
     pub score: Option<f64>,
-    /// `pass`, `warn`, `fail`, or a level of the evaluator's own.
+    /// `pass`, `warn`, `fail`, or a label of the evaluator's scale.
     pub label: Option<String>,
-    /// Why this score.
+    /// The evaluator's explanation of the score.
     pub reasoning: Option<String>,
-    /// Why it failed and what to do; null unless `failed`.
+    /// The reason of the failure and the remedy; null unless `failed`.
     pub error: Option<String>,
-    /// The rule that asked for it; null by hand or in bulk.
+    /// The eval rule that created it; null for evaluations on demand or in bulk.
     pub rule_id: Option<Uuid>,
-    /// The bulk run or backfill it belongs to.
+    /// The bulk evaluation or backfill that created it.
     pub bulk_id: Option<Uuid>,
-    /// The control action whose output is judged; only when `context` is `remediation`.
+    /// The control action that produced the evaluated output; only when `context` is `remediation`.
     pub source_action_id: Option<Uuid>,
-    /// The baseline that this one is compared with; null when fresh.
+    /// The baseline of the comparison; null when `context` is `fresh`.
     pub original_evaluation_id: Option<Uuid>,
-    /// The judge tier asked for; null for type `rule`.
+    /// The tier of the judge model; null for type `rule`.
     pub model_tier: Option<ModelTier>,
-    /// The model that judged.
+    /// The judge model.
     pub judge_model: Option<String>,
-    /// Tokens of what the judge was shown, over all calls.
+    /// Prompt tokens of the judge, over all calls.
     pub prompt_tokens: Option<i64>,
-    /// Tokens of what the judge answered, over all calls.
+    /// Completion tokens of the judge, over all calls.
     pub completion_tokens: Option<i64>,
-    /// US dollars that the judge cost; null when its price is not known.
+    /// Cost of the judge in US dollars; null when the price of the model is unknown.
     pub cost: Option<f64>,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it became `complete` or `failed`.
+    /// Time at which it became `complete` or `failed`.
     pub completed_at: Option<Timestamp>,
 }
 
@@ -147,73 +148,74 @@ pub struct EvaluationList {
 pub struct NewBulk {
     /// The evaluator.
     pub metric_name: String,
-    /// For evaluators that offer both.
+    /// For evaluators of both types.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<EvaluatorType>))]
     pub evaluator_type: Option<String>,
-    /// Which traces: the parameters of `GET /v1/traces` but `q`, `cursor`, `limit` and `preview`. `tag` may
-    /// be a list.
+    /// Selects the traces: the parameters of `GET /v1/traces` except `q`, `cursor`, `limit` and
+    /// `preview`. `tag` may be a list.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub filter: Option<Map<String, Value>>,
     /// Options of the evaluator.
     #[serde(default)]
     pub config: Option<Map<String, Value>>,
-    /// Which judge model; default `cheap`.
+    /// Tier of the judge model; default `cheap`.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<ModelTier>))]
     pub model_tier: Option<String>,
 }
 
-/// Answer to a request for many evaluations.
+/// Response to a request for a bulk evaluation or a backfill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BulkStarted {
-    /// Traces that the filter selects.
+    /// Number of traces that match the filter.
     pub matched: i64,
-    /// Evaluations queued, fewer when a quota ends. Of a backfill: at most so many, since what the rule has
-    /// judged is left out.
+    /// Number of evaluations queued; smaller than `matched` when a quota is exhausted. For a backfill
+    /// an upper bound, because traces that the rule has already evaluated are skipped.
     pub queued: i64,
-    /// Under which progress is told.
+    /// Identifies the bulk evaluation.
     pub bulk_id: Uuid,
 }
 
 words! {
-    /// How far a bulk run is.
+    /// Progress of a bulk evaluation.
     BulkStatus {
         /// Some evaluations are not finished.
         Running = "running",
-        /// All are.
+        /// All evaluations are finished.
         Complete = "complete",
     }
 }
 
-/// Progress of many evaluations.
+/// Progress of a bulk evaluation or a backfill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Bulk {
-    /// Its id.
+    /// Identifies the bulk evaluation.
     pub bulk_id: Uuid,
     /// The evaluator.
     pub metric_name: String,
-    /// The rule that was backfilled; null for a bulk run.
+    /// The eval rule of a backfill; null for a bulk evaluation.
     pub rule_id: Option<Uuid>,
-    /// Whether evaluations are left.
+    /// Whether evaluations are unfinished.
     pub status: BulkStatus,
-    /// Traces that the filter selected.
+    /// Number of traces that matched the filter.
     pub matched: i64,
-    /// Evaluations queued; of a backfill that is under way, so far.
+    /// Number of evaluations queued; while a backfill runs, the number so far.
     pub queued: i64,
-    /// Those that wait.
+    /// Number of waiting evaluations.
     pub pending: i64,
-    /// Those being worked on.
+    /// Number of running evaluations.
     pub running: i64,
-    /// Those with a score.
+    /// Number of evaluations with a score.
     pub complete: i64,
-    /// Those without.
+    /// Number of failed evaluations.
     pub failed: i64,
-    /// Why fewer were queued than matched, or why it ended early; null when all were queued.
+    /// Why fewer evaluations were queued than traces matched, or why it ended early; null when all were
+    /// queued.
     pub detail: Option<String>,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Eval rules: evaluators that run by themselves on every matching trace.
+//! Eval rules: they run an evaluator on every new trace that matches a filter.
 
 use std::fmt;
 
@@ -13,40 +13,40 @@ use crate::{
     trace::RawObject,
 };
 
-/// Which traces of the project a rule judges; what is absent leaves the choice open.
+/// Selects the traces that an eval rule evaluates; absent fields do not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RuleFilter {
-    /// Of this model.
+    /// Traces of this model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// With this tag: `key`, or `key:value`.
+    /// Traces with this tag: `key` or `key:value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Of this name.
+    /// Traces with this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// With an error, or without.
+    /// Traces with an error, or without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<bool>,
-    /// With a span of this type.
+    /// Traces with a span of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span_type: Option<String>,
-    /// Members that are none of these. They are refused: a filter that lacks what it was meant to ask
-    /// for would judge, and cost, more.
+    /// Unknown fields. The server rejects them: a rule with a misspelt condition would evaluate, and
+    /// cost, more than intended.
     #[serde(flatten, skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "schema", schema(ignore))]
     pub unknown: Map<String, Value>,
 }
 
 impl RuleFilter {
-    /// Whether it leaves every choice open.
+    /// Whether the filter selects all traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The filter as the terms that people write and read: `model:gpt-4o error:true`.
+/// Formats the filter as terms: `model:gpt-4o error:true`.
 impl fmt::Display for RuleFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.error.map(|it| it.to_string());
@@ -67,47 +67,47 @@ impl fmt::Display for RuleFilter {
     }
 }
 
-/// An eval rule.
+/// Runs an evaluator on each new trace of a project that matches a filter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvalRule {
-    /// Its id.
+    /// Identifies the rule.
     pub id: Uuid,
-    /// The project it applies to.
+    /// The project whose traces the rule evaluates.
     pub project_id: Uuid,
     /// The evaluator that runs.
     pub metric_name: String,
-    /// How it judges.
+    /// Type of the evaluator.
     pub evaluator_type: EvaluatorType,
     /// Options of the evaluator.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config: RawObject,
     /// Whether it fires on new traces.
     pub enabled: bool,
-    /// Which judge model.
+    /// Tier of the judge model.
     pub model_tier: ModelTier,
-    /// A drop of the score after a control action that is smaller than this raises no alert; null
-    /// and 0.0: any drop does.
+    /// After a control action, a score drop smaller than this raises no alert; null and 0.0: every drop
+    /// does.
     pub min_score_drop: Option<f64>,
-    /// Which traces; without members: all of the project.
+    /// Selects the traces; an empty filter selects all traces of the project.
     pub filter: RuleFilter,
-    /// Share of the matching traces that is judged, chosen by the trace's id; 0 to 1.
+    /// Share of the matching traces that is evaluated, 0 to 1; the trace's ID decides.
     pub sample_rate: f64,
-    /// Why it does not run though it is enabled; null when it runs. A code: this version answers those
-    /// of [`PauseReason`], a later one may answer others.
+    /// Why an enabled rule does not run; null when it runs. One of [`PauseReason`]; later versions may
+    /// return other codes.
     #[cfg_attr(feature = "schema", schema(value_type = Option<PauseReason>))]
     pub paused_reason: Option<String>,
-    /// What happened and what to do about it, in a sentence; null when it runs.
+    /// What happened and what to do about it; null when the rule runs.
     #[serde(default)]
     pub paused_detail: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl EvalRule {
-    /// Returns in a sentence why the rule does not run although it is enabled; none when it runs.
+    /// Returns a sentence that says why an enabled rule does not run; `None` when it runs.
     pub fn paused(&self) -> Option<String> {
         let reason = self.paused_reason.as_deref()?;
         Some(PauseReason::describe(reason, self.paused_detail.as_deref()))
@@ -117,14 +117,16 @@ impl EvalRule {
 words! {
     /// The reason why an enabled eval rule does not run.
     PauseReason {
-        /// The plan needs the tenant's own judge, and no credential for one is stored.
+        /// The plan requires the tenant's own judge, and no credential for one is stored.
         ProviderCredentialsMissing = "provider_credentials_missing",
         /// The stored key of the judge can't be decrypted.
         ProviderCredentialsUnreadable = "provider_credentials_unreadable",
-        /// The plan needs the platform's judge, and the operator configured none.
+        /// The plan uses the platform's judge, and the operator has configured none.
         JudgeNotConfigured = "judge_not_configured",
         /// The judge's provider refuses the key, the account or the model.
         JudgeRejected = "judge_rejected",
+        /// The code evaluator repeatedly exceeded its processor time.
+        EvaluatorTooSlow = "evaluator_too_slow",
         /// The plan allows fewer rules than the tenant has.
         EvalRulesQuotaExceeded = "eval_rules_quota_exceeded",
         /// The rule's evaluator was deleted.
@@ -145,10 +147,11 @@ impl PauseReason {
     const fn sentence(self) -> &'static str {
         match self {
             Self::ProviderCredentialsMissing => "no credential for a judge is stored",
-            Self::ProviderCredentialsUnreadable => "the stored key of the judge can't be opened",
+            Self::ProviderCredentialsUnreadable => "the stored key of the judge can't be decrypted",
             Self::JudgeNotConfigured => "the operator of the server configured no judge",
             Self::JudgeRejected => "the judge's provider refuses the key, the account or the model",
-            Self::EvalRulesQuotaExceeded => "the plan runs fewer eval rules than there are",
+            Self::EvaluatorTooSlow => "the code evaluator repeatedly exceeded its processor time",
+            Self::EvalRulesQuotaExceeded => "the plan allows fewer eval rules than exist",
             Self::EvaluatorMissing => "the evaluator of the rule was deleted",
         }
     }
@@ -158,11 +161,11 @@ impl PauseReason {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewEvalRule {
-    /// The project it applies to.
+    /// The project whose traces the rule evaluates.
     pub project_id: Uuid,
     /// The evaluator that runs.
     pub metric_name: String,
-    /// `llm` or `rule`. Required. A text, so that an unknown word is a value not allowed.
+    /// `llm` or `rule`. Required. A string, so that an unknown word is a validation error (422).
     #[cfg_attr(feature = "schema", schema(value_type = EvaluatorType))]
     pub evaluator_type: String,
     /// Options of the evaluator.
@@ -175,11 +178,11 @@ pub struct NewEvalRule {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<ModelTier>))]
     pub model_tier: Option<String>,
-    /// 0 or more; default 0.0. Null stays null, which means the same.
+    /// 0 or greater; default 0.0. Null is kept and means the same.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<f64>))]
     pub min_score_drop: Option<Option<f64>>,
-    /// Which traces; default: all of the project.
+    /// Selects the traces; default: all traces of the project.
     #[serde(default)]
     pub filter: Option<RuleFilter>,
     /// 0 to 1; default 1.
@@ -187,38 +190,38 @@ pub struct NewEvalRule {
     pub sample_rate: Option<f64>,
 }
 
-/// Body of `PATCH /v1/eval-rules/{id}`: what is absent stays.
+/// Body of `PATCH /v1/eval-rules/{id}`. Absent fields keep their values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvalRuleChange {
-    /// Another project.
+    /// The project whose traces the rule evaluates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<Uuid>,
-    /// Another evaluator.
+    /// The evaluator that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_name: Option<String>,
-    /// How it judges.
+    /// Type of the evaluator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<EvaluatorType>))]
     pub evaluator_type: Option<String>,
-    /// Options of the evaluator, all of them.
+    /// Replaces all options of the evaluator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Map<String, Value>>,
-    /// Whether it fires. Enabling a paused rule lets it try again.
+    /// Whether the rule fires on new traces. Enabling a paused rule resumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Which judge model.
+    /// Tier of the judge model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<ModelTier>))]
     pub model_tier: Option<String>,
-    /// 0 or more; null: the platform's default.
+    /// 0 or greater; null resets it to the platform's default.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<f64>))]
     pub min_score_drop: Option<Option<f64>>,
-    /// Which traces, the whole filter.
+    /// Replaces the whole filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<RuleFilter>,
-    /// 0 to 1.
+    /// Share of the matching traces that is evaluated, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<f64>,
 }
@@ -236,28 +239,28 @@ pub struct EvalRuleList {
 }
 
 words! {
-    /// What a rule did with a trace.
+    /// What an eval rule decided for a trace.
     Decision {
-        /// It asked for an evaluation.
+        /// The rule fired: it queued an evaluation.
         Queued = "queued",
-        /// The filter does not select the trace, or the trace is of another project.
+        /// The trace does not match the filter, or belongs to another project.
         Filtered = "filtered",
-        /// The sample leaves the trace out.
+        /// The trace is not in the sample.
         SampledOut = "sampled_out",
-        /// The month's evaluations were used up.
+        /// The monthly quota of evaluations was used up.
         Quota = "quota",
-        /// The rule was disabled, or not there yet, when the trace was ready.
+        /// The rule was disabled, or did not exist, when the trace became ready.
         Disabled = "disabled",
         /// The rule was paused.
         Paused = "paused",
         /// The trace is not ready yet.
         NotReady = "not_ready",
-        /// The rule had judged the trace before.
+        /// The rule had already evaluated the trace.
         Duplicate = "duplicate",
     }
 }
 
-/// Why a rule judged a trace, or did not.
+/// Why a rule fired on a trace, or its skip reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RuleDecision {
@@ -265,13 +268,13 @@ pub struct RuleDecision {
     pub rule_id: Uuid,
     /// The trace.
     pub trace_id: Uuid,
-    /// What it did.
+    /// The decision.
     pub decision: Decision,
-    /// In words, with what to do.
+    /// Explains the decision and what to do about it.
     pub detail: String,
-    /// The evaluation that it asked for.
+    /// The evaluation that the rule queued.
     pub evaluation_id: Option<Uuid>,
-    /// When it decided; null for what is worked out when asked.
+    /// Time of the decision; null when it is computed for this response.
     pub decided_at: Option<Timestamp>,
 }
 
@@ -291,39 +294,39 @@ pub struct RuleDecisionList {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewRuleTest {
-    /// The trace that is judged.
+    /// The trace to evaluate.
     pub trace_id: Uuid,
 }
 
-/// What a rule says of a trace, without anything being stored.
+/// Result of an eval rule for one trace; nothing is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RuleTest {
     /// The trace.
     pub trace_id: Uuid,
-    /// What the rule would do with the trace if it were ingested now.
+    /// What the rule would decide if the trace were ingested now.
     pub decision: Decision,
-    /// In words.
+    /// Explains the decision.
     pub detail: String,
     /// `complete` or `failed`.
     pub status: EvaluationStatus,
-    /// 0.0 to 1.0, where 1.0 is good.
+    /// 0.0 (worst) to 1.0 (best).
     pub score: Option<f64>,
-    /// `pass`, `warn`, `fail`, or a level of the evaluator's own.
+    /// `pass`, `warn`, `fail`, or a label of the evaluator's scale.
     pub label: Option<String>,
-    /// Why this score.
+    /// The evaluator's explanation of the score.
     pub reasoning: Option<String>,
-    /// Why there is none and what to do.
+    /// Why there is no score and what to do about it.
     pub error: Option<String>,
-    /// The evaluator with its version.
+    /// The evaluator and its version.
     pub evaluator_version: String,
-    /// The model that judged.
+    /// The judge model.
     pub judge_model: Option<String>,
-    /// Tokens that the judge was shown.
+    /// Prompt tokens of the judge.
     pub prompt_tokens: Option<i64>,
-    /// Tokens that the judge answered.
+    /// Completion tokens of the judge.
     pub completion_tokens: Option<i64>,
-    /// US dollars that the judge cost.
+    /// Cost of the judge in US dollars.
     pub cost: Option<f64>,
 }
 
@@ -331,10 +334,10 @@ pub struct RuleTest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewBackfill {
-    /// Traces started then or later.
+    /// Traces that started at this time or later.
     #[serde(default)]
     pub from: Option<Timestamp>,
-    /// Traces started then or earlier.
+    /// Traces that started at this time or earlier.
     #[serde(default)]
     pub to: Option<Timestamp>,
 }
@@ -344,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pause_is_described_by_detail_then_code() {
+    fn paused_rule_is_described_by_detail_or_else_by_code() {
         assert_eq!(
             PauseReason::describe("judge_rejected", Some("openai answered 401")),
             "openai answered 401"
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_reads_as_terms() {
+    fn rule_filter_displays_as_filter_terms() {
         assert_eq!(RuleFilter::default().to_string(), "");
         let filter = RuleFilter {
             model: Some("gpt-4o".into()),

@@ -1,61 +1,61 @@
-//! Evaluators: the built-in ones and a tenant's own.
+//! Evaluators: built-in and custom.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{Timestamp, enums::words, eval::EvaluatorType};
 
-/// An evaluator.
+/// Measures one property of traces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Evaluator {
     /// The `metric_name` of its evaluations.
     pub name: String,
-    /// The name shown.
+    /// The name shown in user interfaces.
     pub display_name: String,
     /// Categories: `quality`, `safety`, `retrieval`, `cost`, `tool-use`, `performance`.
     pub tags: Vec<String>,
-    /// The usual type.
+    /// The default type.
     pub evaluator_type: EvaluatorType,
-    /// All types offered.
+    /// All types that it supports.
     pub evaluator_types: Vec<EvaluatorType>,
-    /// What it checks, what it needs and what its score means.
+    /// What it measures, which data it needs and what its score means.
     pub description: String,
-    /// Goes up with every change.
+    /// Incremented with every change.
     pub version: i64,
     /// JSON Schema of its `config`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config_schema: Value,
-    /// It comes with the service.
+    /// Whether it is built in.
     pub builtin: bool,
-    /// Template of the judge's instructions; only on a tenant's own of type `llm`.
+    /// Template of the judge's instructions; only for custom evaluators of type `llm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rubric: Option<String>,
-    /// Scale of the judge's answer; only on a tenant's own of type `llm`.
+    /// Scale of the score; only for custom evaluators of type `llm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub scale: Option<Value>,
-    /// What is checked; only on a tenant's own of type `rule`.
+    /// The checks; only for custom evaluators of type `rule`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub checks: Option<Vec<Value>>,
-    /// How checks are combined; only on a tenant's own of type `rule`.
+    /// How the results of the checks are combined; only for custom evaluators of type `rule`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combine: Option<Combine>,
-    /// When it was made; absent on built-ins.
+    /// Creation time; absent for built-in evaluators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// When it last changed; absent on built-ins.
+    /// Time of the last change; absent for built-in evaluators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
 }
 
 words! {
-    /// How several checks make one verdict.
+    /// How the results of several checks are combined.
     Combine {
-        /// Each has to hold; the score is the share of those that do.
+        /// Every check must pass; the score is the share of checks that pass.
         All = "all",
-        /// One has to hold.
+        /// One check must pass.
         Any = "any",
     }
 }
@@ -64,30 +64,31 @@ words! {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewEvaluator {
-    /// 1 to 100 of `a-z`, `0-9`, `_`, `-`, beginning with a letter; no built-in's name.
+    /// 1 to 100 characters of `a-z`, `0-9`, `_`, `-`, beginning with a letter; not the name of a
+    /// built-in evaluator.
     pub name: String,
     /// Default: the name.
     #[serde(default)]
     pub display_name: Option<String>,
-    /// At most 20.
+    /// At most 20 categories.
     #[serde(default)]
     pub tags: Option<Vec<String>>,
-    /// `llm` or `rule`. Required. A text, so that an unknown word is a value not allowed.
+    /// `llm` or `rule`. Required. A string, so that an unknown word is a validation error (422).
     #[cfg_attr(feature = "schema", schema(value_type = EvaluatorType))]
     pub evaluator_type: String,
-    /// What it checks.
+    /// What it measures.
     #[serde(default)]
     pub description: Option<String>,
-    /// JSON Schema of its `config`; default: no options but `threshold`.
+    /// JSON Schema of its `config`; default: no option except `threshold`.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub config_schema: Option<Map<String, Value>>,
-    /// For `llm`: the instructions, a template over `{{input}}`, `{{output}}`, `{{documents}}`,
+    /// For `llm`: the instructions, a template with `{{input}}`, `{{output}}`, `{{documents}}`,
     /// `{{tools}}`, `{{metadata.key}}` and `{{config.key}}`.
     #[serde(default)]
     pub rubric: Option<String>,
-    /// For `llm`: `{"min": 1, "max": 5}` or `{"levels": [{"label": "good", "score": 1.0, "meaning": "…"}, …]}`;
-    /// default 0 to 1.
+    /// For `llm`: `{"min": 1, "max": 5}` or `{"levels": [{"label": "good", "score": 1.0, "meaning":
+    /// "…"}, …]}`; default 0 to 1.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub scale: Option<Value>,
@@ -95,23 +96,23 @@ pub struct NewEvaluator {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub checks: Option<Vec<Value>>,
-    /// For `rule`: default `all`.
+    /// For `rule`: how the results are combined; default `all`.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Combine>))]
     pub combine: Option<String>,
 }
 
-/// Body of `PATCH /v1/evaluators/{name}`: what is absent stays. The type can't change.
+/// Body of `PATCH /v1/evaluators/{name}`. Absent fields keep their values; the type can't change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvaluatorChange {
-    /// The name shown.
+    /// The name shown in user interfaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// Categories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// What it checks.
+    /// What it measures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its `config`.
@@ -129,13 +130,13 @@ pub struct EvaluatorChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub checks: Option<Vec<Value>>,
-    /// How they are combined.
+    /// How the results of the checks are combined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Combine>))]
     pub combine: Option<String>,
 }
 
-/// The evaluators: the built-in ones by name, then the tenant's own, newest first.
+/// A page of evaluators: the built-in ones by name, then the custom ones, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EvaluatorList {

@@ -1,4 +1,4 @@
-//! What end users and reviewers say of a trace.
+//! Feedback: labels and comments of end users and reviewers on traces.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,80 +6,80 @@ use uuid::Uuid;
 use crate::{Timestamp, enums::words, trace::RawObject};
 
 words! {
-    /// The verdict.
+    /// The label of a feedback.
     FeedbackLabel {
-        /// It was right.
+        /// The output was good.
         Good = "good",
-        /// It was wrong.
+        /// The output was bad.
         Bad = "bad",
-        /// Neither.
+        /// Neither good nor bad.
         Neutral = "neutral",
     }
 }
 
-/// Body of `POST /v1/feedback`. The trace is named by exactly one of its ids.
+/// Body of `POST /v1/feedback`. Exactly one of the ID fields names the trace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewFeedback {
-    /// The trace by its id.
+    /// The trace by its ID.
     #[serde(default)]
     pub trace_id: Option<Uuid>,
-    /// The trace by the caller's own name for it; the newest if several have it.
+    /// The trace by the sender's external ID; the newest one if several have it.
     #[serde(default)]
     pub external_id: Option<String>,
-    /// The trace by the 32 hexadecimal digits of its OpenTelemetry id.
+    /// The trace by the 32 hexadecimal digits of its OpenTelemetry trace ID.
     #[serde(default)]
     pub otel_trace_id: Option<String>,
-    /// The verdict. Required. A text, so that an unknown word is a value not allowed and not a
-    /// body that can't be read.
+    /// The label. Required. A string, so that an unknown word is a validation error (422) and not a
+    /// malformed body (400).
     #[cfg_attr(feature = "schema", schema(value_type = FeedbackLabel))]
     pub label: String,
-    /// In words; at most 10,000 characters.
+    /// A comment of at most 10,000 characters.
     #[serde(default)]
     pub comment: Option<String>,
-    /// Who says so. The same user's next word from the same source takes the place of this one.
-    /// At most 500 characters and 1,280 bytes; an empty text counts as absent.
+    /// The end user who gave it. Later feedback of the same user and source replaces it. At most 500
+    /// characters and 1,280 bytes; an empty string counts as absent.
     #[serde(default)]
     pub user_id: Option<String>,
-    /// Where it was said, such as `thumbs` or `review`. Bounded as `user_id` is.
+    /// Where it was given, such as `thumbs` or `review`. Same bounds as `user_id`.
     #[serde(default)]
     pub source: Option<String>,
-    /// The span that is meant, if not the whole trace.
+    /// The span that it concerns; default: the whole trace.
     #[serde(default)]
     pub span_id: Option<Uuid>,
-    /// Free data, an object of at most 16 KiB.
+    /// Additional data, an object of at most 16 KiB.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub metadata: Option<RawObject>,
 }
 
-/// One feedback.
+/// A label of a trace given by a person.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Feedback {
-    /// Its id.
+    /// Identifies the feedback.
     pub id: Uuid,
     /// The trace.
     pub trace_id: Uuid,
     /// The trace's project.
     pub project_id: Uuid,
-    /// The span that is meant; null for the whole trace.
+    /// The span that it concerns; null for the whole trace.
     pub span_id: Option<Uuid>,
-    /// The verdict.
+    /// The label.
     pub label: FeedbackLabel,
-    /// In words.
+    /// The comment.
     pub comment: Option<String>,
-    /// Who said so.
+    /// The end user who gave it.
     pub user_id: Option<String>,
-    /// Where it was said.
+    /// Where it was given.
     pub source: Option<String>,
-    /// Free data; an empty object when there is none.
+    /// Additional data; an empty object when there is none.
     #[cfg_attr(feature = "schema", schema(value_type = Object, required = true))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
-    /// When it was first said.
+    /// Time at which it was first given.
     pub created_at: Timestamp,
-    /// When it was last said.
+    /// Time at which it was last given.
     pub updated_at: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Bodies of the JSON ingest and their answers.
+//! Request and response bodies of JSON ingest.
 
 use std::collections::BTreeMap;
 
@@ -15,40 +15,40 @@ pub const MAX_BATCH: usize = 1_000;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct TraceItem {
-    /// A UUID, or any text from which one is made.
+    /// A UUID, or any text; other text is hashed to a UUID.
     pub id: Option<String>,
-    /// The caller's own name for it.
+    /// The sender's own identifier of the trace.
     pub external_id: Option<String>,
-    /// Project by name, in place of the key's own.
+    /// Name of the project; default: the project of the API key.
     pub project_name: Option<String>,
-    /// The conversation it belongs to.
+    /// The conversation that it belongs to.
     pub session_id: Option<String>,
-    /// The end user it served.
+    /// The end user of the application.
     pub user_id: Option<String>,
-    /// Name; of the root span if absent.
+    /// Name; default: name of the root span.
     pub name: Option<String>,
-    /// Input; of the root span if absent, else of the first model call.
+    /// Input; default: input of the root span, else of the first model call.
     pub input: Option<String>,
-    /// Output; of the root span if absent, else of the last model call.
+    /// Output; default: output of the root span, else of the last model call.
     pub output: Option<String>,
-    /// Model; of the first `llm` span if absent.
+    /// Model; default: model of the first `llm` span.
     pub model: Option<String>,
-    /// Milliseconds, not negative.
+    /// Latency in milliseconds, not negative.
     pub latency_ms: Option<i64>,
-    /// US dollars, not negative. Used when no span has a cost.
+    /// Cost in US dollars, not negative. Used when no span has a cost.
     pub cost: Option<f64>,
     /// Error message.
     pub error: Option<String>,
-    /// Key to value; numbers and booleans are taken as text.
+    /// Keys and values; numbers and booleans are stored as text.
     #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, String>>))]
     #[serde(deserialize_with = "crate::object::tags")]
     pub tags: Option<BTreeMap<String, serde_json::Value>>,
-    /// Free data, an object.
+    /// Additional data, an object.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub metadata: Option<RawObject>,
-    /// When it began.
+    /// Start time.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End time.
     pub ended_at: Option<Timestamp>,
     /// Its spans, in any order.
     #[serde(deserialize_with = "crate::object::list")]
@@ -62,56 +62,57 @@ pub struct TraceItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SpanItem {
-    /// What was done. Required.
+    /// Name of the operation. Required.
     pub name: String,
-    /// Kind of work; `other` if absent.
+    /// Type; default `other`.
     #[serde(rename = "type", default)]
     pub kind: Option<SpanType>,
-    /// A UUID, or any text from which one is made.
+    /// A UUID, or any text; other text is hashed to a UUID.
     #[serde(default)]
     pub id: Option<String>,
-    /// Id of the span that caused it, written as its `id` was.
+    /// ID of the parent span, in the form of that span's `id`.
     #[serde(default)]
     pub parent_span_id: Option<String>,
-    /// What went in.
+    /// Input.
     #[serde(default)]
     pub input: Option<String>,
-    /// What came out.
+    /// Output.
     #[serde(default)]
     pub output: Option<String>,
-    /// The model called.
+    /// Model.
     #[serde(default)]
     pub model: Option<String>,
-    /// Milliseconds, not negative.
+    /// Latency in milliseconds, not negative.
     #[serde(default)]
     pub latency_ms: Option<i64>,
-    /// US dollars, not negative.
+    /// Cost in US dollars, not negative.
     #[serde(default)]
     pub cost: Option<f64>,
     /// Error message.
     #[serde(default)]
     pub error: Option<String>,
-    /// Tokens of the input, not negative.
+    /// Prompt tokens, not negative.
     #[serde(default)]
     pub prompt_tokens: Option<i64>,
-    /// Tokens of the output, not negative.
+    /// Completion tokens, not negative.
     #[serde(default)]
     pub completion_tokens: Option<i64>,
-    /// Of these tokens, those read from a cache, written to it, or spent on reasoning; not negative.
+    /// The prompt and completion tokens that were cached, written to a cache or spent on reasoning; not
+    /// negative.
     #[serde(default, deserialize_with = "crate::object::one", skip_serializing_if = "Option::is_none")]
     pub usage_details: Option<UsageDetails>,
-    /// Free data, an object. `cost_usd` on an `llm` span is its cost.
+    /// Additional data, an object. `cost_usd` on an `llm` span is its cost.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub metadata: Option<RawObject>,
-    /// When it began.
+    /// Start time.
     #[serde(default)]
     pub start_time: Option<Timestamp>,
-    /// When it ended.
+    /// End time.
     #[serde(default)]
     pub end_time: Option<Timestamp>,
-    /// What it means, by which it is found: 1536 numbers, not all of them zero. Without it, spans
-    /// are embedded in the background where an embedding provider is configured.
+    /// Embedding of the span: 1536 numbers, not all zero. Spans without one are embedded in the
+    /// background if an embedding provider is configured.
     #[serde(
         default,
         deserialize_with = "crate::search::maybe_numbers",
@@ -125,40 +126,40 @@ pub struct SpanItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EventItem {
-    /// What happened. Required.
+    /// The message. Required.
     pub message: String,
-    /// A UUID, or any text from which one is made.
+    /// A UUID, or any text; other text is hashed to a UUID.
     #[serde(default)]
     pub id: Option<String>,
-    /// The span during which it happened, written as its `id` was.
+    /// The span that the event belongs to, in the form of that span's `id`.
     #[serde(default)]
     pub span_id: Option<String>,
-    /// `info` if absent.
+    /// Level; default `info`.
     #[serde(default)]
     pub level: Option<String>,
-    /// Free data, an object.
+    /// Additional data, an object.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub metadata: Option<RawObject>,
 }
 
-/// Answer to `POST /v1/ingest`.
+/// Response of `POST /v1/ingest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Ingested {
-    /// Id of the stored trace.
+    /// ID of the stored trace.
     pub id: Uuid,
-    /// The caller's own name for it.
+    /// The sender's own identifier of the trace.
     pub external_id: Option<String>,
     /// Number of spans stored.
     pub span_count: i64,
     /// Prompt and completion tokens over all spans.
     pub total_token_count: i64,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost: Option<f64>,
 }
 
-/// Body of `POST /v1/ingest/batch`, for clients. The server reads items one by one.
+/// Body of `POST /v1/ingest/batch`, for clients. The server decodes the items one by one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Batch {
@@ -166,32 +167,32 @@ pub struct Batch {
     pub traces: Vec<TraceItem>,
 }
 
-/// Answer to `POST /v1/ingest/batch`.
+/// Response of `POST /v1/ingest/batch`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BatchResult {
     /// Items stored by this request.
     pub accepted: usize,
-    /// Items refused.
+    /// Items rejected.
     pub rejected: usize,
-    /// One entry an item, in the order of the request.
+    /// One entry per item, in the order of the request.
     pub results: Vec<ItemResult>,
 }
 
-/// What became of one item of a batch.
+/// Result of one item of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ItemResult {
     /// Position in the request.
     pub index: usize,
-    /// Id of the trace; null when the item was refused before it had one.
+    /// ID of the trace; null when the item was rejected before an ID was assigned.
     pub id: Option<Uuid>,
     /// `accepted`, `duplicate` or `rejected`.
     pub status: ItemStatus,
-    /// Machine-readable reason of a refusal.
+    /// Machine-readable reason of a rejection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Sentence for people.
+    /// Error message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -203,7 +204,7 @@ pub struct ItemResult {
 pub enum ItemStatus {
     /// Stored.
     Accepted,
-    /// A trace with this id was stored before; nothing changed.
+    /// A trace with this ID was stored before; nothing changed.
     Duplicate,
     /// Not stored.
     Rejected,

@@ -1,11 +1,11 @@
-//! API keys as the server answers them.
+//! API keys.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{Scope, Timestamp};
 
-/// An API key, without its secret but for the answer that creates it.
+/// An API key. Only the response that creates it contains the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ApiKey {
@@ -17,13 +17,13 @@ pub struct ApiKey {
     pub prefix: String,
     /// Restrictions; empty means full access.
     pub scopes: Vec<Scope>,
-    /// The project that its traces go to.
+    /// The project that receives the traces sent with this key.
     pub project_id: Uuid,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it stops working.
+    /// Expiry time; null if the key does not expire.
     pub expires_at: Option<Timestamp>,
-    /// The full key, only in the answer that creates it.
+    /// The full key; only in the response that creates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -34,13 +34,13 @@ pub struct ApiKey {
 pub struct NewApiKey {
     /// Descriptive name, 1 to 200 characters.
     pub name: String,
-    /// `query`, or none for full access.
+    /// `query`, or empty for full access.
     #[serde(default)]
     pub scopes: Option<Vec<String>>,
     /// Default: the tenant's oldest active project.
     #[serde(default)]
     pub project_id: Option<Uuid>,
-    /// Default: never.
+    /// Expiry time; default: none.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }

@@ -1,9 +1,8 @@
-//! The contract of Loupe: what travels over the wire, and nothing that decides.
+//! The wire contract of Loupe: types without behaviour.
 //!
-//! The server, the command line and the console all depend on this crate, so a word that
-//! two of them must agree on is written here once. Feature `client` adds the typed REST
-//! client and the filter grammar, `profile` the files with contexts and credentials,
-//! `schema` the schemas of the OpenAPI document.
+//! The server, the command line and the console all depend on this crate, so that each shared name is
+//! declared once. Feature `client` adds the typed REST client and the filter grammar, `profile` the
+//! files with contexts and credentials, `schema` the schemas of the OpenAPI document.
 
 pub mod audit;
 #[cfg(feature = "client")]

@@ -1,4 +1,4 @@
-//! Members: whoever came with a session of the tenant.
+//! Members: the users of a tenant.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -8,9 +8,9 @@ use crate::{Role, Timestamp, enums::words};
 words! {
     /// Whether a member has a seat.
     MemberStatus {
-        /// Has a seat and is let in.
+        /// Has a seat and may sign in.
         Active = "active",
-        /// Is refused with `member_removed`; the seat is free.
+        /// Rejected with `member_removed`; the seat is free.
         Removed = "removed",
     }
 }
@@ -23,13 +23,13 @@ pub struct Member {
     pub id: Uuid,
     /// The `sub` of the member's tokens.
     pub subject: String,
-    /// What the newest token said.
+    /// The role in the newest token.
     pub role: Role,
     /// Active or removed.
     pub status: MemberStatus,
-    /// When the first token was seen.
+    /// Time of the first request.
     pub created_at: Timestamp,
-    /// When a token was last seen, within an hour.
+    /// Time of the last request, to the hour.
     pub last_seen_at: Timestamp,
 }
 
@@ -37,7 +37,7 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemberChange {
-    /// `active` lets a removed member in again; `removed` is what deleting does.
+    /// `active` restores a removed member; `removed` removes the member, like DELETE.
     #[cfg_attr(feature = "schema", schema(value_type = MemberStatus))]
     pub status: String,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Timestamp, enums::words};
 
 words! {
-    /// A stretch of time that ends now.
+    /// A period that ends now.
     Window {
         /// 60 minutes.
         Hour = "1h",
@@ -19,7 +19,7 @@ words! {
 }
 
 impl Window {
-    /// Its length in microseconds.
+    /// Returns the length in microseconds.
     pub const fn micros(self) -> i64 {
         const HOUR: i64 = 3_600_000_000;
         match self {
@@ -32,7 +32,7 @@ impl Window {
 }
 
 words! {
-    /// Length of the stretches of a series; each begins at a whole one, in UTC.
+    /// Length of the buckets of a series; buckets begin at whole minutes, hours or days in UTC.
     Interval {
         /// 60 seconds.
         Minute = "minute",
@@ -44,7 +44,7 @@ words! {
 }
 
 impl Interval {
-    /// Its length in microseconds.
+    /// Returns the length in microseconds.
     pub const fn micros(self) -> i64 {
         match self {
             Self::Minute => 60_000_000,
@@ -65,7 +65,7 @@ words! {
         LatencyP95 = "latency_p95",
         /// 99th percentile of the latency in milliseconds.
         LatencyP99 = "latency_p99",
-        /// US dollars.
+        /// Sum of the costs in US dollars.
         TotalCost = "total_cost",
         /// Number of traces.
         TraceCount = "trace_count",
@@ -74,8 +74,7 @@ words! {
     }
 }
 
-/// All metrics over a set of traces. Without traces the count and the cost are 0 and the rest
-/// is null.
+/// All metrics over a set of traces. Without traces, count and cost are 0 and the others are null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MetricValues {
@@ -83,11 +82,11 @@ pub struct MetricValues {
     pub error_rate: Option<f64>,
     /// Median latency in milliseconds, within 1 %, of the traces that have one.
     pub latency_p50: Option<f64>,
-    /// 95th percentile, likewise.
+    /// 95th percentile of the latency in milliseconds, within 1 %.
     pub latency_p95: Option<f64>,
-    /// 99th percentile, likewise.
+    /// 99th percentile of the latency in milliseconds, within 1 %.
     pub latency_p99: Option<f64>,
-    /// US dollars.
+    /// Sum of the costs in US dollars.
     pub total_cost: f64,
     /// Number of traces.
     pub trace_count: i64,
@@ -96,7 +95,7 @@ pub struct MetricValues {
 }
 
 impl MetricValues {
-    /// One of them.
+    /// Returns the value of a metric.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::ErrorRate => self.error_rate,
@@ -104,58 +103,58 @@ impl MetricValues {
             Metric::LatencyP95 => self.latency_p95,
             Metric::LatencyP99 => self.latency_p99,
             Metric::TotalCost => Some(self.total_cost),
-            #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 traces")]
+            #[expect(clippy::cast_precision_loss, reason = "a tenant has fewer than 2^53 traces")]
             Metric::TraceCount => Some(self.trace_count as f64),
             Metric::FeedbackGoodRate => self.feedback_good_rate,
         }
     }
 }
 
-/// The metrics of one stretch of a series.
+/// The metrics of one bucket of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MetricPoint {
-    /// When the stretch begins; the first one may begin before `from`, and counts from there.
+    /// Start of the bucket; the first one may begin before `from`, but counts only traces after `from`.
     pub start: Timestamp,
     /// The metrics.
     #[serde(flatten)]
     pub values: MetricValues,
 }
 
-/// The metrics of the traces that have something in common.
+/// The metrics of the traces with the same model, name or tag value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MetricGroup {
-    /// The model, the name or the tag's value; null for traces without one.
+    /// The model, name or tag value; null for traces without one.
     pub key: Option<String>,
     /// The metrics.
     pub metrics: MetricValues,
-    /// Given with `interval`: stretches in which the group has traces, oldest first.
+    /// With `interval`: the buckets in which the group has traces, oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<MetricPoint>>,
 }
 
-/// Answer of `GET /v1/metrics`.
+/// Response of `GET /v1/metrics`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Metrics {
-    /// Traces that started then or later.
+    /// Start of the period.
     pub from: Timestamp,
-    /// Traces that started then or earlier.
+    /// End of the period.
     pub to: Timestamp,
-    /// Over all of them.
+    /// The metrics over the whole period.
     pub metrics: MetricValues,
-    /// Given with `interval`: every stretch of the time asked for, oldest first.
+    /// With `interval`: all buckets of the period, oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<MetricPoint>>,
-    /// Given with `group_by`: the largest groups by number of traces, at most 100.
+    /// With `group_by`: the groups with the most traces, at most 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<MetricGroup>>,
-    /// Given with `group_by`: there are groups that `groups` does not show.
+    /// With `group_by`: whether there are more groups than `groups` contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups_truncated: Option<bool>,
-    /// Given when groups had to be read from more traces than one request may read: they count
-    /// only traces that started then or later.
+    /// Set when the groups cover more traces than one request may read: the groups count only traces
+    /// that started at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups_from: Option<Timestamp>,
 }
@@ -163,7 +162,7 @@ pub struct Metrics {
 words! {
     /// A metric of a project.
     ProjectMetric {
-        /// Traces on which a policy reached its `max_retry_depth` and was escalated.
+        /// Number of traces on which a policy reached its `max_retry_depth` and was escalated.
         RetryCapHit = "retry_cap_hit",
     }
 }
@@ -178,14 +177,14 @@ words! {
     }
 }
 
-/// Answer of `GET /v1/projects/{id}/metrics`.
+/// Response of `GET /v1/projects/{id}/metrics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProjectMetricValue {
-    /// Which one.
+    /// The metric.
     pub metric: ProjectMetric,
-    /// A count; 0 when there is nothing to count.
+    /// The count; 0 when nothing matches.
     pub value: i64,
-    /// Over which time, up to now.
+    /// The period that it covers, up to now.
     pub window: ProjectWindow,
 }

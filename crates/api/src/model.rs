@@ -1,4 +1,4 @@
-//! Model prices as the server takes and answers them.
+//! Model prices.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,13 @@ pub struct ModelPrice {
     pub input_per_million: f64,
     /// Completion tokens.
     pub output_per_million: f64,
-    /// Prompt tokens read from the provider's cache; default: as input.
+    /// Prompt tokens read from the provider's cache; default: `input_per_million`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input_per_million: Option<f64>,
-    /// Prompt tokens written to the provider's cache; default: as input.
+    /// Prompt tokens written to the provider's cache; default: `input_per_million`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_per_million: Option<f64>,
-    /// Reasoning tokens; default: as output.
+    /// Reasoning tokens; default: `output_per_million`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_per_million: Option<f64>,
 }
@@ -27,23 +27,23 @@ pub struct ModelPrice {
 pub struct Model {
     /// Base name, without provider prefix and date.
     pub name: String,
-    /// Its price.
+    /// The price.
     #[serde(flatten)]
     pub price: ModelPrice,
-    /// `tenant`, `file` or `builtin`.
+    /// Origin of the price: `tenant`, `file` or `builtin`.
     pub source: String,
 }
 
-/// Answer to `GET /v1/models`, by name.
+/// Response of `GET /v1/models`, ordered by name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ModelList {
     /// The models.
     pub models: Vec<Model>,
-    /// Always false: the list is whole.
+    /// Always false: the list is complete.
     pub has_more: bool,
     /// Always null.
     pub next_cursor: Option<String>,
-    /// Day of the built-in table.
+    /// Date of the built-in price table.
     pub builtin_updated: String,
 }

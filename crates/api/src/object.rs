@@ -1,7 +1,7 @@
-//! Reading structures from JSON objects only.
+//! Deserializes structures from JSON objects only.
 //!
-//! A derived reader also takes an array, as the values of the fields in their order. A body like
-//! that is a mistake of its sender, and what it would mean changes with every new field.
+//! A derived `Deserialize` also accepts an array with the values of the fields in order. Such a body is
+//! a mistake of the sender, and its meaning would change with every new field.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::Value;
 
-/// A structure that was written as an object.
+/// A structure that deserializes only from an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object<T>(pub T);
 
@@ -70,11 +70,11 @@ where
     Ok(object.map(|Object(it)| it))
 }
 
-/// Number of tags that are read; an item with more is refused later.
+/// Maximum number of tags that are decoded; above the limit that validation checks afterwards.
 const MAX_TAGS_READ: usize = 1_000;
 
-/// For `deserialize_with`: tags. Values that are not tags are never built: a list becomes empty, and of
-/// very many entries only the first ones are read.
+/// For `deserialize_with`: tags. Nested values are not built: a list or object becomes empty, and
+/// entries beyond [`MAX_TAGS_READ`] are skipped.
 pub(crate) fn tags<'de, D>(deserializer: D) -> Result<Option<BTreeMap<String, Value>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -125,7 +125,7 @@ where
     deserializer.deserialize_option(MaybeTags)
 }
 
-/// A scalar unchanged, a list or an object empty.
+/// A tag's value: a scalar unchanged, a list or an object emptied.
 struct TagValue(Value);
 
 impl<'de> Deserialize<'de> for TagValue {
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for TagValueVisitor {
     }
 }
 
-/// For `deserialize_with` beside `default`: what is given, null too, is told from what is absent.
+/// For `deserialize_with` beside `default`: distinguishes null (`Some`) from an absent field (`None`).
 pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_are_no_objects() {
+    fn object_given_as_array_is_rejected() {
         let read = |text| serde_json::from_str::<Object<TraceItem>>(text);
         assert!(read(r#"{"spans":[{"name":"s"}],"events":null}"#).is_ok());
         for text in [

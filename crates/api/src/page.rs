@@ -1,4 +1,4 @@
-//! What every list answers beside its rows.
+//! Pagination: the fields that every list response has.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ pub const MAX_LIMIT: u32 = 200;
 /// `limit` of a list when none is given.
 pub const DEFAULT_LIMIT: u32 = 50;
 
-/// Whether and how to read on.
+/// Whether there is a next page, and its cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PageInfo {

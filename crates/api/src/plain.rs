@@ -26,7 +26,7 @@ pub fn io_error(error: &io::Error) -> String {
         Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown => {
             "there is no route to it in the network"
         }
-        Kind::TimedOut => "there was no answer in time",
+        Kind::TimedOut => "there was no response in time",
         Kind::AddrInUse => "the address is in use by another program",
         Kind::AddrNotAvailable => "the address does not belong to this machine",
         _ => return of_system(error),
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_errors_lose_their_numbers() {
+    fn system_errors_are_shown_without_number() {
         for code in [1, 2, 5, 13, 17, 20, 21, 23, 24, 28, 30, 98, 104, 110, 111, 113] {
             let text = io_error(&io::Error::from_raw_os_error(code));
             assert!(!text.contains("os error") && !text.is_empty(), "{code}: {text}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn json_errors_name_the_place_in_our_words() {
+    fn json_errors_name_line_and_column() {
         let error = |text: &str| json_error(&serde_json::from_str::<serde_json::Value>(text).unwrap_err());
         assert_eq!(error("nope"), "not valid JSON at line 1, column 2");
         assert_eq!(error("{\"a\":\n"), "the JSON ends too early, at line 2, column 0");

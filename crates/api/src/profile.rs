@@ -1,9 +1,11 @@
-//! The files that hold where a person's servers are and how to sign in to them.
+//! The user's configuration files: servers and credentials.
 //!
-//! `config.toml` names contexts (address, project, level of protection) and holds no secret;
-//! `credentials.toml` beside it holds the secrets and is readable by its owner only. The
-//! command line reads and writes both; the server writes a context at its first start. What
-//! overrides them (flags, environment) is the command line's business.
+//! `config.toml` names contexts (address, project, protection) and contains no secret;
+//! `credentials.toml` beside it contains the secrets and is readable by its owner only. The command
+//! line reads and writes both; the server writes a context at its first start. Flags and environment
+//! variables that override them are handled by the command line.
+
+mod document;
 
 use std::{
     collections::BTreeMap,
@@ -18,10 +20,10 @@ pub const CONFIG_FILE: &str = "config.toml";
 /// Name of the file with secrets.
 pub const CREDENTIALS_FILE: &str = "credentials.toml";
 
-/// `config.toml`. Sections that this version does not know are kept when it is written.
+/// The contents of `config.toml`. Unknown sections are preserved when it is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// Name of the context in use.
+    /// Name of the current context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
     /// Defaults of the output.
@@ -33,28 +35,28 @@ pub struct Config {
     /// Contexts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub contexts: BTreeMap<String, Context>,
-    /// Everything else, `[console]` and `[keys]` among it.
+    /// All other sections, such as `[console]` and `[keys]`.
     #[serde(flatten)]
     pub rest: toml::Table,
 }
 
-/// A server, and how to treat it.
+/// A server and how the programs use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Context {
     /// Base address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Project by name or id.
+    /// Name or ID of the default project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Dangerous changes ask for a name to be typed.
+    /// Whether dangerous changes require typing a name.
     #[serde(skip_serializing_if = "is_false")]
     pub protected: bool,
-    /// The console offers no writes, the command line refuses them.
+    /// Whether the programs refuse writes.
     #[serde(skip_serializing_if = "is_false")]
     pub read_only: bool,
-    /// A program made it for as long as it runs, such as the server's demo.
+    /// Whether a program created it for its own lifetime, such as the server's demo.
     #[serde(skip_serializing_if = "is_false")]
     pub temporary: bool,
 }
@@ -63,7 +65,7 @@ pub struct Context {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputConfig {
-    /// Format where none is asked for.
+    /// Default format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
     /// `local` or `utc`, for tables.
@@ -77,7 +79,7 @@ impl OutputConfig {
     }
 }
 
-/// `credentials.toml`.
+/// The contents of `credentials.toml`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
     /// Secrets by the name of their context.
@@ -97,29 +99,30 @@ pub struct Secrets {
     pub session_token: Option<String>,
 }
 
-/// A file of the profile that can't be used.
+/// Error of reading or writing a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// It can't be read or written.
+    /// The file can't be read or written.
     #[error("{path}: {}", crate::plain::io_error(source), path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is not TOML of the right shape. The message quotes no line, so that no secret is shown.
+    /// The file is not valid TOML, or has the wrong shape. The message quotes no line, so that it shows
+    /// no secret.
     #[error("{path}: {message}", path = path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error and its line.
         message: String,
     },
 }
 
-/// The folder of the profile: `LOUPE_CONFIG_DIR`, else `loupe` in `XDG_CONFIG_HOME` or in
-/// `~/.config`. `None` where none of these is known. `env` looks up a variable.
+/// Returns the folder of the configuration: `LOUPE_CONFIG_DIR`, else `loupe` in `XDG_CONFIG_HOME` or in
+/// `~/.config`. `None` if none of these variables is set. `env` looks up a variable.
 pub fn config_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("LOUPE_CONFIG_DIR").or_else(|| {
@@ -128,8 +131,8 @@ pub fn config_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     })
 }
 
-/// The folder of what programs remember from one start to the next: `LOUPE_CONFIG_DIR`, else
-/// `loupe` in `XDG_STATE_HOME` or in `~/.local/state`. `None` where none of these is known.
+/// Returns the folder of persistent state, such as histories: `LOUPE_CONFIG_DIR`, else `loupe` in
+/// `XDG_STATE_HOME` or in `~/.local/state`. `None` if none of these variables is set.
 pub fn state_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("LOUPE_CONFIG_DIR").or_else(|| {
@@ -139,31 +142,32 @@ pub fn state_dir(env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 }
 
 impl Config {
-    /// Reads `config.toml` of a folder; a missing file is an empty configuration.
+    /// Reads `config.toml` from a folder; a missing file is an empty configuration.
     pub fn load(dir: &Path) -> Result<Self, ProfileError> {
         load(&dir.join(CONFIG_FILE))
     }
 
-    /// Writes `config.toml`, making the folder if needed. Comments in it are lost.
+    /// Writes `config.toml`, creating the folder if needed. Comments and unchanged lines stay as they are.
     pub fn save(&self, dir: &Path) -> Result<(), ProfileError> {
         save(dir, CONFIG_FILE, self)
     }
 }
 
 impl Credentials {
-    /// Reads `credentials.toml` of a folder; a missing file holds no secrets.
+    /// Reads `credentials.toml` from a folder; a missing file means no secrets.
     pub fn load(dir: &Path) -> Result<Self, ProfileError> {
         load(&dir.join(CREDENTIALS_FILE))
     }
 
-    /// Writes `credentials.toml` with mode 0600, making the folder with mode 0700 if needed.
+    /// Writes `credentials.toml` with mode 0600, creating the folder with mode 0700 if needed. Comments and
+    /// unchanged lines stay as they are.
     pub fn save(&self, dir: &Path) -> Result<(), ProfileError> {
         save(dir, CREDENTIALS_FILE, self)
     }
 }
 
-/// Adds or replaces a context and its secrets, and makes it the current one if there is none.
-/// A secret that is `None` leaves the stored one as it is.
+/// Adds or replaces a context and its secrets, and makes it current if there is no current context. A
+/// secret that is `None` keeps its stored value.
 pub fn write_context(
     dir: &Path,
     name: &str,
@@ -186,8 +190,8 @@ pub fn write_context(
     config.save(dir)
 }
 
-/// Replaces a file as a whole, readable by its owner only: a reader sees the old content or
-/// the new one, and a crash leaves no half of it.
+/// Replaces a file atomically; the new file is readable by its owner only. A reader sees the old or the
+/// new content, and a crash leaves no partial file.
 pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
@@ -204,7 +208,7 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Creates a file that did not exist, with mode 0600; an existing one, a link included, is an error.
+/// Creates a file with mode 0600. Fails if the file or a link of this name exists.
 pub fn create_private(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -214,12 +218,20 @@ pub fn create_private(path: &Path) -> io::Result<fs::File> {
 }
 
 fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, ProfileError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
-        Err(source) => return Err(ProfileError::Io { path: path.to_owned(), source }),
-    };
-    toml::from_str(&text).map_err(|error| {
+    read(path)?.map_or_else(|| Ok(T::default()), |text| parse(path, &text))
+}
+
+/// Reads a file of the profile; none if it does not exist.
+fn read(path: &Path) -> Result<Option<String>, ProfileError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ProfileError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileError> {
+    toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let place = line.map(|line| format!("line {line} ")).unwrap_or_default();
         let message = format!("{place}is not valid TOML, or holds a value of the wrong type");
@@ -227,14 +239,16 @@ fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, ProfileError> {
     })
 }
 
-fn save<T: Serialize>(dir: &Path, file: &str, value: &T) -> Result<(), ProfileError> {
+fn save<T: Serialize + DeserializeOwned>(dir: &Path, file: &str, value: &T) -> Result<(), ProfileError> {
     let path = dir.join(file);
-    let text = toml::to_string(value).map_err(|_| ProfileError::Syntax {
-        path: path.clone(),
-        message: "it can't be written as TOML".to_owned(),
-    })?;
+    let unwritable =
+        || ProfileError::Syntax { path: path.clone(), message: "it can't be written as TOML".to_owned() };
+    let table = |value: &T| toml::Table::try_from(value).map_err(|_| unwritable());
+    let text = read(&path)?.unwrap_or_default();
+    let stored = table(&parse(&path, &text)?)?;
+    let changed = document::change(&text, &stored, &table(value)?).ok_or_else(unwritable)?;
     private_dir(dir)
-        .and_then(|()| write_private(&path, text.as_bytes()))
+        .and_then(|()| write_private(&path, changed.as_bytes()))
         .map_err(|source| ProfileError::Io { path, source })
 }
 
@@ -259,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_written_context_is_read_back_and_unknown_sections_stay() {
+    fn written_context_is_read_back_and_unknown_sections_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(CONFIG_FILE), "[console]\ntheme = \"dark\"\n").unwrap();
         write_context(dir.path(), "local", "http://127.0.0.1:4600", Some("lp_a"), None).unwrap();
@@ -274,9 +288,25 @@ mod tests {
         assert_eq!(secrets.session_token.as_deref(), Some("token"));
     }
 
+    #[test]
+    fn writing_a_context_keeps_comments_and_unchanged_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let config = "# servers of our team\ncurrent = 'prod' # not staging\n\n# keep in step with the wiki\n\
+                      [contexts.prod]\nurl = \"https://prod\"\nprotected = false\n";
+        fs::write(dir.path().join(CONFIG_FILE), config).unwrap();
+        fs::write(dir.path().join(CREDENTIALS_FILE), "# rotate in May\n").unwrap();
+        write_context(dir.path(), "local", "http://127.0.0.1:4600", Some("lp_a"), None).unwrap();
+        let added = "\n[contexts.local]\nurl = \"http://127.0.0.1:4600\"\n";
+        assert_eq!(file(CONFIG_FILE), format!("{config}{added}"));
+        assert_eq!(file(CREDENTIALS_FILE), "# rotate in May\n\n[contexts.local]\napi_key = \"lp_a\"\n");
+        write_context(dir.path(), "prod", "https://new", None, None).unwrap();
+        assert_eq!(file(CONFIG_FILE), format!("{config}{added}").replace("https://prod", "https://new"));
+    }
+
     #[cfg(unix)]
     #[test]
-    fn secrets_are_private_even_if_the_file_was_not() {
+    fn credentials_are_written_with_mode_0600_over_a_public_file() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("loupe");
@@ -289,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_names_the_line_and_no_secret() {
+    fn credentials_syntax_error_names_line_without_secret() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(CREDENTIALS_FILE), "[contexts.a]\napi_key = lp_secret\n").unwrap();
         let message = Credentials::load(dir.path()).err().unwrap().to_string();
@@ -297,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_follows_the_environment() {
+    fn config_folder_follows_environment_variables() {
         let env = |pairs: &'static [(&str, &str)]| {
             config_dir(|name| {
                 pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())

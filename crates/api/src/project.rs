@@ -1,18 +1,18 @@
-//! Projects as the server answers them.
+//! Projects.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Timestamp;
 
-/// Whether a project takes traces.
+/// Whether a project accepts traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectStatus {
-    /// Takes traces.
+    /// Accepts traces.
     Active,
-    /// Ingest answers 403; data, keys and history are kept.
+    /// Rejects ingest with 403; data, keys and history are kept.
     Archived,
 }
 
@@ -26,15 +26,15 @@ pub struct Project {
     pub name: String,
     /// Active or archived.
     pub status: ProjectStatus,
-    /// Prompt deployments that passed their test ship without approval.
+    /// Whether prompt deployments that passed their test ship without approval.
     pub prompt_autoship_enabled: bool,
-    /// Days after which traces are deleted; null keeps all.
+    /// Days after which traces are deleted; null keeps all traces.
     pub retention_days: Option<i32>,
-    /// When it was archived.
+    /// Time of archiving.
     pub archived_at: Option<Timestamp>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -52,7 +52,7 @@ pub struct NewProject {
     pub retention_days: Option<i64>,
 }
 
-/// Body of `PATCH /v1/projects/{id}`: what is absent stays.
+/// Body of `PATCH /v1/projects/{id}`. Absent fields keep their values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProjectChange {
@@ -62,7 +62,7 @@ pub struct ProjectChange {
     /// Whether prompt deployments that passed their test ship without approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_autoship_enabled: Option<bool>,
-    /// 1 to 3650 days after which traces are deleted; null keeps all.
+    /// 1 to 3650 days after which traces are deleted; null keeps all traces.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::given")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<i64>))]
     pub retention_days: Option<Option<i64>>,

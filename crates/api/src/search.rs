@@ -1,4 +1,4 @@
-//! Spans by meaning.
+//! Semantic search over spans.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
@@ -6,39 +6,39 @@ use uuid::Uuid;
 
 use crate::{Timestamp, trace::Span};
 
-/// Numbers in a query vector.
+/// Number of dimensions of every vector.
 pub const DIMENSIONS: usize = 1536;
 
 /// Body of `POST /v1/search/spans`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct VectorSearch {
-    /// 1536 finite numbers, not all of them zero. Required, unless `near` is given.
+    /// 1536 finite numbers, not all zero. Required unless `near` is given.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<f32>, min_items = 1536, max_items = 1536))]
     #[serde(default, deserialize_with = "some_numbers", skip_serializing_if = "Option::is_none")]
     pub vector: Option<Vec<f32>>,
-    /// In place of `vector`: a stored span, whose own vector is compared with the others.
+    /// A stored span whose vector is the query vector, instead of `vector`.
     #[serde(default)]
     pub near: Option<NearSpan>,
     /// Only spans of this project.
     #[serde(default)]
     pub project_id: Option<Uuid>,
-    /// Only spans that started then or later.
+    /// Only spans that started at this time or later.
     #[serde(default)]
     pub from: Option<Timestamp>,
-    /// Only spans that started then or earlier.
+    /// Only spans that started at this time or earlier.
     #[serde(default)]
     pub to: Option<Timestamp>,
-    /// Only spans of this kind.
+    /// Only spans of this type.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
     /// Only spans of this model.
     #[serde(default)]
     pub model: Option<String>,
-    /// Only vectors that this embedding model made; all if absent.
+    /// Only vectors of this embedding model; default: all.
     #[serde(default)]
     pub embedding_model: Option<String>,
-    /// From a previous `next_cursor`, with the same vector and filters.
+    /// The `next_cursor` of the previous page, with the same vector and filters.
     #[serde(default)]
     pub cursor: Option<String>,
     /// 1 to 200, default 50.
@@ -47,7 +47,7 @@ pub struct VectorSearch {
     pub limit: Option<i64>,
 }
 
-/// A span to find others like it. A span's id is unique only within its trace.
+/// The span whose similar spans are searched. A span ID is unique only within its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NearSpan {
@@ -57,7 +57,7 @@ pub struct NearSpan {
     pub span_id: Uuid,
 }
 
-/// A span and how near it is.
+/// A span and its similarity to the query.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SearchResult {
@@ -79,19 +79,20 @@ pub struct SearchResults {
     pub has_more: bool,
     /// Opaque position of the next page; null on the last one.
     pub next_cursor: Option<String>,
-    /// Spans within the filters that the query was compared with. On PostgreSQL up to 200,000 are
-    /// counted, with those not searched.
+    /// Number of spans within the filters that the query was compared with. On PostgreSQL counted up to
+    /// 200,000, including those not searched.
     pub searched: i64,
-    /// Spans within the filters whose vectors another embedding model made.
+    /// Number of spans within the filters whose vectors come from another embedding model.
     pub not_searched: i64,
 }
 
-/// For `deserialize_with`: a list of numbers, in which what is no number, or is too large for one,
-/// is not finite, so that whoever reads it can tell which field is wrong. Of those that are more than
-/// a vector has, one is kept.
+/// For `deserialize_with`: a list of numbers. An element that is not a number, or is too large, becomes
+/// a non-finite value, so that validation can name its field. At most one element beyond the expected
+/// number of dimensions is kept.
 ///
 /// # Errors
-/// When it is no list.
+///
+/// Fails when the value is not a list.
 fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     let list = raw.get().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
@@ -99,23 +100,25 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Er
     if list.trim().is_empty() {
         return Ok(Vec::new());
     }
-    // A list or an object within it falls into pieces of which none is a number.
+    // Splitting a nested list or object yields parts that are not numbers.
     let numbers = list.split(',').take(DIMENSIONS + 1);
     Ok(numbers.map(|it| it.trim().parse().unwrap_or(f32::NAN)).collect())
 }
 
-/// Like [`numbers`], for a member that may be absent but not null. Use it with `default`.
+/// Like [`numbers`], for a field that may be absent but not null. Use it with `default`.
 ///
 /// # Errors
-/// When the value is not a list.
+///
+/// Fails when the value is not a list.
 fn some_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f32>>, D::Error> {
     numbers(deserializer).map(Some)
 }
 
-/// As [`numbers`], or null. Beside `default`.
+/// Like [`numbers`], for a field that may be null. Use it with `default`.
 ///
 /// # Errors
-/// When it is neither.
+///
+/// Fails when the value is neither a list nor null.
 pub(crate) fn maybe_numbers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<f32>>, D::Error> {
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_not_finite() {
+    fn vector_element_that_is_not_a_number_becomes_non_finite() {
         let read = |vector: &str| {
             let body = format!(r#"{{"vector": {vector}}}"#);
             serde_json::from_str::<VectorSearch>(&body).map(|it| it.vector.unwrap_or_default())

@@ -1,26 +1,26 @@
-//! Sessions: conversations that traces belong to by their `session_id`.
+//! Sessions: traces of one conversation, grouped by `session_id`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The traces of one session, summed up.
+/// Summary of the traces of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Session {
-    /// The application's own name for the conversation.
+    /// The application's identifier of the conversation.
     pub session_id: String,
-    /// Traces.
+    /// Number of traces.
     pub trace_count: i64,
-    /// Traces that ended in error.
+    /// Number of traces that ended in error.
     pub error_count: i64,
     /// Start of the first trace.
     pub first_seen: Timestamp,
     /// Start of the last trace.
     pub last_seen: Timestamp,
-    /// US dollars; null when no trace has a cost.
+    /// Cost in US dollars; null when no trace has a cost.
     pub cost: Option<f64>,
-    /// Sum of both directions over all traces.
+    /// Prompt and completion tokens over all traces.
     pub total_token_count: i64,
 }
 

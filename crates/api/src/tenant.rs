@@ -1,11 +1,11 @@
-//! Who is calling, as `GET /v1/me` answers it.
+//! The caller's tenant, role and limits, as returned by `GET /v1/me`.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{Plan, Role, Timestamp, key::ApiKey};
 
-/// An organisation.
+/// An organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Tenant {
@@ -13,15 +13,16 @@ pub struct Tenant {
     pub id: Uuid,
     /// Its name.
     pub name: String,
-    /// What it pays for.
+    /// The plan.
     pub plan: Plan,
-    /// Its name at an identity provider.
+    /// Its name at the identity provider.
     pub external_id: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
-/// How many requests a minute a plan allows, all callers of the tenant together. Null is no limit.
+/// Rate limits of a plan: requests per minute of all callers of the tenant together. Null means no
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RequestLimits {
@@ -41,50 +42,50 @@ pub struct RequestLimits {
     pub other: Option<u64>,
 }
 
-/// What a plan allows. Null is no limit.
+/// Limits of a plan. Null means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Limits {
-    /// Requests a minute.
+    /// Rate limits.
     pub requests_per_minute: RequestLimits,
-    /// Traces that may be stored in a calendar month (UTC).
+    /// Traces stored per calendar month (UTC).
     pub traces_per_month: Option<u64>,
-    /// Evaluations by judges in a calendar month (UTC).
+    /// LLM evaluations per calendar month (UTC).
     pub llm_evaluations_per_month: Option<u64>,
     /// Members with a seat.
     pub members: Option<u64>,
 }
 
-/// What was used of the limits.
+/// Current usage of the limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Usage {
-    /// The calendar month (UTC) that the numbers are of, such as `2026-11`.
+    /// The calendar month (UTC) of the counts, such as `2026-11`.
     pub month: String,
     /// Traces stored.
     pub traces: i64,
-    /// Evaluations by judges.
+    /// LLM evaluations.
     pub llm_evaluations: i64,
     /// Members with a seat, now.
     pub members: i64,
 }
 
-/// Answer to `GET /v1/me`.
+/// Response of `GET /v1/me`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Me {
-    /// The tenant that the credential belongs to.
+    /// The tenant of the credential.
     pub tenant: Tenant,
-    /// What the credential may do: the session's role, or the role of the key's maker.
+    /// The role of the session, or the role of the user who created the key.
     pub role: Role,
-    /// The session's subject; null for a key.
+    /// The session's subject; null for an API key.
     pub subject: Option<String>,
-    /// The key in use; null for a session.
+    /// The API key; null for a session.
     pub api_key: Option<ApiKey>,
-    /// When the session ends; null for a key.
+    /// Expiry time of the session; null for an API key.
     pub expires_at: Option<Timestamp>,
-    /// What the plan allows.
+    /// Limits of the plan.
     pub limits: Limits,
-    /// What was used of it.
+    /// Current usage.
     pub usage: Usage,
 }

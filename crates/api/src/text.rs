@@ -1,16 +1,16 @@
-//! Making text of unknown origin safe to show on a terminal.
+//! Makes text of unknown origin safe to show on a terminal.
 //!
-//! Traces hold whatever a model or a user wrote, escape sequences included. This is the one
-//! function that everything on its way to a screen, a table or a log line passes through.
+//! Traces contain arbitrary text of models and users, including escape sequences. All text that reaches
+//! a screen, a table or a log line passes through [`printable`].
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// The text with every control character replaced by a visible mark: `⟦ESC⟧` for escape,
-/// `⟦07⟧`, `⟦9B⟧`, `⟦202E⟧` for others (the code point in hexadecimal).
+/// Replaces every control character by a visible mark: `⟦ESC⟧` for escape, `⟦07⟧`, `⟦9B⟧`, `⟦202E⟧` for
+/// others (the code point in hexadecimal).
 ///
-/// Controls are C0 (line feed and tab included), DEL, C1, the bidirectional controls and the
-/// line and paragraph separators. A caller that wants to keep lines or tabs splits or expands
-/// them first. Text without controls is borrowed.
+/// Control characters are C0 (line feed and tab included), DEL, C1, the bidirectional controls and the
+/// line and paragraph separators. A caller that wants to keep lines or tabs splits or expands them
+/// first. Text without control characters is borrowed.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(is_control) else {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character acts on a terminal or on the order of reading instead of being read.
+/// Whether a character controls a terminal or the reading order instead of being displayed.
 pub fn is_control(c: char) -> bool {
     matches!(c,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controls_become_marks() {
+    fn control_characters_become_marks() {
         for (text, shown) in [
             ("plain, häßlich, 日本 🙏", "plain, häßlich, 日本 🙏"),
             ("\u{1b}[31mred", "⟦ESC⟧[31mred"),
@@ -57,19 +57,19 @@ mod tests {
     }
 
     #[test]
-    fn clean_text_is_not_copied() {
+    fn text_without_controls_is_borrowed() {
         assert!(matches!(printable("refund_agent"), Cow::Borrowed(_)));
     }
 
     proptest! {
         #[test]
-        fn nothing_that_acts_is_left(text in any::<String>()) {
+        fn printable_text_contains_no_controls(text in any::<String>()) {
             let shown = printable(&text);
             prop_assert!(!shown.chars().any(|c| c.is_control() || is_control(c)));
         }
 
         #[test]
-        fn everything_else_stays_in_order(text in any::<String>()) {
+        fn printable_text_keeps_other_characters_in_order(text in any::<String>()) {
             let kept: String = text.chars().filter(|c| !is_control(*c) && !"⟦⟧".contains(*c)).collect();
             let shown = printable(&text);
             let mut outside = String::new();
@@ -82,7 +82,7 @@ mod tests {
                     _ => {}
                 }
             }
-            // Text that holds brackets of its own is not told apart from a mark here.
+            // Brackets in the text itself would look like marks here.
             prop_assume!(!text.contains(['⟦', '⟧']));
             prop_assert_eq!(outside, kept);
         }

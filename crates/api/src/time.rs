@@ -1,4 +1,4 @@
-//! One instant, as it is stored (microseconds) and as it is sent (RFC 3339, UTC).
+//! A point in time: stored as microseconds, sent as RFC 3339 in UTC.
 
 use std::{fmt, str::FromStr};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(value_type = String, format = DateTime, example = "2026-11-21T10:15:30.123456Z"))]
 pub struct Timestamp(i64);
 
-/// Text that is no RFC 3339 date-time of the years 1 to 9999.
+/// Error: the text is not an RFC 3339 date-time of the years 1 to 9999.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an RFC 3339 date-time between the years 1 and 9999")]
 pub struct BadTimestamp(String);
@@ -21,7 +21,7 @@ impl Timestamp {
     /// 9999-12-31T23:59:59.999999Z.
     pub const MAX: Self = Self(253_402_300_799_999_999);
 
-    /// From microseconds; values outside the years 1 to 9999 become the nearest bound.
+    /// Converts microseconds; values outside the years 1 to 9999 become the nearest bound.
     pub const fn from_micros(micros: i64) -> Self {
         if micros < Self::MIN.0 {
             Self::MIN
@@ -32,12 +32,12 @@ impl Timestamp {
         }
     }
 
-    /// Microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// As a chrono value, for calendars and time zones.
+    /// Converts to a chrono value, for calendars and time zones.
     pub fn to_chrono(self) -> DateTime<Utc> {
         DateTime::from_timestamp_micros(self.0).unwrap_or_default()
     }
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_utc_with_microseconds() {
+    fn timestamps_are_utc_with_microseconds() {
         let time: Timestamp = "2026-11-21T03:00:00.5+01:00".parse().unwrap();
         assert_eq!(time.to_string(), "2026-11-21T02:00:00.500000Z");
     }
 
     #[test]
-    fn the_years_1_and_9999_are_the_bounds() {
+    fn timestamps_are_bounded_by_years_1_and_9999() {
         assert_eq!(Timestamp::MIN.to_string(), "0001-01-01T00:00:00.000000Z");
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999999Z");
         assert!("0000-12-31T00:00:00Z".parse::<Timestamp>().is_err());

@@ -1,4 +1,4 @@
-//! Traces, spans and events as the server answers them.
+//! Traces, spans and events.
 
 use std::collections::BTreeMap;
 
@@ -8,78 +8,78 @@ use uuid::Uuid;
 
 use crate::{SpanType, Timestamp, UsageDetails};
 
-/// A JSON object that is passed on as text, without being parsed.
+/// A JSON object that is passed on as text without being parsed.
 pub type RawObject = Box<RawValue>;
 
-/// One trace. The list leaves out `spans`, `events` and `control_loop_depth`.
+/// One trace. List responses omit `spans`, `events` and `control_loop_depth`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Trace {
-    /// Unique within the tenant. The 16 bytes of an OpenTelemetry trace id are this id.
+    /// Unique within the tenant; equal to the 16 bytes of an OpenTelemetry trace ID.
     pub id: Uuid,
-    /// The project it first arrived in.
+    /// The project that received it first.
     pub project_id: Uuid,
-    /// The caller's own name for it.
+    /// The sender's own identifier of the trace.
     pub external_id: Option<String>,
-    /// The conversation it belongs to.
+    /// The conversation that it belongs to.
     pub session_id: Option<String>,
-    /// The end user it served.
+    /// The end user of the application.
     pub user_id: Option<String>,
-    /// Name of the root span unless given.
+    /// Name as sent, else the name of the root span.
     pub name: Option<String>,
-    /// Input of the root span unless given; without one, that of the first model call.
+    /// Input as sent, else of the root span, else of the first model call.
     pub input: Option<String>,
-    /// Output of the root span unless given; without one, that of the last model call.
+    /// Output as sent, else of the root span, else of the last model call.
     pub output: Option<String>,
     /// Error message; null on success.
     #[cfg_attr(feature = "schema", schema(required = true))]
     pub error: Option<String>,
-    /// Model of the first `llm` span unless given.
+    /// Model as sent, else of the first `llm` span.
     pub model: Option<String>,
-    /// Start of the root span, else of the first one.
+    /// Start of the root span, else of the earliest span.
     pub started_at: Timestamp,
-    /// End of the root span, else of the last one.
+    /// End of the root span, else of the latest span.
     pub ended_at: Option<Timestamp>,
-    /// Wall-clock milliseconds.
+    /// Wall-clock latency in milliseconds.
     pub latency_ms: Option<i64>,
-    /// US dollars: the sum over spans.
+    /// Cost in US dollars: the sum over all spans.
     pub cost: Option<f64>,
     /// Prompt and completion tokens over all spans.
     pub total_token_count: i64,
-    /// Prompt tokens over all spans; null when none reports any.
+    /// Prompt tokens over all spans; null when no span reports any.
     pub prompt_tokens_total: Option<i64>,
-    /// Completion tokens over all spans; null when none reports any.
+    /// Completion tokens over all spans; null when no span reports any.
     pub completion_tokens_total: Option<i64>,
-    /// Cached, cache-write and reasoning tokens over all spans; left out when none reports any.
+    /// Cached, cache-write and reasoning tokens over all spans; omitted when no span reports any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_details: Option<UsageDetails>,
-    /// `key:value` of every tag, sorted; `key` alone when the value is empty.
+    /// All tags as `key:value`, sorted; as `key` when the value is empty.
     #[cfg_attr(feature = "schema", schema(required = true))]
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The tags as a map; left out without tags.
+    /// The tags as a map; omitted when there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tag_map: BTreeMap<String, String>,
-    /// Free data of the caller; an empty object when there is none.
+    /// Additional data from the sender; an empty object when there is none.
     #[cfg_attr(feature = "schema", schema(value_type = Object, required = true))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
     /// Number of spans stored.
     pub span_count: i64,
-    /// Whether the trace is complete: at once when it was sent as JSON, else when its root has ended
-    /// and no span came for 5 seconds. Late spans still correct it.
+    /// Whether the trace is complete. JSON traces are complete when stored; OpenTelemetry traces when
+    /// the root span has ended and no span has arrived for 5 seconds. Late spans are still merged.
     #[serde(default)]
     pub ready: bool,
-    /// Executed retries of the control loop; only in the detail.
+    /// Number of executed retries of the control loop; only in the trace detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_loop_depth: Option<i64>,
-    /// The spans by start time; only in the detail.
+    /// The spans by start time; only in the trace detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans: Option<Vec<Span>>,
-    /// Where `GET /v1/traces/{id}/spans` reads on, in the detail of a trace with more spans than it carries.
+    /// Cursor for `GET /v1/traces/{id}/spans`, when the trace has more spans than the detail contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans_next_cursor: Option<String>,
-    /// The events by time; only in the detail.
+    /// The events by time; only in the trace detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
 }
@@ -90,85 +90,85 @@ pub struct Trace {
 pub struct Span {
     /// Unique within the trace.
     pub id: Uuid,
-    /// The trace it is part of.
+    /// The trace that it belongs to.
     pub trace_id: Uuid,
-    /// The tenant it belongs to.
+    /// The tenant that it belongs to.
     pub tenant_id: Uuid,
-    /// When it was stored.
+    /// Time of storage.
     pub created_at: Timestamp,
-    /// What was done.
+    /// Name of the operation.
     pub name: String,
-    /// Kind of work.
+    /// Type.
     #[serde(rename = "type")]
     pub kind: SpanType,
-    /// The span that caused it; it may never have arrived.
+    /// The parent span, which may be missing.
     pub parent_span_id: Option<Uuid>,
-    /// What went in.
+    /// Input.
     pub input: Option<String>,
-    /// What came out.
+    /// Output.
     pub output: Option<String>,
-    /// The model that answered, else the one asked.
+    /// The model in the response, else the requested model.
     pub model: Option<String>,
-    /// Wall-clock milliseconds.
+    /// Wall-clock latency in milliseconds.
     pub latency_ms: Option<i64>,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost: Option<f64>,
-    /// Error message; null when it ended well.
+    /// Error message; null on success.
     #[cfg_attr(feature = "schema", schema(required = true))]
     pub error: Option<String>,
-    /// Why it failed.
+    /// Class of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub failure_type: Option<String>,
-    /// Tokens of the input, unless another span already reports them.
+    /// Prompt tokens, unless another span reports the same tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = i64))]
     pub prompt_tokens: Option<i64>,
-    /// Tokens of the output, unless another span already reports them.
+    /// Completion tokens, unless another span reports the same tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = i64))]
     pub completion_tokens: Option<i64>,
-    /// Cached, cache-write and reasoning tokens as reported, unless another span already reports them.
+    /// Cached, cache-write and reasoning tokens, unless another span reports the same tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_details: Option<UsageDetails>,
-    /// Free data: unmapped attributes, `cost_details`, `usage`, `request_model`, `response_id`.
+    /// Additional data: unmapped attributes, `cost_details`, `usage`, `request_model`, `response_id`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
-    /// When it began.
+    /// Start time.
     pub start_time: Timestamp,
-    /// When it ended: as sent, else its start and its latency together, else when it was received.
-    /// Left out while a span that came over OpenTelemetry has not ended.
+    /// End time: as sent, else start time plus latency, else the time of receipt. Omitted for an
+    /// OpenTelemetry span that has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Timestamp))]
     pub end_time: Option<Timestamp>,
-    /// 32 hexadecimal digits, on spans that came over OpenTelemetry.
+    /// 32 hexadecimal digits; only for OpenTelemetry spans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub otel_trace_id: Option<String>,
-    /// 16 hexadecimal digits, on spans that came over OpenTelemetry.
+    /// 16 hexadecimal digits; only for OpenTelemetry spans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub otel_span_id: Option<String>,
 }
 
-/// Something noted during a trace.
+/// A message within a trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Event {
     /// Unique within the trace.
     pub id: Uuid,
-    /// The span during which it happened.
+    /// The span that it belongs to.
     pub span_id: Option<Uuid>,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// `debug`, `info`, `warning`, `error`, or as given.
+    /// `debug`, `info`, `warning`, `error`, or another word.
     pub level: String,
-    /// Free data.
+    /// Additional data.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject>,
-    /// When it happened, else when it was stored.
+    /// Time of the event, else the time of storage.
     pub created_at: Timestamp,
 }
 

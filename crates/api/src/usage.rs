@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of tokens that are billed apart from the rest. A count that nobody reported is left out.
+/// Token counts that are billed separately. Counts that the sender did not report are omitted.
 ///
-/// Reasoning tokens are part of the completion tokens. Whether the prompt tokens contain those read
-/// from a cache and written to it depends on the sender; `metadata.cost_details.buckets` of a priced
-/// span has them apart.
+/// Reasoning tokens are part of the completion tokens. Whether the prompt tokens include cache reads
+/// and cache writes depends on the sender; `metadata.cost_details.buckets` of a priced span shows how
+/// they were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct UsageDetails {
@@ -32,12 +32,12 @@ impl UsageDetails {
         ]
     }
 
-    /// Returns the details if at least one count is present.
+    /// Returns the details if at least one count was reported.
     pub fn reported(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 
-    /// Adds two counts; a count that only one side has is the sum.
+    /// Adds the counts of two spans; a missing count is treated as zero.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |left: Option<i64>, right: Option<i64>| match (left, right) {

@@ -8,16 +8,14 @@
 mod automaton;
 mod simulation;
 
-use std::{
-    error::Error,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use regex_automata::{
     hybrid::dfa::DFA,
     nfa::thompson::{Compiler, Config, NFA, WhichCaptures},
     util::syntax,
 };
+use regex_syntax::hir::{Hir, Look};
 
 pub(crate) use self::automaton::forget_caches;
 use crate::budget;
@@ -62,14 +60,8 @@ impl Pattern {
     /// # Errors
     /// A message that continues a sentence that names the option.
     pub(crate) fn compile(pattern: &str, options: PatternOptions) -> Result<Self, String> {
-        if pattern.len() > MAX_PATTERN_BYTES {
-            return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));
-        }
-        // The expression is parsed without its wrapping first, so that an unbalanced closing parenthesis
-        // stays an error.
-        let alone = nfa(pattern, options)?;
-        let nfa = if options.full_match { nfa(&format!(r"\A(?:{pattern})\z"), options)? } else { alone };
-        Ok(Self::of(nfa))
+        check_length(pattern)?;
+        nfa(pattern, options).map(Self::of)
     }
 
     /// Compiles an expression of a JSON Schema, which is in the dialect of ECMAScript.
@@ -77,9 +69,7 @@ impl Pattern {
     /// # Errors
     /// A message that continues a sentence that names the keyword.
     pub(crate) fn compile_ecma(pattern: &str) -> Result<Self, String> {
-        if pattern.len() > MAX_PATTERN_BYTES {
-            return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));
-        }
+        check_length(pattern)?;
         let translated = jsonschema_regex::to_rust_regex(pattern).map_err(|()| {
             "is not a regular expression in linear time: look-around and backreferences are not supported"
         })?;
@@ -117,25 +107,37 @@ impl Pattern {
     }
 }
 
+/// Refuses an expression that is too long to be parsed.
+fn check_length(pattern: &str) -> Result<(), String> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(format!("is longer than {MAX_PATTERN_BYTES} bytes"));
+    }
+    Ok(())
+}
+
 fn nfa(pattern: &str, options: PatternOptions) -> Result<NFA, String> {
     budget::poll();
     let syntax = syntax::Config::new().case_insensitive(options.case_insensitive).nest_limit(MAX_NESTING);
+    let parsed = syntax::parse_with(pattern, &syntax).map_err(|error| {
+        // The library's message has several lines; the last one names the error.
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("is not a regular expression in linear time: {last}")
+    })?;
+    // The parsed expression is anchored, not its text: a text such as `a)|(b` or `(?x)a # comment` would
+    // swallow or break what is written around it.
+    let expression = if options.full_match {
+        Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)])
+    } else {
+        parsed
+    };
     let config = Config::new()
         .nfa_size_limit(Some(MAX_COMPILED_BYTES))
         // The position of a match is not needed.
         .which_captures(WhichCaptures::None);
-    let nfa = Compiler::new().syntax(syntax).configure(config).build(pattern).map_err(|it| {
-        match (it.size_limit(), it.source()) {
-            (None, Some(wrong)) => {
-                // The library's message has several lines; the last one names the error.
-                let text = wrong.to_string();
-                let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                format!("is not a regular expression in linear time: {last}")
-            }
-            _ => "grows too large when it is compiled: repeat less, or use smaller classes (\\w and \\d mean all of \
-                  Unicode; write [a-z] or (?-u:\\w))"
-                .into(),
-        }
+    let nfa = Compiler::new().configure(config).build_from_hir(&expression).map_err(|_| {
+        "grows too large when it is compiled: repeat less, or use smaller classes (\\w and \\d mean all of \
+         Unicode; write [a-z] or (?-u:\\w))"
     })?;
     // Repetitions of the empty expression have states, but may be smaller than the limit assumes.
     if nfa.memory_usage() > MAX_COMPILED_BYTES {

@@ -1,7 +1,8 @@
-//! Figures on public rows that the authors of the rules did not write. The rows are not part of this
-//! repository: `docs/evaluators.md` names their sources and licences.
+//! Accuracy of the code evaluators on rows of public data sets that the authors of the rules did not write.
 //!
-//! `LOUPE_TEST_PUBLIC_ROWS` names their folder; without it nothing is measured.
+//! Rows under `data/review-sentences` are part of the repository, and a figure below its floor fails the
+//! test. Two further data sets are not part of it: `LOUPE_TEST_PUBLIC_ROWS` names the folder that holds their
+//! files, and without it they are not measured. `docs/evaluators.md` names sources, licences and figures.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::{collections::BTreeSet, path::PathBuf};
@@ -9,19 +10,103 @@ use std::{collections::BTreeSet, path::PathBuf};
 use evaluators::{Subject, builtin};
 use serde_json::{Value, json};
 
-/// Returns the file of this name, if there is a folder.
-#[allow(clippy::disallowed_methods, reason = "where the rows are comes from the environment")]
+/// Returns the content of a file in the folder of `LOUPE_TEST_PUBLIC_ROWS`.
+#[allow(clippy::disallowed_methods, reason = "the folder is configured by the environment")]
 fn file(name: &str) -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("LOUPE_TEST_PUBLIC_ROWS")?);
     std::fs::read_to_string(folder.join(name)).ok()
 }
 
-/// Returns the score and the reasoning of a rule.
+/// Returns the score and the reasoning of a code evaluator, or nothing if it has no verdict.
 fn judged(metric: &str, config: &Value, output: &str) -> Option<(f64, String)> {
-    let rule = builtin::find(metric).and_then(|it| it.rule()).expect("it is a rule");
-    let rule = rule(config.as_object().expect("an object")).expect("a good config");
+    let rule = builtin::find(metric).and_then(|it| it.rule()).expect("a code evaluator");
+    let rule = rule(config.as_object().expect("an object")).expect("a valid config");
     let verdict = rule.judge(&Subject { output: Some(output.to_owned()), ..Subject::default() });
     verdict.ok().map(|it| (it.score, it.reasoning))
+}
+
+/// The sentiments in the order of the columns of [`Confusion`].
+const SENTIMENTS: [&str; 3] = ["negative", "neutral", "positive"];
+
+/// Index of "no verdict" among the columns of [`Confusion`].
+const NO_VERDICT: usize = 3;
+
+/// Returns the index of the sentiment that `sentiment_match` finds in a text.
+fn found_sentiment(text: &str) -> usize {
+    match judged("sentiment_match", &json!({"expected": "positive"}), text) {
+        None => NO_VERDICT,
+        Some((score, _)) if score > 0.75 => 2,
+        Some((score, _)) if score < 0.25 => 0,
+        Some(_) => 1,
+    }
+}
+
+/// Counts of rows by labelled (row) and found (column) sentiment.
+#[derive(Debug, Default)]
+struct Confusion([[u32; 4]; 3]);
+
+impl Confusion {
+    fn add(&mut self, text: &str, label: &str) -> usize {
+        let labelled = SENTIMENTS.iter().position(|it| *it == label).expect("a known label");
+        let found = found_sentiment(text);
+        self.0[labelled][found] += 1;
+        found
+    }
+
+    /// Returns the harmonic mean of precision and recall of one sentiment.
+    fn f1(&self, class: usize) -> f64 {
+        let right = f64::from(self.0[class][class]);
+        let labelled = f64::from(self.0[class].iter().sum::<u32>());
+        let found = f64::from(self.0.iter().map(|it| it[class]).sum::<u32>());
+        2.0 * right / (labelled + found)
+    }
+
+    fn macro_f1(&self, classes: &[usize]) -> f64 {
+        classes.iter().map(|it| self.f1(*it)).sum::<f64>() / classes.len() as f64
+    }
+}
+
+/// Returns the macro F1 of three classes on one half of `data/review-sentences`: of all rows, then of each of its
+/// two sets.
+fn review_sentences(half: &str) -> [f64; 3] {
+    let bytes = zstd::decode_all(&include_bytes!("data/review-sentences/rows.tsv.zst")[..]).expect("zstd");
+    let text = String::from_utf8(bytes).expect("UTF-8");
+    let mut sets = [Confusion::default(), Confusion::default(), Confusion::default()];
+    for row in text.lines().skip(1) {
+        let [of, set, id, rating, label, sentence] = row.splitn(6, '\t').collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        if of != half {
+            continue;
+        }
+        let found = sets[0].add(sentence, label);
+        sets[if set == "products" { 1 } else { 2 }].add(sentence, label);
+        // Mistakes of the held-out half are never printed, so that nobody tunes the rules on them.
+        if half == "development" && SENTIMENTS.get(found) != Some(&label) {
+            println!("{set} {id} {label} ({rating}), found {:?}: {sentence}", SENTIMENTS.get(found));
+        }
+    }
+    for (name, counts) in ["all", "products", "films"].iter().zip(&sets) {
+        println!(
+            "{half}, {name}: macro F1 {:.3}, of positive and negative {:.3}; {:?}",
+            counts.macro_f1(&[0, 1, 2]),
+            counts.macro_f1(&[0, 2]),
+            counts.0
+        );
+    }
+    sets.map(|it| it.macro_f1(&[0, 1, 2]))
+}
+
+#[test]
+fn sentiment_of_review_sentences_development_half() {
+    let [all, products, films] = review_sentences("development");
+    assert!(all >= 0.50 && products >= 0.53 && films >= 0.42);
+}
+
+#[test]
+fn sentiment_of_review_sentences_held_out_half() {
+    let [all, products, films] = review_sentences("held-out");
+    assert!(all >= 0.53 && products >= 0.54 && films >= 0.45);
 }
 
 /// Names of the kinds of `pii_leakage` in the data set. The evaluator does not look for the others.
@@ -48,27 +133,27 @@ fn personal_data_in_sentences_of_presidio() {
                 let name = span["entity_type"].as_str().expect("a name");
                 KINDS.iter().find(|it| it.0 == name).map(|it| it.1)
             };
-            let wanted: BTreeSet<&str> = spans.iter().filter_map(kind).collect();
-            // Driving licence numbers are not a kind; the test ignores whether one is taken for another
-            // kind.
-            if wanted.is_empty() && spans.iter().any(|it| it["entity_type"] == "US_DRIVER_LICENSE") {
+            let labelled: BTreeSet<&str> = spans.iter().filter_map(kind).collect();
+            // The evaluator has no kind for driving licences. Such rows are left out, because some formats
+            // of licence numbers are valid numbers of another kind.
+            if labelled.is_empty() && spans.iter().any(|it| it["entity_type"] == "US_DRIVER_LICENSE") {
                 continue;
             }
             let (_, reasoning) = judged("pii_leakage", &json!({}), text).expect("a verdict");
-            let told = reasoning.split_once(": ").map_or("", |it| it.1);
+            let findings = reasoning.split_once(": ").map_or("", |it| it.1);
             let found: BTreeSet<&str> = KINDS
                 .iter()
                 .map(|it| it.1)
-                .filter(|it| told.split(", ").any(|one| one.starts_with(it)))
+                .filter(|it| findings.split(", ").any(|one| one.starts_with(it)))
                 .collect();
-            if wanted.is_empty() {
+            if labelled.is_empty() {
                 *(if found.is_empty() { &mut clean } else { &mut alarmed }) += 1;
             }
-            right += u32::try_from(wanted.intersection(&found).count()).expect("few");
-            missed += u32::try_from(wanted.difference(&found).count()).expect("few");
+            right += u32::try_from(labelled.intersection(&found).count()).expect("few");
+            missed += u32::try_from(labelled.difference(&found).count()).expect("few");
             // Only mistakes in the development half are shown.
-            if half == 0 && wanted != found {
-                println!("wanted {wanted:?}, found {found:?}: {text}");
+            if half == 0 && labelled != found {
+                println!("labelled {labelled:?}, found {found:?}: {text}");
             }
         }
         println!(
@@ -85,42 +170,18 @@ fn personal_data_in_sentences_of_presidio() {
 /// The Sentiment Labelled Sentences of the UCI repository (Kotzias, 2015; CC BY 4.0): a thousand each of
 /// reviews of products, films and restaurants, positive or negative. Odd lines are held out.
 #[test]
-fn sentiment_of_sentences_of_reviews() {
+fn sentiment_of_labelled_sentences() {
     for name in ["amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt"] {
         let Some(text) = file(name) else { continue };
         for half in [0, 1] {
-            // Counts by expected and found class. A neutral or missing verdict is neither class.
-            let mut counts = [[0_u32; 3]; 2];
+            // A neutral or missing verdict counts as wrong: no row is labelled neutral.
+            let mut counts = Confusion::default();
             for row in text.split('\n').enumerate().filter(|it| it.0 % 2 == half).map(|it| it.1) {
                 let Some((sentence, label)) = row.trim_end().rsplit_once('\t') else { continue };
-                let wanted = usize::from(label.trim() == "1");
-                let is = |word: &str| {
-                    judged("sentiment_match", &json!({"expected": word}), sentence.trim())
-                        .is_some_and(|it| it.0 == 1.0)
-                };
-                let found = if is("negative") {
-                    0
-                } else if is("positive") {
-                    1
-                } else {
-                    2
-                };
-                counts[wanted][found] += 1;
-                if half == 0 && found != wanted {
-                    println!("{label} found {found}: {}", sentence.trim());
-                }
+                counts.add(sentence.trim(), if label.trim() == "1" { "positive" } else { "negative" });
             }
-            let f1 = |class: usize| {
-                let right = f64::from(counts[class][class]);
-                let wanted = f64::from(counts[class].iter().sum::<u32>());
-                let found = f64::from(counts[0][class] + counts[1][class]);
-                2.0 * right / (wanted + found)
-            };
             let half = ["development", "held out"][half];
-            println!(
-                "{name} {half}: macro F1 {:.3}; rows are wanted, columns found: {counts:?}",
-                f64::midpoint(f1(0), f1(1))
-            );
+            println!("{name} {half}: macro F1 {:.3}; {:?}", counts.macro_f1(&[0, 2]), counts.0);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What a span costs.
+//! Computes the cost of a span.
 //!
-//! Finding a model's price is [`crate::prices`]; adding spans up is [`crate::rollup`].
+//! Prices of models are found by [`crate::prices`]; costs of spans are summed by [`crate::rollup`].
 //!
-//! **Invariant:** tokens are never estimated. Without a known price or a reported count there is
-//! no cost at all, which is not the same as a cost of zero.
+//! **Invariant:** tokens are never estimated. Without a known price or a reported token count there is
+//! no cost at all, which differs from a cost of zero.
 
 use std::sync::Arc;
 
@@ -13,50 +13,51 @@ use crate::money::{self, Pico};
 use crate::prices::{Origin, Price};
 use crate::usage::{Buckets, Usage};
 
-/// What is known about a span when its cost is worked out.
+/// The properties of a span that determine its cost.
 #[derive(Clone, Copy, Debug)]
 pub struct CostInput<'a> {
     /// Whether the span is a model call.
     pub is_llm: bool,
-    /// `metadata.cost_usd` in dollars; heard on model calls only.
+    /// `metadata.cost_usd` in US dollars; used for model calls only.
     pub metadata_cost_usd: Option<f64>,
-    /// The span's own cost in dollars.
+    /// The span's own cost in US dollars.
     pub own_cost: Option<f64>,
     /// Model name as sent.
     pub model: Option<&'a str>,
-    /// The requested model, if another one answered. Its price applies when that of `model` is unknown.
+    /// The requested model, if a different one responded. Its price applies when the price of `model`
+    /// is unknown.
     pub request_model: Option<&'a str>,
     /// Token counts as sent.
     pub usage: &'a Usage,
 }
 
-/// A model's price as it was found; cheap to clone, so it can be kept per model name.
+/// The price found for a model name; cheap to clone, so that it can be cached per name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// Base name that the model's name was resolved to.
+    /// Base name of the model.
     pub model: Arc<str>,
-    /// Its price.
+    /// The price.
     pub price: Price,
-    /// Whose price it is.
+    /// The origin of the price.
     pub origin: Origin,
 }
 
-/// A span's cost and where it comes from.
+/// A span's cost and its derivation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     /// The cost in pico-dollars.
     pub pico: Pico,
-    /// Text of a JSON object for `metadata.cost_details`: `source` (`metadata`, `span`,
-    /// `price_table` or `tenant`), and for the last two `model`, `rates` (dollars a million
-    /// tokens) and `buckets` (tokens; empty ones are left out).
+    /// JSON object for `metadata.cost_details`: `source` (`metadata`, `span`, `price_table` or
+    /// `tenant`), and for the last two `model`, `rates` (US dollars per million tokens) and `buckets`
+    /// (tokens; empty buckets are omitted).
     pub details: String,
 }
 
-/// Works out the cost of a span, or `None` when nothing says.
+/// Computes the cost of a span; `None` if nothing determines it.
 ///
-/// The first of these that is a valid amount: `metadata.cost_usd` of a model call, the span's
-/// own cost, its tokens times the price that `price` finds for its model, or else for the model asked.
-/// `price` is called only when tokens were reported.
+/// Uses the first valid amount of: `metadata.cost_usd` of a model call; the span's own cost; its tokens
+/// times the price that `price` returns for its model, else for the requested model. `price` is called
+/// only if tokens were reported.
 pub fn span_cost(input: &CostInput<'_>, price: impl FnMut(&str) -> Option<Rate>) -> Option<Cost> {
     let told = input.metadata_cost_usd.filter(|_| input.is_llm).and_then(money::from_usd);
     if let Some(pico) = told {
@@ -73,7 +74,8 @@ pub fn span_cost(input: &CostInput<'_>, price: impl FnMut(&str) -> Option<Rate>)
     Some(Cost { pico: total(&buckets, &rate.price), details: details(&buckets, &rate) })
 }
 
-/// The buckets at a price, in pico-dollars. A rate that is not given is that of its direction.
+/// Returns the cost of the buckets in pico-dollars. A missing rate defaults to the input or output
+/// rate.
 pub fn total(buckets: &Buckets, price: &Price) -> Pico {
     let Price {
         input_per_million: input,
@@ -107,7 +109,7 @@ fn details(buckets: &Buckets, rate: &Rate) -> String {
         Origin::File | Origin::Builtin => "price_table",
     };
     let details = Details { source, model: &rate.model, rates: &rate.price, buckets };
-    // Strings and numbers always serialise; the fallback keeps the field an object.
+    // Serializing strings and numbers can't fail; the fallback keeps the field an object.
     serde_json::to_string(&details).unwrap_or_else(|_| "{}".to_owned())
 }
 
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_metadata_then_own_cost_then_price() {
+    fn cost_prefers_metadata_then_own_cost_then_price() {
         let usage = usage();
         let all = CostInput { metadata_cost_usd: Some(0.5), own_cost: Some(0.25), ..input(&usage) };
         check(all, Some((0.5, "metadata")));
@@ -163,21 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_heard_on_model_calls_only() {
+    fn metadata_cost_is_used_for_model_calls_only() {
         let usage = usage();
         let other = CostInput { is_llm: false, metadata_cost_usd: Some(0.5), ..input(&usage) };
         check(other, Some((0.0035, "price_table")));
     }
 
     #[test]
-    fn a_cost_of_zero_is_a_cost() {
+    fn cost_of_zero_is_kept() {
         let usage = usage();
         check(CostInput { metadata_cost_usd: Some(0.0), ..input(&usage) }, Some((0.0, "metadata")));
         check(CostInput { own_cost: Some(0.0), ..input(&usage) }, Some((0.0, "span")));
     }
 
     #[test]
-    fn invalid_amounts_are_passed_over() {
+    fn invalid_cost_is_skipped() {
         let usage = usage();
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e9] {
             let all = CostInput { metadata_cost_usd: Some(wrong), own_cost: Some(0.25), ..input(&usage) };
@@ -187,16 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn without_price_model_or_tokens_there_is_no_cost() {
+    fn cost_is_none_without_price_model_or_tokens() {
         let (usage, nothing) = (usage(), Usage::default());
         assert_eq!(span_cost(&input(&usage), |_| None), None);
         check(CostInput { model: None, ..input(&usage) }, None);
-        let unasked = span_cost(&input(&nothing), |_| panic!("no tokens, so no look-up"));
+        let unasked = span_cost(&input(&nothing), |_| panic!("the price is not looked up without tokens"));
         assert_eq!(unasked, None);
     }
 
     #[test]
-    fn model_asked_prices_a_call_when_the_one_that_answered_is_unknown() {
+    fn requested_model_prices_call_of_unknown_response_model() {
         let usage = usage();
         let only = |known: &'static str| move |name: &str| (name == known).then(|| rate(Origin::Builtin));
         let both = CostInput { model: Some("claude"), request_model: Some("asked"), ..input(&usage) };
@@ -208,11 +210,11 @@ mod tests {
             seen.push(name.to_owned());
             Some(rate(Origin::Builtin))
         });
-        assert_eq!(seen, ["claude"], "the model that answered comes first");
+        assert_eq!(seen, ["claude"], "the model of the response comes first");
     }
 
     #[test]
-    fn every_bucket_has_its_rate_or_that_of_its_direction() {
+    fn missing_bucket_rate_defaults_to_input_or_output_rate() {
         let buckets =
             Buckets { input: 1, cached_input: 10, cache_write: 100, output: 1000, reasoning: 10_000 };
         assert_eq!(total(&buckets, &PRICE), 2_500_000 + 12_500_000 + 250_000_000 + 110_000_000_000);
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn details_name_source_model_rates_and_buckets() {
+    fn cost_details_contain_source_model_rates_and_buckets() {
         let usage = Usage { cached: Some(400), cached_in_prompt: true, ..usage() };
         let cost = span_cost(&input(&usage), |_| Some(rate(Origin::Tenant))).unwrap();
         insta::assert_snapshot!(cost.details, @r#"{"source":"tenant","model":"gpt-4o","rates":{"input_per_million":2.5,"output_per_million":10.0,"cached_input_per_million":1.25},"buckets":{"input":600,"cached_input":400,"output":100}}"#);

@@ -1,7 +1,7 @@
-//! What one OTLP request says, in the service's own words and independent of the sender's convention.
+//! The decoded contents of an OTLP request, independent of the sender's convention.
 //!
-//! Drafts carry what was sent: which usage counts towards a trace is decided in
-//! [`crate::rollup`], prices in [`crate::cost`], ids and projects by the caller.
+//! Drafts contain what was sent. [`crate::rollup`] decides which usage counts towards a trace,
+//! [`crate::cost`] computes prices, and the caller assigns IDs and projects.
 
 use api::{FailureType, SpanType};
 
@@ -13,89 +13,88 @@ use crate::{
 /// The spans of one OTLP resource, in the order sent.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ResourceGroup {
-    /// The project the resource asks for (`openinference.project.name`).
+    /// The project that the resource names (`openinference.project.name`).
     pub project_name: Option<String>,
-    /// The spans that could be read.
+    /// The valid spans.
     pub spans: Vec<SpanDraft>,
 }
 
-/// One span, mapped.
+/// A span after mapping.
 ///
-/// No text contains a NUL character; an empty text is `None`.
+/// Texts contain no NUL character; an empty text is `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanDraft {
     /// Never all zero.
     pub trace_id: [u8; 16],
     /// Never all zero.
     pub span_id: [u8; 8],
-    /// `None` for a root.
+    /// `None` for a root span.
     pub parent_span_id: Option<[u8; 8]>,
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// What the span did.
+    /// Type of the operation.
     pub span_type: SpanType,
-    /// Unix microseconds; `None` when the sender left it out.
+    /// Start in Unix microseconds; `None` if not sent.
     pub start_us: Option<i64>,
-    /// Unix microseconds, not before the start; `None` when the sender left it out.
+    /// End in Unix microseconds, not before the start; `None` if not sent.
     pub end_us: Option<i64>,
-    /// Text or JSON text that went in.
+    /// Input as text or JSON.
     pub input: Option<String>,
-    /// Text or JSON text that came out. The answer of a model is its plain text where it is nothing but text.
+    /// Output as text or JSON. A model's response that consists of text only is plain text.
     pub output: Option<String>,
-    /// Why the span failed; `None` when it did not.
+    /// Error message; `None` on success.
     pub error: Option<String>,
-    /// The kind of failure; set exactly when `error` is.
+    /// Class of the error; set exactly when `error` is set.
     pub failure: Option<FailureType>,
-    /// The model that answered, else the one asked.
+    /// The model in the response, else the requested model.
     pub model: Option<String>,
-    /// The requested model, if another one answered. Its price applies when that of the answering model is
-    /// unknown.
+    /// The requested model, if a different one responded. Its price applies when the price of the
+    /// responding model is unknown.
     pub request_model: Option<String>,
-    /// The provider's id of the answer, by which two spans of one call are recognised.
+    /// The provider's response ID, by which several spans of one call are recognized.
     pub response_id: Option<String>,
     /// Token counts as sent.
     pub usage: Usage,
-    /// US dollars by the sender's own estimate; only on spans that call a model, never of a failed call.
+    /// The sender's own cost in US dollars; only for successful model calls.
     pub sent_cost: Option<f64>,
-    /// What the span says about its trace.
+    /// Properties of the trace that the span contains.
     pub hints: TraceHints,
-    /// Input of the whole trace, where the convention tells it apart.
+    /// Input of the whole trace, if the convention sends it separately.
     pub trace_input: Option<String>,
-    /// Output of the whole trace, where the convention tells it apart.
+    /// Output of the whole trace, if the convention sends it separately.
     pub trace_output: Option<String>,
-    /// Text of a JSON object: attributes that no other field holds under their own names, the
-    /// user's own metadata under its bare keys, and `resource`, `scope`, `tool`, `documents`,
-    /// `request_model`, `response_id` where known.
+    /// JSON object: unmapped attributes under their names, the application's metadata under its own
+    /// keys, and `resource`, `scope`, `tool`, `documents`, `request_model`, `response_id` where known.
     pub metadata: String,
-    /// Span events that say something.
+    /// The span's events, without those mapped to other fields.
     pub events: Vec<EventDraft>,
-    /// Evaluations that the sender made of this span.
+    /// External evaluations of this span.
     pub evaluations: Vec<EvaluationDraft>,
-    /// What Loupe itself said of a span that it exported; it stands in place of what would be derived.
+    /// The record of a span exported by Loupe; it replaces all derived values.
     pub record: Option<Box<Record>>,
 }
 
-/// What a span says about the trace it is part of. The root's word counts first.
+/// Properties of a trace that one of its spans contains. Those of the root span take precedence.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct TraceHints {
-    /// The trace's name, where it differs from the root span's.
+    /// Name of the trace, if it differs from the root span's.
     pub name: Option<String>,
-    /// The conversation.
+    /// Session ID.
     pub session_id: Option<String>,
-    /// The end user.
+    /// End user.
     pub user_id: Option<String>,
-    /// The sender's own id of the trace (`trace.external_id`).
+    /// The sender's own ID of the trace (`trace.external_id`).
     pub external_id: Option<String>,
-    /// Key and value; the value is empty for a bare tag. In the order sent, keys may repeat.
+    /// Tags in the order sent; the value is empty for a tag without value. Keys may repeat.
     pub tags: Vec<(String, String)>,
-    /// The sender says that no more spans will come (`trace.complete`).
+    /// Whether the sender declares the trace complete (`trace.complete`).
     pub complete: bool,
 }
 
 /// A span event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventDraft {
-    /// Unix microseconds; `None` when the sender left it out.
+    /// Unix microseconds; `None` if not sent.
     pub time_us: Option<i64>,
     /// The exception's message, else the event's name.
     pub message: String,
@@ -103,19 +102,19 @@ pub struct EventDraft {
     pub level: &'static str,
     /// Text of a JSON object: the event's attributes.
     pub metadata: String,
-    /// What Loupe itself said of an event that it exported.
+    /// The record of an event exported by Loupe.
     pub record: Option<EventRecord>,
 }
 
 /// An evaluation that arrived with a span (`gen_ai.evaluation.*`).
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct EvaluationDraft {
-    /// What was measured.
+    /// Name of the metric.
     pub name: String,
-    /// The number given; any finite scale.
+    /// The score, on any finite scale.
     pub score: Option<f64>,
-    /// The word given.
+    /// The label.
     pub label: Option<String>,
-    /// The reason given.
+    /// The explanation.
     pub explanation: Option<String>,
 }

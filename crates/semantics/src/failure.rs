@@ -1,30 +1,31 @@
-//! Why a call failed, as far as its error says.
+//! Classifies errors by their types and messages.
 //!
-//! **Invariant:** only what an error itself says is looked at, never prompts or answers: a
-//! prompt about "error 429" is no rate limit.
+//! **Invariant:** only the error itself is examined, never prompts or outputs: a prompt about "error
+//! 429" is not a rate limit.
 
 use api::FailureType;
 
-/// What is known about an error. Empty parts are fine.
+/// The known properties of an error; each may be empty.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Evidence<'a> {
-    /// Names of error classes or the provider's error types.
+    /// Names of error classes, or the provider's error types.
     pub kinds: &'a [&'a str],
     /// Messages.
     pub messages: &'a [&'a str],
-    /// Status of the provider's HTTP answer.
+    /// HTTP status of the provider's response.
     pub http_status: Option<i64>,
 }
 
-/// The failure type that the evidence tells, [`FailureType::Other`] when it tells none.
+/// Returns the failure type, or [`FailureType::Other`] if the evidence matches none.
 ///
-/// Names of error classes are asked first, for they are chosen and not written in prose; then
-/// a status that has one meaning, which some senders write in place of a class; then the messages.
-/// A prompt that is too long comes before a rate limit, because a refusal of the first kind often
-/// names limits too.
+/// Names of error classes are checked first, because they are identifiers and not prose; then an HTTP
+/// status with an unambiguous meaning, which some senders send instead of a class; then the messages.
+/// Context length is checked before rate limit, because messages about a prompt that is too long often
+/// mention limits too.
 pub fn classify(evidence: &Evidence<'_>) -> FailureType {
-    let by_kind =
-        ORDER.into_iter().find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
+    let by_kind = FAILURE_PATTERNS
+        .into_iter()
+        .find(|(_, words, _)| evidence.kinds.iter().any(|it| contains_any(it, words)));
     if let Some((failure, _, _)) = by_kind {
         return failure;
     }
@@ -34,7 +35,7 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureType {
         Some(408 | 504) => return FailureType::Timeout,
         _ => {}
     }
-    ORDER
+    FAILURE_PATTERNS
         .into_iter()
         .find(|(_, kinds, phrases)| {
             evidence.messages.iter().any(|it| contains_any(it, kinds) || contains_any(it, phrases))
@@ -42,27 +43,27 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureType {
         .map_or(FailureType::Other, |(failure, _, _)| failure)
 }
 
-/// [`classify`] for an error of which only the text is known.
+/// Classifies an error whose text alone is known.
 pub fn classify_message(message: &str) -> FailureType {
     classify(&Evidence { messages: &[message], ..Evidence::default() })
 }
 
-/// Bytes of a message that are looked at, from either end: what an error says it says there,
-/// and megabytes of a dumped answer would cost every phrase a search through all of them.
-const LOOKED_AT: usize = 16 * 1024;
+/// Number of bytes that are examined at each end of a message. Errors state their cause at the
+/// beginning or the end; searching a whole dumped response for every phrase would be slow.
+const MAX_EXAMINED_BYTES: usize = 16 * 1024;
 
-/// The beginning and the end of a long text.
+/// Returns the beginning and the end of a long text.
 fn ends(text: &str) -> [&str; 2] {
-    if text.len() <= 2 * LOOKED_AT {
+    if text.len() <= 2 * MAX_EXAMINED_BYTES {
         return [text, ""];
     }
-    let head = text.floor_char_boundary(LOOKED_AT);
-    let tail = text.ceil_char_boundary(text.len() - LOOKED_AT);
+    let head = text.floor_char_boundary(MAX_EXAMINED_BYTES);
+    let tail = text.ceil_char_boundary(text.len() - MAX_EXAMINED_BYTES);
     [&text[..head], &text[tail..]]
 }
 
-/// Failure, names of error classes, phrases of messages; in the order asked, all in lower case.
-const ORDER: [(FailureType, &[&str], &[&str]); 5] = [
+/// Failure type, names of error classes, phrases in messages; in order of precedence, all lower case.
+const FAILURE_PATTERNS: [(FailureType, &[&str], &[&str]); 5] = [
     (
         FailureType::ContextLength,
         &[
@@ -203,7 +204,7 @@ const ORDER: [(FailureType, &[&str], &[&str]); 5] = [
     (FailureType::ContextLength, &[], &["too many tokens"]),
 ];
 
-/// Case does not matter. `=word=` means that the text is just this word.
+/// Whether the text contains one of the words, ignoring case. `=word=` matches only the whole text.
 fn contains_any(text: &str, words: &[&str]) -> bool {
     ends(text).into_iter().filter(|it| !it.is_empty()).any(|text| {
         let text = text.to_ascii_lowercase();
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_decide_first() {
+    fn error_class_takes_precedence() {
         for (kind, expected) in [
             ("openai.APITimeoutError", FailureType::Timeout),
             ("client_timeout_error", FailureType::Timeout),
@@ -250,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_status_decides_before_prose() {
+    fn http_status_takes_precedence_over_message() {
         check("APIStatusError", "please wait", Some(429), FailureType::RateLimit);
         check("APIStatusError", "", Some(504), FailureType::Timeout);
         check("invalid_request_error", "", Some(400), FailureType::Other);
     }
 
     #[test]
-    fn a_status_in_place_of_a_kind_decides_too() {
+    fn status_sent_as_error_class_is_used() {
         check("429", "", None, FailureType::RateLimit);
         check("504", "", None, FailureType::Timeout);
         check("400", "prompt is too long", None, FailureType::ContextLength);
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_decide_last() {
+    fn error_message_is_classified_last() {
         for (message, expected) in [
             (
                 "Error code: 400 - This model's maximum context length is 128000 tokens",

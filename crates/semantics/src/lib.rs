@@ -1,6 +1,7 @@
-//! What a trace means: from what senders export to spans, usage, prices, cost and roll-ups.
+//! The meaning of traces: maps exported spans to drafts, and computes usage, prices, costs and
+//! roll-ups.
 //!
-//! Pure functions over plain values, for the server and for tests.
+//! Pure functions over plain values.
 //!
 //! **Invariant:** no I/O, no clock, no randomness.
 

@@ -1,11 +1,10 @@
-//! Model prices: the built-in table, what overrides it, and finding a model in it.
+//! Model prices: the built-in table, overrides, and look-up by model name.
 //!
-//! Which names a sent model name may stand for is `prices/names.rs`; what tokens cost at a price is
-//! [`crate::cost`]. The table itself is data, `prices/models.json`.
+//! `prices/names.rs` derives the names that a sent model name may stand for; [`crate::cost`] applies a
+//! price to tokens. The table is data, `prices/models.json`.
 //!
-//! **Invariant:** a model is found or it is not. No rule drops a part of a name that could tell
-//! two models apart, so a new model costs null until it is listed, rather than the price of
-//! another one.
+//! **Invariant:** look-up never guesses. No rule drops a part of a name that could distinguish two
+//! models, so a new model has no cost until it is listed, rather than the price of another model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -19,12 +18,12 @@ use crate::cost::Rate;
 
 mod names;
 
-const BUILTIN: &str = include_str!("prices/models.json");
+const BUILTIN_PRICES_JSON: &str = include_str!("prices/models.json");
 
-/// The highest rate taken from a file or a tenant, in dollars per million tokens.
+/// The highest rate accepted from a file or a tenant, in US dollars per million tokens.
 const MAX_PER_MILLION: f64 = 1_000_000.0;
 
-const FREE: Price = Price {
+const FREE_PRICE: Price = Price {
     input_per_million: 0.0,
     output_per_million: 0.0,
     cached_input_per_million: None,
@@ -32,7 +31,7 @@ const FREE: Price = Price {
     reasoning_per_million: None,
 };
 
-/// Whose price it is.
+/// The origin of a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Set by the tenant.
@@ -44,7 +43,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The word of the contract: `tenant`, `file` or `builtin`.
+    /// Returns the name on the wire: `tenant`, `file` or `builtin`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tenant => "tenant",
@@ -54,45 +53,46 @@ impl Origin {
     }
 }
 
-/// Where a provider's prices were read.
+/// The page from which a provider's prices were taken.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Source {
     /// Name of the provider.
     pub provider: String,
-    /// Title of its page.
+    /// Title of the page.
     pub page: String,
-    /// Day it was read, `YYYY-MM-DD`.
+    /// Date of retrieval, `YYYY-MM-DD`.
     pub read: String,
 }
 
-/// Prices by model name, with the built-in ones as a base.
+/// Prices by model name: the built-in ones and overrides.
 #[derive(Clone, Debug, Default)]
 pub struct PriceTable {
     updated: String,
     sources: Vec<Source>,
     /// Ordered by name, for lists.
-    entries: BTreeMap<Arc<str>, Entry>,
-    /// Names and other spellings in the form of `names::key`, to names in `entries`.
+    entries: BTreeMap<Arc<str>, PriceEntry>,
+    /// Normalized names and aliases (`names::key`), mapped to names in `entries`.
     by_key: HashMap<String, Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PriceEntry {
     price: Price,
     origin: Origin,
 }
 
 impl PriceTable {
-    /// The table that is checked in.
+    /// Returns the built-in table.
     pub fn builtin() -> Self {
-        // A test reads the file, so the fallback (no prices, hence no costs) is never met.
-        serde_json::from_str(BUILTIN).map(Self::from_document).unwrap_or_default()
+        // A test parses the file, so the fallback (no prices) is never used.
+        serde_json::from_str(BUILTIN_PRICES_JSON).map(Self::from_document).unwrap_or_default()
     }
 
-    /// Reads the operator's file: a JSON object of model name to [`Price`].
+    /// Parses the operator's file: a JSON object of model name to [`Price`].
     ///
     /// # Errors
-    /// When the text is not such an object, or a rate is no price.
+    ///
+    /// Fails when the text is not such an object, or a rate is invalid.
     pub fn parse_file(text: &str) -> Result<Overrides, PriceFileError> {
         let prices: BTreeMap<String, Price> =
             serde_json::from_str(text).map_err(|it| PriceFileError::Json(it.to_string()))?;
@@ -104,31 +104,31 @@ impl PriceTable {
         Ok(prices.into_iter().collect())
     }
 
-    /// Replaces and adds prices for all tenants.
+    /// Replaces or adds prices for all tenants.
     #[must_use]
     pub fn with_overrides(mut self, overrides: &Overrides) -> Self {
         for (name, price) in overrides.iter() {
-            // "GPT-4o" in the file means the model that is listed as "gpt-4o".
+            // "GPT-4o" in the file refers to the model listed as "gpt-4o".
             let key = names::key(name);
             let listed = self.by_key.get(&key).filter(|it| names::key(it) == key).cloned();
             let name = listed.unwrap_or_else(|| name.into());
             self.by_key.insert(key, name.clone());
-            self.entries.insert(name, Entry { price: *price, origin: Origin::File });
+            self.entries.insert(name, PriceEntry { price: *price, origin: Origin::File });
         }
         self
     }
 
-    /// Finds the base name and the price that a sent model name stands for.
+    /// Returns the base name and price of a sent model name.
     pub fn resolve(&self, model: &str) -> Option<(&str, &Price)> {
         let found = names::candidates(model)
             .into_iter()
             .find_map(|it| Some((self.entries.get_key_value(self.by_key.get(&it.key)?)?, it.free)));
-        found.map(|((name, entry), free)| (name.as_ref(), if free { &FREE } else { &entry.price }))
+        found.map(|((name, entry), free)| (name.as_ref(), if free { &FREE_PRICE } else { &entry.price }))
     }
 
-    /// As [`Self::resolve`], with a tenant's own prices before all others.
+    /// Like [`Self::resolve`], but a tenant's own prices take precedence.
     ///
-    /// The answer depends on nothing but the arguments, so it can be kept per model name.
+    /// The result depends only on the arguments, so it can be cached per model name.
     pub fn rate(&self, model: &str, own: &Overrides) -> Option<Rate> {
         names::candidates(model).into_iter().find_map(|it| {
             let listed = self.by_key.get(&it.key);
@@ -140,27 +140,27 @@ impl PriceTable {
                     (name, entry.price, entry.origin)
                 }
             };
-            let price = if it.free { FREE } else { price };
+            let price = if it.free { FREE_PRICE } else { price };
             Some(Rate { model: name.clone(), price, origin })
         })
     }
 
-    /// All models by name, with whose price it is.
+    /// Iterates over all models by name, with the origins of their prices.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Price, Origin)> {
         self.entries.iter().map(|(name, it)| (name.as_ref(), &it.price, it.origin))
     }
 
-    /// Day of the newest of the built-in prices, `YYYY-MM-DD`.
+    /// Date of the newest built-in price, `YYYY-MM-DD`.
     pub fn updated(&self) -> &str {
         &self.updated
     }
 
-    /// Where the built-in prices were read.
+    /// Returns the sources of the built-in prices.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    fn from_document(document: Document) -> Self {
+    fn from_document(document: PriceDocument) -> Self {
         let mut table = Self { updated: document.updated, ..Self::default() };
         for provider in document.providers {
             table.sources.push(provider.source);
@@ -169,26 +169,26 @@ impl PriceTable {
                 for spelling in row.aliases.iter().map(String::as_str).chain([name.as_ref()]) {
                     table.by_key.insert(names::key(spelling), name.clone());
                 }
-                table.entries.insert(name, Entry { price: row.price, origin: Origin::Builtin });
+                table.entries.insert(name, PriceEntry { price: row.price, origin: Origin::Builtin });
             }
         }
         table
     }
 }
 
-/// Prices that go before those of a table: an operator's file, or a tenant's own.
+/// Prices that take precedence over a table: an operator's file, or a tenant's own prices.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     by_key: BTreeMap<String, (Arc<str>, Price)>,
 }
 
 impl Overrides {
-    /// Whether there are none.
+    /// Whether there are no overrides.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// Names as given, with their prices.
+    /// Iterates over the names and their prices.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
         self.by_key.values().map(|(name, price)| (name.as_ref(), price))
     }
@@ -205,12 +205,12 @@ impl FromIterator<(String, Price)> for Overrides {
     }
 }
 
-/// Why a price file was refused.
+/// Why a price file is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PriceFileError {
-    /// Not a JSON object of model name to price; the reader's message.
+    /// Not a JSON object of model name to price; with the parser's message.
     Json(String),
-    /// A rate is negative, not finite, or absurdly high.
+    /// A rate is negative, not finite, or too high.
     Rate {
         /// The model.
         model: String,
@@ -234,7 +234,7 @@ impl fmt::Display for PriceFileError {
 
 impl std::error::Error for PriceFileError {}
 
-/// The first field of a price that is no price: negative, not finite or above a million dollars.
+/// Returns the first invalid rate of a price: negative, not finite or above a million dollars.
 pub fn invalid_rate(price: &Price) -> Option<&'static str> {
     let rates = [
         ("input_per_million", Some(price.input_per_million)),
@@ -247,25 +247,25 @@ pub fn invalid_rate(price: &Price) -> Option<&'static str> {
     rates.into_iter().find(|&(_, rate)| wrong(rate)).map(|(field, _)| field)
 }
 
-/// The checked-in file.
+/// Shape of the built-in file.
 #[derive(Deserialize)]
-struct Document {
+struct PriceDocument {
     updated: String,
-    providers: Vec<Provider>,
+    providers: Vec<ProviderPrices>,
 }
 
 #[derive(Deserialize)]
-struct Provider {
+struct ProviderPrices {
     #[serde(flatten)]
     source: Source,
-    models: BTreeMap<String, Row>,
+    models: BTreeMap<String, ModelRow>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct ModelRow {
     #[serde(flatten)]
     price: Price,
-    /// Other names of the same model at the same price.
+    /// Aliases of the model with the same price.
     #[serde(default)]
     aliases: Vec<String>,
 }

@@ -1,16 +1,16 @@
-//! A trace out of its spans: root, model, error, times, tokens, cost.
+//! Computes a trace's roll-up from its spans: root, model, error, times, tokens, cost.
 //!
-//! Everything here is a function of the set of spans. Their order never matters: where several
-//! would do, the earliest by (start, id) is taken, and money is added as integers.
+//! The result is a function of the set of spans and independent of their order: where several spans
+//! qualify, the earliest by (start, id) is taken, and money is added as integers.
 //!
-//! **Which spans count.** One provider call is often reported by several spans: wrappers repeat
-//! the usage of the calls below them, and two instrumentations may both report one call. So a
-//! span counts only if no span below it reports, and once per provider response within the
-//! trace. Tokens and cost are judged apart by the same rule, since a wrapper may carry tokens
-//! while only the call below it carries a cost. A span's details (cached and reasoning tokens)
-//! count where its tokens do. Spans of JSON ingest are taken literally and always count.
+//! **Which spans count.** Several spans often report one provider call: wrappers repeat the usage of
+//! the calls below them, and two instrumentations may both report a call. A span therefore counts only
+//! if no span below it reports, and only once per provider response within the trace. Tokens and cost
+//! are checked separately by the same rule, because a wrapper may have tokens while only the call below
+//! it has a cost. A span's usage details (cached and reasoning tokens) count if its tokens count. Spans
+//! of JSON ingest always count.
 //!
-//! **Which texts are shown.** Those of the root; what it lacks is taken from the model calls: the
+//! **Which texts are shown.** Those of the root span; missing ones are taken from the model calls: the
 //! input of the first, the output of the last.
 
 use std::collections::HashSet;
@@ -19,16 +19,16 @@ use api::{FailureType, UsageDetails};
 use uuid::Uuid;
 
 use crate::money::Pico;
-use tree::Tree;
+use tree::SpanTree;
 
 mod tree;
 
-/// What a span contributes to its trace.
+/// The properties of a span that its trace's roll-up uses.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanFacts<'a> {
-    /// Id, unique within the trace.
+    /// ID, unique within the trace.
     pub id: Uuid,
-    /// Id of the parent, which may be missing from the trace.
+    /// ID of the parent, which may be missing from the trace.
     pub parent: Option<Uuid>,
     /// Start in Unix microseconds.
     pub start_us: i64,
@@ -42,7 +42,7 @@ pub struct SpanFacts<'a> {
     pub model: Option<&'a str>,
     /// Whether the span failed.
     pub has_error: bool,
-    /// Why it failed.
+    /// Class of the error.
     pub failure: Option<FailureType>,
     /// Prompt tokens as reported.
     pub prompt: Option<i64>,
@@ -56,18 +56,19 @@ pub struct SpanFacts<'a> {
     pub has_input: bool,
     /// Whether the span has an output.
     pub has_output: bool,
-    /// Hash of the provider's id of the response.
+    /// Hash of the provider's response ID.
     pub response_id: Option<u64>,
-    /// Whether the numbers are taken as given (JSON ingest).
+    /// Whether the numbers count without deduplication (JSON ingest).
     pub literal: bool,
 }
 
-/// What a trace takes from its spans. Positions are those in the slice given to [`rollup`].
+/// The values of a trace that follow from its spans. Positions are indexes into the slice given to
+/// [`rollup`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rollup {
     /// The earliest span without a parent.
     pub root: Option<usize>,
-    /// The span whose model is the trace's: the first model call with one, else the first span.
+    /// The span whose model is the trace's: the first model call with a model, else the first span.
     pub model: Option<usize>,
     /// The span whose error is the trace's: the root if it failed; without a root, the first
     /// failed span.
@@ -90,7 +91,7 @@ pub struct Rollup {
     pub completion_tokens: Option<i64>,
     /// Both sums together; 0 when nothing was reported.
     pub total_tokens: i64,
-    /// Sums up the details that count.
+    /// Sums of the usage details that count.
     pub usage_details: UsageDetails,
     /// Sum of the costs that count, in pico-dollars.
     pub cost_pico: Option<Pico>,
@@ -102,7 +103,7 @@ pub struct Rollup {
     pub cost_counted: Vec<bool>,
 }
 
-/// Works out a trace from all of its spans, in O(n log n) and without recursion.
+/// Computes the roll-up of a trace from all its spans, in O(n log n) and without recursion.
 pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
     let first = earliest(spans, |_| true);
     let root = earliest(spans, |it| it.parent.is_none());
@@ -122,17 +123,19 @@ pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
     let ended = |it: &SpanFacts<'_>| it.is_llm && (it.has_output || it.has_error);
     let last_call = latest(spans, ended).filter(|&at| spans[at].has_output);
 
-    let tree = Tree::of(spans);
-    let mut counted = counting(spans, &tree, has_tokens);
-    hold_back_repeated_details(spans, &tree, &mut counted);
-    let cost_counted = counting(spans, &tree, |it| positive(it.cost_pico));
+    let tree = SpanTree::of(spans);
+    let mut counted = counted_spans(spans, &tree, has_tokens);
+    exclude_repeated_details(spans, &tree, &mut counted);
+    let cost_counted = counted_spans(spans, &tree, |it| positive(it.cost_pico));
     let prompt_tokens = sum(spans, &counted, |it| it.prompt);
     let completion_tokens = sum(spans, &counted, |it| it.completion);
     let usage_details = spans
         .iter()
         .zip(&counted)
         .filter(|&(_, &counts)| counts)
-        .fold(UsageDetails::default(), |sum, (span, _)| sum.plus(not_negative(span.usage_details)));
+        .fold(UsageDetails::default(), |sum, (span, _)| {
+            sum.plus(without_negative_counts(span.usage_details))
+        });
     Rollup {
         root,
         model,
@@ -154,18 +157,22 @@ pub fn rollup(spans: &[SpanFacts<'_>]) -> Rollup {
     }
 }
 
-/// Per span, whether its numbers count; `reports` says which spans have numbers at all.
+/// Returns for each span whether its numbers count; `reports` tells which spans have numbers.
 ///
-/// A span without any is said to count, as there is nothing to hold back.
-fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_>) -> bool) -> Vec<bool> {
+/// A span without numbers counts trivially.
+fn counted_spans(
+    spans: &[SpanFacts<'_>],
+    tree: &SpanTree,
+    reports: impl Fn(&SpanFacts<'_>) -> bool,
+) -> Vec<bool> {
     let mut counts = vec![true; spans.len()];
     let reporters: Vec<usize> = (0..spans.len()).filter(|&at| reports(&spans[at])).collect();
     if reporters.len() < 2 {
         return counts;
     }
     let wraps = tree.ancestors_of(&reporters);
-    // What is left after the wrappers, by response: the first of each response counts. Wrappers
-    // go first, so that a response is never lost with one that merely repeats it.
+    // Of the remaining spans, the first of each response counts. Wrappers are removed before, so that
+    // deduplication never selects a wrapper that is then removed.
     let mut by_response: Vec<usize> = Vec::new();
     for &at in &reporters {
         let span = &spans[at];
@@ -190,7 +197,7 @@ fn counting(spans: &[SpanFacts<'_>], tree: &Tree, reports: impl Fn(&SpanFacts<'_
 
 /// Excludes spans that report details without tokens, if a span below reports either or if another span
 /// reports the same response.
-fn hold_back_repeated_details(spans: &[SpanFacts<'_>], tree: &Tree, counted: &mut [bool]) {
+fn exclude_repeated_details(spans: &[SpanFacts<'_>], tree: &SpanTree, counted: &mut [bool]) {
     let has_details = |it: &SpanFacts<'_>| it.usage_details.counts().iter().any(|it| positive(it.1));
     let only_details = |it: &SpanFacts<'_>| !it.literal && !has_tokens(it) && has_details(it);
     if !spans.iter().any(only_details) {
@@ -213,7 +220,7 @@ fn has_tokens(span: &SpanFacts<'_>) -> bool {
     positive(span.prompt) || positive(span.completion)
 }
 
-fn not_negative(details: UsageDetails) -> UsageDetails {
+fn without_negative_counts(details: UsageDetails) -> UsageDetails {
     let count = |it: Option<i64>| it.filter(|it| *it >= 0);
     UsageDetails {
         cached_input_tokens: count(details.cached_input_tokens),
@@ -258,12 +265,12 @@ fn latency_ms(span: &SpanFacts<'_>) -> Option<i64> {
     span.latency_ms.map(|it| it.max(0)).or_else(|| Some(millis(span.start_us, span.end_us?)))
 }
 
-/// Milliseconds between two instants in microseconds, rounded, never negative.
+/// Returns the milliseconds between two times in microseconds, rounded, never negative.
 fn millis(from_us: i64, to_us: i64) -> i64 {
     to_us.saturating_sub(from_us).max(0).saturating_add(500) / 1000
 }
 
-/// A set of failure types that fits in one small column.
+/// A set of failure types, stored as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FailureSet(u8);
 
@@ -273,7 +280,7 @@ impl FailureSet {
         self.0 |= bit(failure);
     }
 
-    /// Whether a type is in the set.
+    /// Whether the set contains a type.
     pub fn contains(self, failure: FailureType) -> bool {
         self.0 & bit(failure) != 0
     }
@@ -288,7 +295,7 @@ impl FailureSet {
         self.0
     }
 
-    /// Reads the stored form; unknown bits are dropped.
+    /// Converts from the stored form; unknown bits are dropped.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits & 0b1_1111)
     }

@@ -1,29 +1,29 @@
 //! Token counts of one span, and the disjoint buckets that prices apply to.
 //!
-//! Reading the counts from attributes is the business of the conventions under `otlp`; what a
-//! bucket costs is [`crate::cost`]; which spans of a trace count is [`crate::rollup`].
+//! The conventions under `otlp` extract the counts from attributes; [`crate::cost`] prices the buckets;
+//! [`crate::rollup`] decides which spans of a trace count.
 
 use api::UsageDetails;
 use serde::Serialize;
 
-/// Token counts as the client sent them.
+/// Token counts as sent.
 ///
-/// Providers disagree on what the prompt count contains. OpenAI and Gemini count tokens read
-/// from the cache in it, Anthropic leaves both cache counts out, and instrumentations convert
-/// as they see fit, hence the flag.
+/// Providers define the prompt count differently. OpenAI and Gemini include tokens read from the cache,
+/// Anthropic excludes cache reads and writes, and instrumentations convert in different ways; hence the
+/// flag.
 #[derive(Default, Clone, Debug, PartialEq)]
 pub struct Usage {
     /// Prompt (input) tokens.
     pub prompt: Option<i64>,
     /// Completion (output) tokens, reasoning tokens included.
     pub completion: Option<i64>,
-    /// Prompt tokens that were read from the provider's cache.
+    /// Prompt tokens read from the provider's cache.
     pub cached: Option<i64>,
-    /// Prompt tokens that were written to the provider's cache.
+    /// Prompt tokens written to the provider's cache.
     pub cache_write: Option<i64>,
-    /// Completion tokens that were spent on reasoning.
+    /// Completion tokens spent on reasoning.
     pub reasoning: Option<i64>,
-    /// Whether `prompt` already contains `cached` and `cache_write`.
+    /// Whether `prompt` includes `cached` and `cache_write`.
     pub cached_in_prompt: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Buckets {
 }
 
 impl Usage {
-    /// Whether any count was sent, be it zero.
+    /// Whether any count was sent, including zero.
     pub fn is_reported(&self) -> bool {
         [self.prompt, self.completion, self.cached, self.cache_write, self.reasoning]
             .into_iter()
@@ -56,7 +56,7 @@ impl Usage {
             .any(|count| count >= 0)
     }
 
-    /// Counts of the tokens that are billed separately, as sent.
+    /// Returns the counts of the tokens that are billed separately, as sent.
     pub fn details(&self) -> UsageDetails {
         UsageDetails {
             cached_input_tokens: self.cached,
@@ -65,10 +65,10 @@ impl Usage {
         }
     }
 
-    /// Splits the counts into disjoint buckets. Negative counts are taken as zero.
+    /// Splits the counts into disjoint buckets. Negative counts are treated as zero.
     ///
-    /// Where the numbers contradict the claim that one count contains another (a part larger
-    /// than the whole), the numbers win and the two are taken as separate.
+    /// If a part is larger than the count that is supposed to include it, the two are treated as
+    /// separate.
     pub fn buckets(&self) -> Buckets {
         let count = |it: Option<i64>| it.unwrap_or(0).max(0);
         let prompt = count(self.prompt);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_contains_its_cached_part_is_reduced_by_it() {
+    fn cached_tokens_included_in_prompt_are_subtracted() {
         check(
             Usage {
                 prompt: Some(1493),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_without_its_cached_part_stays() {
+    fn cached_tokens_excluded_from_prompt_are_not_subtracted() {
         check(
             Usage {
                 prompt: Some(612),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_sending_one_call_give_the_same_buckets() {
+    fn inclusive_and_exclusive_prompt_counts_give_same_buckets() {
         let exclusive =
             Usage { prompt: Some(612), cached: Some(2048), cache_write: Some(256), ..Usage::default() };
         let inclusive = Usage { prompt: Some(2916), cached_in_prompt: true, ..exclusive.clone() };
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_larger_than_its_whole_is_separate() {
+    fn cached_tokens_larger_than_prompt_are_separate() {
         check(
             Usage { prompt: Some(10), cached: Some(90), cached_in_prompt: true, ..Usage::default() },
             [10, 90, 0, 0, 0],
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_negative_counts_are_zero() {
+    fn absent_and_negative_token_counts_are_zero() {
         check(Usage::default(), [0; 5]);
         check(Usage { prompt: Some(-4), cached: Some(-1), ..Usage::default() }, [0; 5]);
         check(
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_reported_and_nothing_is_not() {
+    fn token_count_of_zero_is_reported() {
         assert!(!Usage::default().is_reported());
         assert!(!Usage { prompt: Some(-1), ..Usage::default() }.is_reported());
         assert!(Usage { completion: Some(0), ..Usage::default() }.is_reported());

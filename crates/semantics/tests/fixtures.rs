@@ -1,8 +1,8 @@
-//! What real SDKs send, held against what a correct reading of it is.
+//! Compares the decoded spans of real SDKs with expectations.
 //!
-//! Every scenario under `tests/fixtures/otlp` is decoded, merged by span id and rolled up, then
-//! compared with its `expect.json`. Where this service reads a payload differently on purpose,
-//! `deviations.json` beside them says so and why; an entry that no longer applies fails the test.
+//! Every scenario under `tests/fixtures/otlp` is decoded, merged by span ID and rolled up, then
+//! compared with its `expect.json`. Intentional differences are listed in `deviations.json` beside
+//! them, with reasons; an entry that no longer applies fails the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
@@ -32,7 +32,7 @@ use expectation::{
 mod expectation;
 
 #[test]
-fn every_captured_payload_is_read_as_expected() {
+fn every_captured_payload_matches_its_expectation() {
     let mut differences = Vec::new();
     let mut scenarios = 0;
     for scenario in scenarios_of(&root()) {
@@ -46,7 +46,7 @@ fn every_captured_payload_is_read_as_expected() {
 }
 
 #[test]
-fn both_encodings_are_read_alike() {
+fn both_otlp_encodings_give_the_same_spans() {
     let mut compared = 0;
     for scenario in scenarios_of(&root()) {
         let Ok(body) = fs::read(scenario.join("01.pb")) else { continue };
@@ -59,7 +59,7 @@ fn both_encodings_are_read_alike() {
     assert!(compared > 100, "only {compared} bodies compared");
 }
 
-/// A result as text without fractions: JSON's parser may miss their last digit.
+/// Formats a result without fractions, whose last digit JSON's parser may lose.
 fn shown(result: &Result<otlp::Decoded, otlp::Malformed>) -> String {
     let mut in_fraction = false;
     let mut text = format!("{result:?}");
@@ -70,7 +70,7 @@ fn shown(result: &Result<otlp::Decoded, otlp::Malformed>) -> String {
     text
 }
 
-/// The differences between a scenario and its expectation.
+/// Returns the differences between a scenario and its expectation.
 fn check(scenario: &Path) -> Vec<String> {
     let expect = read_json(&scenario.join("expect.json"));
     let mut differences = Differences::default();
@@ -93,7 +93,7 @@ fn check(scenario: &Path) -> Vec<String> {
 
 type Spans = BTreeMap<(String, String), SpanDraft>;
 
-/// The scenario's requests, decoded and merged: a span that came again adds nothing.
+/// Decodes and merges the scenario's requests; a repeated span adds nothing.
 fn spans_of(scenario: &Path, expect: &Value, differences: &mut Differences) -> Spans {
     let mut spans = Spans::new();
     for request in expect["requests"].as_array().unwrap() {
@@ -123,7 +123,7 @@ fn spans_of(scenario: &Path, expect: &Value, differences: &mut Differences) -> S
 fn check_span(span: &SpanDraft, expected: &Value, differences: &mut Differences) {
     let name = text(&expected["name"]);
     let about = |what: &str| format!("{name}: {what}");
-    // Templates are shown filled in.
+    // Name templates are filled in.
     if !name.contains('{') {
         differences.equal(&about("name"), span.name.as_str(), &expected["name"]);
     }
@@ -144,7 +144,7 @@ fn check_span(span: &SpanDraft, expected: &Value, differences: &mut Differences)
     if !expected["reasoning_tokens"].is_null() {
         differences.equal(&about("reasoning tokens"), span.usage.reasoning, &expected["reasoning_tokens"]);
     }
-    // Zero is no price: SDKs send it for failed calls and for models they do not know.
+    // Zero is not a price: SDKs send it for failed calls and for unknown models.
     let sent_cost =
         expected["cost_usd_sent"].as_f64().filter(|cost| *cost > 0.0 && span.span_type == SpanType::Llm);
     differences.equal(&about("cost"), span.sent_cost, &sent_cost.map_or(Value::Null, Value::from));
@@ -219,7 +219,7 @@ fn check_trace(spans: &[&SpanDraft], expected: &Value, differences: &mut Differe
             differences.note(about(&format!("no span failed by {missing}")));
         }
     }
-    // The root's word counts first, then that of the first span that has one.
+    // The root's value takes precedence, then that of the first span that has one.
     let told = |what: &dyn Fn(&SpanDraft) -> Option<String>| {
         root.and_then(|at| what(spans[at])).or_else(|| spans.iter().find_map(|span| what(span)))
     };
@@ -261,12 +261,12 @@ fn facts(span: &SpanDraft) -> SpanFacts<'_> {
     }
 }
 
-/// Expectations leave out failures that are of none of the named types.
+/// Expectations omit failures of type `other`.
 fn failure(failure: Option<FailureType>) -> Option<&'static str> {
     failure.filter(|it| *it != FailureType::Other).map(FailureType::as_str)
 }
 
-/// The tags as one text, so that they compare as a whole.
+/// Returns the tags as one text, to compare them as a whole.
 fn tags(tags: &[(String, String)]) -> Option<String> {
     let tags: Vec<String> = tags
         .iter()

@@ -1,4 +1,4 @@
-//! Bodies that are broken, hostile or merely odd: refused or read, never a panic.
+//! Malformed, hostile and unusual request bodies are rejected or parsed without a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{fs, path::Path};
@@ -16,7 +16,7 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/otlp").join(name)).unwrap()
 }
 
-/// What holds for whatever could be read.
+/// Checks the invariants of every decoded request.
 fn check(decoded: &Decoded) {
     let mut accepted = 0;
     for span in decoded.groups.iter().flat_map(|group| &group.spans) {
@@ -38,7 +38,7 @@ fn check(decoded: &Decoded) {
 }
 
 #[test]
-fn every_truncation_is_read_or_refused() {
+fn truncated_request_is_parsed_or_rejected() {
     let body = fixture("openinference-openai/err_rate_limit/01.pb");
     for end in 0..body.len() {
         if let Ok(decoded) = from_protobuf(&body[..end]) {
@@ -52,7 +52,7 @@ fn every_truncation_is_read_or_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_read_or_refused() {
+fn request_with_flipped_bit_is_parsed_or_rejected() {
     let body = fixture("agents-logfire/err_timeout/01.pb");
     for bit in 0..body.len().min(600) * 8 {
         let mut flipped = body.clone();
@@ -64,7 +64,7 @@ fn every_flipped_bit_is_read_or_refused() {
 }
 
 #[test]
-fn depth_is_bounded() {
+fn deeply_nested_request_is_bounded() {
     let mut value = AnyValue { value: Some(Value::IntValue(1)) };
     for _ in 0..500 {
         let list = ArrayValue { values: vec![std::mem::take(&mut value)] };
@@ -77,7 +77,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn more_attributes_than_are_indexed_are_kept() {
+fn attributes_beyond_the_index_are_kept() {
     let attribute = |at: usize| KeyValue {
         key: format!("retrieval.documents.{at}.document.id"),
         value: Some(AnyValue { value: Some(Value::IntValue(1)) }),
@@ -97,8 +97,8 @@ fn one_span(attributes: Vec<KeyValue>) -> ExportTraceServiceRequest {
     }
 }
 
-/// Keys that have a meaning, so that odd values reach the code behind them.
-const KEYS: &[&str] = &[
+/// Keys that conventions map, so that unusual values reach the mapping code.
+const MAPPED_KEYS: &[&str] = &[
     "openinference.span.kind",
     "gen_ai.operation.name",
     "langfuse.observation.type",
@@ -155,7 +155,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_attributes_are_read(pairs in prop::collection::vec((prop::sample::select(KEYS), any_value()), 0..12)) {
+    fn arbitrary_attributes_never_panic(pairs in prop::collection::vec((prop::sample::select(MAPPED_KEYS), any_value()), 0..12)) {
         let attributes = pairs
             .into_iter()
             .map(|(key, value)| KeyValue {
@@ -171,13 +171,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..512)) {
+    fn arbitrary_bytes_are_parsed_or_rejected(body in prop::collection::vec(any::<u8>(), 0..512)) {
         let _ = from_protobuf(&body);
         let _ = from_json(&body);
     }
 
     #[test]
-    fn any_json_is_read_or_refused(
+    fn arbitrary_json_is_parsed_or_rejected(
         body in "(\\{\"resourceSpans\":)?[\\[\\]{}\":,a0-9\\\\u]{0,64}(\"scopeSpans\":\\[\\{\"spans\":\\[\\{)?[\\[\\]{}\":,a0-9]{0,32}"
     ) {
         let _ = from_json(body.as_bytes());

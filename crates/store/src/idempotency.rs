@@ -36,11 +36,11 @@ pub async fn claim(db: &impl ConnectionTrait, row: &Model, now: i64) -> Result<O
     Ok(Some(row.clone()))
 }
 
-/// Keeps the answer of the request that holds the key, if it still does.
+/// Stores the response of the request that holds the key. Returns whether the request still holds it.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> {
+pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<bool, DbErr> {
     let answer = ActiveModel {
         status: Set(row.status),
         content_type: Set(row.content_type),
@@ -48,26 +48,26 @@ pub async fn answer(db: &impl ConnectionTrait, row: Model) -> Result<(), DbErr> 
         expires_at: Set(row.expires_at),
         ..Default::default()
     };
-    Entity::update_many()
+    let updated = Entity::update_many()
         .set(answer)
         .filter(Column::TenantId.eq(row.tenant_id))
         .filter(Column::KeyHash.eq(row.key_hash))
         .filter(Column::Holder.eq(row.holder))
         .exec(db)
         .await?;
-    Ok(())
+    Ok(updated.rows_affected > 0)
 }
 
-/// Lets a key go that was not answered with a success, if the request still holds it.
+/// Releases a key without a response. Returns whether the request still held it.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn release(db: &impl ConnectionTrait, row: &Model) -> Result<(), DbErr> {
-    Entity::delete_many()
+pub async fn release(db: &impl ConnectionTrait, row: &Model) -> Result<bool, DbErr> {
+    let deleted = Entity::delete_many()
         .filter(Column::TenantId.eq(row.tenant_id))
         .filter(Column::KeyHash.eq(row.key_hash.clone()))
         .filter(Column::Holder.eq(row.holder))
         .exec(db)
         .await?;
-    Ok(())
+    Ok(deleted.rows_affected > 0)
 }

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     access::plans::monthly_limit,
     app::App,
-    error::{Error, Problem, Result, not_found, problem},
+    error::{Error, Problem, Result, not_found, problem, stopping},
     judging::Nobody,
 };
 
@@ -47,7 +47,7 @@ pub fn unchecked(field: &str, why: Unfinished) -> Error {
             let message = "takes too long to be compiled: use fewer or smaller patterns and schemas";
             Problem::field(field, message).into()
         }
-        Unfinished::Stopping => problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"),
+        Unfinished::Stopping => stopping(),
         Unfinished::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
     }
 }

@@ -137,7 +137,7 @@ async fn judge(
             let exhausted = app.code.exhausted_until(tenant);
             let end = match exhausted {
                 Some(_) => None,
-                None => by_code(app, tenant, prepared, Arc::clone(&subject)).await,
+                None => by_code(app, &row, prepared, Arc::clone(&subject)).await,
             };
             let Some(end) = end else {
                 evaluations::end(&app.db, tenant, ends, app.clock.now()).await?;
@@ -159,10 +159,37 @@ async fn judge(
 }
 
 /// Runs a code evaluator. Returns none when the server stops before there is a verdict.
-async fn by_code(app: &App, tenant: Uuid, prepared: Arc<Prepared>, subject: Arc<Subject>) -> Option<End> {
+async fn by_code(
+    app: &App,
+    row: &evaluation::Model,
+    prepared: Arc<Prepared>,
+    subject: Arc<Subject>,
+) -> Option<End> {
+    let tenant = row.tenant_id;
     let turn = app.code.turn(tenant).await?;
     let compiled = Arc::clone(&app.compiled);
-    finished(turn.run(move || prepared.judge(tenant, &compiled, &subject)).await)
+    let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
+    let timed_out = matches!(end, Err(Unfinished::OutOfTime));
+    if let Some(rule) = row.rule_id.filter(|it| app.code.is_too_slow(tenant, *it, timed_out))
+        && let Err(error) = pause(app, row, rule).await
+    {
+        tracing::warn!(%tenant, %rule, %error, "an eval rule whose evaluator is too slow could not be paused");
+    }
+    finished(end)
+}
+
+/// Pauses the eval rule of an evaluation because its evaluator is too slow. A rule that was changed after
+/// the evaluation was created is not paused.
+async fn pause(app: &App, row: &evaluation::Model, rule: Uuid) -> Result<()> {
+    let (tenant, now) = (row.tenant_id, app.clock.now());
+    let why = format!("several evaluations in a row failed: {}", out_of_time());
+    let txn = app.db.begin().await?;
+    let since = now - rules::PAUSE;
+    if store::eval_rules::pause(&txn, tenant, rule, &why, row.created_at, (since, now)).await? {
+        tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
+        app.commit(txn).await?;
+    }
+    Ok(())
 }
 
 /// Returns the outcome of an evaluation by code; none when the server stopped it.

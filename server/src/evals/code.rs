@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::{Clock, processor_time},
-    error::{Result, problem},
+    error::{Result, problem, stopping},
 };
 
 /// Limits the processor time of one task: compiling an evaluator, or one evaluation.
@@ -33,6 +33,8 @@ const MAX_SAVED_MICROS: i64 = 10_000_000;
 /// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
 /// denominator.
 const GRANTED_SHARE: (i64, i64) = (1, 2);
+/// Number of consecutive evaluations without enough time after which the eval rule is paused.
+const MAX_CONSECUTIVE_TIMEOUTS: u32 = 5;
 /// How long a request waits for its tenant's other tasks at most.
 const MAX_REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Number of tenants from which on those with a full balance are forgotten.
@@ -55,6 +57,8 @@ pub struct CodeRunner(Arc<Shared>);
 
 struct Shared {
     tenants: Mutex<HashMap<Uuid, Tenant>>,
+    /// Consecutive evaluations that ran out of time, by tenant and eval rule.
+    timeouts: Mutex<HashMap<(Uuid, Uuid), u32>>,
     threads: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     stopping: CancellationToken,
@@ -81,7 +85,13 @@ impl CodeRunner {
     /// cannot occupy all.
     pub fn new(processors: usize, clock: Arc<dyn Clock>, stopping: CancellationToken) -> Self {
         let threads = Arc::new(Semaphore::new((processors / 2).max(2)));
-        Self(Arc::new(Shared { tenants: Mutex::default(), threads, clock, stopping }))
+        Self(Arc::new(Shared {
+            tenants: Mutex::default(),
+            timeouts: Mutex::default(),
+            threads,
+            clock,
+            stopping,
+        }))
     }
 
     /// Returns when the tenant may use the processor again, in microseconds since the epoch; none when it
@@ -92,6 +102,20 @@ impl CodeRunner {
         let tenant = Shared::tenant(&mut tenants, tenant, now);
         (tenant.saved < 0)
             .then(|| now + tenant.saved.saturating_neg().saturating_mul(GRANTED_SHARE.1) / GRANTED_SHARE.0)
+    }
+
+    /// Counts an evaluation of an eval rule. Returns true when so many in a row ran out of time that the
+    /// rule is to be paused.
+    pub fn is_too_slow(&self, tenant: Uuid, rule: Uuid, timed_out: bool) -> bool {
+        let mut timeouts = self.0.timeouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tenant, rule);
+        let count = if timed_out { timeouts.get(&key).map_or(1, |it| it + 1) } else { 0 };
+        if timed_out && count < MAX_CONSECUTIVE_TIMEOUTS {
+            timeouts.insert(key, count);
+        } else {
+            timeouts.remove(&key);
+        }
+        count >= MAX_CONSECUTIVE_TIMEOUTS
     }
 
     /// Waits for the tenant's turn. Returns none when the server stops.
@@ -130,7 +154,7 @@ impl CodeRunner {
         }
         match timeout(MAX_REQUEST_WAIT, self.turn(tenant)).await {
             Ok(Some(turn)) => Ok(turn),
-            Ok(None) => Err(problem(ErrorCode::Overloaded, "the server is stopping; try again shortly")),
+            Ok(None) => Err(stopping()),
             Err(_) => Err(busy()),
         }
     }
@@ -218,6 +242,22 @@ mod tests {
     fn runner() -> (CodeRunner, Arc<FakeClock>, CancellationToken) {
         let (clock, stopping) = (Arc::new(FakeClock::at(1_000_000)), CancellationToken::new());
         (CodeRunner::new(1, Arc::clone(&clock) as Arc<dyn Clock>, stopping.clone()), clock, stopping)
+    }
+
+    #[test]
+    fn only_consecutive_timeouts_make_a_rule_too_slow() {
+        let (runner, ..) = runner();
+        let (tenant, rule, other) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        let timeout = |rule| runner.is_too_slow(tenant, rule, true);
+        for _ in 1..MAX_CONSECUTIVE_TIMEOUTS {
+            assert!(!timeout(rule));
+        }
+        assert!(!timeout(other), "each rule is counted alone");
+        assert!(!runner.is_too_slow(tenant, rule, false), "a verdict begins the count again");
+        for _ in 1..MAX_CONSECUTIVE_TIMEOUTS {
+            assert!(!timeout(rule));
+        }
+        assert!(timeout(rule) && !timeout(rule));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{ErrorCode, EvaluatorType, Plan};
+use api::{EvaluatorType, Plan};
 use store::{
     evaluations::End,
     quotas::{self, Quota, month},
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     access::plans::monthly_limit,
     app::App,
-    error::{Result, problem},
+    error::{Result, stopping},
 };
 
 /// What an evaluator says of a trace. By a judge it takes one of the month's evaluations, which is
@@ -75,5 +75,5 @@ async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<
     let prepared = Prepared { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
     let compiled = Arc::clone(&app.compiled);
     let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
-    finished(end).ok_or_else(|| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))
+    finished(end).ok_or_else(stopping)
 }

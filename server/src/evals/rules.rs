@@ -16,9 +16,9 @@ use crate::{app::App, error::Result, judging::Nobody};
 /// Rules that run on the plan Starter: the oldest.
 pub const STARTER_RULES: usize = 3;
 
-/// How long a rule rests whose judge can't work, unless the rule or a credential changes before:
-/// an account may be topped up, or a key mended by the operator, without our hearing of it.
-/// Microseconds.
+/// How long a rule is paused whose judge can't work or whose code evaluator is too slow, in microseconds,
+/// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
+/// operator, without a request to this server.
 pub const PAUSE: i64 = 900_000_000;
 
 /// A rule, read.
@@ -142,10 +142,14 @@ pub struct Pause {
 pub async fn paused(app: &App, tenant: Uuid, plan: Plan, rule: &Rule) -> Result<Option<Pause>> {
     let pause = |reason, detail| Ok(Some(Pause { reason, detail }));
     let rests = |at: i64| app.clock.now().saturating_sub(at) < PAUSE;
-    // The database stores only pauses because of a rejected judge, with the sentence in the column. The
-    // other reasons follow from the current state.
+    // The database stores only pauses because of a rejected judge or a slow code evaluator, with the
+    // sentence in the column. The other reasons follow from the current state.
     if let Some(why) = rule.row.paused_reason.as_ref().filter(|_| rule.row.paused_at.is_some_and(rests)) {
-        return pause(PauseReason::JudgeRejected, why.clone());
+        let reason = match rule.kind {
+            EvaluatorType::Rule => PauseReason::EvaluatorTooSlow,
+            EvaluatorType::Llm => PauseReason::JudgeRejected,
+        };
+        return pause(reason, why.clone());
     }
     if plan == Plan::Starter && rule.older >= STARTER_RULES {
         let detail = format!(

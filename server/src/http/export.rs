@@ -22,6 +22,7 @@ use entities::trace;
 use futures::{Stream, StreamExt, stream};
 use store::{
     DbError, StoreError,
+    health::Unavailable,
     traces::{Filter, Page, Texts},
 };
 use tokio::sync::mpsc;
@@ -32,6 +33,7 @@ use super::{
     held::BodyMemory,
     pieces::Pieces as JsonPieces,
     query::{Query, invalid},
+    read_size::ROWS_PER_READ,
     standing::Standing,
     traces,
 };
@@ -48,12 +50,10 @@ const PAGE: usize = 50;
 const AHEAD: usize = 2;
 /// Bytes of a piece, about.
 const PIECE: usize = 64 * 1024;
-/// Spans up to which traces are read together.
-const SPANS_PER_READ: i32 = 64;
 /// Limits the exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.
-const IN_FLIGHT_BYTES: usize = 512 * 1024;
+const EXPORT_IN_FLIGHT_BYTES: usize = 512 * 1024;
 
 /// Export traces with their spans and events, newest first.
 ///
@@ -87,7 +87,7 @@ pub async fn export(
     };
     let mut memory = app.workspace(tenant).await?;
     let mut in_flight = app.memory.reservation(Holder::Tenant(tenant));
-    in_flight.grow(IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
+    in_flight.grow(EXPORT_IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
         store::traces::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
@@ -152,6 +152,9 @@ enum Stopped {
     /// The server goes down.
     #[error("the server is stopping")]
     Stopping,
+    /// The database became unreachable.
+    #[error(transparent)]
+    Unavailable(Unavailable),
     /// It could not be read.
     #[error(transparent)]
     Failed(#[from] DbError),
@@ -179,7 +182,10 @@ struct Export {
 
 impl Export {
     async fn run(mut self, first: Page) {
-        match self.write(first).await {
+        let health = self.pieces.app.db.health.clone();
+        // A read on a broken connection would wait for a quarter of an hour.
+        let written = health.while_reachable(self.write(first)).await;
+        match written.unwrap_or_else(|reason| Err(Stopped::Unavailable(reason))) {
             Ok(()) | Err(Stopped::Gone) => {}
             Err(error) => {
                 tracing::warn!(%error, "an export was broken off");
@@ -216,7 +222,7 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
     let (mut taken, mut spans) = (Vec::new(), 0);
     while let Some((row, _)) = rows.front() {
         spans += row.span_count.max(1);
-        if spans > SPANS_PER_READ && !taken.is_empty() {
+        if spans > i32::from(ROWS_PER_READ) && !taken.is_empty() {
             break;
         }
         taken.extend(rows.pop_front());

@@ -1,10 +1,12 @@
-//! `Idempotency-Key`: a POST that is sent again is answered again, and not done again.
+//! `Idempotency-Key`: a repeated POST gets the response of the first one, without being executed again.
 //!
-//! The first request with a key holds a row while it runs; its answer, if it is a success, is
-//! kept for a day and given to whoever sends the same request with the same key. It runs to
-//! its end also when its caller goes away, because that is when the caller will ask again.
+//! The first request with a key claims it with a row in the database. A successful response is stored there
+//! for a day and is replayed to requests with the same key and body. A failed request releases its key. A
+//! request with a key runs to its end even if its client disconnects, because the client will repeat it. If
+//! the database is unavailable at the end of a request, the outcome is written as soon as it is back, so
+//! that the repeated request is not refused as still running.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::ErrorCode;
 use axum::{
@@ -19,13 +21,14 @@ use http_body_util::{BodyExt, Collected};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use store::new_id;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{outer, project_of, read};
 use crate::{
     access::{Caller, Credential},
     app::App,
     error::{Error, Problem, Result, internal, problem},
+    memory::Holder,
 };
 
 /// The header that a caller sends.
@@ -33,12 +36,19 @@ pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header of an answer that is given again.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// How long an answer is kept, microseconds.
-const KEPT: i64 = 24 * 3_600_000_000;
-/// When a request counts as given up by a process that is gone, microseconds: longer than any takes.
-const GIVEN_UP: i64 = 120_000_000;
-/// Largest answer that is kept, in bytes. A larger one is not repeated: the request is done again.
-const MAX_ANSWER: usize = 1024 * 1024;
+/// How long a response is stored, in microseconds.
+const RESPONSE_TTL: i64 = 24 * 3_600_000_000;
+/// How long a claim is valid if its process ended without releasing it. Longer than any request takes.
+const CLAIM_TTL: Duration = Duration::from_secs(120);
+/// Size of the largest response that is stored, in bytes. A request with a larger one is executed again.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+/// Limits one attempt to write the outcome of a request.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between two attempts.
+const OUTCOME_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// How long a claim whose statement failed can still appear: PostgreSQL may execute it after the connection
+/// is lost.
+const LATE_CLAIM_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs the request, unless one with the same key was answered or is running.
 pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
@@ -46,19 +56,18 @@ pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next)
         Ok(prepared) => prepared,
         Err(error) => return error.into_response(),
     };
-    // From here on to the end, whether or not the caller waits: a key that is taken needs
-    // somebody who answers or lets it go.
-    let (answer, answered) = oneshot::channel();
+    // The task goes on if the client disconnects: a claimed key needs a response or a release.
+    let (sender, receiver) = oneshot::channel();
     let task = Arc::clone(app);
     app.spawn(async move {
-        // Who no longer waits will ask again.
-        _ = answer.send(answer_once(&task, request, next, row).await);
+        // The receiver is gone if the client has disconnected.
+        _ = sender.send(respond(&task, request, next, row).await);
     });
-    // The channel breaks only if the task panicked, which the handler within it can't make it do.
-    answered.await.unwrap_or_else(|_| Error::from(internal()).into_response())
+    // The channel breaks only if the task panicked, and panics of the handler are caught within it.
+    receiver.await.unwrap_or_else(|_| Error::from(internal()).into_response())
 }
 
-/// The request with its body in memory, and the row that will stand for it.
+/// Returns the request with its body in memory, and the row that claims its key.
 async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Request, idempotency::Model)> {
     let key_hash = key_hash(caller, &request)?;
     let (mut parts, body) = request.into_parts();
@@ -72,33 +81,44 @@ async fn prepare(app: &App, caller: &Caller, request: Request) -> Result<(Reques
         status: None,
         content_type: None,
         answer: None,
-        expires_at: app.clock.now() + GIVEN_UP,
+        expires_at: app.clock.now() + i64::try_from(CLAIM_TTL.as_micros()).unwrap_or(i64::MAX),
     };
-    // Counted as long as the request has it.
+    // The memory stays reserved as long as the request exists.
     parts.extensions.insert(Arc::new(held));
     Ok((Request::from_parts(parts, Body::from(bytes)), row))
 }
 
-async fn answer_once(app: &App, request: Request, next: Next, row: idempotency::Model) -> Response {
-    match claim(app, &row).await {
-        Ok(None) => keep(app, row, outer::caught(next.run(request)).await).await,
-        Ok(Some(answered)) => answered,
-        Err(error) => error.into_response(),
+/// Claims the key and executes the request, or replays the response of the request that had the key before.
+async fn respond(app: &Arc<App>, request: Request, next: Next, row: idempotency::Model) -> Response {
+    let health = &app.db.health;
+    let claim = async { Ok(store::idempotency::claim(&app.db.write, &row, app.clock.now()).await?) };
+    let claimed: Result<_> = health.while_reachable(claim).await.unwrap_or_else(|reason| Err(reason.into()));
+    let existing = match claimed {
+        Ok(existing) => existing,
+        Err(error) => {
+            // The row may have been inserted although the statement failed.
+            settle_later(app, Outcome { row, claimed: false });
+            return error.into_response();
+        }
+    };
+    if let Some(existing) = existing {
+        return respond_from(existing, &row).unwrap_or_else(IntoResponse::into_response);
     }
+    let response = health.while_reachable(outer::caught(next.run(request))).await;
+    finish(app, row, response.unwrap_or_else(|reason| Error::from(reason).into_response())).await
 }
 
-/// Takes the key; the answer if the request was answered before.
-async fn claim(app: &App, row: &idempotency::Model) -> Result<Option<Response>> {
-    match store::idempotency::claim(&app.db.write, row, app.clock.now()).await? {
-        None => Ok(None),
-        Some(other) if other.body_hash != row.body_hash => Err(problem(
+/// Returns the response to a request whose key was claimed before by the request of `existing`.
+fn respond_from(existing: idempotency::Model, row: &idempotency::Model) -> Result<Response> {
+    if existing.body_hash != row.body_hash {
+        return Err(problem(
             ErrorCode::IdempotencyKeyReused,
             "this Idempotency-Key was used with another body; use a new one for a new request",
-        )),
-        Some(idempotency::Model { status: Some(status), content_type, answer, .. }) => {
-            Ok(Some(replay(status, content_type, answer)))
-        }
-        Some(_) => Err(problem(
+        ));
+    }
+    match existing.status {
+        Some(status) => Ok(replay(status, existing.content_type, existing.answer)),
+        None => Err(problem(
             ErrorCode::IdempotencyInFlight,
             "a request with this Idempotency-Key is being worked on; try again shortly",
         )),
@@ -142,36 +162,98 @@ fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
     Ok(digest.finalize().to_vec())
 }
 
-/// Keeps an answer if it is a success, else lets the key go.
-async fn keep(app: &App, mut row: idempotency::Model, response: Response) -> Response {
+/// Stores a successful response, or releases the key.
+async fn finish(app: &Arc<App>, mut row: idempotency::Model, response: Response) -> Response {
     let (parts, body) = response.into_parts();
-    if body.size_hint().upper().is_none_or(|it| it > MAX_ANSWER as u64) {
-        // The response is too large to be kept or to be buffered as a whole.
-        if let Err(error) = store::idempotency::release(&app.db.write, &row).await {
-            tracing::warn!(%error, "an Idempotency-Key could not be released");
-        }
+    if body.size_hint().upper().is_none_or(|it| it > MAX_RESPONSE_BYTES as u64) {
+        // The response is too large to be stored or to be buffered as a whole.
+        settle(app, Outcome { row, claimed: true }).await;
         return Response::from_parts(parts, body);
     }
     let Ok(bytes) = body.collect().await.map(Collected::to_bytes) else {
+        settle(app, Outcome { row, claimed: true }).await;
         return Error::from(internal()).into_response();
     };
-    let stored = if parts.status.is_success() && bytes.len() <= MAX_ANSWER {
+    if parts.status.is_success() && bytes.len() <= MAX_RESPONSE_BYTES {
         row.status = i16::try_from(parts.status.as_u16()).ok();
         row.content_type =
             parts.headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).map(str::to_owned);
         row.answer = Some(without_secret(&bytes));
-        row.expires_at = app.clock.now() + KEPT;
-        store::idempotency::answer(&app.db.write, row).await
-    } else {
-        store::idempotency::release(&app.db.write, &row).await
-    };
-    if let Err(error) = stored {
-        tracing::warn!(%error, "an answer could not be kept for its Idempotency-Key");
+        row.expires_at = app.clock.now() + RESPONSE_TTL;
     }
+    settle(app, Outcome { row, claimed: true }).await;
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// What is shown once is not stored.
+/// The outcome of a request with a key, to be written to the database.
+struct Outcome {
+    /// The claim; with a status if it has a response to be stored, else the key is to be released.
+    row: idempotency::Model,
+    /// Whether the claim is known to be in the database.
+    claimed: bool,
+}
+
+impl Outcome {
+    /// Writes the outcome. Returns whether the claim was found.
+    async fn write(&self, app: &App) -> Result<bool> {
+        let (db, row) = (&app.db.write, &self.row);
+        let written = app.db.health.while_reachable(async {
+            match row.status {
+                Some(_) => store::idempotency::answer(db, row.clone()).await,
+                None => store::idempotency::release(db, row).await,
+            }
+        });
+        match tokio::time::timeout(OUTCOME_TIMEOUT, written).await {
+            Ok(written) => Ok(written??),
+            Err(_) => Err(problem(ErrorCode::Overloaded, "the database did not answer in time")),
+        }
+    }
+}
+
+/// Writes the outcome now, or in the background if the database fails.
+async fn settle(app: &Arc<App>, outcome: Outcome) {
+    if let Err(error) = outcome.write(app).await {
+        tracing::warn!(%error, "the outcome of a request with an Idempotency-Key is written later");
+        settle_later(app, outcome);
+    }
+}
+
+/// Writes the outcome in the background, until it succeeds or the claim has expired.
+fn settle_later(app: &Arc<App>, mut outcome: Outcome) {
+    let mut memory = app.memory.reservation(Holder::Tenant(outcome.row.tenant_id));
+    let response = outcome.row.answer.as_ref().map_or(0, Vec::len);
+    if memory.try_grow(response).is_err() {
+        // Without memory for the response, the key is released.
+        (outcome.row.status, outcome.row.answer) = (None, None);
+    }
+    let task = Arc::clone(app);
+    app.spawn(async move {
+        let stopping = task.stopping();
+        tokio::select! {
+            () = write_repeatedly(&task, &outcome) => {}
+            () = stopping.cancelled() => {}
+        }
+        drop(memory);
+    });
+}
+
+async fn write_repeatedly(app: &App, outcome: &Outcome) {
+    let expiry = Instant::now() + CLAIM_TTL;
+    // When the database answered for the first time.
+    let mut answered: Option<Instant> = None;
+    while Instant::now() < expiry {
+        tokio::time::sleep(OUTCOME_RETRY_DELAY).await;
+        match outcome.write(app).await {
+            Ok(true) => return,
+            Ok(false) if outcome.claimed => return,
+            Ok(false) if answered.is_some_and(|it| it.elapsed() >= LATE_CLAIM_PERIOD) => return,
+            Ok(false) => _ = answered.get_or_insert_with(Instant::now),
+            Err(error) => tracing::debug!(%error, "the outcome can't be written yet"),
+        }
+    }
+}
+
+/// Removes a secret, which only the first response shows.
 fn without_secret(bytes: &Bytes) -> Vec<u8> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(mut object)) if object.contains_key("secret") => {

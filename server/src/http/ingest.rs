@@ -25,7 +25,7 @@ use super::{project_of, read};
 use crate::{
     access::{Caller, plans::monthly_limit},
     app::App,
-    error::{Error, Problem, Result, problem},
+    error::{Error, Problem, Result, stopping},
     ingest::{item, spans::Receipt, terms::Terms},
 };
 
@@ -207,7 +207,6 @@ impl Source {
 
     async fn part(&self, app: &App, caller: &Caller, raw: &[u8]) -> Result<TraceChunk> {
         // Decoding uses the processor only, so at most one batch per processor runs at a time.
-        let stopping = || problem(ErrorCode::Overloaded, "the server is stopping");
         let mut permit = app.decoding.acquire().await.map_err(|_| stopping())?;
         let item: TraceItem = read::parse(raw)?;
         let mut receipt = self.receipt;

@@ -19,7 +19,7 @@ use super::{ingest::quota_used_up, project_of, read};
 use crate::{
     access::Caller,
     app::App,
-    error::{Problem, Result, problem},
+    error::{Problem, Result, problem, stopping},
     ingest::{
         spans::{Receipt, parts},
         terms::Terms,
@@ -62,8 +62,7 @@ pub async fn traces(
         Some(name) => Some(project_of::named(&app, &caller, &name).await?),
         None => None,
     };
-    let turn =
-        app.decoding.acquire().await.map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+    let turn = app.decoding.acquire().await.map_err(|_| stopping())?;
     let decoded = match form {
         Form::Protobuf => otlp::from_protobuf(&held.bytes),
         Form::Json => otlp::from_json(&held.bytes),
@@ -83,11 +82,7 @@ pub async fn traces(
             (None, None) => own,
         };
         let receipt = Receipt { tenant_id: caller.tenant_id, project_id, now: app.clock.now() };
-        let _turn = app
-            .decoding
-            .acquire()
-            .await
-            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping"))?;
+        let _turn = app.decoding.acquire().await.map_err(|_| stopping())?;
         rows.append(&mut parts(group.spans, receipt, &prices).map_err(anyhow::Error::from)?);
     }
     let stored = app.writer.store(rows, Terms::of(&app, &caller).await?, Some(memory)).await?;

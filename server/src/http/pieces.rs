@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use hyper::body::{Frame, SizeHint};
-use serde::Serialize;
+use serde::{Serialize, ser::Error as _};
 use serde_json::value::RawValue;
 use store::new_id;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use uuid::Uuid;
 use super::held::BodyMemory;
 use crate::{
     error::Result,
-    memory::{Exhausted, MEMORY_WAIT, Reservation},
+    memory::{MEMORY_WAIT, Reservation},
 };
 
 /// Size in sent bytes from which a page ends early.
@@ -35,7 +35,7 @@ const LARGE_TEXT_BYTES: usize = 128 * 1024;
 /// Size of one chunk of a large text before escaping.
 const PIECE_BYTES: usize = 16 * 1024;
 /// Bytes counted for the chunks of a large text in flight.
-const IN_FLIGHT_BYTES: usize = 256 * 1024;
+const LARGE_TEXT_IN_FLIGHT_BYTES: usize = 256 * 1024;
 
 /// Number of serialised bytes after which other tasks get their turn.
 const YIELD_BYTES: usize = 256 * 1024;
@@ -68,7 +68,7 @@ pub struct Pieces {
 
 /// A value with large texts that can be taken out.
 pub trait LargeTexts: Serialize {
-    /// Passes the texts to `taker` in the order in which they are serialised.
+    /// Passes the texts to `taker`.
     fn texts(&mut self, taker: &mut TextTaker);
 }
 
@@ -110,7 +110,8 @@ impl LargeTexts for api::search::SearchResult {
 pub struct TextTaker {
     /// Random, so that no stored text contains a placeholder.
     mark: Option<Uuid>,
-    taken: Vec<(String, Segment)>,
+    /// The texts, at the indices that their placeholders have.
+    taken: Vec<Option<Segment>>,
 }
 
 impl TextTaker {
@@ -122,10 +123,8 @@ impl TextTaker {
     /// Takes a text that serialises as a JSON string.
     pub fn text(&mut self, text: &mut Option<String>) {
         let Some(large) = text.as_mut().filter(|it| it.len() >= LARGE_TEXT_BYTES) else { return };
-        let placeholder = self.placeholder();
-        let text = std::mem::replace(large, placeholder.clone());
-        self.taken
-            .push((placeholder, Segment::Text(LargeText { text, sent: 0, opened: false, closed: false })));
+        let text = std::mem::replace(large, self.placeholder());
+        self.taken.push(Some(Segment::Text(LargeText { text, sent: 0, opened: false, closed: false })));
     }
 
     /// Takes JSON that serialises unchanged.
@@ -134,7 +133,7 @@ impl TextTaker {
         let placeholder = self.placeholder();
         let Ok(stand_in) = RawValue::from_string(format!("\"{placeholder}\"")) else { return };
         let raw = std::mem::replace(large, stand_in);
-        self.taken.push((placeholder, Segment::Raw { json: raw.into(), sent: 0 }));
+        self.taken.push(Some(Segment::Raw { json: raw.into(), sent: 0 }));
     }
 }
 
@@ -146,7 +145,7 @@ impl Pieces {
     pub fn of(mut value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut taker = TextTaker::default();
         value.texts(&mut taker);
-        Ok(Self::splice(serde_json::to_vec(&value)?, taker))
+        Self::splice(serde_json::to_vec(&value)?, taker)
     }
 
     /// Appends serialised JSON.
@@ -168,19 +167,34 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// Splits JSON that was serialised with the placeholders of `taker`.
-    pub fn splice(mut json: Vec<u8>, taker: TextTaker) -> Self {
+    /// Replaces the placeholders in serialised JSON by the texts of `taker`.
+    ///
+    /// # Errors
+    /// When a placeholder is missing or occurs twice.
+    pub fn splice(mut json: Vec<u8>, mut taker: TextTaker) -> serde_json::Result<Self> {
         let mut pieces = Self::default();
-        for (placeholder, segment) in taker.taken {
-            let quoted = format!("\"{placeholder}\"");
-            let Some(at) = find(&json, quoted.as_bytes()) else { continue };
-            let rest = json.split_off(at + quoted.len());
-            json.truncate(at);
-            pieces.push(Segment::Json(std::mem::replace(&mut json, rest)));
-            pieces.push(segment);
+        if let Some(mark) = taker.mark {
+            let start = format!("\"{}-", mark.simple());
+            while let Some(at) = find(&json, start.as_bytes()) {
+                let index: String = json[at + start.len()..]
+                    .iter()
+                    .take_while(|it| **it != b'"')
+                    .map(|it| char::from(*it))
+                    .collect();
+                let taken = index.parse::<usize>().ok().and_then(|it| taker.taken.get_mut(it)?.take());
+                let text = taken.ok_or_else(|| serde_json::Error::custom("unknown placeholder of a text"))?;
+                // The closing quote follows the index.
+                let rest = json.split_off(at + start.len() + index.len() + 1);
+                json.truncate(at);
+                pieces.push(Segment::Json(std::mem::replace(&mut json, rest)));
+                pieces.push(text);
+            }
+        }
+        if taker.taken.iter().any(Option::is_some) {
+            return Err(serde_json::Error::custom("the placeholder of a text is missing"));
         }
         pieces.push(Segment::Json(json));
-        pieces
+        Ok(pieces)
     }
 
     /// Appends another value's chunks.
@@ -217,7 +231,7 @@ impl Pieces {
             Segment::Text(text) => text.text.capacity(),
             Segment::Raw { json, .. } => json.len(),
         });
-        segments.sum::<usize>() + if large { IN_FLIGHT_BYTES } else { 0 }
+        segments.sum::<usize>() + if large { LARGE_TEXT_IN_FLIGHT_BYTES } else { 0 }
     }
 
     /// Returns the next chunk; none at the end.
@@ -371,11 +385,11 @@ impl PageWriter {
         let needed = (self.pieces.memory() + 2 * item.memory()).saturating_sub(self.counted + texts);
         match self.memory.try_grow(needed) {
             Ok(()) => {}
-            Err(Exhausted) if optional => {
+            Err(_) if optional => {
                 self.memory.shrink(texts);
                 return Ok(PushOutcome::Full);
             }
-            Err(Exhausted) => self.memory.grow(needed, MEMORY_WAIT).await?,
+            Err(_) => self.memory.grow(needed, MEMORY_WAIT).await?,
         }
         if self.items > 0 {
             self.pieces.json(b",");
@@ -435,9 +449,30 @@ mod tests {
 
     impl LargeTexts for Item {
         fn texts(&mut self, taker: &mut TextTaker) {
-            taker.text(&mut self.input);
+            // Not in the order of serialisation.
             taker.json(&mut self.metadata);
+            taker.text(&mut self.input);
         }
+    }
+
+    /// A value that does not serialise one of its texts.
+    #[derive(Serialize)]
+    struct Incomplete {
+        #[serde(skip)]
+        skipped: Option<String>,
+    }
+
+    impl LargeTexts for Incomplete {
+        fn texts(&mut self, taker: &mut TextTaker) {
+            taker.text(&mut self.skipped);
+        }
+    }
+
+    #[test]
+    fn text_without_placeholder_is_an_error() {
+        let large = "x".repeat(LARGE_TEXT_BYTES);
+        assert!(Pieces::of(Incomplete { skipped: Some(large) }).is_err());
+        assert!(Pieces::of(Incomplete { skipped: Some("small".to_owned()) }).is_ok());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::shape;
 use crate::{
     access::Caller,
     app::App,
@@ -97,16 +98,16 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
     }
 }
 
-/// Parses a JSON object, telling what is no JSON from what has the wrong shape.
+/// Parses a JSON object.
 ///
 /// # Errors
-/// `invalid_json` or `invalid_body`, with line and column.
+/// `invalid_json` with line and column for text that is not JSON; `invalid_body` with the field for JSON of
+/// the wrong shape.
 pub fn parse<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     let parsed = serde_json::from_slice::<Object<T>>(bytes);
-    parsed.map(|Object(it)| it).map_err(|error| {
-        let code = if error.is_data() { ErrorCode::InvalidBody } else { ErrorCode::InvalidJson };
-        let message = if error.is_data() { error.to_string() } else { api::plain::json_error(&error) };
-        problem(code, message)
+    parsed.map(|Object(it)| it).map_err(|error| match error.is_data() {
+        true => shape::describe::<T>(bytes, &error),
+        false => problem(ErrorCode::InvalidJson, api::plain::json_error(&error)),
     })
 }
 

@@ -23,6 +23,7 @@ use super::{
     pieces::{PageWriter, PushOutcome},
     query::{Query, invalid},
     read::ApiJson,
+    read_size::ROWS_PER_READ,
     trace_view as view,
 };
 use crate::{
@@ -34,9 +35,6 @@ use crate::{
 
 /// Characters of a question at most.
 const MAX_QUESTION: usize = 4_000;
-
-/// Number of spans whose rows and small texts are read at once.
-const SPANS_PER_READ: usize = 64;
 
 /// What is looked for, and which page of it.
 struct Search<'a> {
@@ -171,7 +169,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
     let mut next_cursor = app.cursors.page(tenant, &scope, &mut hits, limit, |it| *it);
     let mut page = PageWriter::begin(app.workspace(tenant).await?, b"{\"results\":[");
     let mut last = None;
-    'page: for block in hits.chunks(SPANS_PER_READ) {
+    'page: for block in hits.chunks(usize::from(ROWS_PER_READ)) {
         let ids: Vec<(Uuid, Uuid)> = block.iter().map(|it| (it.trace_id, it.id)).collect();
         let rows = traces::some_spans(&app.db, tenant, &ids).await?;
         let mut texts =

@@ -20,7 +20,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    address::ClientAddress,
     head::MAX_HEAD_BYTES,
     socket::Socket,
     unauthenticated::{MAX_UNAUTHENTICATED_CONNECTIONS, Slot, Unauthenticated},
@@ -116,7 +115,7 @@ async fn accept(
         };
         if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
             let slot = tokio::select! {
-                slot = unauthenticated.admit(ClientAddress(peer.ip().to_canonical()).bucket_key()) => slot,
+                slot = unauthenticated.admit(peer.ip()) => slot,
                 () = &mut stop => break,
             };
             connections.start(&server, router.clone(), (stream, peer), permit, Some(slot));

@@ -31,7 +31,7 @@ use super::{held, pieces::Pieces, query::Query, standing::Standing, trace_view, 
 use crate::{
     access::Caller,
     app::{App, MAX_STREAMS},
-    error::{Error, Result, problem},
+    error::{Error, Result, problem, stopping},
     keyed_semaphore::KeyedPermit,
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
@@ -50,6 +50,8 @@ const OVERLAP: i64 = 3_000_000;
 const MAX_REMEMBERED_CHANGES: usize = 4_096;
 /// Pause between looks for what other processes committed.
 const LOOK: Duration = Duration::from_secs(1);
+/// A read that takes longer than this has lost its connection to the database; it is repeated.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Silence after which the stream sends a comment.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// A subscriber that reads nothing for this long has fallen behind.
@@ -124,6 +126,20 @@ fn too_many_streams() -> Response {
 
 /// What ids of events are bound to.
 const SCOPE: &str = "stream";
+/// A comment, which clients ignore.
+const KEEP_ALIVE: &[u8] = b":\n\n";
+
+/// The result of reading what comes next.
+enum ReadAhead {
+    /// There are new events in [`Follower::open`].
+    Events,
+    /// Nothing has changed.
+    NoChange,
+    /// The database did not answer.
+    Unavailable,
+    /// The token of the stream is no longer valid.
+    InvalidToken,
+}
 
 struct Follower {
     app: Arc<App>,
@@ -187,23 +203,40 @@ impl Follower {
             if self.is_lagging {
                 return Some(self.lagged());
             }
-            if self.app.is_stopping() || !self.standing.holds(&self.app).await {
+            if self.app.is_stopping() {
                 return None;
             }
-            match self.fill().await {
-                Ok(true) => {}
-                Ok(false) => {
-                    if self.wait().await {
-                        return Some(Bytes::from_static(b":\n\n"));
-                    }
-                }
+            let is_comment_due = match self.read_ahead().await {
+                Ok(ReadAhead::Events) => false,
+                Ok(ReadAhead::NoChange) => self.wait().await,
+                Ok(ReadAhead::Unavailable) => self.pause().await,
+                Ok(ReadAhead::InvalidToken) => return None,
                 // There is no memory for the texts of the next event.
                 Err(error) if error.passes() && !self.rows.is_empty() => return Some(self.lagged()),
                 Err(error) => {
                     tracing::warn!(%error, "the stream could not be read; trying again");
-                    self.app.pause(LOOK).await;
+                    self.pause().await
                 }
+            };
+            if is_comment_due {
+                return Some(Bytes::from_static(KEEP_ALIVE));
             }
+        }
+    }
+
+    /// Builds the next batch of events. A read that the database does not answer is dropped and repeated
+    /// later; whole events and rows that it left behind are used.
+    async fn read_ahead(&mut self) -> Result<ReadAhead> {
+        let app = Arc::clone(&self.app);
+        let read = async {
+            if !self.standing.holds(&app).await {
+                return Ok(ReadAhead::InvalidToken);
+            }
+            Ok(if self.fill().await? { ReadAhead::Events } else { ReadAhead::NoChange })
+        };
+        match tokio::time::timeout(READ_TIMEOUT, app.db.health.while_reachable(read)).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) | Err(_) => Ok(ReadAhead::Unavailable),
         }
     }
 
@@ -217,13 +250,9 @@ impl Follower {
 
     /// Builds a batch of events; returns false when nothing has changed.
     async fn fill(&mut self) -> Result<bool> {
-        let overloaded = || problem(ErrorCode::Overloaded, "the server is stopping");
         let app = Arc::clone(&self.app);
-        let _permit = app
-            .stream_reads
-            .acquire(&self.tenant, MAX_STREAMS, Duration::MAX)
-            .await
-            .ok_or_else(overloaded)?;
+        let _permit =
+            app.stream_reads.acquire(&self.tenant, MAX_STREAMS, Duration::MAX).await.ok_or_else(stopping)?;
         if self.rows.is_empty() {
             self.read_rows().await?;
         }
@@ -242,13 +271,15 @@ impl Follower {
             {
                 let id = app.cursors.seal(self.tenant, SCOPE, change);
                 let event = Pieces::of(trace_view::trace(row, counted.texts, self.preview));
+                let event = event.map_err(anyhow::Error::from)?;
                 self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
-                self.open.append(event.map_err(anyhow::Error::from)?);
+                self.open.append(event);
                 self.open.json(b"\n\n");
             }
+            // The event in `open` is sent even if there is no memory for more.
+            self.opened_to = change;
             self.memory.shrink(counted.reserved);
             self.memory.grow(self.open.memory().saturating_sub(self.memory.bytes()), MEMORY_WAIT).await?;
-            self.opened_to = change;
         }
         Ok(true)
     }
@@ -293,6 +324,12 @@ impl Follower {
             self.sent.retain(|_, at| *at >= self.overlap_from);
         }
         Ok(())
+    }
+
+    /// Waits before the next attempt to read. Returns true when a comment is due.
+    async fn pause(&self) -> bool {
+        self.app.pause(LOOK).await;
+        Instant::now() >= self.last_output + KEEP_ALIVE_INTERVAL
     }
 
     /// Waits for a commit of this tenant, or long enough for a commit of another process. Returns true when

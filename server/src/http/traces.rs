@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{
     pieces::{PageWriter, PushOutcome},
     query::{Query, invalid, path_id},
+    read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
     trace_view as view,
 };
 use crate::{
@@ -32,10 +33,6 @@ const DETAIL_SPANS: usize = 2_000;
 const DETAIL_EVENTS: u64 = 2_000;
 /// Tags that a list can be narrowed by at once.
 const MAX_TAG_FILTERS: usize = 20;
-/// Number of spans whose rows and small texts are read at once.
-const SPANS_PER_READ: usize = 64;
-/// Bytes of events that are read at once.
-const EVENT_BYTES: usize = 1024 * 1024;
 /// The position before the first span of a trace.
 const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
 
@@ -179,7 +176,7 @@ async fn write_spans(
         app.cursors.seal(tenant, &span_scope(trace), at.unwrap_or(BEFORE_FIRST_SPAN))
     };
     loop {
-        let wanted = SPANS_PER_READ.min(limit - written);
+        let wanted = usize::from(ROWS_PER_READ).min(limit - written);
         let more = u64::try_from(wanted + 1).unwrap_or(u64::MAX);
         let mut rows = store::traces::spans(&app.db, tenant, trace, last, more).await?;
         let has_more = rows.len() > wanted;
@@ -207,9 +204,16 @@ async fn write_spans(
 async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, Uuid)) -> Result<()> {
     let (mut left, mut after) = (DETAIL_EVENTS, None);
     while left > 0 {
-        let counted =
-            store::traces::events_within(&app.db, tenant, trace, after, left, EVENT_BYTES, page.memory())
-                .await?;
+        let counted = store::traces::events_within(
+            &app.db,
+            tenant,
+            trace,
+            after,
+            left,
+            EVENT_BYTES_PER_READ,
+            page.memory(),
+        )
+        .await?;
         let Some(last) = counted.texts.last() else { return Ok(()) };
         after = Some((last.created_at, last.id));
         left = left.saturating_sub(counted.texts.len() as u64);

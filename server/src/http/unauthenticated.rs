@@ -3,9 +3,11 @@
 //! Their number is fixed, and with it their memory, because a request head has at most
 //! `head::MAX_HEAD_BYTES`. When the limit is reached, a new connection displaces
 //! the oldest connection of the address that has the most. An address that opens many connections displaces
-//! its own, and a client with a valid token never waits for clients without one.
+//! its own, and a client with a valid token never waits for clients without one. The addresses are those of
+//! [`ClientAddress::bucket_key`]: an IPv6 network of 64 bits is one address.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,6 +15,8 @@ use std::{
 };
 
 use tokio_util::sync::CancellationToken;
+
+use super::address::ClientAddress;
 
 /// Limits the connections without a valid token that a listener keeps open.
 pub const MAX_UNAUTHENTICATED_CONNECTIONS: usize = 512;
@@ -65,18 +69,19 @@ impl Unauthenticated {
         Arc::new(Self { connections: Mutex::default(), max })
     }
 
-    /// Adds a connection from `address`. Waits while all places belong to connections that were opened a
-    /// moment ago.
-    pub async fn admit(self: &Arc<Self>, address: IpAddr) -> Slot {
+    /// Adds a connection from `peer`. Waits while the connection to displace was opened a moment ago, or
+    /// while the tokens of all connections are being checked.
+    pub async fn admit(self: &Arc<Self>, peer: IpAddr) -> Slot {
         loop {
-            match self.try_admit(address, Instant::now()) {
+            match self.try_admit(peer, Instant::now()) {
                 Ok(slot) => return slot,
                 Err(wait) => tokio::time::sleep(wait).await,
             }
         }
     }
 
-    fn try_admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Slot, Duration> {
+    fn try_admit(self: &Arc<Self>, peer: IpAddr, now: Instant) -> Result<Slot, Duration> {
+        let address = ClientAddress(peer.to_canonical()).bucket_key();
         let mut connections = self.lock();
         if connections.count >= self.max {
             connections.displace(now)?;
@@ -97,21 +102,23 @@ impl Unauthenticated {
 
 impl Connections {
     /// Closes the oldest connection of the address that has the most, or returns how long to wait.
+    /// Connections whose token is being checked stay open; if an address has no others, the next address
+    /// is tried.
     fn displace(&mut self, now: Instant) -> Result<(), Duration> {
-        let Some((address, oldest)) = self
-            .by_address
-            .iter()
-            .max_by_key(|(_, its)| its.len())
-            .and_then(|(address, its)| Some((*address, its.iter().find(|it| !it.1.is_checking)?)))
-        else {
+        let candidates = self.by_address.iter().filter_map(|(address, its)| {
+            let (id, oldest) = its.iter().find(|it| !it.1.is_checking)?;
+            Some((its.len(), Reverse(*id), *address, oldest))
+        });
+        // Of addresses with the same number, the one with the oldest connection. A young connection of the
+        // busiest address is waited for: otherwise this address would displace those of all others.
+        let Some((_, Reverse(id), address, oldest)) = candidates.max_by_key(|it| (it.0, it.1)) else {
             return Err(MIN_CONNECTION_AGE);
         };
-        let age = now.saturating_duration_since(oldest.1.since);
+        let age = now.saturating_duration_since(oldest.since);
         if age < MIN_CONNECTION_AGE {
             return Err(MIN_CONNECTION_AGE - age);
         }
-        oldest.1.displaced.cancel();
-        let id = *oldest.0;
+        oldest.displaced.cancel();
         self.remove(address, id);
         Ok(())
     }
@@ -203,6 +210,30 @@ mod tests {
         drop(checking);
         let _fourth = budget.try_admit(address(3), start + 2 * MIN_CONNECTION_AGE).unwrap();
         assert_eq!(budget.lock().count, 2);
+    }
+
+    #[test]
+    fn address_whose_tokens_are_all_checked_is_skipped() {
+        let (budget, start) = (Unauthenticated::new(3), Instant::now());
+        let busy: Vec<Slot> = (0..2).map(|_| budget.try_admit(address(1), start).unwrap()).collect();
+        let other = budget.try_admit(address(2), start).unwrap();
+        let _checking: Vec<Checking> = busy.iter().map(Slot::checking).collect();
+        let _new = budget.try_admit(address(3), start + MIN_CONNECTION_AGE).unwrap();
+        assert!(other.0.displaced.is_cancelled());
+        assert!(busy.iter().all(|it| !it.0.displaced.is_cancelled()));
+    }
+
+    #[test]
+    fn ipv6_network_of_64_bits_counts_as_one_address() {
+        let (budget, start) = (Unauthenticated::new(3), Instant::now());
+        let ipv6 = |it: &str| it.parse::<IpAddr>().unwrap();
+        // The oldest connection has an address of its own.
+        let other = budget.try_admit(ipv6("2001:db8:0:1::1"), start).unwrap();
+        let first = budget.try_admit(ipv6("2001:db8:0:2::1"), start).unwrap();
+        let second = budget.try_admit(ipv6("2001:db8:0:2:ffff::2"), start).unwrap();
+        let _new = budget.try_admit(ipv6("2001:db8:0:3::1"), start + MIN_CONNECTION_AGE).unwrap();
+        let displaced = |it: &Slot| it.0.displaced.is_cancelled();
+        assert!(displaced(&first) && !displaced(&second) && !displaced(&other));
     }
 
     #[test]

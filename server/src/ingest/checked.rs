@@ -66,7 +66,7 @@ pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Pro
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
     // The parser reads the text to its end without building values: a tree takes many times the memory of
     // its text.
-    match serde_json::from_str(raw.get()).map_err(|it| invalid(it.to_string()))? {
+    match serde_json::from_str(raw.get()).map_err(|it| invalid(api::plain::json_error(&it)))? {
         Shape::Null => Ok(None),
         Shape::Object => Ok(Some(without_nul_escapes(String::from(Box::<str>::from(raw))))),
         Shape::Other => Err(invalid("must be an object".to_owned())),

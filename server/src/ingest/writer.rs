@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::terms::Terms;
 use crate::{
     clock::Clock,
-    error::{Error, Result, problem},
+    error::{Error, Result, problem, stopping},
     memory::Reservation,
     telemetry::{Telemetry, ingest::count},
 };
@@ -83,9 +83,7 @@ impl Writer {
         self.queue.try_send(Submission { parts, terms, memory, answer }).map_err(|_| {
             problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
         })?;
-        stored
-            .await
-            .map_err(|_| problem(ErrorCode::Overloaded, "the server is stopping; try again shortly"))?
+        stored.await.map_err(|_| stopping())?
     }
 }
 

@@ -5,8 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::json;
-use tests::{Caller, On, postgres::Database};
+use serde_json::{Value, json};
+use sqlx::{Connection, Executor, PgConnection};
+use tests::{Caller, On, Reply, postgres::Database, sse::EventStream};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -14,7 +15,10 @@ use tokio::{
 };
 use url::Url;
 
-use super::installation::{Installation, full_size};
+use super::{
+    installation::{Installation, full_size},
+    unread,
+};
 
 /// Limits the time to the first 503, and afterwards to the first success.
 const BAR: Duration = Duration::from_secs(5);
@@ -95,7 +99,7 @@ async fn copy(
 }
 
 /// Returns the status and the latency; none without a response within 10 s.
-async fn timed(request: impl Future<Output = tests::Reply>) -> (u16, Duration) {
+async fn timed(request: impl Future<Output = Reply>) -> (u16, Duration) {
     let began = Instant::now();
     let reply = tokio::time::timeout(Duration::from_secs(10), request).await;
     (reply.map_or(0, |it| it.status), began.elapsed())
@@ -117,14 +121,70 @@ async fn healed(caller: &Caller) -> Duration {
     began.elapsed()
 }
 
+/// A server whose connections to PostgreSQL pass a proxy.
+struct Behind {
+    proxy: Proxy,
+    installation: Installation,
+    database: Database,
+}
+
+impl Behind {
+    async fn start() -> Self {
+        let database = Database::create().await.unwrap();
+        let url = Url::parse(&database.url()).unwrap();
+        let proxy = Proxy::start(format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432))).await;
+        let mut behind = url.clone();
+        behind.set_host(Some("127.0.0.1")).unwrap();
+        behind.set_port(Some(proxy.address.port())).unwrap();
+        let installation = Installation::with(On::Postgres, &[("LOUPE_DATABASE_URL", behind.as_str())]).await;
+        Self { proxy, installation, database }
+    }
+
+    /// Locks tables past the proxy, so that statements of the server wait until the connection is closed.
+    async fn lock(&self, tables: &str) -> PgConnection {
+        let mut connection = PgConnection::connect(&self.database.url()).await.unwrap();
+        connection.execute("BEGIN").await.unwrap();
+        connection.execute(sqlx::AssertSqlSafe(format!("LOCK TABLE {tables}"))).await.unwrap();
+        connection
+    }
+
+    /// Waits until statements of the server wait for locks.
+    async fn wait_for_blocked_statement(&self, statement: &str) {
+        let mut connection = PgConnection::connect(&self.database.url()).await.unwrap();
+        let began = Instant::now();
+        loop {
+            let blocked: i64 = sqlx::query_scalar(
+                "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+                 AND wait_event_type = 'Lock' AND query LIKE $1",
+            )
+            .bind(format!("%{statement}%"))
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+            if blocked > 0 {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "no statement like {statement} is blocked");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Loses all open connections until the server has noticed it, and then lets it reconnect.
+    async fn lose_connections(&self) {
+        self.proxy.link.send_replace(Link::Stalled);
+        self.proxy.lose_open_connections();
+        let caller = self.installation.bystander();
+        let began = Instant::now();
+        while timed(caller.get("/readyz")).await.0 != 503 {
+            assert!(began.elapsed() < BAR, "the loss was not noticed");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.proxy.link.send_replace(Link::Up);
+    }
+}
+
 async fn is_refused_and_heals(fault: Link, lose: bool) {
-    let database = Database::create().await.unwrap();
-    let url = Url::parse(&database.url()).unwrap();
-    let proxy = Proxy::start(format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432))).await;
-    let mut behind = url.clone();
-    behind.set_host(Some("127.0.0.1")).unwrap();
-    behind.set_port(Some(proxy.address.port())).unwrap();
-    let installation = Installation::with(On::Postgres, &[("LOUPE_DATABASE_URL", behind.as_str())]).await;
+    let Behind { proxy, installation, database } = Behind::start().await;
     let caller = installation.bystander();
     for _ in 0..5 {
         assert_eq!((ingest(&caller).await.0, timed(caller.get("/v1/traces")).await.0), (201, 200));
@@ -164,7 +224,7 @@ async fn is_refused_and_heals(fault: Link, lose: bool) {
     let took = healed(&caller).await;
     println!("{fault:?}, lost {lose}: healthy {took:?} after it was back");
     assert!(took < BAR, "{took:?}");
-    drop(installation);
+    drop((installation, database));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -181,4 +241,124 @@ async fn a_stalled_postgres_is_503_in_time_and_heals() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_connections_are_503_in_time_and_replaced() {
     is_refused_and_heals(Link::Stalled, true).await;
+}
+
+/// Sends the same request until it is neither refused as running nor because the database is away.
+async fn repeated(caller: &Caller, key: &str) -> (Reply, Duration) {
+    let began = Instant::now();
+    loop {
+        let reply = create_project(caller, key).await;
+        if !matches!(reply.status, 409 | 503) {
+            return (reply, began.elapsed());
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{} {}", reply.status, reply.text());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn create_project(caller: &Caller, key: &str) -> Reply {
+    let request = caller.request(reqwest::Method::POST, "/v1/projects");
+    caller.send(request.header("idempotency-key", key).json(&json!({"name": "only once"}))).await
+}
+
+async fn projects_of_that_name(caller: &Caller) -> usize {
+    let list = caller.get("/v1/projects?limit=100").await.ok();
+    let named = |it: &&Value| it["name"] == "only once";
+    list["projects"].as_array().unwrap().iter().filter(named).count()
+}
+
+/// The request has claimed its key and waits for the database when the connections are lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idempotency_key_is_released_after_lost_connections() {
+    let behind = Behind::start().await;
+    let caller = behind.installation.bystander();
+    let lock = behind.lock("project IN EXCLUSIVE MODE").await;
+    let client = caller.clone();
+    let first = tokio::spawn(async move { timed(create_project(&client, "lost")).await });
+    behind.wait_for_blocked_statement("project").await;
+    behind.lose_connections().await;
+    let (status, took) = first.await.unwrap();
+    assert!(status == 503 && took < BAR, "{status} after {took:?}");
+    lock.close().await.unwrap();
+    let (reply, took) = repeated(&caller, "lost").await;
+    println!("the key was usable {took:?} after the database was back");
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    assert!(took < BAR, "{took:?}");
+}
+
+/// The request has succeeded and its response is about to be stored when the connections are closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn response_for_idempotency_key_is_stored_after_closed_connections() {
+    let behind = Behind::start().await;
+    let caller = behind.installation.bystander();
+    let project = behind.lock("project IN EXCLUSIVE MODE").await;
+    let client = caller.clone();
+    let first = tokio::spawn(async move { create_project(&client, "stored").await });
+    behind.wait_for_blocked_statement("project").await;
+    let keys = behind.lock("idempotency IN EXCLUSIVE MODE").await;
+    project.close().await.unwrap();
+    behind.wait_for_blocked_statement("UPDATE \"idempotency\"").await;
+    let mut administrator = PgConnection::connect(&behind.database.url()).await.unwrap();
+    let terminated = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                      WHERE datname = current_database() AND application_name = 'loupe-server'";
+    administrator.execute(terminated).await.unwrap();
+    let first = first.await.unwrap();
+    keys.close().await.unwrap();
+    let (reply, took) = repeated(&caller, "stored").await;
+    assert!(took < BAR, "{took:?}");
+    assert_eq!((reply.status, projects_of_that_name(&caller).await), (201, 1), "{}", reply.text());
+    assert!(reply.headers.contains_key("idempotency-replayed"));
+    if first.status == 201 {
+        assert_eq!(reply.json()["id"], first.json()["id"]);
+    }
+}
+
+/// A stream is in the middle of a read when the connections are lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stream_goes_on_after_lost_connections() {
+    let behind = Behind::start().await;
+    let caller = behind.installation.bystander();
+    let mut stream = EventStream::open(&caller, "/v1/traces/stream", None).await;
+    assert_eq!(ingest(&caller).await.0, 201);
+    assert_eq!(stream.next().await.unwrap().name, "trace");
+    let lock = behind.lock("trace IN ACCESS EXCLUSIVE MODE").await;
+    behind.wait_for_blocked_statement("t.updated_at >=").await;
+    behind.lose_connections().await;
+    lock.close().await.unwrap();
+    healed(&caller).await;
+    let stored = caller.post("/v1/ingest", &json!({"name": "after the loss"})).await.ok();
+    loop {
+        let event = stream.next().await.expect("the stream ended");
+        if event.data["id"] == stored["id"] {
+            break;
+        }
+    }
+}
+
+/// An export is in the middle of a read when the connections are lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn export_breaks_off_after_lost_connections() {
+    let behind = Behind::start().await;
+    let attacker = behind.installation.attacker();
+    // The texts of one page exceed what the buffers between the server and the client hold.
+    for n in 0..60 {
+        let text: String = std::iter::repeat_with(fastrand::alphanumeric).take(200_000).collect();
+        attacker.post("/v1/ingest", &json!({"id": format!("t{n}"), "input": text})).await.ok();
+    }
+    let path = "/v1/traces/export";
+    let mut sockets =
+        unread::ask_without_reading(&behind.installation, path, 1, Duration::from_secs(2)).await;
+    let mut socket = sockets.pop().unwrap();
+    let lock = behind.lock("trace, span, event IN ACCESS EXCLUSIVE MODE").await;
+    let reading = tokio::spawn(async move {
+        let mut body = Vec::new();
+        // The connection is closed in the middle of the body.
+        _ = socket.read_to_end(&mut body).await;
+        body
+    });
+    behind.wait_for_blocked_statement("SELECT").await;
+    behind.lose_connections().await;
+    let body = tokio::time::timeout(BAR, reading).await.expect("the export hangs").unwrap();
+    lock.close().await.unwrap();
+    assert!(body.starts_with(b"HTTP/1.1 200 OK") && !body.ends_with(b"0\r\n\r\n"), "{} bytes", body.len());
 }

@@ -1,4 +1,4 @@
-//! A disk without space under the SQLite file, then with space again.
+//! A disk without space under the database, then with space again.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +13,10 @@ use std::{
 use serde_json::{Value, json};
 use tests::{Caller, On, Reply};
 
-use super::installation::{Installation, full_size};
+use super::{
+    installation::{Installation, full_size},
+    own_postgres::OwnPostgres,
+};
 
 /// An in-memory disk of variable size, unmounted when it is dropped.
 struct SmallDisk {
@@ -194,5 +197,38 @@ async fn transactions_that_fail_on_a_full_disk_leave_usable_connections() {
     }
     let log = installation.server.log();
     assert!(log.contains("could not be rolled back"), "no transaction failed:\n{log}");
+    all_are_stored(&caller, &stored).await;
+}
+
+/// The disk of the tables is full; PostgreSQL reports this with SQLSTATE 53100.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn full_disk_of_postgres_is_503_and_heals() {
+    let Some(disk) = SmallDisk::mount(96) else { return };
+    let Some(postgres) = OwnPostgres::start().await else { return };
+    let url = postgres.create_database_in(&disk.path).await;
+    let installation = Installation::with(On::Postgres, &[("LOUPE_DATABASE_URL", &url)]).await;
+    let caller = installation.bystander();
+    let id = |reply: &Reply| reply.json()["id"].as_str().unwrap().to_owned();
+    let mut stored = vec![id(&ingest(&caller, "before", 200_000).await)];
+    let filling = disk.fill();
+    let mut refused = 0;
+    for n in 0..20 {
+        let reply = ingest(&caller, &format!("full-{n}"), 500_000).await;
+        match reply.status {
+            // Allocated pages have room for the first ones.
+            201 => stored.push(id(&reply)),
+            _ => {
+                is_unavailable(&reply);
+                refused += 1;
+            }
+        }
+    }
+    println!("{refused} of 20 requests of 500 kB were refused on the full disk");
+    assert!(refused > 10, "{refused}");
+    assert_eq!(caller.get("/healthz").await.status, 200);
+    assert_eq!(caller.get("/v1/traces?limit=5").await.status, 200);
+    std::fs::remove_file(filling).unwrap();
+    let took = healed(&caller, "healed").await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
     all_are_stored(&caller, &stored).await;
 }

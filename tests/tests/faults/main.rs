@@ -14,6 +14,7 @@ mod expanding_bodies;
 mod headers;
 mod idle_memory;
 mod installation;
+mod own_postgres;
 mod regexes;
 mod replaced_file;
 mod slow_senders;

@@ -178,6 +178,49 @@ async fn slow_schema_ends_with_the_reason_postgres() {
     slow_schema_ends_with_the_reason(On::Postgres).await;
 }
 
+/// An eval rule whose evaluator always runs out of time is paused until the rule is changed.
+async fn rule_with_slow_evaluator_is_paused(database: On) {
+    let it = Installation::on(database).await;
+    let attacker = it.attacker();
+    let project = attacker.get("/v1/projects").await.ok()["projects"][0]["id"].clone();
+    let checks = json!([{"kind": "regex", "pattern": SLOW}]);
+    let evaluator = json!({"name": "slow", "evaluator_type": "rule", "checks": checks});
+    assert_eq!(attacker.post("/v1/evaluators", &evaluator).await.status, 201);
+    let rule = json!({"project_id": project, "metric_name": "slow", "evaluator_type": "rule"});
+    let rule = attacker.post("/v1/eval-rules", &rule).await.ok();
+    let path = format!("/v1/eval-rules/{}", rule["id"].as_str().unwrap());
+    for _ in 0..6 {
+        trace(&attacker, &text()[..TEXT_BYTES / 4]).await;
+    }
+    let polled = async {
+        loop {
+            let rule = attacker.get(&path).await.ok();
+            if !rule["paused_reason"].is_null() {
+                return rule;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let rule = tokio::time::timeout(PATIENCE, polled).await.expect("the rule is paused");
+    assert_eq!(rule["paused_reason"], "evaluator_too_slow");
+    assert!(rule["paused_detail"].as_str().unwrap().contains("processor time"), "{rule}");
+    let failed = ended(&attacker).await;
+    assert!(failed.len() >= 5 && failed.iter().all(|it| it["status"] == "failed"), "{failed:?}");
+    let changed =
+        attacker.send(attacker.request(reqwest::Method::PATCH, &path).json(&json!({"sample_rate": 0.5})));
+    assert_eq!(changed.await.ok()["paused_reason"], Value::Null);
+}
+
+#[tokio::test]
+async fn rule_with_slow_evaluator_is_paused_sqlite() {
+    rule_with_slow_evaluator_is_paused(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn rule_with_slow_evaluator_is_paused_postgres() {
+    rule_with_slow_evaluator_is_paused(On::Postgres).await;
+}
+
 /// Expressions that grow when compiled are refused, alone and in total.
 #[tokio::test]
 async fn large_expressions_are_refused() {

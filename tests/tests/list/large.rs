@@ -76,6 +76,35 @@ on_both_databases! {
         assert!(serde_json::from_slice::<Value>(&export.body).unwrap()["resourceSpans"].is_array());
     }
 
+    async fn many_short_span_texts_of_one_request_are_all_shown(app: TestApp) {
+        let key = app.full_key();
+        // The texts fill blocks that exceed the size of a small block only with the lengths of the texts.
+        let text = |n: usize| format!("{n:04} {}", "short text ".repeat(10));
+        let spans: Vec<_> = (0..1_000).map(|n| json!({"name": format!("s{n:04}"), "input": text(n)})).collect();
+        let path = "/v1/traces/0190b0b0-0000-7000-8000-000000000002";
+        let stored = json!({"id": "0190b0b0-0000-7000-8000-000000000002", "spans": spans});
+        key.post("/v1/ingest", &stored).await.ok();
+        let check = |spans: &Value| {
+            let spans = spans.as_array().unwrap();
+            for span in spans {
+                let n: usize = span["name"].as_str().unwrap()[1..].parse().unwrap();
+                assert_eq!(span["input"], text(n), "{span}");
+            }
+            spans.len()
+        };
+        assert!(check(&key.get(path).await.ok()["spans"]) > 100);
+        let (mut shown, mut cursor) = (0, String::new());
+        loop {
+            let page = key.get(&format!("{path}/spans?limit=200{cursor}")).await.ok();
+            shown += check(&page["spans"]);
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(shown, 1_000);
+        let export = key.get("/v1/traces/export?format=jsonl").await;
+        assert_eq!(check(&serde_json::from_slice::<Value>(&export.body).unwrap()["spans"]), 1_000);
+    }
+
     async fn spans_beyond_a_page_follow_by_their_cursor(app: TestApp) {
         let key = app.full_key();
         // 600 kB each as JSON.

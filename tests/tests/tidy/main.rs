@@ -12,6 +12,7 @@ mod hygiene;
 mod places;
 mod source;
 mod tables;
+mod words;
 
 /// Fails with every violation at once, so that one run shows all there is to do.
 fn report(violations: Vec<String>) {

@@ -9,6 +9,7 @@ use api::{
     key::{ApiKey, NewApiKey},
     metrics::{ProjectMetric, ProjectWindow},
     page::MAX_LIMIT,
+    plain::io_error,
     project::{NewProject, Project, ProjectChange, ProjectStatus},
     trace::Trace,
 };
@@ -195,7 +196,8 @@ impl Requests {
         let sender = self.sender.clone();
         self.spawn(async move {
             let result = write_new(&path, &text).await;
-            let _ = sender.send(Msg::Written(result.map(|()| told).map_err(|why| format!("{path}: {why}"))));
+            let failed = |error: std::io::Error| format!("{path}: {}", io_error(&error));
+            let _ = sender.send(Msg::Written(result.map(|()| told).map_err(failed)));
         });
     }
 
@@ -306,7 +308,7 @@ async fn answer<T: DeserializeOwned>(
 }
 
 /// Returns the error for a successful response that is not the API's.
-fn unreadable(answer: &client::Answer) -> NetError {
+fn unreadable(answer: &client::ApiResponse) -> NetError {
     let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let what = if kind.starts_with("text/html") || answer.body.trim_ascii_start().starts_with(b"<") {
         "an HTML page"

@@ -275,9 +275,10 @@ pub fn status(state: &State, detail: &Detail) -> String {
         return format!("find {open}{words}{close} {at} of {hits} {dot} n next {dot} N previous");
     }
     let mut parts = Vec::new();
-    if let Some(at) = state.list.position(detail.id) {
-        parts.push(format!("trace {} of {} loaded", at + 1, state.list.len()));
-        parts.push("J/K next/previous trace".to_owned());
+    let position = state.list.position(detail.id);
+    if let Some(at) = position {
+        let number = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
+        parts.push(format!("trace {} of {} loaded", number(at + 1), number(state.list.len())));
     }
     if detail.loaded {
         let all = detail.trace.as_ref().map_or(0, |trace| trace.span_count);
@@ -297,6 +298,10 @@ pub fn status(state: &State, detail: &Detail) -> String {
     }
     if let Some(cost) = detail.trace.as_ref().and_then(|trace| trace.cost) {
         parts.push(format!("cost {}", money(cost)));
+    }
+    // Last, because the end of the line is cut first.
+    if position.is_some() {
+        parts.push("J/K next/previous trace".to_owned());
     }
     parts.join(&format!(" {dot} "))
 }

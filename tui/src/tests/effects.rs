@@ -1,7 +1,6 @@
 //! What the console asks for, and what it makes of the answers.
 
 use super::*;
-use crate::state::Link;
 
 #[test]
 fn it_starts_with_who_and_the_first_page_and_then_streams() {

@@ -45,7 +45,7 @@ fn an_evaluation_is_sent_once_and_gone_to() {
 
 #[test]
 fn what_is_wrong_with_a_form_is_told_in_its_line() {
-    for (config, told) in [("{", "no JSON"), ("[1]", "an object")] {
+    for (config, told) in [("{", "the JSON ends too early, at line 1, column 1"), ("[1]", "an object")] {
         let mut state = judging((80, 24), UNICODE);
         press(&mut state, "cfaith");
         for _ in 0..3 {

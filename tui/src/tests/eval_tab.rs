@@ -6,7 +6,7 @@ use super::{
     screens::{screen, snap},
     *,
 };
-use crate::state::{Link, Outage};
+use crate::state::Outage;
 
 #[test]
 fn sentences_name_the_keys_in_force() {

@@ -269,7 +269,7 @@ fn roles_read_only_and_silence_stop_changes() {
     assert!(tried(|state| state.target.read_only = true).contains("read-only"));
     let away = |state: &mut State| {
         let outage = crate::state::Outage { since: state.now, attempts: 1, error: offline() };
-        state.link = crate::state::Link::Down(outage);
+        state.link = Link::Down(outage);
     };
     assert!(tried(away).contains("does not answer"));
 }
@@ -280,7 +280,7 @@ fn a_refused_session_leaves_the_key_reading() {
     let effects = press(&mut state, "R");
     let effects = reply(&mut state, &effects, Err(answered(401, "unauthorized", "expired")));
     assert!(matches!(effects[..], [Effect::LoadMe { session: false, .. }]), "{effects:?}");
-    assert!(!state.has_session() && state.link == crate::state::Link::Streaming);
+    assert!(!state.has_session() && state.link == Link::Streaming);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{
     driver::requests::{Requests, connect},
     freshness,
     options::Connection,
-    state::{Link, Purpose},
+    state::Purpose,
 };
 
 /// How the server responds to requests for the list.
@@ -25,6 +25,8 @@ enum Behaviour {
     Answer(u16, &'static str, String),
     /// It reads the request and sends nothing.
     Silence,
+    /// It opens a live stream and sends no event on it.
+    SilentStream,
 }
 
 impl Behaviour {
@@ -52,6 +54,15 @@ struct Server {
 
 impl Server {
     fn new(behaviour: Behaviour) -> Self {
+        Self::start(behaviour, false)
+    }
+
+    /// Starts a server that opens live streams.
+    fn with_streams(behaviour: Behaviour) -> Self {
+        Self::start(behaviour, true)
+    }
+
+    fn start(behaviour: Behaviour, streams: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let behaviour = Arc::new(Mutex::new(behaviour));
@@ -59,7 +70,7 @@ impl Server {
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let shared = Arc::clone(&shared);
-                std::thread::spawn(move || serve(connection, &shared));
+                std::thread::spawn(move || serve(connection, &shared, streams));
             }
         });
         Self { url, behaviour }
@@ -70,7 +81,7 @@ impl Server {
     }
 }
 
-fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
+fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>, streams: bool) {
     let mut reader = BufReader::new(connection.try_clone().unwrap());
     let mut path = String::new();
     let mut line = String::new();
@@ -82,6 +93,7 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
     }
     let behaviour = match path.split('?').next() {
         Some("/v1/traces") => behaviour.lock().unwrap().clone(),
+        Some("/v1/traces/stream") if streams => Behaviour::SilentStream,
         _ => Behaviour::error(404, "not_found"),
     };
     match behaviour {
@@ -92,6 +104,10 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
         }
         // Until the console drops the connection.
         Behaviour::Silence => _ = reader.read_line(&mut line),
+        Behaviour::SilentStream => {
+            _ = write!(connection, "HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n");
+            _ = reader.read_line(&mut line);
+        }
     }
 }
 
@@ -261,6 +277,29 @@ async fn server_that_falls_silent_later_makes_the_list_stale() {
 }
 
 #[tokio::test]
+async fn silent_stream_is_replaced_by_requests_when_a_heartbeat_is_overdue() {
+    let server = Server::with_streams(Behaviour::traces(2));
+    let mut console = Console::new(&server.url);
+    console.settle().await;
+    assert!(console.state.link == Link::Streaming, "{}", console.header());
+    console.pass(19);
+    assert!(console.header().ends_with("live"), "{}", console.header());
+    console.pass(1);
+    assert!(console.asks_for_the_list() && console.state.link == Link::Polling);
+    console.settle().await;
+    assert!(console.header().ends_with("live 2s"), "the server answers requests: {}", console.header());
+    console.pass(16);
+    console.settle().await;
+    assert!(console.state.link == Link::Streaming, "{}", console.header());
+
+    server.turn(Behaviour::Silence);
+    console.pass(20);
+    assert!(freshness::is_live(&console.state), "{}", console.header());
+    console.pass(5);
+    assert!(console.header().contains("STALE since 14:03 · no answer for 5s"), "{}", console.header());
+}
+
+#[tokio::test]
 async fn server_that_is_away_is_tried_again_after_growing_and_spread_waits() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut console = Console::new(&format!("http://{closed}"));
@@ -289,4 +328,26 @@ async fn pages_of_a_gateway_pass_and_its_retry_after_is_bounded() {
     update(&mut console.state, Msg::Reply(request, Err(limited)));
     assert_eq!(console.state.seconds_until(console.state.next_poll.unwrap()), 120);
     assert!(matches!(console.state.link, Link::Down(_)));
+}
+
+#[tokio::test]
+async fn file_that_cannot_be_written_is_explained_without_error_numbers() {
+    let folder = std::env::temp_dir().join(format!("loupe-{}-missing", std::process::id()));
+    for (path, reason) in
+        [(folder.join("x"), "there is no such file or folder"), ("/".into(), "exists already")]
+    {
+        let mut console = Console::new("http://127.0.0.1:1");
+        let path = path.display().to_string();
+        console.requests.perform(Effect::Write {
+            path: path.clone(),
+            text: String::new(),
+            told: String::new(),
+        });
+        let text = loop {
+            if let Msg::Written(written) = console.inbox.recv().await.unwrap() {
+                break written.unwrap_err();
+            }
+        };
+        assert!(text.starts_with(&path) && text.contains(reason) && !text.contains("os error"), "{text}");
+    }
 }

@@ -5,6 +5,7 @@
 
 use api::{
     Timestamp,
+    client::HEARTBEAT_INTERVAL,
     project::{Project, ProjectStatus},
     trace::{Trace, TraceList},
 };
@@ -23,6 +24,9 @@ use super::{detail, enter, evals, manage, metrics, outcome, search, trouble, typ
 const POLL: i64 = 2_000_000;
 /// Limits the wait until a broken stream is opened again, in microseconds.
 const STREAM_AGAIN: i64 = 15_000_000;
+/// How long the live stream may send nothing, in microseconds: then a heartbeat is overdue, and requests take the
+/// place of the stream until it is open again.
+const MAX_STREAM_SILENCE_MICROS: i64 = HEARTBEAT_INTERVAL.as_secs() as i64 * 1_000_000 + 5_000_000;
 /// Microseconds between two checks of the identity, the refused session and the current project.
 const CHECK_INTERVAL: i64 = 30_000_000;
 /// Microseconds before the end of a session at which it is announced.
@@ -148,6 +152,10 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
     let (poll, stream, look) = (due(state.next_poll), due(state.next_stream), due(state.next_check));
     warn_of_expiry(state);
     let mut effects = Vec::new();
+    if state.link == Link::Streaming && is_silent(state) {
+        effects.push(Effect::CloseStream);
+        effects.extend(replace_stream(state, 0));
+    }
     if poll {
         effects.extend(ask(state));
     }
@@ -158,6 +166,24 @@ pub(super) fn tick(state: &mut State) -> Vec<Effect> {
         effects.extend(check(state));
     }
     effects
+}
+
+/// Returns whether the live stream sends nothing although a heartbeat is overdue. A connection can break without
+/// an end that the stream could report.
+fn is_silent(state: &State) -> bool {
+    state.heard.is_some_and(|it| state.now.micros() - it.micros() >= MAX_STREAM_SILENCE_MICROS)
+}
+
+/// Requests the list in place of a stream that ended, until the stream is opened again after this many seconds or
+/// later.
+fn replace_stream(state: &mut State, min_wait_seconds: i64) -> Vec<Effect> {
+    state.stream = None;
+    if state.link == Link::Streaming {
+        state.link = Link::Polling;
+    }
+    let wait = trouble::jittered(state, STREAM_AGAIN).max(min_wait_seconds.saturating_mul(1_000_000));
+    state.next_stream = after(state, wait);
+    if state.link == Link::Polling { ask(state) } else { Vec::new() }
 }
 
 /// Requests data that can change without an event on the stream. While the server is unreachable or
@@ -435,13 +461,7 @@ pub(super) fn stream(state: &mut State, request: RequestId, event: StreamEvent) 
             if error.unauthorized() {
                 return trouble::failed(state, &Purpose::Poll, error);
             }
-            if state.link == Link::Streaming {
-                state.link = Link::Polling;
-            }
-            let asked = i64::try_from(trouble::retry_after(&error)).unwrap_or_default();
-            let wait = trouble::jittered(state, STREAM_AGAIN).max(asked.saturating_mul(1_000_000));
-            state.next_stream = after(state, wait);
-            if state.link == Link::Polling { ask(state) } else { Vec::new() }
+            replace_stream(state, i64::try_from(trouble::retry_after(&error)).unwrap_or_default())
         }
     }
 }

@@ -55,7 +55,9 @@ impl Demo {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = piped.spawn().map_err(|error| {
-            CliError::new(Exit::Unexpected, format!("can't start {}: {error}", program.display()))
+            let why = api::plain::io_error(&error);
+            CliError::new(Exit::Unexpected, format!("can't start {}: {why}", program.display()))
+                .hint("the demo needs a loupe-server of this machine's kind, with permission to run it")
         })?;
         // From here on, dropping the value stops the demo.
         let mut demo = Self { child, url: String::new() };

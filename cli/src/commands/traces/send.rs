@@ -146,7 +146,7 @@ impl Target {
     /// Adds the project's name to the request.
     pub fn address<T>(&self, call: Call<T>) -> Call<T> {
         match &self.name {
-            Some(name) => call.header(calls::PROJECT_NAME, name),
+            Some(name) => call.header(calls::PROJECT_NAME_HEADER, name),
             None => call,
         }
     }

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 
 use api::{
-    client::{Answer, Call, Client, calls},
+    client::{ApiResponse, Call, Client, calls},
     plain::{io_error, json_error},
 };
 use serde_json::{Value, json, value::RawValue};
@@ -69,7 +69,7 @@ impl Sent {
     }
 
     /// A protobuf request is answered in protobuf, of which only the success is known here.
-    fn note(&mut self, answer: &Answer) {
+    fn note(&mut self, answer: &ApiResponse) {
         let Ok(answer) = answer.json::<Value>() else { return };
         self.refused += match answer.pointer("/partialSuccess/rejectedSpans") {
             // Whole numbers of 64 bits are texts in OTLP's JSON.

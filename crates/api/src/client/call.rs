@@ -1,12 +1,12 @@
-//! A request that has not been sent: what to ask, and what is answered.
+//! A request before it is sent, and the type of its response.
 
 use std::{fmt, marker::PhantomData};
 
 pub use reqwest::Method;
 
-/// One request to the server whose answer reads as `T`.
+/// One request whose response body is a `T`.
 pub struct Call<T> {
-    /// How.
+    /// HTTP method.
     pub method: Method,
     /// Path below the base address, beginning with a slash.
     pub path: String,
@@ -14,12 +14,12 @@ pub struct Call<T> {
     pub query: Vec<(String, String)>,
     /// Further headers.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// Body.
     pub body: Body,
-    /// Which credential goes with it.
+    /// The credential to send.
     pub auth: Auth,
-    /// Whether sending it twice does no harm by itself. A POST of which that can't be said is
-    /// sent with an `Idempotency-Key`, see [`super::Client::send`].
+    /// Whether the request is idempotent by itself. Other POST requests are sent with an
+    /// `Idempotency-Key`; see [`super::Client::send`].
     pub repeatable: bool,
     answer: PhantomData<fn() -> T>,
 }
@@ -27,11 +27,11 @@ pub struct Call<T> {
 /// The body of a [`Call`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// None.
+    /// No body.
     Empty,
-    /// JSON.
+    /// A JSON body.
     Json(serde_json::Value),
-    /// Anything else, as it is.
+    /// Other content.
     Bytes {
         /// Its content type.
         content_type: &'static str,
@@ -40,21 +40,21 @@ pub enum Body {
     },
 }
 
-/// Which credential a [`Call`] goes with.
+/// The credential that a [`Call`] sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// None: the endpoint is open.
+    /// No credential: the endpoint is public.
     None,
-    /// The API key, else the session.
+    /// The API key, else the session token.
     Key,
-    /// The session, else the API key, and the server judges.
+    /// The session token, else the API key; the server decides.
     Session,
-    /// The session; an API key never reaches this endpoint.
+    /// The session token; the endpoint does not accept API keys.
     SessionOnly,
 }
 
 impl<T> Call<T> {
-    /// A call that goes with the API key, else the session.
+    /// Creates a call that sends the API key, else the session token.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let repeatable = matches!(method, Method::GET | Method::HEAD | Method::DELETE | Method::PUT);
         Self {
@@ -69,22 +69,22 @@ impl<T> Call<T> {
         }
     }
 
-    /// A GET.
+    /// Creates a GET request.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// A POST.
+    /// Creates a POST request.
     pub fn post(path: impl Into<String>) -> Self {
         Self::new(Method::POST, path)
     }
 
-    /// A PATCH. What it sets is a state, so the same one again changes nothing.
+    /// Creates a PATCH request. Repeating it sets the same state again, so it is idempotent.
     pub fn patch(path: impl Into<String>) -> Self {
         Self::new(Method::PATCH, path).repeatable()
     }
 
-    /// A DELETE.
+    /// Creates a DELETE request.
     pub fn delete(path: impl Into<String>) -> Self {
         Self::new(Method::DELETE, path)
     }
@@ -95,7 +95,7 @@ impl<T> Call<T> {
         self
     }
 
-    /// Adds a query parameter if there is a value.
+    /// Adds a query parameter if the value is present.
     pub fn maybe(self, name: &str, value: Option<impl fmt::Display>) -> Self {
         match value {
             Some(value) => self.query(name, value),
@@ -115,7 +115,7 @@ impl<T> Call<T> {
         self
     }
 
-    /// Declares that sending it twice does no harm.
+    /// Declares the request idempotent.
     pub fn repeatable(mut self) -> Self {
         self.repeatable = true;
         self
@@ -127,13 +127,13 @@ impl<T> Call<T> {
         self
     }
 
-    /// The header of this name, whatever its case.
+    /// Returns the value of a header; the name is case-insensitive.
     pub fn header_value(&self, name: &str) -> Option<&str> {
         let named = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_str())
     }
 
-    /// Path and query as they stand in the request line.
+    /// Returns path and query as in the request line.
     pub fn target(&self) -> String {
         if self.query.is_empty() {
             return self.path.clone();

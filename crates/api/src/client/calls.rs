@@ -1,4 +1,4 @@
-//! Every endpoint that the clients use, with the type of its answer.
+//! The endpoints that the clients use, with the types of their responses.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -32,101 +32,101 @@ use crate::{
     trace::{SpanList, Trace, TraceList},
 };
 
-/// A page of a list.
+/// Which page of a list to return.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Rows, 1 to 200; the server's default if absent.
+    /// Number of rows, 1 to 200; default: the server's.
     pub limit: Option<u32>,
-    /// Where the last page ended.
+    /// The `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
-/// Who the credential belongs to.
+/// Returns the tenant and role of the credential.
 pub fn me() -> Call<Me> {
     Call::get("/v1/me")
 }
 
-/// Whether the server's process is up. Needs no credential.
+/// Checks that the server is running. Needs no credential.
 pub fn health() -> Call<Value> {
     Call::get("/healthz").with(Auth::None)
 }
 
-/// A page of traces, newest first, their texts cut to a preview.
+/// Lists traces, newest first, with texts shortened to a preview.
 pub fn traces(filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
     whole_traces(filter, project, page).query("preview", true)
 }
 
-/// A page of traces, newest first, their texts whole. Large texts make pages short.
+/// Lists traces, newest first, with complete texts. Large texts make pages shorter.
 pub fn whole_traces(filter: &Filter, project: Option<Uuid>, page: &Page) -> Call<TraceList> {
     paged(filtered(Call::get("/v1/traces"), filter, project), page)
 }
 
-/// The live stream of the traces that a filter selects.
+/// Streams the traces that match a filter as they change.
 pub fn trace_stream(filter: &Filter, project: Option<Uuid>) -> Call<Traces> {
     filtered(Call::get("/v1/traces/stream"), filter, project)
 }
 
-/// A trace with its spans, by id or by the 32 digits of an OpenTelemetry trace id.
+/// Returns a trace with its spans, by ID or by the 32 digits of an OpenTelemetry trace ID.
 pub fn trace(id: &str) -> Call<Trace> {
     Call::get(format!("/v1/traces/{}", segment(id)))
 }
 
-/// A further page of a trace's spans.
+/// Lists the spans of a trace.
 pub fn spans(trace: &str, page: &Page) -> Call<SpanList> {
     paged(Call::get(format!("/v1/traces/{}/spans", segment(trace))), page)
 }
 
-/// The traces that a filter selects, with their spans, as a stream of lines in a format
-/// (`jsonl` or `otlp`). To be opened with [`super::Client::download`].
+/// Exports the traces that match a filter, with their spans, as lines in a format (`jsonl` or `otlp`).
+/// Open it with [`super::Client::download`].
 pub fn export_traces(filter: &Filter, project: Option<Uuid>, format: &str) -> Call<()> {
     filtered(Call::get("/v1/traces/export"), filter, project).query("format", format)
 }
 
-/// Deletes a trace with all that hangs on it.
+/// Deletes a trace with its spans, evaluations and feedback.
 pub fn delete_trace(id: &str) -> Call<()> {
     Call::delete(format!("/v1/traces/{}", segment(id))).with(Auth::Session)
 }
 
-/// Which sessions; each member that is absent leaves the choice open.
+/// Selects sessions; absent fields do not restrict.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
-    /// Of one project.
+    /// Sessions of this project.
     pub project_id: Option<Uuid>,
-    /// Of one user of the application.
+    /// Sessions of this end user.
     pub user_id: Option<String>,
-    /// With a trace at or after this time.
+    /// Sessions with a trace at or after this time.
     pub from: Option<Timestamp>,
-    /// With a trace at or before this time.
+    /// Sessions with a trace at or before this time.
     pub to: Option<Timestamp>,
 }
 
-/// A page of sessions, by their last trace, newest first.
+/// Lists sessions by the start of their last trace, newest first.
 pub fn sessions(filter: &SessionFilter, page: &Page) -> Call<SessionList> {
     let SessionFilter { project_id, user_id, from, to } = filter;
     let call = Call::get("/v1/sessions").maybe("project_id", *project_id).maybe("user_id", user_id.as_ref());
     paged(call.maybe("from", *from).maybe("to", *to), page)
 }
 
-/// What metrics are asked for; each member that is absent leaves the choice open.
+/// Parameters of a metrics query; absent fields do not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricQuery {
-    /// Of one project.
+    /// Traces of this project.
     pub project_id: Option<Uuid>,
-    /// Of traces of one model.
+    /// Traces of this model.
     pub model: Option<String>,
-    /// Up to now; the server's default is 24 hours.
+    /// A period up to now; default: 24 hours.
     pub window: Option<Window>,
-    /// From this time on; it wins over `window`.
+    /// Start of the period; overrides `window`.
     pub from: Option<Timestamp>,
-    /// Up to this time.
+    /// End of the period.
     pub to: Option<Timestamp>,
-    /// Also as a series.
+    /// Length of the buckets of a series; default: no series.
     pub interval: Option<Interval>,
-    /// Also by group: `model`, `name` or `tag:<key>`.
+    /// Property to group by: `model`, `name` or `tag:<key>`; default: no groups.
     pub group_by: Option<String>,
 }
 
-/// Rolling metrics of traces.
+/// Returns rolling metrics of traces.
 pub fn metrics(query: &MetricQuery) -> Call<Metrics> {
     let MetricQuery { project_id, model, window, from, to, interval, group_by } = query;
     let call = Call::get("/v1/metrics").maybe("project_id", *project_id).maybe("model", model.as_ref());
@@ -134,7 +134,7 @@ pub fn metrics(query: &MetricQuery) -> Call<Metrics> {
     call.maybe("interval", *interval).maybe("group_by", group_by.as_ref())
 }
 
-/// A metric of a project.
+/// Returns a metric of a project.
 pub fn project_metric(
     project: Uuid,
     metric: ProjectMetric,
@@ -144,64 +144,65 @@ pub fn project_metric(
     call.query("metric", metric).query("window", window)
 }
 
-/// Which feedback; each member that is absent leaves the choice open.
+/// Selects feedback; absent fields do not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedbackFilter {
-    /// On traces of one project.
+    /// Feedback on traces of this project.
     pub project_id: Option<Uuid>,
-    /// On one trace.
+    /// Feedback on this trace.
     pub trace_id: Option<Uuid>,
-    /// Of one verdict.
+    /// Feedback with this label.
     pub label: Option<FeedbackLabel>,
-    /// First said at or after this time.
+    /// Feedback first given at or after this time.
     pub from: Option<Timestamp>,
-    /// First said at or before this time.
+    /// Feedback first given at or before this time.
     pub to: Option<Timestamp>,
 }
 
-/// A page of feedback, newest first.
+/// Lists feedback, newest first.
 pub fn feedback(filter: &FeedbackFilter, page: &Page) -> Call<FeedbackList> {
     let FeedbackFilter { project_id, trace_id, label, from, to } = filter;
     let call = Call::get("/v1/feedback").maybe("project_id", *project_id).maybe("trace_id", *trace_id);
     paged(call.maybe("label", *label).maybe("from", *from).maybe("to", *to), page)
 }
 
-/// Says something of a trace. With a user it may be said again; without, each one counts.
+/// Adds feedback to a trace. With a user ID a repetition replaces the feedback; without one, each
+/// request adds another.
 pub fn add_feedback(feedback: &NewFeedback) -> Call<Feedback> {
     let call = Call::post("/v1/feedback").json(given(feedback));
     if feedback.user_id.is_some() { call.repeatable() } else { call }
 }
 
-/// Which evaluations; each member that is absent leaves the choice open.
+/// Selects evaluations; absent fields do not restrict.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvaluationFilter {
-    /// Of one project.
+    /// Evaluations of this project.
     pub project_id: Option<Uuid>,
-    /// Of one trace.
+    /// Evaluations of this trace.
     pub trace_id: Option<Uuid>,
-    /// By one evaluator.
+    /// Evaluations by this evaluator.
     pub metric_name: Option<String>,
-    /// By judges, or by code.
+    /// Evaluations by evaluators of this type.
     pub evaluator_type: Option<EvaluatorType>,
-    /// That are this far.
+    /// Evaluations with this status.
     pub status: Option<EvaluationStatus>,
-    /// With this label.
+    /// Evaluations with this label.
     pub label: Option<String>,
-    /// Of traces as ingested, or of remediated outputs.
+    /// Evaluations made for this reason.
     pub context: Option<EvaluationContext>,
-    /// That one rule asked for.
+    /// Evaluations created by this eval rule.
     pub rule_id: Option<Uuid>,
-    /// Asked for at or after this time.
+    /// Evaluations created at or after this time.
     pub from: Option<Timestamp>,
-    /// Asked for at or before this time.
+    /// Evaluations created at or before this time.
     pub to: Option<Timestamp>,
-    /// With at least this score.
+    /// Evaluations with at least this score.
     pub min_score: Option<f64>,
-    /// With at most this score.
+    /// Evaluations with at most this score.
     pub max_score: Option<f64>,
 }
 
-/// A page of evaluations, newest first.
+/// Lists evaluations, newest first.
 pub fn evaluations(filter: &EvaluationFilter, page: &Page) -> Call<EvaluationList> {
     let EvaluationFilter { project_id, trace_id, metric_name, evaluator_type, status, label, .. } = filter;
     let EvaluationFilter { context, rule_id, from, to, min_score, max_score, .. } = filter;
@@ -212,62 +213,62 @@ pub fn evaluations(filter: &EvaluationFilter, page: &Page) -> Call<EvaluationLis
     paged(call.maybe("min_score", *min_score).maybe("max_score", *max_score), page)
 }
 
-/// An evaluation.
+/// Returns an evaluation.
 pub fn evaluation(id: Uuid) -> Call<Evaluation> {
     Call::get(format!("/v1/eval/{id}"))
 }
 
-/// Asks for an evaluation of a trace.
+/// Evaluates a trace.
 pub fn evaluate(new: &NewEvaluation) -> Call<Evaluation> {
     Call::post("/v1/eval").json(given(new))
 }
 
-/// Asks for evaluations of all traces that a filter selects.
+/// Evaluates all traces that match a filter.
 pub fn evaluate_all(new: &NewBulk) -> Call<BulkStarted> {
     Call::post("/v1/eval/bulk").json(given(new))
 }
 
-/// Progress of many evaluations.
+/// Returns the progress of a bulk evaluation.
 pub fn bulk(id: Uuid) -> Call<Bulk> {
     Call::get(format!("/v1/eval/bulk/{id}"))
 }
 
-/// A page of evaluators: the built-in ones first.
+/// Lists evaluators, the built-in ones first.
 pub fn evaluators(page: &Page) -> Call<EvaluatorList> {
     paged(Call::get("/v1/evaluators"), page)
 }
 
-/// An evaluator.
+/// Returns an evaluator.
 pub fn evaluator(name: &str) -> Call<Evaluator> {
     Call::get(format!("/v1/evaluators/{}", segment(name)))
 }
 
-/// Makes an evaluator.
+/// Creates a custom evaluator.
 pub fn create_evaluator(new: &NewEvaluator) -> Call<Evaluator> {
     Call::post("/v1/evaluators").json(given(new))
 }
 
-/// Changes one of the tenant's own evaluators, which makes a new version of it.
+/// Changes a custom evaluator, which creates a new version.
 pub fn update_evaluator(name: &str, change: &EvaluatorChange) -> Call<Evaluator> {
     Call::patch(format!("/v1/evaluators/{}", segment(name))).json(json!(change))
 }
 
-/// Deletes one of the tenant's own evaluators.
+/// Deletes a custom evaluator.
 pub fn delete_evaluator(name: &str) -> Call<()> {
     Call::delete(format!("/v1/evaluators/{}", segment(name)))
 }
 
-/// A page of eval rules, newest first.
+/// Lists eval rules, newest first.
 pub fn eval_rules(project: Option<Uuid>, page: &Page) -> Call<EvalRuleList> {
     paged(Call::get("/v1/eval-rules").maybe("project_id", project), page)
 }
 
-/// An eval rule.
+/// Returns an eval rule.
 pub fn eval_rule(id: Uuid) -> Call<EvalRule> {
     Call::get(format!("/v1/eval-rules/{id}"))
 }
 
-/// Makes an eval rule.
+/// Creates an eval rule.
 pub fn create_eval_rule(new: &NewEvalRule) -> Call<EvalRule> {
     Call::post("/v1/eval-rules").json(json!(new))
 }
@@ -282,39 +283,39 @@ pub fn delete_eval_rule(id: Uuid) -> Call<()> {
     Call::delete(format!("/v1/eval-rules/{id}"))
 }
 
-/// What a rule did with traces, or with one.
+/// Lists the decisions of an eval rule, of all traces or of one.
 pub fn rule_decisions(id: Uuid, trace: Option<Uuid>, page: &Page) -> Call<RuleDecisionList> {
     paged(Call::get(format!("/v1/eval-rules/{id}/decisions")).maybe("trace_id", trace), page)
 }
 
-/// What a rule says of a trace, without anything being stored.
+/// Evaluates a trace with an eval rule without storing the result.
 pub fn test_eval_rule(id: Uuid, test: &NewRuleTest) -> Call<RuleTest> {
     Call::post(format!("/v1/eval-rules/{id}/test")).json(given(test))
 }
 
-/// Runs a rule over past traces.
+/// Applies an eval rule to existing traces.
 pub fn backfill_eval_rule(id: Uuid, backfill: &NewBackfill) -> Call<BulkStarted> {
     Call::post(format!("/v1/eval-rules/{id}/backfill")).json(given(backfill))
 }
 
-/// Filters of a search of spans by a text.
+/// Query and filters of a semantic search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextSearch {
-    /// What is looked for.
+    /// The query.
     pub q: String,
-    /// In one project.
+    /// Spans of this project.
     pub project_id: Option<Uuid>,
-    /// Started at or after this time.
+    /// Spans that started at or after this time.
     pub from: Option<Timestamp>,
-    /// Started at or before this time.
+    /// Spans that started at or before this time.
     pub to: Option<Timestamp>,
-    /// Of one kind.
+    /// Spans of this type.
     pub kind: Option<String>,
-    /// Of one model.
+    /// Spans of this model.
     pub model: Option<String>,
 }
 
-/// Spans that mean what a text means, nearest first. Needs an embedding provider.
+/// Searches for spans with a meaning similar to a text. Requires an embedding provider.
 pub fn search_text(search: &TextSearch, page: &Page) -> Call<SearchResults> {
     let TextSearch { q, project_id, from, to, kind, model } = search;
     let call = Call::get("/v1/search/spans").query("q", q).maybe("project_id", *project_id);
@@ -322,51 +323,51 @@ pub fn search_text(search: &TextSearch, page: &Page) -> Call<SearchResults> {
     paged(call.maybe("type", kind.as_ref()).maybe("model", model.as_ref()), page)
 }
 
-/// Spans whose vectors are nearest to one. Changes nothing, so it is repeatable.
+/// Searches for the spans whose vectors are nearest to a vector. Read-only, and therefore repeatable.
 pub fn search_vector(search: &VectorSearch) -> Call<SearchResults> {
     Call::post("/v1/search/spans").json(given(search)).repeatable()
 }
 
-/// The header that names the project of an ingest, instead of the key's own project.
-pub const PROJECT_NAME: &str = "X-Project-Name";
+/// Header with the project name of an ingest request; overrides the project of the API key.
+pub const PROJECT_NAME_HEADER: &str = "X-Project-Name";
 
-/// Stores one trace. Repeatable if the item has an id.
+/// Stores one trace. Repeatable if the item has an ID.
 pub fn ingest(item: Value) -> Call<Ingested> {
     let named = has_id(&item);
     let call = Call::post("/v1/ingest").json(item);
     if named { call.repeatable() } else { call }
 }
 
-/// Stores up to [`crate::ingest::MAX_BATCH`] traces. Repeatable if all have ids.
+/// Stores up to [`crate::ingest::MAX_BATCH`] traces. Repeatable if all items have IDs.
 pub fn ingest_batch(items: Vec<Value>) -> Call<BatchResult> {
     let named = items.iter().all(has_id);
     let call = Call::post("/v1/ingest/batch").json(json!({ "traces": items }));
     if named { call.repeatable() } else { call }
 }
 
-/// Stores an OTLP export request; spans carry their ids, so it is repeatable.
+/// Stores an OTLP export request. Repeatable, because spans carry their IDs.
 pub fn ingest_otlp(content_type: &'static str, bytes: Vec<u8>) -> Call<Value> {
     let mut call = Call::post("/v1/otlp/traces").repeatable();
     call.body = Body::Bytes { content_type, bytes };
     call
 }
 
-/// A page of API keys, newest first.
+/// Lists API keys, newest first.
 pub fn api_keys(page: &Page) -> Call<ApiKeyList> {
     paged(Call::get("/v1/apikeys"), page).with(Auth::SessionOnly)
 }
 
-/// Makes an API key; the answer holds its secret.
+/// Creates an API key; the response contains its secret.
 pub fn create_api_key(key: &NewApiKey) -> Call<ApiKey> {
     Call::post("/v1/apikeys").json(given(key)).with(Auth::SessionOnly)
 }
 
-/// Ends an API key.
+/// Revokes an API key.
 pub fn revoke_api_key(id: Uuid) -> Call<()> {
     Call::delete(format!("/v1/apikeys/{id}")).with(Auth::SessionOnly)
 }
 
-/// A page of projects, newest first; of one status, or all.
+/// Lists projects, newest first, optionally with one status.
 pub fn projects(status: Option<ProjectStatus>, page: &Page) -> Call<ProjectList> {
     let status = match status {
         Some(ProjectStatus::Active) => "active",
@@ -376,17 +377,17 @@ pub fn projects(status: Option<ProjectStatus>, page: &Page) -> Call<ProjectList>
     paged(Call::get("/v1/projects").query("status", status), page)
 }
 
-/// One project.
+/// Returns a project.
 pub fn project(id: Uuid) -> Call<Project> {
     Call::get(format!("/v1/projects/{id}"))
 }
 
-/// Makes a project.
+/// Creates a project.
 pub fn create_project(project: &NewProject) -> Call<Project> {
     Call::post("/v1/projects").json(given(project)).with(Auth::Session)
 }
 
-/// Changes what is given of a project.
+/// Changes the given fields of a project.
 pub fn change_project(id: Uuid, change: &ProjectChange) -> Call<Project> {
     Call::patch(format!("/v1/projects/{id}")).json(json!(change)).with(Auth::Session)
 }
@@ -396,33 +397,33 @@ pub fn archive_project(id: Uuid) -> Call<Project> {
     Call::post(format!("/v1/projects/{id}/archive")).with(Auth::Session)
 }
 
-/// Lets a project take traces again.
+/// Resumes ingest into a project.
 pub fn unarchive_project(id: Uuid) -> Call<Project> {
     Call::post(format!("/v1/projects/{id}/unarchive")).with(Auth::Session)
 }
 
-/// A page of members, newest first, removed ones included.
+/// Lists members, newest first, including removed ones.
 pub fn members(page: &Page) -> Call<MemberList> {
     paged(Call::get("/v1/members"), page).with(Auth::SessionOnly)
 }
 
-/// Takes a member's seat; the member's tokens are refused from then on.
+/// Removes a member; the server rejects the member's tokens from then on.
 pub fn remove_member(id: Uuid) -> Call<()> {
     Call::delete(format!("/v1/members/{id}")).with(Auth::SessionOnly)
 }
 
-/// Lets a removed member in again.
+/// Restores a removed member.
 pub fn restore_member(id: Uuid) -> Call<Member> {
     let change = MemberChange { status: MemberStatus::Active.as_str().to_owned() };
     Call::patch(format!("/v1/members/{id}")).json(json!(change)).with(Auth::SessionOnly)
 }
 
-/// The tenant's credentials for providers of models.
+/// Lists the tenant's provider credentials.
 pub fn provider_credentials() -> Call<ProviderCredentialList> {
     Call::get("/v1/provider-credentials").with(Auth::SessionOnly)
 }
 
-/// Stores a credential. What it lacks is unset, but for the key, which stays.
+/// Stores a provider credential. Absent fields are cleared, except the key, which keeps its value.
 pub fn put_provider_credential(
     provider: Provider,
     credential: &NewProviderCredential,
@@ -431,25 +432,25 @@ pub fn put_provider_credential(
     Call::new(Method::PUT, path).json(given(credential)).with(Auth::SessionOnly)
 }
 
-/// Deletes a credential.
+/// Deletes a provider credential.
 pub fn delete_provider_credential(provider: Provider) -> Call<()> {
     Call::delete(format!("/v1/provider-credentials/{}", provider.as_str())).with(Auth::SessionOnly)
 }
 
-/// Which records of the audit log; each member that is absent leaves the choice open.
+/// Selects records of the audit log; absent fields do not restrict.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Of one action, such as `api_key.create`.
+    /// Records of this action, such as `api_key.create`.
     pub action: Option<String>,
-    /// Of one actor: a session's subject or a key's id.
+    /// Records of this actor: a session's subject or a key's ID.
     pub actor: Option<String>,
-    /// At or after this time.
+    /// Records at or after this time.
     pub from: Option<Timestamp>,
-    /// At or before this time.
+    /// Records at or before this time.
     pub to: Option<Timestamp>,
 }
 
-/// A page of the audit log, newest first.
+/// Lists audit records, newest first.
 pub fn audit_log(filter: &AuditFilter, page: &Page) -> Call<AuditLog> {
     let AuditFilter { action, actor, from, to } = filter;
     let call = Call::get("/v1/audit-log").with(Auth::Session);
@@ -457,12 +458,12 @@ pub fn audit_log(filter: &AuditFilter, page: &Page) -> Call<AuditLog> {
     paged(call.maybe("from", *from).maybe("to", *to), page)
 }
 
-/// Returns a page of model prices, ordered by name.
+/// Lists model prices, ordered by name.
 pub fn models(page: &Page) -> Call<ModelList> {
     paged(Call::get("/v1/models"), page)
 }
 
-/// Text as one segment of a path: it can't leave its place, whatever it holds.
+/// Encodes text as one path segment.
 pub fn segment(text: &str) -> String {
     let mut path = String::new();
     for byte in text.bytes() {
@@ -475,7 +476,7 @@ pub fn segment(text: &str) -> String {
     path
 }
 
-/// A body with the members that are given; those that are null are left out.
+/// Serializes a body without its null members.
 fn given(body: &impl Serialize) -> Value {
     let mut body = json!(body);
     if let Value::Object(members) = &mut body {

@@ -4,7 +4,7 @@ use std::{error::Error as StdError, io};
 
 use crate::plain::io_error;
 
-/// Fragments of the TLS library's errors, and their meanings.
+/// Fragments of the TLS library's error messages, with plain sentences.
 const TLS_ERRORS: [(&str, &str); 8] = [
     ("Expired", "its certificate has expired"),
     ("certificate expired", "its certificate has expired"),
@@ -26,10 +26,10 @@ pub(super) fn sentence(error: &reqwest::Error) -> String {
     }
     let says = |words: &str| chain.iter().any(|it| it.to_string().contains(words));
     if error.is_timeout() {
-        return "there was no answer in time".to_owned();
+        return "there was no response in time".to_owned();
     }
     if error.is_builder() {
-        return "the address or a header holds characters that can't be sent".to_owned();
+        return "the address or a header contains characters that can't be sent".to_owned();
     }
     if says("dns error") {
         return "the name of the host can't be resolved".to_owned();
@@ -48,7 +48,7 @@ pub(super) fn sentence(error: &reqwest::Error) -> String {
         return "no connection could be made".to_owned();
     }
     if says("invalid HTTP") || says("invalid content-length") || says("chunk size") {
-        return "what answers there does not speak HTTP".to_owned();
+        return "the response is not HTTP".to_owned();
     }
-    "the connection was closed before the answer was complete".to_owned()
+    "the connection was closed before the response was complete".to_owned()
 }

@@ -1,13 +1,13 @@
-//! An answer of any length, read as it comes.
+//! A response of any length, read in chunks.
 
 use std::time::Duration;
 
 use super::{Error, cause::sentence};
 
-/// A connection that brings nothing for this long is given up.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Time after which a silent connection is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The body of an answer that is read piece by piece; [`super::Client::download`] opens it.
+/// The body of a response that is read in chunks; opened by [`super::Client::download`].
 pub struct Download {
     answer: reqwest::Response,
 }
@@ -17,12 +17,12 @@ impl Download {
         Self { answer }
     }
 
-    /// The next bytes; `None` at the end. A body that breaks off before its end is an error.
+    /// Returns the next bytes; `None` at the end. A truncated body is an error.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        let why = match tokio::time::timeout(SILENCE, self.answer.chunk()).await {
+        let why = match tokio::time::timeout(IDLE_TIMEOUT, self.answer.chunk()).await {
             Ok(Ok(chunk)) => return Ok(chunk.map(|bytes| bytes.to_vec())),
-            Ok(Err(error)) => format!("the answer broke off ({})", sentence(&error)),
-            Err(_) => format!("nothing came for {SILENCE:?}"),
+            Ok(Err(error)) => format!("the response is incomplete ({})", sentence(&error)),
+            Err(_) => format!("no data arrived for {IDLE_TIMEOUT:?}"),
         };
         Err(Error::Unreachable { url: self.answer.url().to_string(), why, sent: true })
     }

@@ -1,4 +1,4 @@
-//! Why a call did not succeed.
+//! Errors of calls.
 
 use std::time::Duration;
 
@@ -7,78 +7,78 @@ use serde_json::Value;
 
 use crate::{ErrorCode, plain::json_error};
 
-/// A call that did not succeed.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server answered, and not with a success.
+    /// The server returned an error response.
     #[error("{}", .0.message)]
     Answer(Box<ApiError>),
-    /// There was no answer: name, connection, TLS or time.
+    /// There was no response: name resolution, connection, TLS or timeout.
     #[error("can't reach {url}: {why}")]
     Unreachable {
         /// Base address.
         url: String,
         /// The reason, as a sentence.
         why: String,
-        /// Whether the request may have arrived.
+        /// Whether the server may have received the request.
         sent: bool,
     },
-    /// There is no credential of the kind that the call needs; nothing was sent.
-    #[error("{}", if *session { "a session token is needed" } else { "no API key and no session token" })]
+    /// No credential of the required kind is configured; nothing was sent.
+    #[error("{}", if *session { "a session token is needed" } else { "no credentials are configured" })]
     NoCredential {
-        /// Only a session would do.
+        /// Whether a session token is required.
         session: bool,
     },
-    /// A credential holds characters that no token has; nothing was sent.
-    #[error("the credential holds characters that can't be sent")]
+    /// The credential contains characters that a header can't contain; nothing was sent.
+    #[error("the credential contains characters that can't be sent")]
     BadCredential,
-    /// The address is not one of a server; nothing was sent.
+    /// The URL is not the address of a server; nothing was sent.
     #[error("`{url}` is not a server address: {why}")]
     Address {
         /// The address.
         url: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         why: String,
     },
-    /// The answer is not the JSON that this version expects.
-    #[error("the answer can't be read: {}", json_error(source))]
+    /// The response does not have the expected shape.
+    #[error("the response can't be parsed: {}", json_error(source))]
     Unreadable {
-        /// What is wrong with it.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// The live stream was asked for, and something else came.
-    #[error("the server has no live stream")]
+    /// The server responded to a stream request with something else.
+    #[error("the server does not support the live stream")]
     NotAStream,
 }
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     /// HTTP status.
     pub status: u16,
-    /// Machine-readable code, empty if the answer had none.
+    /// Machine-readable code; empty if the response has none.
     pub code: String,
-    /// A sentence for people.
+    /// Message for people.
     pub message: String,
     /// The server's identifier of the request.
     pub request_id: Option<String>,
     /// The body, null if it is not JSON.
     pub body: Value,
-    /// How long to wait before the next try, if the server said so.
+    /// The delay that the server requires before the next attempt.
     pub retry_after: Option<Duration>,
 }
 
 impl ApiError {
-    /// Reads an error answer; a body of another shape (a proxy's page) is tolerated.
+    /// Parses an error response; accepts bodies of other shapes, such as a proxy's error page.
     pub fn new(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
         let code = text("code").unwrap_or_default();
-        // On an archived project `error` is the key, and `message` the sentence.
+        // For an archived project, `error` contains the code and `message` the sentence.
         let message = text("message").or_else(|| text("error")).unwrap_or_else(|| match header("location") {
             Some(location) => format!("the server redirects to {location}; use that address"),
-            None => format!("the server answered {status}"),
+            None => format!("the server returned status {status}"),
         });
         let request_id = text("request_id").or_else(|| header("x-request-id"));
         let seconds = |name: &str| header(name).and_then(|value| value.trim().parse().ok());
@@ -87,14 +87,14 @@ impl ApiError {
         Self { status, code, message, request_id, retry_after, body }
     }
 
-    /// The code, if this version knows it.
+    /// Returns the code, if this version knows it.
     pub fn known_code(&self) -> Option<ErrorCode> {
         ErrorCode::of(&self.code)
     }
 }
 
 impl Error {
-    /// The server's answer, if there was one.
+    /// Returns the error response, if there was one.
     pub fn answer(&self) -> Option<&ApiError> {
         match self {
             Self::Answer(answer) => Some(answer),
@@ -102,13 +102,12 @@ impl Error {
         }
     }
 
-    /// The status of the server's answer, if there was one.
+    /// Returns the status of the error response, if there was one.
     pub fn status(&self) -> Option<u16> {
         self.answer().map(|answer| answer.status)
     }
 
-    /// Whether the request may have been taken on all the same: its answer was lost, or the
-    /// server failed at it.
+    /// Whether the server may have executed the request: its response was lost, or it failed with 5xx.
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Unreachable { sent, .. } => *sent,
@@ -117,18 +116,18 @@ impl Error {
         }
     }
 
-    /// A few words that say why, for a note about the next try.
+    /// Returns a short reason, for a message about the next attempt.
     pub fn cause(&self) -> String {
         match self {
             Self::Answer(answer) if answer.status == 429 => "rate limited".to_owned(),
-            Self::Answer(answer) => format!("the server answered {}", answer.status),
+            Self::Answer(answer) => format!("the server returned status {}", answer.status),
             Self::Unreachable { why, .. } => why.clone(),
             other => other.to_string(),
         }
     }
 }
 
-/// Seconds until the window of a rate limit ends, by the server's own clock.
+/// Returns the seconds until the rate limit's window ends, by the server's clock.
 fn window_left(status: u16, headers: &HeaderMap) -> Option<u64> {
     let header = |name: &str| headers.get(name)?.to_str().ok();
     let ends: i64 = header("x-ratelimit-reset").filter(|_| status == 429)?.trim().parse().ok()?;

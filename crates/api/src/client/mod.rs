@@ -1,17 +1,17 @@
 //! The REST client of the command line and the console.
 //!
-//! Endpoints are described once, in [`calls`], each with the type of its answer. A [`Client`]
-//! performs them either typed or as the JSON that the server sent, so that output can pass on
-//! fields that this version does not know. Retries are in [`retry`], the live stream of traces
-//! in [`stream`]. Nothing here reads the environment (reqwest does, for proxies) or prints.
+//! Endpoints are declared in [`calls`], each with the type of its response. A [`Client`] performs them
+//! and returns either typed values or the JSON as received, so that programs can pass on fields that
+//! this version does not know. Retries are in [`retry`], the live stream of traces in [`stream`]. This
+//! module does not read the environment (reqwest does, for proxies) and prints nothing.
 
-pub mod answer;
 pub mod call;
 pub mod calls;
 mod cause;
 pub mod download;
 pub mod error;
 pub mod options;
+pub mod response;
 pub mod retry;
 pub mod stream;
 
@@ -23,18 +23,18 @@ use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
 
-pub use answer::Answer;
 pub use call::{Auth, Body, Call};
 pub use download::Download;
 pub use error::{ApiError, Error};
 pub use options::{JUDGE_TIMEOUT, Notice, Observer, Options};
+pub use response::ApiResponse;
 pub use retry::Retry;
-pub use stream::{StreamEvent, TraceStream};
+pub use stream::{HEARTBEAT_INTERVAL, StreamEvent, TraceStream};
 
-/// Header that lets the server know a POST again when it is repeated.
-pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+/// Header by which the server recognizes a repeated POST.
+pub const IDEMPOTENCY_KEY_HEADER: &str = "Idempotency-Key";
 
-/// A server and the credentials for it. Cheap to clone.
+/// A client of one server, with its credentials. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -43,8 +43,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client. Fails on an address that is not http or https, or a credential that
-    /// can't be a header.
+    /// Creates a client. Fails if the address is not http or https, or if a credential can't be sent in
+    /// a header.
     pub fn new(options: Options) -> Result<Self, Error> {
         let bad = |why: &str| Error::Address { url: options.url.clone(), why: why.to_owned() };
         let mut base = Url::parse(&options.url).map_err(|error| bad(wrong_address(error)))?;
@@ -60,62 +60,62 @@ impl Client {
         let http = reqwest::Client::builder()
             .user_agent(concat!("loupe/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(10).min(options.timeout))
-            // Followed redirects lose the body of a POST and may leave the server meant.
+            // Following a redirect would drop the body of a POST and might leave the configured server.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| bad(&cause::sentence(&error)))?;
         Ok(Self { http, base, options: Arc::new(options) })
     }
 
-    /// The same server, with another longest time for one request.
+    /// Returns a client of the same server with another timeout per request.
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         let options = Options { timeout, ..Options::clone(&self.options) };
         Self { options: Arc::new(options), ..self.clone() }
     }
 
-    /// The same server, with another way of repeating requests.
+    /// Returns a client of the same server with another retry policy.
     pub fn with_retry(&self, retry: Retry) -> Self {
         let options = Options { retry, ..Options::clone(&self.options) };
         Self { options: Arc::new(options), ..self.clone() }
     }
 
-    /// Base address, with a slash at its end.
+    /// Returns the base address, which ends with a slash.
     pub fn url(&self) -> &Url {
         &self.base
     }
 
-    /// Whether there is an API key.
+    /// Whether an API key is configured.
     pub fn has_api_key(&self) -> bool {
         self.options.api_key.is_some()
     }
 
-    /// Whether there is a session token.
+    /// Whether a session token is configured.
     pub fn has_session(&self) -> bool {
         self.options.session_token.is_some()
     }
 
-    /// Performs a call and reads its answer.
+    /// Performs a call and parses the response.
     pub async fn call<T: DeserializeOwned>(&self, call: &Call<T>) -> Result<T, Error> {
         self.send(call).await?.json()
     }
 
-    /// Performs a call and hands on the JSON as the server sent it.
+    /// Performs a call and returns the JSON as received.
     pub async fn value<T>(&self, call: &Call<T>) -> Result<serde_json::Value, Error> {
         self.send(call).await?.json()
     }
 
-    /// Performs a call; repeats it where that is safe and can help.
+    /// Performs a call and retries it if that is safe and can help.
     ///
-    /// A POST that would do something twice goes with an `Idempotency-Key` of its own, the same
-    /// one in every try, so that the server does it once.
-    pub async fn send<T>(&self, call: &Call<T>) -> Result<Answer, Error> {
+    /// A POST that is not idempotent is sent with a generated `Idempotency-Key`, the same in every
+    /// attempt, so that the server executes it once.
+    pub async fn send<T>(&self, call: &Call<T>) -> Result<ApiResponse, Error> {
         let keyed = keyed(call);
         let call = keyed.as_ref().unwrap_or(call);
         self.retried(call, |again| self.attempt(call, again)).await
     }
 
-    /// Opens an answer of any length, such as an export. Only the start is repeated where that
-    /// can help; an answer that breaks off is an error of [`Download::chunk`].
+    /// Opens a response of any length, such as an export. Only opening is retried; a truncated body is
+    /// an error of [`Download::chunk`].
     pub async fn download<T>(&self, call: &Call<T>) -> Result<Download, Error> {
         let started = self.retried(call, |_| async {
             let request = self.request(call)?;
@@ -124,8 +124,8 @@ impl Client {
         Ok(Download::new(started.await?))
     }
 
-    /// Tries until it succeeds, or until another try is not safe, can't help, or was the last.
-    /// A try is told whether one before it may have been taken on.
+    /// Retries until success, or until a further attempt is unsafe, useless or not allowed. The
+    /// argument of `attempt_once` says whether an earlier attempt may have been executed.
     async fn retried<T, R, F>(&self, call: &Call<T>, attempt_once: impl Fn(bool) -> F) -> Result<R, Error>
     where
         F: Future<Output = Result<R, Error>>,
@@ -151,8 +151,8 @@ impl Client {
         }
     }
 
-    /// Opens the live stream of the traces that a filter selects, after the event
-    /// `last_event_id` if given.
+    /// Opens the live stream of the traces that match a filter, after the event `last_event_id` if
+    /// given.
     pub async fn stream(
         &self,
         call: &Call<stream::Traces>,
@@ -171,14 +171,15 @@ impl Client {
         Ok(TraceStream::new(answer))
     }
 
-    /// One try. What a DELETE does not find any more, an earlier try deleted.
-    async fn attempt<T>(&self, call: &Call<T>, again: bool) -> Result<Answer, Error> {
+    /// Performs one attempt. A 404 on a repeated DELETE counts as success: an earlier attempt deleted
+    /// the resource.
+    async fn attempt<T>(&self, call: &Call<T>, again: bool) -> Result<ApiResponse, Error> {
         let request = self.request(call)?;
         let limit = self.options.timeout;
         let deadline = Instant::now() + limit;
         let answer = match self.started(call, request, limit).await {
             Err(error) if again && call.method == call::Method::DELETE && error.status() == Some(404) => {
-                return Ok(Answer { status: 204, headers: HeaderMap::new(), body: Vec::new() });
+                return Ok(ApiResponse { status: 204, headers: HeaderMap::new(), body: Vec::new() });
             }
             started => started?,
         };
@@ -188,10 +189,10 @@ impl Client {
             .await
             .map_err(|_| self.timed_out())?
             .map_err(|error| self.unreachable(&error))?;
-        Ok(Answer { status, headers, body: body.to_vec() })
+        Ok(ApiResponse { status, headers, body: body.to_vec() })
     }
 
-    /// Sends a request and waits for the head of a successful answer, at most `limit`.
+    /// Sends a request and waits at most `limit` for the head of a successful response.
     async fn started<T>(
         &self,
         call: &Call<T>,
@@ -211,7 +212,7 @@ impl Client {
         let status = answer.status().as_u16();
         let headers = answer.headers().clone();
         let left = limit.saturating_sub(start.elapsed());
-        // A body that can't be read leaves the status, which says enough.
+        // If the body can't be read, the status is reported without it.
         let body =
             tokio::time::timeout(left, answer.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
         Err(Error::Answer(Box::new(ApiError::new(status, &headers, &body))))
@@ -223,9 +224,9 @@ impl Client {
             url: format!("{}{relative}", self.base),
             why: wrong_address(error).to_owned(),
         })?;
-        // `join` would follow an absolute address elsewhere, and the credential with it.
+        // `join` accepts absolute addresses, which would send the credential to another server.
         if url.origin() != self.base.origin() {
-            return Err(Error::Address { url: url.into(), why: "it leaves the server".to_owned() });
+            return Err(Error::Address { url: url.into(), why: "it is on another server".to_owned() });
         }
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
@@ -238,7 +239,7 @@ impl Client {
             request = request.header(AUTHORIZATION, value);
         }
         for (name, value) in &call.headers {
-            // Project names may contain any letter, and are sent in UTF-8.
+            // Project names may contain any letter and are sent in UTF-8.
             request = match HeaderValue::from_bytes(value.as_bytes()) {
                 Ok(value) => request.header(name, value),
                 Err(_) => request.header(name, value),
@@ -253,7 +254,7 @@ impl Client {
         })
     }
 
-    /// The credential that a call goes with.
+    /// Returns the credential that a call sends.
     fn credential(&self, auth: Auth) -> Result<Option<&str>, Error> {
         let key = self.options.api_key.as_deref();
         let session = self.options.session_token.as_deref();
@@ -280,24 +281,24 @@ impl Client {
     }
 
     fn timed_out(&self) -> Error {
-        let why = format!("there was no answer within {:?}", self.options.timeout);
+        let why = format!("there was no response within {:?}", self.options.timeout);
         Error::Unreachable { url: self.base.to_string(), why, sent: true }
     }
 }
 
-/// The call with a key by which the server knows it again, if it is one that needs a key.
+/// Adds an idempotency key to a call that needs one; `None` for other calls.
 fn keyed<T>(call: &Call<T>) -> Option<Call<T>> {
     if call.method != call::Method::POST || call.repeatable {
         return None;
     }
     let call = call.clone().repeatable();
-    Some(match call.header_value(IDEMPOTENCY_KEY) {
+    Some(match call.header_value(IDEMPOTENCY_KEY_HEADER) {
         Some(_) => call,
-        None => call.header(IDEMPOTENCY_KEY, random_key()),
+        None => call.header(IDEMPOTENCY_KEY_HEADER, random_key()),
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the key names one call of one process, and no test wants it")]
+#[expect(clippy::disallowed_methods, reason = "the key identifies one call; no test depends on it")]
 fn random_key() -> String {
     Uuid::new_v4().to_string()
 }

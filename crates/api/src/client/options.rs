@@ -1,32 +1,31 @@
-//! What a client is made of, and what it tells of its work.
+//! Configuration and events of a client.
 
 use std::{sync::Arc, time::Duration};
 
 use super::Retry;
 
-/// Longest time for a request that is answered once a judge has: a judge may be asked twice, a
-/// minute each, and the rest is the way there and back.
+/// Timeout of requests that wait for a judge: up to two calls of a minute each, plus the network.
 pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What a client is made of.
+/// Configuration of a client.
 #[derive(Clone)]
 pub struct Options {
     /// Base address of the server.
     pub url: String,
-    /// API key, if there is one.
+    /// API key, if configured.
     pub api_key: Option<String>,
-    /// Session token, if there is one.
+    /// Session token, if configured.
     pub session_token: Option<String>,
-    /// Longest time for one request, body included. The stream ignores it.
+    /// Timeout per request, including the body. The stream ignores it.
     pub timeout: Duration,
-    /// How often a request is repeated.
+    /// Retry policy.
     pub retry: Retry,
-    /// Told about every request and every wait.
+    /// Receives an event for every request and every delay.
     pub observer: Option<Observer>,
 }
 
 impl Options {
-    /// A server without credentials, 30 s for a request, three tries.
+    /// Returns options without credentials, with a timeout of 30 s and three attempts.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -39,36 +38,36 @@ impl Options {
     }
 }
 
-/// Hears what the client does.
+/// A callback for the events of a client.
 pub type Observer = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// Something that the client did, without secrets.
+/// An event of a client, without secrets.
 #[derive(Clone, Debug)]
 pub enum Notice {
     /// A request ended.
     Requested {
-        /// `GET` and the like.
+        /// HTTP method.
         method: String,
         /// Path and query.
         path: String,
         /// Status, or why there is none.
         outcome: Result<u16, String>,
-        /// How long it took.
+        /// Duration of the request.
         elapsed: Duration,
-        /// The server's identifier of it.
+        /// The server's identifier of the request.
         request_id: Option<String>,
-        /// Headers of the answer.
+        /// Headers of the response.
         headers: Vec<(String, String)>,
     },
-    /// A wait before the request is repeated.
+    /// The client waits before the next attempt.
     Waiting {
-        /// Why the last try failed.
+        /// Why the last attempt failed.
         why: String,
-        /// How long.
+        /// Length of the delay.
         delay: Duration,
-        /// Number of the try that follows, from 2.
+        /// Number of the next attempt, from 2.
         attempt: u32,
-        /// Number of tries in all.
+        /// Maximum number of attempts.
         attempts: u32,
     },
 }

@@ -6,24 +6,26 @@ use serde_json::Value;
 
 use super::{Error, cause::sentence};
 
-/// Answer type of the stream's call; [`super::Client::stream`] opens it.
+/// Marker type of the stream's call; opened by [`super::Client::stream`].
 #[derive(Debug)]
 pub enum Traces {}
 
-/// A silent connection is given up after this long; the server comments every 15 s.
-const SILENCE: Duration = Duration::from_secs(45);
+/// Interval at which the server sends a comment when it has no event to send.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+/// A stream is broken after this silence: two heartbeats are missing, with a margin for a slow network.
+const MAX_SILENCE: Duration = Duration::from_secs(2 * HEARTBEAT_INTERVAL.as_secs() + 2);
 
-/// The largest event taken, in bytes.
-const LARGEST_EVENT: usize = 64 << 20;
+/// Maximum size of an event in bytes.
+const MAX_EVENT_BYTES: usize = 64 << 20;
 
-/// What the stream brings.
+/// An event of the live stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// A trace was stored or changed. It may come more than once.
+    /// A trace was stored or changed. Events may be repeated.
     Trace {
-        /// Where to resume.
+        /// The position at which a new stream can resume.
         id: Option<String>,
-        /// The trace as in the list, as the server sent it.
+        /// The trace as in list responses.
         trace: Value,
     },
     /// The client read events too slowly. The server ends the stream after this event; a stream opened with
@@ -40,15 +42,17 @@ pub enum StreamEvent {
 pub struct TraceStream {
     answer: reqwest::Response,
     parser: Parser,
+    /// How long the server may send nothing.
+    pub(super) max_silence: Duration,
 }
 
 impl TraceStream {
     pub(super) fn new(answer: reqwest::Response) -> Self {
-        Self { answer, parser: Parser::default() }
+        Self { answer, parser: Parser::default(), max_silence: MAX_SILENCE }
     }
 
-    /// The next event; `None` when the server ended the stream. An error ends it too.
-    /// Dropping the future loses nothing.
+    /// Returns the next event; `None` when the server ended the stream. An error ends it too.
+    /// Cancel-safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, Error>> {
         loop {
             if let Some(event) = self.parser.next() {
@@ -56,22 +60,25 @@ impl TraceStream {
             }
             let lost =
                 |why: String, url: &url::Url| Error::Unreachable { url: url.to_string(), why, sent: true };
-            match tokio::time::timeout(SILENCE, self.answer.chunk()).await {
+            match tokio::time::timeout(self.max_silence, self.answer.chunk()).await {
                 Ok(Ok(Some(bytes))) => self.parser.push(&bytes),
                 Ok(Ok(None)) => return None,
                 Ok(Err(error)) => return Some(Err(lost(sentence(&error), self.answer.url()))),
-                Err(_) => return Some(Err(lost("the stream fell silent".to_owned(), self.answer.url()))),
+                Err(_) => {
+                    let why = format!("the live stream sent nothing for {:?}", self.max_silence);
+                    return Some(Err(lost(why, self.answer.url())));
+                }
             }
         }
     }
 }
 
-/// Cuts bytes into events as <https://html.spec.whatwg.org/multipage/server-sent-events.html>
-/// says, as far as one kind of event needs it.
+/// Parses server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>), as far
+/// as this stream uses them.
 #[derive(Default)]
 struct Parser {
     buffer: Vec<u8>,
-    /// Bytes at the start of the buffer that are used up.
+    /// Number of parsed bytes at the start of the buffer.
     used: usize,
     event: String,
     data: String,
@@ -94,7 +101,7 @@ impl Parser {
                 return Some(event);
             }
         }
-        if self.buffer.len() - self.used > LARGEST_EVENT {
+        if self.buffer.len() - self.used > MAX_EVENT_BYTES {
             self.buffer.clear();
             self.used = 0;
             return Some(Err(Error::NotAStream));
@@ -160,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_cut_wherever_the_network_cuts() {
+    fn stream_events_are_parsed_across_chunk_boundaries() {
         let text = ": hello\n\nid: 7\r\nevent: trace\r\ndata: {\"id\":\r\ndata: \"ä\"}\r\n\r\nevent: other\ndata: 1\n\n";
         let expected = [
             StreamEvent::Alive,
@@ -179,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lagged_event_carries_the_cursor_to_resume_from() {
+    fn lagged_event_contains_resume_cursor() {
         let lagged = |cursor: &str| StreamEvent::Lagged { cursor: Some(cursor.to_owned()) };
         assert_eq!(events(&["id: 8\nevent: lagged\ndata: {\"cursor\":\"7\"}\n\n"]), [lagged("7")]);
         assert_eq!(events(&["id: 8\nevent: lagged\ndata: {}\n\n"]), [lagged("8")]);
     }
 
     #[test]
-    fn an_event_that_is_not_json_is_an_error() {
+    fn stream_event_that_is_not_json_is_an_error() {
         let mut parser = Parser::default();
         parser.push(b"data: nonsense\n\n");
         assert!(matches!(parser.next(), Some(Err(Error::Unreadable { .. }))));

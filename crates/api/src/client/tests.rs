@@ -1,4 +1,4 @@
-//! The client against a server of a few lines.
+//! Tests of the client against a scripted HTTP server.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Answers one request after the other with what is given, and keeps the requests' heads.
+/// Starts a server that returns the given responses in order and records the request heads.
 fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -38,21 +38,22 @@ fn client(url: &str) -> Client {
     Client::new(options).unwrap()
 }
 
-const OK: &str =
+const OK_RESPONSE: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"new_field\":1}";
-const BUSY: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
-const LIMITED: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
+const BUSY_RESPONSE: &str = "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nproxy page";
+const LIMITED_RESPONSE: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nX-Request-Id: r-1\r\nConnection: close\r\n\r\n{\"error\":\"Slow down\",\"code\":\"rate_limited\"}";
 
-const IN_FLIGHT: &str = "HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"error\":\"Busy\",\"code\":\"idempotency_in_flight\"}";
-const MISSING: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"code\":\"not_found\"}";
-const REPLAYED: &str = "HTTP/1.1 201 Created\r\nIdempotency-Replayed: true\r\nConnection: close\r\n\r\n{}";
-const PIECES: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
-const BROKEN: &str =
+const IN_FLIGHT_RESPONSE: &str = "HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"error\":\"Busy\",\"code\":\"idempotency_in_flight\"}";
+const MISSING_RESPONSE: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"code\":\"not_found\"}";
+const REPLAYED_RESPONSE: &str =
+    "HTTP/1.1 201 Created\r\nIdempotency-Replayed: true\r\nConnection: close\r\n\r\n{}";
+const CHUNKED_RESPONSE: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n";
+const TRUNCATED_RESPONSE: &str =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n4\r\none\n\r\n4\r\ntw";
 
 #[tokio::test]
-async fn a_get_is_repeated_and_unknown_fields_pass_through() {
-    let (url, heads) = server(vec![BUSY, LIMITED, OK]);
+async fn get_is_retried_and_unknown_fields_pass_through() {
+    let (url, heads) = server(vec![BUSY_RESPONSE, LIMITED_RESPONSE, OK_RESPONSE]);
     let value: Value = client(&url).value(&calls::trace("a/../b")).await.unwrap();
     assert_eq!(value["new_field"], 1);
     let heads = heads.lock().unwrap();
@@ -61,7 +62,7 @@ async fn a_get_is_repeated_and_unknown_fields_pass_through() {
     assert!(heads[0].to_lowercase().contains("authorization: bearer lp_key"));
 }
 
-/// The value of a header in the head of a request.
+/// Returns the value of a header in a request head.
 fn header(head: &str, name: &str) -> Option<String> {
     let of = |line: &str| {
         line.split_once(": ").filter(|(it, _)| it.eq_ignore_ascii_case(name)).map(|it| it.1.to_owned())
@@ -70,48 +71,48 @@ fn header(head: &str, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_post_is_repeated_with_the_same_key_and_another_one_has_another() {
-    let (url, heads) = server(vec![BUSY, IN_FLIGHT, OK, OK]);
+async fn retried_post_keeps_its_idempotency_key_and_next_post_gets_a_new_one() {
+    let (url, heads) = server(vec![BUSY_RESPONSE, IN_FLIGHT_RESPONSE, OK_RESPONSE, OK_RESPONSE]);
     let client = client(&url);
     for _ in 0..2 {
         client.send(&calls::ingest(serde_json::json!({}))).await.unwrap();
     }
     let heads = heads.lock().unwrap();
-    let keys: Vec<String> = heads.iter().map(|head| header(head, IDEMPOTENCY_KEY).unwrap()).collect();
+    let keys: Vec<String> = heads.iter().map(|head| header(head, IDEMPOTENCY_KEY_HEADER).unwrap()).collect();
     assert!(keys[0] == keys[1] && keys[1] == keys[2], "{keys:?}");
     assert_ne!(keys[2], keys[3]);
 }
 
 #[tokio::test]
-async fn a_post_that_does_nothing_twice_needs_no_key() {
-    let (url, heads) = server(vec![BUSY, OK]);
+async fn repeatable_post_is_sent_without_idempotency_key() {
+    let (url, heads) = server(vec![BUSY_RESPONSE, OK_RESPONSE]);
     client(&url).send(&calls::ingest(serde_json::json!({ "id": "a" }))).await.unwrap();
     let heads = heads.lock().unwrap();
-    assert!(heads.len() == 2 && heads.iter().all(|head| header(head, IDEMPOTENCY_KEY).is_none()));
+    assert!(heads.len() == 2 && heads.iter().all(|head| header(head, IDEMPOTENCY_KEY_HEADER).is_none()));
 }
 
 #[tokio::test]
-async fn what_an_earlier_try_deleted_is_deleted() {
-    let (url, _) = server(vec![BUSY, MISSING, LIMITED, MISSING]);
+async fn retried_delete_that_gets_404_succeeds() {
+    let (url, _) = server(vec![BUSY_RESPONSE, MISSING_RESPONSE, LIMITED_RESPONSE, MISSING_RESPONSE]);
     let client = client(&url);
     assert_eq!(client.send(&calls::delete_trace("a")).await.unwrap().status, 204);
     let error = client.send(&calls::delete_trace("b")).await.unwrap_err();
-    assert_eq!(error.status(), Some(404), "a try that was turned away deleted nothing");
+    assert_eq!(error.status(), Some(404), "an attempt that was rejected deleted nothing");
 }
 
 #[tokio::test]
-async fn a_key_of_the_caller_s_own_is_kept() {
-    let (url, heads) = server(vec![REPLAYED]);
+async fn idempotency_key_of_caller_is_kept() {
+    let (url, heads) = server(vec![REPLAYED_RESPONSE]);
     let call = calls::ingest(serde_json::json!({})).header("idempotency-key", "mine");
     assert!(client(&url).send(&call).await.unwrap().is_replayed());
     let heads = heads.lock().unwrap();
-    assert_eq!(header(&heads[0], IDEMPOTENCY_KEY).as_deref(), Some("mine"));
+    assert_eq!(header(&heads[0], IDEMPOTENCY_KEY_HEADER).as_deref(), Some("mine"));
     assert_eq!(heads[0].to_lowercase().matches("idempotency-key").count(), 1);
 }
 
 #[tokio::test]
-async fn a_long_answer_comes_in_pieces_and_may_not_break_off() {
-    let (url, _) = server(vec![BUSY, PIECES, BROKEN]);
+async fn truncated_download_is_an_error() {
+    let (url, _) = server(vec![BUSY_RESPONSE, CHUNKED_RESPONSE, TRUNCATED_RESPONSE]);
     let client = client(&url);
     let call = calls::export_traces(&crate::filter::Filter::default(), None, "jsonl");
     let mut download = client.download(&call).await.unwrap();
@@ -131,7 +132,7 @@ async fn a_long_answer_comes_in_pieces_and_may_not_break_off() {
 }
 
 #[test]
-fn a_wait_follows_the_window_where_it_is_all_that_the_server_said() {
+fn retry_delay_follows_rate_limit_reset_without_retry_after() {
     let answer = |status, headers: &[(&str, &str)]| {
         let headers = headers.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap())
@@ -146,8 +147,8 @@ fn a_wait_follows_the_window_where_it_is_all_that_the_server_said() {
 }
 
 #[tokio::test]
-async fn an_error_carries_what_the_server_said() {
-    let (url, _) = server(vec![LIMITED; 3]);
+async fn api_error_contains_code_message_and_request_id() {
+    let (url, _) = server(vec![LIMITED_RESPONSE; 3]);
     let error = client(&url).call(&calls::me()).await.unwrap_err();
     let answer = error.answer().unwrap();
     assert_eq!((answer.status, answer.code.as_str()), (429, "rate_limited"));
@@ -156,15 +157,15 @@ async fn an_error_carries_what_the_server_said() {
 }
 
 #[tokio::test]
-async fn a_key_is_never_sent_where_only_a_session_will_do() {
-    let (url, heads) = server(vec![OK]);
+async fn api_key_is_not_sent_to_session_only_endpoint() {
+    let (url, heads) = server(vec![OK_RESPONSE]);
     let error = client(&url).send(&calls::api_keys(&calls::Page::default())).await.unwrap_err();
     assert!(matches!(error, Error::NoCredential { session: true }));
     assert!(heads.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_so() {
+async fn refused_connection_is_reported_as_such() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -173,9 +174,31 @@ async fn a_refused_connection_says_so() {
 }
 
 #[tokio::test]
-async fn a_path_can_not_leave_the_server() {
+async fn absolute_path_to_another_server_is_rejected() {
     let call: Call<Value> = Call::get("https://elsewhere.example/v1/me");
     let error = client("http://127.0.0.1:9").send(&call).await.unwrap_err();
     assert!(matches!(error, Error::Address { .. }));
     assert!(Client::new(Options::new("ftp://x")).is_err());
+}
+
+#[tokio::test]
+async fn stream_without_heartbeats_ends_with_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
+        connection
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n")
+            .unwrap();
+        // Stays open until the client drops the connection.
+        while connection.read(&mut [0; 1024]).is_ok_and(|length| length > 0) {}
+    });
+    let mut stream =
+        client(&url).stream(&calls::trace_stream(&Default::default(), None), None).await.unwrap();
+    assert!(stream.max_silence >= 2 * HEARTBEAT_INTERVAL && stream.max_silence < 3 * HEARTBEAT_INTERVAL);
+    stream.max_silence = Duration::from_millis(100);
+    assert!(matches!(stream.next().await, Some(Ok(StreamEvent::Alive))));
+    let error = stream.next().await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("the live stream sent nothing for 100ms"), "{error}");
 }

@@ -1,32 +1,32 @@
-//! The fields that a filter can name, one table.
+//! The table of fields that a filter can contain.
 
 use super::when::{Clock, duration_ms, instant};
 use crate::FailureType;
 
-/// A field of the grammar.
+/// A field of the filter grammar.
 pub struct Field {
-    /// What stands before the colon.
+    /// The name before the colon.
     pub name: &'static str,
-    /// A whole term.
+    /// An example of a term.
     pub example: &'static str,
-    /// What it selects, in one line.
+    /// The traces that it selects, in one line.
     pub help: &'static str,
-    /// Words that complete it; empty where values are free.
+    /// Words for completion; empty when the value is free.
     pub values: &'static [&'static str],
-    /// Turns a value into query parameters, or says what is wrong with it.
+    /// Converts a value to query parameters, or explains why it is invalid.
     pub(super) read: fn(&str, &Clock) -> Result<Params, String>,
 }
 
 type Params = Vec<(&'static str, String)>;
 
 impl Field {
-    /// The field of a name.
+    /// Returns the field with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         FIELDS.iter().find(|field| field.name == name)
     }
 }
 
-/// Every field, in the order of the help.
+/// All fields, in the order of the help.
 pub const FIELDS: &[Field] = &[
     Field {
         name: "model",
@@ -42,7 +42,7 @@ pub const FIELDS: &[Field] = &[
         values: &["true", "false"],
         read: |value, _| match value {
             "true" | "false" => plain("error", value),
-            _ => Err(format!("`{value}` is neither true nor false")),
+            _ => Err(format!("`{value}` is not true or false")),
         },
     },
     Field {
@@ -52,7 +52,9 @@ pub const FIELDS: &[Field] = &[
         values: &["timeout", "rate_limit", "invalid_response", "context_length"],
         read: |value, _| match value.parse::<FailureType>() {
             Ok(kind) if kind != FailureType::Other => plain("failure_type", value),
-            _ => Err(format!("`{value}` is none of timeout, rate_limit, invalid_response, context_length")),
+            _ => {
+                Err(format!("`{value}` is not one of timeout, rate_limit, invalid_response, context_length"))
+            }
         },
     },
     Field {
@@ -72,7 +74,7 @@ pub const FIELDS: &[Field] = &[
     Field {
         name: "tag",
         example: "tag:env=prod",
-        help: "traces with this tag, one only",
+        help: "traces with this tag; only one tag is allowed",
         values: &[],
         read: |value, _| match value.split_once('=') {
             Some((key, value)) if !key.is_empty() => {
@@ -84,14 +86,14 @@ pub const FIELDS: &[Field] = &[
     Field {
         name: "from",
         example: "from:-1h",
-        help: "begun at or after: -15m, today, yesterday, 2026-11-21, RFC 3339",
+        help: "started at or after: -15m, today, yesterday, 2026-11-21, RFC 3339",
         values: &["-15m", "-1h", "-24h", "today", "yesterday"],
         read: |value, clock| plain("from", &instant(value, clock)?.to_string()),
     },
     Field {
         name: "to",
         example: "to:2026-11-21T10:00Z",
-        help: "begun at or before; forms as for from",
+        help: "started at or before; same formats as from",
         values: &["-15m", "-1h", "today", "now"],
         read: |value, clock| plain("to", &instant(value, clock)?.to_string()),
     },
@@ -105,14 +107,14 @@ pub const FIELDS: &[Field] = &[
     Field {
         name: "session",
         example: "session:s-9921",
-        help: "traces of this conversation",
+        help: "traces of this session",
         values: &[],
         read: |value, _| plain("session_id", value),
     },
     Field {
         name: "user",
         example: "user:u-17",
-        help: "traces that served this end user",
+        help: "traces of this end user",
         values: &[],
         read: |value, _| plain("user_id", value),
     },
@@ -123,12 +125,12 @@ fn plain(name: &'static str, value: &str) -> Result<Params, String> {
 }
 
 fn whole(text: &str) -> Result<u64, String> {
-    // The server counts in signed 64 bits.
+    // The server stores signed 64-bit numbers.
     let number = text.replace('_', "").parse::<u64>().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("`{text}` is not a whole number"))
 }
 
-/// Reads a comparison into inclusive bounds.
+/// Parses a comparison into inclusive bounds.
 fn range(
     value: &str,
     min: &'static str,
@@ -145,7 +147,7 @@ fn range(
     } else if let Some(rest) = value.strip_prefix('>') {
         (Some(read(rest)?.saturating_add(1)), None)
     } else if let Some(rest) = value.strip_prefix('<') {
-        let bound = read(rest)?.checked_sub(1).ok_or("nothing is below zero")?;
+        let bound = read(rest)?.checked_sub(1).ok_or("no value is below zero")?;
         (None, Some(bound))
     } else {
         let exact = read(value.strip_prefix('=').unwrap_or(value))?;
@@ -153,7 +155,7 @@ fn range(
     };
     match (low, high) {
         (None, None) => Err("a range needs at least one end".to_owned()),
-        (Some(low), Some(high)) if low > high => Err(format!("nothing is between {low} and {high}")),
+        (Some(low), Some(high)) if low > high => Err(format!("the range {low}..{high} is empty")),
         (low, high) => Ok([(min, low), (max, high)]
             .into_iter()
             .filter_map(|(name, bound)| Some((name, bound?.to_string())))

@@ -1,8 +1,8 @@
 //! The filter grammar of trace lists: `error:true latency:>=2s from:-1h`.
 //!
-//! One parser serves `--filter`, the single flags of the command line and the filter line of
-//! the console, so the three can't disagree. A filter is a list of query parameters; nothing
-//! here sends them. Times and durations are read in [`when`].
+//! One parser serves `--filter`, the individual flags of the command line and the filter line of the
+//! console, so that all three agree. A filter is a list of query parameters; this module does not send
+//! them. Times and durations are parsed in [`when`].
 
 pub mod fields;
 pub mod when;
@@ -23,16 +23,16 @@ pub struct Filter {
     params: Vec<(&'static str, String)>,
 }
 
-/// A term that is not understood, and where it stands.
+/// A term that can't be parsed, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct FilterError {
-    /// The filter as given.
+    /// The text of the filter.
     pub text: String,
-    /// Byte offset of the wrong part.
+    /// Byte offset of the invalid part.
     pub at: usize,
-    /// What is wrong.
+    /// Why it is invalid.
     pub message: String,
-    /// What to write in its place.
+    /// A suggested replacement.
     pub hint: Option<String>,
 }
 
@@ -43,15 +43,15 @@ impl fmt::Display for FilterError {
 }
 
 impl FilterError {
-    /// Number of characters before the wrong part, for a caret under the text.
+    /// Returns the number of characters before the invalid part, for a caret under the text.
     pub fn column(&self) -> usize {
         self.text.get(..self.at).map_or(0, |before| before.chars().count())
     }
 }
 
 impl Filter {
-    /// Reads a filter. `saved` resolves `@name`, `now` anchors times such as `-15m` and its
-    /// zone those such as `yesterday`.
+    /// Parses a filter. `saved` resolves `@name`; `now` is the base of relative times such as `-15m`,
+    /// and its time zone that of days such as `yesterday`.
     pub fn parse<Tz: TimeZone + 'static>(
         text: &str,
         saved: &Saved,
@@ -68,59 +68,59 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Adds one term, for a flag that stands for a field. The error is a sentence.
+    /// Adds one term, for a flag that corresponds to a field. The error is a sentence.
     pub fn set<Tz: TimeZone + 'static>(
         &mut self,
         field: &str,
         value: &str,
         now: &DateTime<Tz>,
     ) -> Result<(), String> {
-        let known = Field::named(field).ok_or_else(|| format!("there is no filter `{field}`"))?;
+        let known = Field::named(field).ok_or_else(|| format!("there is no field `{field}`"))?;
         let added = (known.read)(value, &when::Clock::of(now))?;
         self.add(added)?;
         self.check()
     }
 
-    /// The query parameters, in the order given.
+    /// Returns the query parameters, in the order given.
     pub fn params(&self) -> &[(&'static str, String)] {
         &self.params
     }
 
-    /// The value of a query parameter.
+    /// Returns the value of a query parameter.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The same, but for traces begun at a moment or after.
+    /// Restricts the filter to traces that started at `start` or later.
     pub fn since(mut self, start: Timestamp) -> Self {
         let from = self.params.iter_mut().find(|(name, _)| *name == "from");
         match from {
-            // Both are written alike, so the later one is also the larger text.
+            // Both texts have the same format, so the later time is the greater text.
             Some((_, from)) => *from = start.to_string().max(std::mem::take(from)),
             None => self.params.push(("from", start.to_string())),
         }
         self
     }
 
-    /// The same, but for traces begun at a moment or before.
+    /// Restricts the filter to traces that started at `end` or earlier.
     pub fn until(mut self, end: Timestamp) -> Self {
         match self.params.iter_mut().find(|(name, _)| *name == "to") {
-            // Both are written alike, so the earlier one is also the smaller text.
+            // Both texts have the same format, so the earlier time is the smaller text.
             Some((_, to)) => *to = end.to_string().min(std::mem::take(to)),
             None => self.params.push(("to", end.to_string())),
         }
         self
     }
 
-    /// Whether it selects everything.
+    /// Whether the filter selects all traces.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }
 
-    /// What a reader may not expect of this filter.
+    /// Returns a note about a surprising effect of the filter.
     pub fn note(&self) -> Option<&'static str> {
         let minimum = self.param("token_count_min").is_some_and(|min| min != "0");
-        minimum.then_some("a minimum of tokens leaves out traces that report none")
+        minimum.then_some("a minimum of tokens excludes traces that report no tokens")
     }
 
     fn add_all<Tz: TimeZone + 'static>(
@@ -167,8 +167,8 @@ impl Filter {
         for (name, value) in params {
             if self.param(name).is_some() {
                 return Err(match name {
-                    "tag_key" => "only one tag can be asked for".to_owned(),
-                    _ => format!("`{name}` is given twice; terms are joined by AND"),
+                    "tag_key" => "a filter can contain only one tag".to_owned(),
+                    _ => format!("`{name}` is given twice; a trace must match all terms"),
                 });
             }
             self.params.push((name, value));
@@ -182,18 +182,18 @@ impl Filter {
             if let (Some(low), Some(high)) = (number(min), number(max))
                 && low > high
             {
-                return Err(format!("nothing can match: {min} {low} is above {max} {high}"));
+                return Err(format!("no trace can match: {min} {low} is greater than {max} {high}"));
             }
         }
         Ok(())
     }
 }
 
-/// One blank-separated word of a filter.
+/// One term of a filter: text up to a space.
 struct Term {
     /// Byte offset in the filter.
     at: usize,
-    /// The word without its quotes.
+    /// The term without its quotes.
     text: String,
     /// Offset of the first colon outside quotes.
     colon: Option<usize>,
@@ -204,7 +204,7 @@ impl Term {
         let Some(colon) = self.colon else {
             return Err(match self.text.as_str() {
                 "OR" | "AND" | "NOT" | "|" | "||" | "&&" => {
-                    (format!("`{}` is not supported: terms are joined by AND", self.text), None)
+                    (format!("`{}` is not supported; a trace must match all terms", self.text), None)
                 }
                 text if text.starts_with('-') => (
                     "terms can't be negated".to_owned(),
@@ -237,7 +237,7 @@ impl Term {
     }
 }
 
-/// The words of a filter; the error is the offset of a quote without an end.
+/// Splits a filter into terms; the error is the offset of an unclosed quote.
 fn split(text: &str) -> Result<Vec<Term>, usize> {
     let mut terms: Vec<Term> = Vec::new();
     let mut open = false;
@@ -271,7 +271,7 @@ fn known_fields() -> String {
     format!("fields: {}", names.join(", "))
 }
 
-/// The field whose name is at most two edits away, or begins with the word.
+/// Returns the field whose name begins with the word or is at most two edits away.
 fn nearest(word: &str) -> Option<&'static Field> {
     let word = word.to_lowercase();
     let prefixed = FIELDS.iter().find(|field| word.len() >= 2 && field.name.starts_with(&word));
@@ -281,7 +281,7 @@ fn nearest(word: &str) -> Option<&'static Field> {
     })
 }
 
-/// Levenshtein distance between two words.
+/// Returns the Levenshtein distance of two words.
 fn edits(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (i, a) in one.chars().enumerate() {

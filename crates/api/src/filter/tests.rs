@@ -1,4 +1,4 @@
-//! The grammar, as a table of filters and what they ask for.
+//! Tests of the filter grammar: a table of filters and their query parameters.
 
 use chrono::FixedOffset;
 
@@ -26,7 +26,7 @@ fn ask(text: &str) -> String {
 }
 
 #[test]
-fn terms_become_query_parameters() {
+fn filter_terms_become_query_parameters() {
     for (text, query) in [
         ("", ""),
         ("model:gpt-4o  error:true", "model=gpt-4o&error=true"),
@@ -55,27 +55,30 @@ fn terms_become_query_parameters() {
 }
 
 #[test]
-fn wrong_terms_are_pointed_at() {
+fn invalid_filter_term_is_reported_with_its_offset() {
     for (text, message) in [
         ("error:true latncy:>2s", "11: there is no field `latncy`"),
         ("é:1", "0: there is no field `é`"),
-        ("error:yes", "6: `yes` is neither true nor false"),
-        ("model:a OR model:b", "8: `OR` is not supported: terms are joined by AND"),
+        ("error:yes", "6: `yes` is not true or false"),
+        ("model:a OR model:b", "8: `OR` is not supported; a trace must match all terms"),
         ("-error:true", "0: terms can't be negated"),
         ("refund", "0: `refund` is free text; a filter is made of field:value terms"),
-        ("tag:env=prod tag:team=a", "13: only one tag can be asked for"),
+        ("tag:env=prod tag:team=a", "13: a filter can contain only one tag"),
         ("tag:env", "4: a tag needs its value: `env=...`"),
         ("latency:80", "8: `80` needs a unit: 80ms or 80s"),
-        ("latency:5s..1s", "8: nothing is between 5000 and 1000"),
-        ("latency:>5s latency:<1s", "0: nothing can match: latency_min 5001 is above latency_max 999"),
-        ("tokens:<0", "7: nothing is below zero"),
+        ("latency:5s..1s", "8: the range 5000..1000 is empty"),
+        (
+            "latency:>5s latency:<1s",
+            "0: no trace can match: latency_min 5001 is greater than latency_max 999",
+        ),
+        ("tokens:<0", "7: no value is below zero"),
         ("tokens:99999999999999999999", "7: `99999999999999999999` is not a whole number"),
         ("from:tomorrowish", "5: `tomorrowish` is not a time"),
         ("from:-9999999999w", "5: `-9999999999w` is too long ago"),
         ("from:-99999999999w", "5: `99999999999w` is too long"),
         ("model:", "0: `model:` has no value"),
         ("model:\"gpt", "6: this quote is not closed"),
-        ("failure:other", "8: `other` is none of timeout, rate_limit, invalid_response, context_length"),
+        ("failure:other", "8: `other` is not one of timeout, rate_limit, invalid_response, context_length"),
         ("@nope", "0: there is no saved filter `nope`"),
         ("@loop", "0: in the saved filter `loop`: a saved filter can't use another, here `@slow`"),
         ("@bad", "0: in the saved filter `bad`: there is no field `latncy`"),
@@ -85,7 +88,7 @@ fn wrong_terms_are_pointed_at() {
 }
 
 #[test]
-fn a_misspelt_field_gets_the_nearest() {
+fn misspelt_filter_field_suggests_nearest_field() {
     let hint =
         |text| Filter::parse(text, &saved(), &now()).err().and_then(|error| error.hint).unwrap_or_default();
     assert_eq!(hint("latncy:>2s"), "did you mean `latency:`?");
@@ -93,7 +96,7 @@ fn a_misspelt_field_gets_the_nearest() {
 }
 
 #[test]
-fn flags_and_terms_ask_for_the_same() {
+fn flags_and_filter_terms_give_same_parameters() {
     let mut filter = Filter::default();
     for (field, value) in [("latency", ">=2s"), ("tag", "env=prod"), ("tokens", ">=5")] {
         assert_eq!(filter.set(field, value, &now()), Ok(()));
@@ -105,7 +108,7 @@ fn flags_and_terms_ask_for_the_same() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_makes_the_parser_fail_otherwise(text in proptest::prelude::any::<String>()) {
+    fn filter_parser_never_panics(text in proptest::prelude::any::<String>()) {
         if let Err(error) = Filter::parse(&text, &saved(), &now()) {
             proptest::prop_assert!(error.at <= text.len() && text.is_char_boundary(error.at));
         }

@@ -1,20 +1,20 @@
-//! Times and durations as people write them: `-15m`, `yesterday`, `2026-11-21`, `250ms`.
+//! Parses times and durations: `-15m`, `yesterday`, `2026-11-21`, `250ms`.
 
 use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 
 use crate::Timestamp;
 
-/// The present moment and the reader's zone.
+/// The current time and the user's time zone.
 pub struct Clock {
     now: DateTime<FixedOffset>,
     local: Box<dyn Fn(NaiveDateTime) -> Option<DateTime<Utc>>>,
 }
 
 impl Clock {
-    /// The clock of a moment; its zone is the reader's.
+    /// Creates a clock from a time and its zone.
     pub fn of<Tz: TimeZone + 'static>(now: &DateTime<Tz>) -> Self {
         let zone = now.timezone();
-        // `earliest` settles the hour that a change of clocks repeats.
+        // When clocks are set back, an hour occurs twice; `earliest` selects the first.
         let local = move |naive: NaiveDateTime| Some(zone.from_local_datetime(&naive).earliest()?.to_utc());
         Self { now: now.fixed_offset(), local: Box::new(local) }
     }
@@ -24,14 +24,14 @@ impl Clock {
     }
 
     fn local_time(&self, naive: NaiveDateTime) -> Result<Timestamp, String> {
-        // Where a change of clocks skips the hour, the next one is what was meant.
+        // When clocks are set forward, an hour does not exist; the next one is used.
         let found = (self.local)(naive).or_else(|| (self.local)(naive + TimeDelta::hours(1)));
         found.map(Timestamp::from).ok_or_else(|| format!("{naive} does not exist in this time zone"))
     }
 }
 
-/// Reads a time: RFC 3339 (seconds may be left out), a date or a date and time in the local
-/// zone, `now`, `today`, `yesterday`, or an age such as `-15m`.
+/// Parses a time: RFC 3339 (seconds optional), a date or date and time in the local zone, `now`,
+/// `today`, `yesterday`, or an age such as `-15m`.
 pub fn instant(text: &str, clock: &Clock) -> Result<Timestamp, String> {
     let today = clock.now.date_naive();
     match text {
@@ -64,8 +64,8 @@ pub fn instant(text: &str, clock: &Clock) -> Result<Timestamp, String> {
     Err(format!("`{text}` is not a time"))
 }
 
-/// Reads a duration in milliseconds: a number and one of `ms`, `s`, `m`, `h`, `d`, `w`.
-/// Fractions are rounded to the nearest millisecond.
+/// Parses a duration in milliseconds: a number with the unit `ms`, `s`, `m`, `h`, `d` or `w`. Fractions
+/// are rounded to the nearest millisecond.
 pub fn duration_ms(text: &str) -> Result<u64, String> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

@@ -22,6 +22,10 @@ fn full_match_means_every_alternative() {
     assert!(full("(?s).*", "a\nb"));
     assert!(full("(?m)^a$", "a"));
     assert!(full("", ""));
+    // Comments of the mode for spacious expressions end with the line.
+    assert!(full("(?x) a b # the first letters", "ab"));
+    assert!(!full("(?x) a b # the first letters", "abc"));
+    assert!(full("(?x: a | ab ) # literal", "ab # literal"));
     assert!(!full("", "a"));
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::usage::Usage;
 
-/// Placeholders for contents that it was told not to send, or can't serialise.
+/// Placeholders for contents that were disabled or could not be serialized.
 const ABSENT_CONTENTS: &[&str] = &["{}", "N/A", "null", "<not serializable>", "\"<not serializable>\""];
 
 /// Recognises a model call, which has no operation name. Tools carry an empty request too.
@@ -26,31 +26,31 @@ pub(super) fn kind(attributes: &Attributes, name: &str) -> Option<SpanType> {
 
 /// The messages of the request, or the arguments of a tool.
 pub(super) fn input(attributes: &mut Attributes) -> Option<Request> {
-    if let Some(arguments) = said(attributes, Key::AdkToolArguments) {
+    if let Some(arguments) = take_contents(attributes, Key::AdkToolArguments) {
         attributes.drop_key(Key::AdkRequest);
         return Some(Request { input: text::unquoted(arguments), parameters: None });
     }
-    let sent = said(attributes, Key::AdkRequest)?;
+    let sent = take_contents(attributes, Key::AdkRequest)?;
     let request = provider::request(&sent);
     Some(request.unwrap_or_else(|| Request { input: text::readable(sent), parameters: None }))
 }
 
-/// The answer in the response, or the result of a tool.
+/// Returns the model's response, or the result of a tool.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
-    if let Some(result) = said(attributes, Key::AdkToolResponse) {
+    if let Some(result) = take_contents(attributes, Key::AdkToolResponse) {
         attributes.drop_key(Key::AdkResponse);
         return Some(text::unquoted(result));
     }
-    let sent = said(attributes, Key::AdkResponse)?;
+    let sent = take_contents(attributes, Key::AdkResponse)?;
     let response = RawObject::parse(&sent);
     match response.as_ref().and_then(|it| it.get("content")) {
         Some(content) => provider::answer(content).or_else(|| Some(text::readable(sent.clone()))),
-        // A failed call has an error in place of content, and the span's status repeats the error.
+        // A failed call has an error instead of content, and the span's status repeats the error.
         None => Some(text::readable(sent)),
     }
 }
 
-/// The token counts in the response: Gemini does not count thoughts as part of the answer.
+/// Returns the token counts of the response. Gemini counts thoughts separately from the output.
 pub(super) fn usage(attributes: &Attributes) -> Option<Usage> {
     let response = RawObject::parse(attributes.str(Key::AdkResponse)?)?;
     let sent = response.object("usage_metadata")?;
@@ -67,7 +67,7 @@ pub(super) fn usage(attributes: &Attributes) -> Option<Usage> {
     usage.is_reported().then_some(usage)
 }
 
-fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
+fn take_contents(attributes: &mut Attributes, key: Key) -> Option<String> {
     if attributes.str(key).is_some_and(|it| ABSENT_CONTENTS.contains(&it)) {
         attributes.drop_key(key);
     }
@@ -81,7 +81,7 @@ mod tests {
     const RESPONSE: &str = r#"{"content":{"parts":[{"text":"Gr\u00fcezi"}],"role":"model"},"usage_metadata":{"candidates_token_count":9,"prompt_token_count":21,"cached_content_token_count":4,"thoughts_token_count":15}}"#;
 
     #[test]
-    fn calls_hold_requests_and_responses() {
+    fn adk_model_call_contains_request_and_response() {
         let request = r#"{"model":"m","config":{"system_instruction":"Be brief"},"contents":[{"parts":[{"text":"Hi"}],"role":"user"}]}"#;
         let mut call = attributes(&[
             ("gen_ai.request.model", "m"),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_hold_arguments_and_a_response() {
+    fn adk_tool_call_contains_arguments_and_response() {
         let mut tool = attributes(&[
             ("gcp.vertex.agent.tool_call_args", r#"{"city": "Z\u00fcrich"}"#),
             ("gcp.vertex.agent.tool_response", r#"{"w": "sunny"}"#),

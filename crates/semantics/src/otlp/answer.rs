@@ -5,13 +5,7 @@
 
 use std::borrow::Cow;
 
-use serde::{
-    Deserialize,
-    de::{Deserializer, MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
-
-use super::text::clean;
+use super::{raw::RawObject, text::clean};
 
 /// Members that describe a message and are not part of its content.
 const ENVELOPE_MEMBERS: &[&str] = &[
@@ -28,7 +22,7 @@ const ENVELOPE_MEMBERS: &[&str] = &[
     "stop_reason",
     "stop_sequence",
 ];
-/// Members in which the conventions put the content of a message.
+/// MessageMembers in which the conventions put the content of a message.
 const CONTENT_MEMBERS: &[&str] = &["parts", "contents", "content"];
 /// A message without content is never longer than this.
 const MAX_EMPTY_BYTES: usize = 1_024;
@@ -41,23 +35,23 @@ const MAX_EMPTY_BYTES: usize = 1_024;
 pub(super) fn plain_answer(json: &str) -> Option<String> {
     let message = match json.as_bytes().first()? {
         b'[' => {
-            let [message] = serde_json::from_str::<[Members<'_>; 1]>(json).ok()?;
+            let [message] = serde_json::from_str::<[RawObject<'_>; 1]>(json).ok()?;
             message
         }
-        b'{' => serde_json::from_str::<Members<'_>>(json).ok()?,
+        b'{' => serde_json::from_str::<RawObject<'_>>(json).ok()?,
         _ => return None,
     };
     // An object without a role is not a message, even if it has content.
     message.get("role")?;
     let mut text: Option<String> = None;
-    for (name, value) in message.said() {
+    for (name, value) in content_members(&message) {
         if !CONTENT_MEMBERS.contains(&name) {
             return None;
         }
-        let said = plain_content(value)?;
+        let part_text = plain_content(value)?;
         match &text {
-            None => text = Some(said),
-            Some(before) if *before == said => {}
+            None => text = Some(part_text),
+            Some(before) if *before == part_text => {}
             Some(_) => return None,
         }
     }
@@ -67,13 +61,12 @@ pub(super) fn plain_answer(json: &str) -> Option<String> {
 /// Returns whether a list of messages has neither text nor calls, only roles and envelopes.
 pub(super) fn is_empty_answer(json: &str) -> bool {
     json.len() < MAX_EMPTY_BYTES
-        && serde_json::from_str::<Vec<Members<'_>>>(json).is_ok_and(|messages| {
+        && serde_json::from_str::<Vec<RawObject<'_>>>(json).is_ok_and(|messages| {
             !messages.is_empty()
                 && messages.iter().all(|message| {
                     message.get("role").is_some()
-                        && message.get("type").is_none_or(|it| it.get() == "\"message\"")
-                        && message
-                            .said()
+                        && message.get("type").is_none_or(|it| it == "\"message\"")
+                        && content_members(message)
                             .all(|(name, value)| CONTENT_MEMBERS.contains(&name) && is_empty_content(value))
                 })
         })
@@ -81,84 +74,49 @@ pub(super) fn is_empty_answer(json: &str) -> bool {
 
 /// Returns the text of a JSON list of parts that are all text.
 pub(super) fn plain_parts(json: &str) -> Option<String> {
-    joined(&serde_json::from_str::<Vec<Members<'_>>>(json).ok()?).map(clean)
+    joined(&serde_json::from_str::<Vec<RawObject<'_>>>(json).ok()?).map(clean)
 }
 
 /// Returns the text of a message's content: a string, or a list of parts that are all text.
-fn plain_content(value: &RawValue) -> Option<String> {
-    match value.get().as_bytes().first()? {
-        b'"' => serde_json::from_str(value.get()).ok(),
-        b'[' => joined(&serde_json::from_str::<Vec<Members<'_>>>(value.get()).ok()?),
+fn plain_content(json: &str) -> Option<String> {
+    match json.as_bytes().first()? {
+        b'"' => serde_json::from_str(json).ok(),
+        b'[' => joined(&serde_json::from_str::<Vec<RawObject<'_>>>(json).ok()?),
         _ => None,
     }
 }
 
-fn is_empty_content(value: &RawValue) -> bool {
-    plain_content(value).is_some_and(|it| it.is_empty())
+fn is_empty_content(json: &str) -> bool {
+    plain_content(json).is_some_and(|it| it.is_empty())
 }
 
-fn joined(parts: &[Members<'_>]) -> Option<String> {
+fn joined(parts: &[RawObject<'_>]) -> Option<String> {
     let mut text = String::new();
     for part in parts {
-        let kind: Option<Cow<'_, str>> =
-            part.get("type").map(|it| serde_json::from_str(it.get())).transpose().ok()?;
+        let kind: Option<Cow<'_, str>> = part.get("type").map(serde_json::from_str).transpose().ok()?;
         if !matches!(kind.as_deref(), Some("text" | "output_text") | None) {
             return None;
         }
         let others = |name: &str| !matches!(name, "type" | "text" | "content" | "id");
-        if part.said().any(|(name, _)| others(name)) {
+        if content_members(part).any(|(name, _)| others(name)) {
             return None;
         }
-        let said: String = serde_json::from_str(part.get("content").or(part.get("text"))?.get()).ok()?;
+        let part_text: String = serde_json::from_str(part.first(&["content", "text"])?).ok()?;
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&said);
+        text.push_str(&part_text);
     }
     Some(text)
 }
 
-/// The members of a JSON object in their order, values unparsed.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'a> Members<'a> {
-    fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|it| it.0 == name).map(|it| it.1)
-    }
-
-    /// Returns the members that have a value and are not part of the envelope.
-    fn said(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
-        self.0
-            .iter()
-            .filter(|(name, value)| !ENVELOPE_MEMBERS.contains(&name.as_ref()) && !is_blank(value))
-            .map(|(name, value)| (name.as_ref(), *value))
-    }
+/// Returns the members that have a value and are not part of the envelope.
+fn content_members<'o, 'a>(object: &'o RawObject<'a>) -> impl Iterator<Item = (&'o str, &'a str)> {
+    object.members().filter(|(name, value)| !ENVELOPE_MEMBERS.contains(name) && !is_blank(value))
 }
 
-fn is_blank(value: &RawValue) -> bool {
-    matches!(value.get(), "null" | "[]" | "{}" | "\"\"")
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    members.push((name, value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(MembersVisitor)
-    }
+fn is_blank(json: &str) -> bool {
+    matches!(json, "null" | "[]" | "{}" | "\"\"")
 }
 
 #[cfg(test)]

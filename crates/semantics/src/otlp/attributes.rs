@@ -1,7 +1,7 @@
-//! The attributes of one span, looked up by [`Key`] and taken out as they are mapped.
+//! The attributes of one span, looked up by [`Key`] and removed as they are mapped.
 //!
-//! **Invariant:** one pass over the list, no copies: what a convention takes moves out of the
-//! list, and what nobody took or dropped is the span's metadata.
+//! **Invariant:** one pass over the list and no copies: a convention moves values out of the list, and
+//! the remaining attributes become the span's metadata.
 
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// No attribute of the list has the key.
-const ABSENT: u16 = u16::MAX;
+const ABSENT_INDEX: u16 = u16::MAX;
 
 /// The attributes of one span.
 pub(super) struct Attributes {
@@ -21,14 +21,14 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Indexes a list. Of a key that repeats, the first value counts.
+    /// Indexes a list of attributes. For a repeated key, the first value counts.
     pub(super) fn new(list: Vec<KeyValue>) -> Self {
-        let mut slots = [ABSENT; Key::COUNT];
+        let mut slots = [ABSENT_INDEX; Key::COUNT];
         let mut groups = [const { Vec::new() }; Group::COUNT];
-        // What lies beyond is kept as metadata, without a meaning.
-        for (at, attribute) in list.iter().enumerate().take(usize::from(ABSENT)) {
+        // Attributes beyond the maximum index are kept as metadata only.
+        for (at, attribute) in list.iter().enumerate().take(usize::from(ABSENT_INDEX)) {
             if let Some(key) = Key::find(&attribute.key) {
-                if slots[key as usize] == ABSENT {
+                if slots[key as usize] == ABSENT_INDEX {
                     slots[key as usize] = at as u16;
                 }
             } else if let Some(group) = Group::find(&attribute.key) {
@@ -38,18 +38,18 @@ impl Attributes {
         Self { list, slots, groups }
     }
 
-    /// The value under a key, unless it is absent, blank or already taken.
+    /// Returns the value of a key, unless it is absent, blank or already taken.
     pub(super) fn get(&self, key: Key) -> Option<&Value> {
         let value = self.list.get(usize::from(self.slots[key as usize]))?.value.as_ref()?.value.as_ref()?;
         (!value::is_blank(value)).then_some(value)
     }
 
-    /// True if [`Attributes::get`] finds something.
+    /// Whether [`Attributes::get`] returns a value.
     pub(super) fn has(&self, key: Key) -> bool {
         self.get(key).is_some()
     }
 
-    /// The string under a key.
+    /// Returns the string value of a key.
     pub(super) fn str(&self, key: Key) -> Option<&str> {
         match self.get(key)? {
             Value::StringValue(text) => Some(text),
@@ -57,37 +57,37 @@ impl Attributes {
         }
     }
 
-    /// Takes the value under a key.
+    /// Takes the value of a key.
     pub(super) fn take(&mut self, key: Key) -> Option<Value> {
         let value = self.list.get_mut(usize::from(self.slots[key as usize]))?.value.take()?.value?;
         (!value::is_blank(&value)).then_some(value)
     }
 
-    /// Takes the value under a key as text; lists and maps become JSON.
+    /// Takes the value of a key as text; lists and maps become JSON.
     pub(super) fn take_text(&mut self, key: Key) -> Option<String> {
         value::into_text(self.take(key)?)
     }
 
-    /// Puts back a text that was taken: it stays with the metadata unless it is dropped later.
+    /// Restores a text that was taken: it becomes metadata unless it is dropped later.
     pub(super) fn put_back(&mut self, key: Key, text: String) {
         if let Some(attribute) = self.list.get_mut(usize::from(self.slots[key as usize])) {
             attribute.value = Some(AnyValue { value: Some(Value::StringValue(text)) });
         }
     }
 
-    /// Takes the first of these keys that has text.
+    /// Takes the first of these keys that has a text.
     pub(super) fn take_first(&mut self, keys: &[Key]) -> Option<String> {
         keys.iter().find_map(|key| self.take_text(*key))
     }
 
-    /// Takes a token count; what is no believable count stays with the metadata.
+    /// Takes a token count; an implausible value remains metadata.
     pub(super) fn take_tokens(&mut self, key: Key) -> Option<i64> {
         let count = value::tokens(self.get(key)?)?;
         self.drop_key(key);
         Some(count)
     }
 
-    /// The first of these keys that holds a believable token count; all of them are taken.
+    /// Takes all of these keys and returns the first plausible token count.
     pub(super) fn first_tokens(&mut self, keys: &[Key]) -> Option<i64> {
         keys.iter().fold(None, |found, key| {
             let count = self.take_tokens(*key);
@@ -95,31 +95,31 @@ impl Attributes {
         })
     }
 
-    /// A finite number under a key, which stays.
+    /// Returns a finite number without taking it.
     pub(super) fn number(&self, key: Key) -> Option<f64> {
         value::number(self.get(key)?)
     }
 
-    /// Leaves an attribute out of the metadata.
+    /// Excludes an attribute from the metadata.
     pub(super) fn drop_key(&mut self, key: Key) {
         if let Some(attribute) = self.list.get_mut(usize::from(self.slots[key as usize])) {
             attribute.value = None;
         }
     }
 
-    /// Leaves attributes out of the metadata.
+    /// Excludes attributes from the metadata.
     pub(super) fn drop_keys(&mut self, keys: &[Key]) {
         for key in keys {
             self.drop_key(*key);
         }
     }
 
-    /// True if a key of the group was sent.
+    /// Whether a key of the group was sent.
     pub(super) fn has_group(&self, group: Group) -> bool {
         !self.groups[group as usize].is_empty()
     }
 
-    /// Takes the group's attributes: what follows the prefix, and the value; blank ones left out.
+    /// Takes the group's attributes as pairs of name (after the prefix) and value, without blank ones.
     pub(super) fn take_group(&mut self, group: Group) -> Vec<(String, Value)> {
         let members = std::mem::take(&mut self.groups[group as usize]);
         let mut taken = Vec::with_capacity(members.len());
@@ -133,7 +133,7 @@ impl Attributes {
         taken
     }
 
-    /// Takes one attribute of a group by the name that follows the prefix.
+    /// Takes one attribute of a group by its name after the prefix.
     pub(super) fn take_from_group(&mut self, group: Group, names: &[&str]) -> Option<Value> {
         for name in names {
             for at in &self.groups[group as usize] {
@@ -149,7 +149,7 @@ impl Attributes {
         None
     }
 
-    /// Leaves a group out of the metadata.
+    /// Excludes a group from the metadata.
     pub(super) fn drop_group(&mut self, group: Group) {
         for at in std::mem::take(&mut self.groups[group as usize]) {
             if let Some(attribute) = self.list.get_mut(usize::from(at)) {
@@ -158,7 +158,7 @@ impl Attributes {
         }
     }
 
-    /// Whatever nobody took.
+    /// Returns the attributes that were neither taken nor dropped.
     pub(super) fn into_rest(self) -> Vec<KeyValue> {
         self.list
     }
@@ -168,7 +168,7 @@ impl Attributes {
 pub(super) mod tests {
     use super::*;
 
-    /// Attributes from pairs of key and text; text that is a whole number is sent as a number.
+    /// Creates attributes from pairs of key and text; a whole number becomes an integer.
     pub(in crate::otlp) fn attributes(pairs: &[(&str, &str)]) -> Attributes {
         Attributes::new(
             pairs
@@ -189,7 +189,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_first_value_counts_and_moves_out() {
+    fn first_value_of_repeated_attribute_is_taken() {
         let mut given = attributes(&[("session.id", "a"), ("session.id", "b"), ("other", "c")]);
         assert_eq!(given.take_text(Key::SessionId).as_deref(), Some("a"));
         assert_eq!(given.take_text(Key::SessionId), None);
@@ -197,7 +197,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn unbelievable_counts_stay() {
+    fn implausible_token_count_remains_metadata() {
         let mut given =
             attributes(&[("gen_ai.usage.input_tokens", "-5"), ("gen_ai.usage.output_tokens", "5")]);
         assert_eq!(given.take_tokens(Key::UsageInput), None);
@@ -207,7 +207,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn groups_are_taken_by_what_follows_the_prefix() {
+    fn attribute_group_is_taken_by_name_after_prefix() {
         let mut given = attributes(&[("gen_ai.prompt.0.role", "user"), ("gen_ai.prompt.0.content", "")]);
         assert!(given.has_group(Group::Prompt));
         assert_eq!(

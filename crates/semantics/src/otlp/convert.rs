@@ -1,9 +1,9 @@
-//! One span of any convention to one draft.
+//! Maps a span of any convention to a draft.
 //!
-//! Conventions meet on one span: the Vercel SDK adds GenAI keys, Langfuse receives foreign
-//! spans, traceloop wraps what others emit. So each field has its own order of preference,
-//! written out here, field by field; what a convention's keys mean is in its own file. What
-//! loses to another convention and says the same is dropped, not stored twice.
+//! Several conventions may occur on one span: the Vercel SDK adds GenAI keys, Langfuse receives spans
+//! of other senders, traceloop wraps other instrumentations. Each field therefore has its own order of
+//! precedence, stated here field by field; the meaning of a convention's keys is in that convention's
+//! file. A value that repeats the chosen one is dropped, not stored twice.
 
 use api::SpanType;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
@@ -11,14 +11,14 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use super::{
     adk,
     attributes::Attributes,
-    events::{self, Observed},
+    events::{self, EventContents},
     genai, hints, instructions,
     keys::{Group, Key},
     langfuse, langsmith, litellm, llamaindex, logfire, mcp, messages,
-    metadata::{self, Extra},
+    metadata::{self, MappedFields},
     mlflow, openinference, openlit, openllmetry,
     provider::{Request, ResponseFacts},
-    record::{self, Frame},
+    record::{self, SpanFrame},
     text, time, tokens, value, vercel,
 };
 use crate::{
@@ -29,8 +29,8 @@ use crate::{
 /// `STATUS_CODE_ERROR`.
 const STATUS_ERROR: i32 = 2;
 
-/// What a tool was called with, and what the same is called elsewhere.
-const TOOL_INPUTS: &[Key] = &[
+/// Keys of the arguments of a tool, in order of precedence.
+const TOOL_INPUT_KEYS: &[Key] = &[
     Key::ToolCallArguments,
     Key::InputValue,
     Key::AiToolArgs,
@@ -38,7 +38,7 @@ const TOOL_INPUTS: &[Key] = &[
     Key::ToolArguments,
     Key::PlainInput,
 ];
-const TOOL_OUTPUTS: &[Key] = &[
+const TOOL_OUTPUT_KEYS: &[Key] = &[
     Key::ToolCallResult,
     Key::OutputValue,
     Key::AiToolResult,
@@ -46,8 +46,8 @@ const TOOL_OUTPUTS: &[Key] = &[
     Key::ToolResponse,
     Key::PlainOutput,
 ];
-/// Say the same as the input chosen, where one was.
-const INPUTS: &[Key] = &[
+/// Keys that repeat the chosen input.
+const INPUT_KEYS: &[Key] = &[
     Key::LangfuseInput,
     Key::InputMessages,
     Key::AiPrompt,
@@ -60,7 +60,7 @@ const INPUTS: &[Key] = &[
     Key::OpenlitPrompt,
     Key::AdkRequest,
 ];
-const OUTPUTS: &[Key] = &[
+const OUTPUT_KEYS: &[Key] = &[
     Key::LangfuseOutput,
     Key::OutputMessages,
     Key::AiText,
@@ -70,15 +70,15 @@ const OUTPUTS: &[Key] = &[
     Key::OpenlitCompletion,
     Key::AdkResponse,
 ];
-/// Ways in which a vector database's spans name it.
+/// Values by which spans of vector databases name the database.
 const VECTOR_STORES: &[&str] =
     &["pinecone", "chroma", "chromadb", "qdrant", "weaviate", "milvus", "lancedb", "marqo", "pgvector"];
 
-/// Why a span was refused.
-pub(super) type Refusal = &'static str;
+/// Why a span was rejected.
+pub(super) type SpanRejection = &'static str;
 
-/// Maps one span; `scope` is the instrumentation's name, `shared` the metadata of its scope.
-pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, Refusal> {
+/// Maps one span; `scope` is the name of the instrumentation, `shared` the metadata of its scope.
+pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, SpanRejection> {
     let Span {
         trace_id,
         span_id,
@@ -105,56 +105,56 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
     mlflow::decode(&mut attributes);
     let mut attributes = Attributes::new(attributes);
     if let Some(record) = record::of(&attributes) {
-        let frame = Frame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events };
+        let frame = SpanFrame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events };
         return Ok(record::draft(frame, attributes, record));
     }
-    let mut observed = events::read(events);
+    let mut contents = events::read(events);
     let name = logfire::name(&mut attributes, text::clean(name));
-    // As the protocol has it: an empty name is an unknown one.
+    // OTLP treats an empty name as unknown.
     let name = if name.is_empty() { "unknown".to_owned() } else { name };
-    let span_type = kind(&attributes, &observed, scope, &name);
+    let span_type = kind(&attributes, &contents, scope, &name);
 
     let facts = facts(&mut attributes, &span_type);
     let model = model(&mut attributes, facts.model.as_ref(), &span_type, scope, &name);
     let usage = facts.complete(tokens::usage(&mut attributes, scope));
-    let failed = error(&mut attributes, status, &observed);
+    let failed = error(&mut attributes, status, &contents);
     let (error, failure) = failed.unzip();
     let sent_cost =
         if span_type == SpanType::Llm && error.is_none() { tokens::cost(&attributes) } else { None };
     let hints = hints::read(&mut attributes);
     let response_id = response_id(&mut attributes).or(facts.id);
-    let mut extra = Extra {
+    let mut extra = MappedFields {
         request_model: model.asked.clone(),
         response_id: response_id.clone(),
-        chunks: observed.chunks,
+        chunks: contents.chunks,
         links,
-        ..Extra::default()
+        ..MappedFields::default()
     };
     if span_type == SpanType::Tool {
         extra.tool_name = tool_name(&mut attributes, &name);
         extra.tool_call_id =
             attributes.take_first(&[Key::ToolCallId, Key::AiToolId, Key::OpeninferenceToolCallId]);
     } else {
-        // On the span of a model call: the tool that the model asked for.
+        // On the span of a model call: the tool that the model called.
         extra.tool_name = attributes.str(Key::ToolName).map(str::to_owned);
     }
     extra.finish_reasons = facts.finish_reasons;
-    let documents = documents(&mut attributes, scope, &mut observed);
+    let documents = documents(&mut attributes, scope, &mut contents);
     let input = match request(&mut attributes, &span_type) {
         Some(Request { input, parameters }) => {
             extra.parameters = parameters;
             Some(input)
         }
-        None => input(&mut attributes, &span_type, scope, &mut observed),
+        None => input(&mut attributes, &span_type, scope, &mut contents),
     };
-    let input = instructions::join(&mut attributes, &mut observed, &span_type, input);
-    let mut output = output(&mut attributes, &span_type, scope, &mut observed);
+    let input = instructions::join(&mut attributes, &mut contents, &span_type, input);
+    let mut output = output(&mut attributes, &span_type, scope, &mut contents);
     match (&output, documents) {
         (None, Some(documents)) => output = Some(documents),
         (Some(_), documents) => extra.documents = documents,
         (None, None) => {}
     }
-    let mut evaluations = observed.evaluations;
+    let mut evaluations = contents.evaluations;
     evaluations.extend(evaluation(&mut attributes));
     drop_repeated(&mut attributes, scope, input.is_some(), output.is_some());
     if attributes.str(Key::LangsmithName) == Some(&name) {
@@ -182,7 +182,7 @@ pub(super) fn span(span: Span, scope: &str, shared: &str) -> Result<SpanDraft, R
         trace_input: attributes.take_text(Key::LangfuseTraceInput).map(text::unquoted),
         trace_output: attributes.take_text(Key::LangfuseTraceOutput).map(text::unquoted),
         metadata: metadata::write(attributes, extra, shared),
-        events: observed.drafts,
+        events: contents.drafts,
         evaluations,
         record: None,
     })
@@ -192,8 +192,9 @@ fn id<const N: usize>(sent: &[u8]) -> Option<[u8; N]> {
     sent.try_into().ok().filter(|id: &[u8; N]| id.iter().any(|byte| *byte != 0))
 }
 
-/// The SDK's own word, then the convention's, then what older conventions and bare names hint at.
-fn kind(attributes: &Attributes, observed: &Observed, scope: &str, name: &str) -> SpanType {
+/// Determines the span type: from the SDK's own attribute, then the GenAI convention's, then
+/// indications of older conventions.
+fn kind(attributes: &Attributes, contents: &EventContents, scope: &str, name: &str) -> SpanType {
     openinference::kind(attributes)
         .or_else(|| langfuse::kind(attributes))
         .or_else(|| vercel::kind(attributes))
@@ -206,18 +207,18 @@ fn kind(attributes: &Attributes, observed: &Observed, scope: &str, name: &str) -
         .or_else(|| openllmetry::request_kind(attributes))
         .or_else(|| adk::kind(attributes, name))
         .or_else(|| openlit::kind(scope, name))
-        .or_else(|| guessed(attributes, observed))
+        .or_else(|| guess_kind(attributes, contents))
         .or_else(|| logfire::kind(attributes))
         .unwrap_or_default()
 }
 
-/// What the attributes of a span without any kind suggest.
-fn guessed(attributes: &Attributes, observed: &Observed) -> Option<SpanType> {
+/// Guesses the span type from the attributes of a span without explicit type.
+fn guess_kind(attributes: &Attributes, contents: &EventContents) -> Option<SpanType> {
     let stores_vectors = [Key::DbSystem, Key::DbSystemName]
         .into_iter()
         .filter_map(|key| attributes.str(key))
         .any(|system| VECTOR_STORES.contains(&system));
-    if observed.is_query || stores_vectors || attributes.has_group(Group::Documents) {
+    if contents.is_query || stores_vectors || attributes.has_group(Group::Documents) {
         return Some(SpanType::Retrieval);
     }
     let calls_model = attributes.has(Key::RequestModel);
@@ -234,13 +235,13 @@ fn guessed(attributes: &Attributes, observed: &Observed) -> Option<SpanType> {
 }
 
 struct Model {
-    /// The one that answered, else the one asked.
+    /// The model in the response, else the requested model.
     name: Option<String>,
-    /// The one asked, where it is another.
+    /// The requested model, if it differs.
     asked: Option<String>,
 }
 
-/// Facts from the whole response of a model call, if its sender keeps the response.
+/// Extracts facts from the whole response of a model call, if the sender records it.
 fn facts(attributes: &mut Attributes, span_type: &SpanType) -> ResponseFacts {
     if *span_type != SpanType::Llm {
         return ResponseFacts::default();
@@ -268,11 +269,11 @@ fn model(
     let answered = answered.or_else(|| in_response.cloned());
     let asked = attributes
         .take_first(&[Key::LlmRequestModel, Key::RequestModel, Key::AiModel])
-        .or_else(|| mlflow::model_asked(attributes));
+        .or_else(|| mlflow::requested_model(attributes));
     if answered.is_some() {
         let name = answered;
-        let asked = asked.or_else(|| openinference::model_asked(attributes));
-        // These repeat the winner or the model asked.
+        let asked = asked.or_else(|| openinference::requested_model(attributes));
+        // These keys repeat the chosen or the requested model.
         attributes.drop_keys(&[
             Key::LlmModel,
             Key::ResponseModel,
@@ -282,28 +283,28 @@ fn model(
         ]);
         return Model { asked: asked.filter(|asked| Some(asked) != name.as_ref()), name };
     }
-    let guessed = || {
+    let guess_kind = || {
         if *span_type == SpanType::Llm {
             openinference::model_in_parameters(attributes).or_else(|| openlit::model(scope, name))
         } else {
             None
         }
     };
-    let name = asked.or_else(guessed);
+    let name = asked.or_else(guess_kind);
     Model { name: name.or_else(|| attributes.take_text(Key::ModelName)), asked: None }
 }
 
 fn response_id(attributes: &mut Attributes) -> Option<String> {
     let id = attributes.take_first(&[Key::ResponseId, Key::AiResponseId, Key::PlainResponseId])?;
     attributes.drop_keys(&[Key::AiResponseId]);
-    (!text::says_nothing(&id)).then_some(id)
+    (!text::is_placeholder(&id)).then_some(id)
 }
 
-/// The message and type of the failure, if the span failed.
+/// Returns the message and type of the error, if the span failed.
 fn error(
     attributes: &mut Attributes,
     status: Option<Status>,
-    observed: &Observed,
+    contents: &EventContents,
 ) -> Option<(String, api::FailureType)> {
     let status = status.unwrap_or_default();
     let noted = langfuse::error(attributes);
@@ -311,7 +312,7 @@ fn error(
         return None;
     }
     let status_message = text::clean(status.message);
-    let (exception_kind, exception_message) = observed
+    let (exception_kind, exception_message) = contents
         .exception
         .as_ref()
         .map(|(kind, message)| (kind.as_str(), message.as_str()))
@@ -354,14 +355,14 @@ fn tool_name(attributes: &mut Attributes, name: &str) -> Option<String> {
         .or_else(|| Some(name.to_owned()))
 }
 
-fn documents(attributes: &mut Attributes, scope: &str, observed: &mut Observed) -> Option<String> {
+fn documents(attributes: &mut Attributes, scope: &str, contents: &mut EventContents) -> Option<String> {
     openinference::documents(attributes)
         .or_else(|| llamaindex::documents(attributes, scope))
         .or_else(|| attributes.take_text(Key::RetrievalDocuments).map(text::readable))
-        .or_else(|| observed.documents.take())
+        .or_else(|| contents.documents.take())
 }
 
-/// The input, from a framework that records function calls.
+/// Returns the input recorded by a framework that traces function calls.
 fn request(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
     langsmith::input(attributes, span_type)
         .or_else(|| mlflow::input(attributes, span_type))
@@ -372,15 +373,15 @@ fn input(
     attributes: &mut Attributes,
     span_type: &SpanType,
     scope: &str,
-    observed: &mut Observed,
+    contents: &mut EventContents,
 ) -> Option<String> {
     if *span_type == SpanType::Tool {
-        let sent = langfuse::input(attributes).or_else(|| first_said(attributes, TOOL_INPUTS));
-        if let Some(arguments) = sent.or_else(|| observed.tool_input.take()) {
+        let sent = langfuse::input(attributes).or_else(|| take_first_text(attributes, TOOL_INPUT_KEYS));
+        if let Some(arguments) = sent.or_else(|| contents.tool_input.take()) {
             return Some(text::unquoted(arguments));
         }
         if let Some(arguments) =
-            attributes.str(Key::InputMessages).or(observed.input.as_deref()).and_then(messages::of_tool)
+            attributes.str(Key::InputMessages).or(contents.input.as_deref()).and_then(messages::of_tool)
         {
             return Some(arguments);
         }
@@ -397,14 +398,14 @@ fn input(
         .or_else(|| openlit::input(attributes))
         .or_else(|| litellm::input(attributes))
         .or_else(|| logfire::input(attributes))
-        .or_else(|| observed.input.take().map(text::readable))
+        .or_else(|| contents.input.take().map(text::readable))
 }
 
 fn output(
     attributes: &mut Attributes,
     span_type: &SpanType,
     scope: &str,
-    observed: &mut Observed,
+    contents: &mut EventContents,
 ) -> Option<String> {
     let returned = langsmith::output(attributes, span_type)
         .or_else(|| mlflow::output(attributes, span_type))
@@ -413,11 +414,13 @@ fn output(
         return returned;
     }
     if *span_type == SpanType::Tool {
-        if let Some(result) = langfuse::output(attributes).or_else(|| first_said(attributes, TOOL_OUTPUTS)) {
+        if let Some(result) =
+            langfuse::output(attributes).or_else(|| take_first_text(attributes, TOOL_OUTPUT_KEYS))
+        {
             return Some(messages::of_block(&result).unwrap_or_else(|| text::unquoted(result)));
         }
         if let Some(result) =
-            attributes.str(Key::OutputMessages).or(observed.output.as_deref()).and_then(messages::of_tool)
+            attributes.str(Key::OutputMessages).or(contents.output.as_deref()).and_then(messages::of_tool)
         {
             return Some(result);
         }
@@ -434,17 +437,17 @@ fn output(
         .or_else(|| litellm::output(attributes))
         .or_else(|| logfire::output(attributes))
         .or_else(|| {
-            let sent = observed.output.take().filter(|it| !text::is_empty_answer(it))?;
+            let sent = contents.output.take().filter(|it| !text::is_empty_answer(it))?;
             Some(text::plain_answer(&sent).unwrap_or_else(|| text::readable(sent)))
         })
 }
 
-/// Takes the first of these keys that says something.
-fn first_said(attributes: &mut Attributes, keys: &[Key]) -> Option<String> {
-    keys.iter().find_map(|key| attributes.take_text(*key).filter(|it| !text::says_nothing(it)))
+/// Takes the first of these keys that has a meaningful value.
+fn take_first_text(attributes: &mut Attributes, keys: &[Key]) -> Option<String> {
+    keys.iter().find_map(|key| attributes.take_text(*key).filter(|it| !text::is_placeholder(it)))
 }
 
-/// An evaluation that is attributes of the span itself rather than an event.
+/// Returns an external evaluation that is sent as attributes of the span instead of an event.
 fn evaluation(attributes: &mut Attributes) -> Option<EvaluationDraft> {
     let name = attributes.take_text(Key::EvaluationName)?;
     let score = attributes.number(Key::EvaluationScore);
@@ -457,15 +460,15 @@ fn evaluation(attributes: &mut Attributes) -> Option<EvaluationDraft> {
     })
 }
 
-/// Leaves out of the metadata what is stored already, and vectors, which nobody reads.
+/// Excludes attributes that are already stored, and vectors, from the metadata.
 fn drop_repeated(attributes: &mut Attributes, scope: &str, has_input: bool, has_output: bool) {
     if has_input {
-        attributes.drop_keys(INPUTS);
+        attributes.drop_keys(INPUT_KEYS);
         attributes.drop_group(Group::LlmInput);
         attributes.drop_group(Group::Prompt);
     }
     if has_output {
-        attributes.drop_keys(OUTPUTS);
+        attributes.drop_keys(OUTPUT_KEYS);
         attributes.drop_group(Group::LlmOutput);
         attributes.drop_group(Group::Completion);
     }

@@ -1,4 +1,4 @@
-//! Span events: exceptions, contents that some senders put there, documents, evaluations.
+//! Extracts exceptions, contents, documents and external evaluations from span events.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, KeyValue, any_value::Value},
@@ -14,39 +14,39 @@ use crate::draft::{EvaluationDraft, EventDraft};
 /// The first line of a Python traceback.
 const TRACEBACK_START: &str = "Traceback (most recent call last)";
 
-/// What a span's events say.
+/// The information in a span's events.
 #[derive(Default)]
-pub(super) struct Observed {
-    /// The events worth showing.
+pub(super) struct EventContents {
+    /// Events that are stored as such.
     pub(super) drafts: Vec<EventDraft>,
     /// Type and message of the last exception.
     pub(super) exception: Option<(String, String)>,
-    /// Prompt, or messages that went in.
+    /// Prompt or input messages.
     pub(super) input: Option<String>,
-    /// System instructions that are separate from the messages.
+    /// System instructions that are sent separately from the messages.
     pub(super) instructions: Option<String>,
     /// The arguments in a tool's event.
     pub(super) tool_input: Option<String>,
-    /// Messages that came as events one by one.
+    /// Messages sent as one event each.
     messages: Option<String>,
-    /// Completion, or messages that came out.
+    /// Completion or output messages.
     pub(super) output: Option<String>,
-    /// Documents that a vector database found, as a JSON list.
+    /// Documents returned by a vector database, as a JSON list.
     pub(super) documents: Option<String>,
-    /// A vector database was asked.
+    /// Whether the span is a query of a vector database.
     pub(super) is_query: bool,
-    /// Evaluations made of the span.
+    /// External evaluations of the span.
     pub(super) evaluations: Vec<EvaluationDraft>,
-    /// Stream chunks noted one by one.
+    /// Number of stream chunks recorded as one event each.
     pub(super) chunks: usize,
 }
 
-/// Reads a span's events.
-pub(super) fn read(events: Vec<Event>) -> Observed {
-    let mut observed = Observed::default();
+/// Extracts the information from a span's events.
+pub(super) fn read(events: Vec<Event>) -> EventContents {
+    let mut contents = EventContents::default();
     for event in events {
         let Event { time_unix_nano, name, mut attributes, .. } = event;
-        if observed.absorb(&name, &mut attributes) {
+        if contents.absorb(&name, &mut attributes) {
             continue;
         }
         let exception = (name == "exception").then(|| exception(&attributes));
@@ -62,21 +62,21 @@ pub(super) fn read(events: Vec<Event>) -> Observed {
             metadata,
             record: None,
         };
-        // Some senders note one exception twice, moments apart.
-        if exception.is_none() || observed.exception != exception {
-            observed.drafts.push(draft);
+        // Some senders record one exception twice, moments apart.
+        if exception.is_none() || contents.exception != exception {
+            contents.drafts.push(draft);
         }
-        observed.exception = exception.or(observed.exception);
+        contents.exception = exception.or(contents.exception);
     }
-    for list in [&mut observed.documents, &mut observed.messages].into_iter().flatten() {
+    for list in [&mut contents.documents, &mut contents.messages].into_iter().flatten() {
         list.push(']');
     }
-    observed.input = observed.input.or(observed.messages.take());
-    observed
+    contents.input = contents.input.or(contents.messages.take());
+    contents
 }
 
-impl Observed {
-    /// Takes what the span's fields want of an event; true if there is nothing left to show.
+impl EventContents {
+    /// Moves contents of an event into the span's fields; returns whether the event is used up.
     fn absorb(&mut self, name: &str, attributes: &mut [KeyValue]) -> bool {
         let first = |found: &mut Option<String>, attributes: &mut [KeyValue], key| {
             if found.is_none() {
@@ -84,7 +84,7 @@ impl Observed {
             }
         };
         match name {
-            // One for each chunk of a stream, saying nothing else: counted, not kept.
+            // One event per stream chunk, without content: counted and dropped.
             "llm.content.completion.chunk" | "gen_ai.content.completion.chunk" => {
                 self.chunks += usize::from(attributes.is_empty());
                 attributes.is_empty()
@@ -146,7 +146,7 @@ fn take(attributes: &mut [KeyValue], key: &str) -> Option<String> {
     into_text(attribute.value.take()?.value?)
 }
 
-/// One message that went in: JSON of its own, or text with the role that the event's name tells.
+/// Adds an input message: JSON, or text with the role given by the event's name.
 fn add_message(list: &mut String, role: &str, attributes: &mut [KeyValue]) {
     list.push(if list.is_empty() { '[' } else { ',' });
     match take(attributes, "gen_ai.event.content") {
@@ -165,7 +165,7 @@ fn add_message(list: &mut String, role: &str, attributes: &mut [KeyValue]) {
     }
 }
 
-/// The answer: the message, or the object that holds it.
+/// Returns the response: the message, or the object that contains it.
 fn choice(attributes: &mut [KeyValue]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Choice<'a> {
@@ -206,7 +206,7 @@ fn exception(attributes: &[KeyValue]) -> (String, String) {
     (kind, message)
 }
 
-/// One document found; its vector is left out.
+/// Adds a document without its vector.
 fn add_document(list: &mut String, attributes: &[KeyValue]) {
     list.push(if list.is_empty() { '[' } else { ',' });
     list.push('{');
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_errors_and_noted_once() {
+    fn repeated_exception_event_is_stored_once() {
         let twice = event("exception", &[("exception.type", "E"), ("exception.message", "boom")]);
         let seen = read(vec![twice.clone(), twice, event("exception", &[])]);
         assert_eq!(
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_documents_and_chunks_are_read() {
+    fn events_contents_documents_and_chunks_are_extracted() {
         let seen = read(vec![
             event("gen_ai.content.prompt", &[("gen_ai.prompt", "user: Hi")]),
             event("llm.content.completion.chunk", &[]),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_sent_as_events_are_put_together() {
+    fn messages_sent_as_events_are_joined() {
         let seen = read(vec![
             event("gen_ai.system.message", &[("content", "Be terse")]),
             event("gen_ai.user.message", &[("gen_ai.event.content", r#"{"role":"user","content":"Hi"}"#)]),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn evaluations_need_a_name() {
+    fn external_evaluation_without_name_is_ignored() {
         let seen = read(vec![
             event(
                 "gen_ai.evaluation.result",

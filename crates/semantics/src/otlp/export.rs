@@ -1,9 +1,8 @@
-//! Spans as OTLP in JSON, in the words of OpenTelemetry's conventions for generative AI.
+//! Writes spans as OTLP JSON with the attributes of OpenTelemetry's GenAI conventions.
 //!
-//! What these words can't say is in the [`Record`] that each span carries: reading a span that
-//! was written here gives what it was made of. The caller frames spans with [`HEAD`] and
-//! [`TAIL`] and puts commas between them, so that a trace of any length can be written piece
-//! by piece.
+//! Information that these attributes can't represent is in the [`Record`] of each span, so that
+//! importing an exported span restores it. The caller writes [`EXPORT_HEAD`], the spans separated by commas,
+//! and [`EXPORT_TAIL`], so that a trace of any length can be written in chunks.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -13,29 +12,29 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub use super::record::{EventRecord, Record, TraceRecord, object};
-use super::{record::ATTRIBUTE, text::push_json_str};
+use super::{record::RECORD_ATTRIBUTE, text::push_json_str};
 
-/// What stands before the spans of a request.
-pub const HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;
-/// What stands after them.
-pub const TAIL: &str = "]}]}]}";
+/// Text before the spans of a request.
+pub const EXPORT_HEAD: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"loupe"}}]},"scopeSpans":[{"scope":{"name":"loupe"},"spans":["#;
+/// Text after the spans of a request.
+pub const EXPORT_TAIL: &str = "]}]}]}";
 
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
-const INTERNAL: u8 = 1;
-const CLIENT: u8 = 3;
-/// Latest time that 64 bits of nanoseconds hold, in microseconds.
-const LATEST: i64 = 18_446_744_073_709_551;
-/// Lists of as many numbers are taken for vectors by whoever reads them.
-const VECTOR: usize = 64;
+const SPAN_KIND_INTERNAL: u8 = 1;
+const SPAN_KIND_CLIENT: u8 = 3;
+/// The latest time that 64-bit nanoseconds can represent, in microseconds.
+const MAX_TIME_MICROS: i64 = 18_446_744_073_709_551;
+/// Importers treat lists of at least this many numbers as vectors.
+const MIN_VECTOR_NUMBERS: usize = 64;
 
-/// A span to be written. Times are Unix microseconds.
+/// A span to export. Times are Unix microseconds.
 #[derive(Clone, Debug, Default)]
 pub struct ExportSpan<'a> {
-    /// The trace; its bytes are the OpenTelemetry id.
+    /// The trace; its bytes are the OpenTelemetry trace ID.
     pub trace_id: Uuid,
-    /// OpenTelemetry id.
+    /// OpenTelemetry span ID.
     pub span_id: [u8; 8],
-    /// OpenTelemetry id of the parent.
+    /// OpenTelemetry span ID of the parent.
     pub parent_span_id: Option<[u8; 8]>,
     /// Name.
     pub name: &'a str,
@@ -43,51 +42,51 @@ pub struct ExportSpan<'a> {
     pub start_us: i64,
     /// End.
     pub end_us: Option<i64>,
-    /// The model that answered, else the one asked.
+    /// The model in the response, else the requested model.
     pub model: Option<&'a str>,
-    /// What went in.
+    /// Input.
     pub input: Option<&'a str>,
-    /// What came out.
+    /// Output.
     pub output: Option<&'a str>,
-    /// Why it failed.
+    /// Error message.
     pub error: Option<&'a str>,
-    /// Tokens of the input.
+    /// Prompt tokens.
     pub prompt_tokens: Option<i64>,
-    /// Tokens of the output.
+    /// Completion tokens.
     pub completion_tokens: Option<i64>,
     /// Cached, cache-write and reasoning tokens.
     pub usage_details: UsageDetails,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
-    /// Text of a JSON object.
+    /// A JSON object.
     pub metadata: Option<&'a str>,
-    /// The conversation.
+    /// Session ID.
     pub session_id: Option<&'a str>,
-    /// The end user.
+    /// End user.
     pub user_id: Option<&'a str>,
-    /// Key to value.
+    /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The rest; times and how texts are dressed are filled in here.
+    /// Further properties; times and text encodings are filled in by this module.
     pub record: Record,
 }
 
-/// An event to be written.
+/// An event to export.
 #[derive(Clone, Debug, Default)]
 pub struct ExportEvent<'a> {
     /// Unix microseconds.
     pub at_us: i64,
-    /// What happened.
+    /// The message.
     pub message: &'a str,
-    /// Text of a JSON object.
+    /// A JSON object.
     pub metadata: Option<&'a str>,
-    /// The rest; message, time and metadata are filled in here where they are needed.
+    /// Further properties; message, time and metadata are filled in by this module where needed.
     pub record: EventRecord,
 }
 
 /// Writes a span and its events as one JSON object.
 pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEvent<'_>>) {
     let mut record = span.record;
-    let kind = if record.kind == SpanType::Llm { CLIENT } else { INTERNAL };
+    let kind = if record.kind == SpanType::Llm { SPAN_KIND_CLIENT } else { SPAN_KIND_INTERNAL };
     push_all(out, &["{\"traceId\":\"", &span.trace_id.simple().to_string(), "\",\"spanId\":\""]);
     push_hex(out, span.span_id);
     if let Some(parent) = span.parent_span_id {
@@ -105,7 +104,7 @@ pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEven
         out.push('}');
     }
     out.push_str(",\"attributes\":[");
-    let mut attributes = List::new(out);
+    let mut attributes = AttributeList::new(out);
     conventional(&mut attributes, &record.kind, span.name, span.metadata);
     let failure = record.failure.map(api::FailureType::as_str);
     attributes.text("error.type", failure);
@@ -125,41 +124,41 @@ pub fn write_span(out: &mut String, span: ExportSpan<'_>, events: Vec<ExportEven
     attributes.tags(&span.tags);
     if let Some(input) = span.input {
         let key = input_key(&record.kind);
-        record.plain_input = attributes.said(key, "input.value", "user", input);
+        record.plain_input = attributes.text_or_message(key, "input.value", "user", input);
         record.empty_input = input.is_empty();
     }
     if let Some(output) = span.output {
         let key = output_key(&record.kind, output);
-        record.plain_output = attributes.said(key, "output.value", "assistant", output);
+        record.plain_output = attributes.text_or_message(key, "output.value", "assistant", output);
         record.empty_output = output.is_empty();
     }
     attributes.text("metadata", span.metadata);
     record.empty_metadata = span.metadata == Some("{}");
-    attributes.text(ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
+    attributes.text(RECORD_ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
     out.push(']');
     write_events(out, events);
     out.push('}');
 }
 
-/// What the convention asks of a span of this type.
-fn conventional(attributes: &mut List<'_>, kind: &SpanType, name: &str, metadata: Option<&str>) {
+/// Writes the attributes that the convention defines for a span of this type.
+fn conventional(attributes: &mut AttributeList<'_>, kind: &SpanType, name: &str, metadata: Option<&str>) {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Known<'a> {
+    struct KnownMetadata<'a> {
         #[serde(borrow)]
         request_model: Option<Cow<'a, str>>,
         #[serde(borrow)]
-        tool: Option<Tool<'a>>,
+        tool: Option<ToolMetadata<'a>>,
     }
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Tool<'a> {
+    struct ToolMetadata<'a> {
         #[serde(borrow)]
         name: Option<Cow<'a, str>>,
         #[serde(borrow)]
         call_id: Option<Cow<'a, str>>,
     }
-    let known: Known<'_> = metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let known: KnownMetadata<'_> = metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let tool = known.tool.unwrap_or_default();
     match kind {
         SpanType::Llm => {
@@ -176,7 +175,7 @@ fn conventional(attributes: &mut List<'_>, kind: &SpanType, name: &str, metadata
     }
 }
 
-/// The attribute for what went in; none where the convention has no word for it.
+/// Returns the attribute for the input; `None` if the convention defines none.
 fn input_key(kind: &SpanType) -> Option<&'static str> {
     match kind {
         SpanType::Llm => Some("gen_ai.input.messages"),
@@ -190,22 +189,22 @@ fn output_key(kind: &SpanType, text: &str) -> Option<&'static str> {
     match kind {
         SpanType::Llm => Some("gen_ai.output.messages"),
         SpanType::Tool => Some("gen_ai.tool.call.result"),
-        // Documents are a list; an answer in words is none.
+        // Documents are a list; a text is not.
         SpanType::Retrieval if text.starts_with('[') => Some("gen_ai.retrieval.documents"),
         _ => None,
     }
 }
 
-/// Whether a text is a list of messages, or one.
+/// Whether a text is a message or a list of messages.
 fn is_messages(text: &str) -> bool {
     #[derive(Deserialize)]
-    struct Message {
-        #[expect(dead_code, reason = "only whether it is there counts")]
+    struct RoleMessage {
+        #[expect(dead_code, reason = "only the presence is checked")]
         role: serde::de::IgnoredAny,
     }
     match text.as_bytes().first() {
-        Some(b'[') => serde_json::from_str::<Vec<Message>>(text).is_ok(),
-        Some(b'{') => serde_json::from_str::<Message>(text).is_ok(),
+        Some(b'[') => serde_json::from_str::<Vec<RoleMessage>>(text).is_ok(),
+        Some(b'{') => serde_json::from_str::<RoleMessage>(text).is_ok(),
         _ => false,
     }
 }
@@ -220,52 +219,54 @@ fn write_events(out: &mut String, events: Vec<ExportEvent<'_>>) {
             metadata.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
         let is_exception = members.keys().any(|it| it.starts_with("exception."));
         record.message = is_exception.then(|| message.to_owned());
-        let is_said = !members.is_empty() && members.values().all(is_plain);
-        record.metadata = metadata.filter(|_| !is_said).map(str::to_owned);
+        let is_representable = !members.is_empty() && members.values().all(is_plain);
+        record.metadata = metadata.filter(|_| !is_representable).map(str::to_owned);
         out.push_str(if i > 0 { ",{\"name\":" } else { "{\"name\":" });
         push_json_str(out, if is_exception { "exception" } else { message });
         push_time(out, "timeUnixNano", Some(at_us), &mut record.at);
         out.push_str(",\"attributes\":[");
-        let mut attributes = List::new(out);
+        let mut attributes = AttributeList::new(out);
         for (key, value) in members.iter().filter(|(_, it)| is_plain(it)) {
             attributes.value(key, value);
         }
-        attributes.text(ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
+        attributes.text(RECORD_ATTRIBUTE, serde_json::to_string(&record).ok().as_deref());
         out.push_str("]}");
     }
     out.push(']');
 }
 
-/// Whether an attribute of this value is read as the same JSON: nothing blank, no fraction, whose
-/// last digit may be lost on the way, and nothing that is taken for a vector.
+/// Whether an attribute with this value is imported as the same JSON: no blank text, no fraction (whose
+/// last digit may be lost), and no list that is treated as a vector.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(_) => true,
         Value::Number(number) => number.is_i64(),
         Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty() && items.len() < VECTOR && items.iter().all(is_plain),
+        Value::Array(items) => {
+            !items.is_empty() && items.len() < MIN_VECTOR_NUMBERS && items.iter().all(is_plain)
+        }
         Value::Object(members) => !members.is_empty() && members.values().all(is_plain),
     }
 }
 
-/// Writes a time; one that nanoseconds can't say goes into the record.
+/// Writes a time; a time that nanoseconds can't represent is stored in the record.
 fn push_time(out: &mut String, name: &str, micros: Option<i64>, record: &mut Option<i64>) {
     match micros {
-        Some(it) if (1..=LATEST).contains(&it) => {
+        Some(it) if (1..=MAX_TIME_MICROS).contains(&it) => {
             push_all(out, &[",\"", name, "\":\"", &it.to_string(), "000\""]);
         }
         other => *record = other,
     }
 }
 
-/// A list of attributes being written.
-struct List<'a> {
+/// A list of attributes under construction.
+struct AttributeList<'a> {
     out: &'a mut String,
     first: bool,
 }
 
-impl<'a> List<'a> {
+impl<'a> AttributeList<'a> {
     fn new(out: &'a mut String) -> Self {
         Self { out, first: true }
     }
@@ -277,7 +278,7 @@ impl<'a> List<'a> {
         self.out.push_str(",\"value\":");
     }
 
-    /// A text, unless it is empty: that says nothing.
+    /// Adds a text unless it is empty.
     fn text(&mut self, key: &str, text: Option<&str>) {
         if let Some(text) = text.filter(|it| !it.is_empty()) {
             self.key(key);
@@ -314,9 +315,9 @@ impl<'a> List<'a> {
         self.value("tag.tags", &tags.iter().map(word).collect());
     }
 
-    /// A text under the convention's key, else under the other. Where messages are asked for, a
-    /// plain text is dressed as one; answers whether it was.
-    fn said(&mut self, key: Option<&str>, other: &str, role: &str, text: &str) -> bool {
+    /// Adds a text under the convention's key, else under the other key. If the key requires messages,
+    /// plain text is wrapped in a message; returns whether it was wrapped.
+    fn text_or_message(&mut self, key: Option<&str>, other: &str, role: &str, text: &str) -> bool {
         let is_plain = key.is_some_and(|it| it.ends_with(".messages")) && !is_messages(text);
         if is_plain && !text.is_empty() {
             let mut message = String::with_capacity(text.len() + 64);
@@ -331,7 +332,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Writes JSON as a value of OTLP.
+/// Writes JSON as an OTLP value.
 fn push_any(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("{}"),
@@ -355,7 +356,7 @@ fn push_any(out: &mut String, value: &Value) {
         }
         Value::Object(members) => {
             out.push_str("{\"kvlistValue\":{\"values\":[");
-            let mut list = List::new(out);
+            let mut list = AttributeList::new(out);
             for (key, it) in members {
                 list.value(key, it);
             }

@@ -1,15 +1,15 @@
-//! OpenTelemetry GenAI: `gen_ai.*` as the semantic conventions name it now.
+//! OpenTelemetry GenAI: the current names `gen_ai.*` of the semantic conventions.
 //!
-//! Also sent by the Vercel AI SDK from version 7, Pydantic AI, OpenLLMetry, OpenLIT, LiteLLM
-//! and the Anthropic SDK's own instrumentation. The keys that came before are in
-//! [`super::openllmetry`]; `gen_ai.aggregated_usage.*` is a sum over descendants and has no
-//! meaning here, so that it never counts.
+//! Also sent by the Vercel AI SDK from version 7, Pydantic AI, OpenLLMetry, OpenLIT, LiteLLM and the
+//! instrumentation of the Anthropic SDK. Earlier names are in [`super::openllmetry`].
+//! `gen_ai.aggregated_usage.*` is a sum over descendants and is ignored, so that it is not counted
+//! twice.
 
 use api::SpanType;
 
 use super::{attributes::Attributes, keys::Key, text};
 
-/// What the operation says; its own SDK's word, if any, was asked before.
+/// Returns the span type for the operation name; the SDK's own attribute takes precedence.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::OperationName)? {
         "chat" | "completion" | "text_completion" | "generate_content" | "responses" | "message"
@@ -33,8 +33,8 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::InputMessages).map(text::readable)
 }
 
-/// The answer, as plain text if it is nothing else. Messages without content are not an answer; they stay
-/// an attribute if their envelope says how the call ended.
+/// Returns the response, as plain text if it consists of text only. Messages without content are not a
+/// response; they remain an attribute if they state the finish reason.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     let messages = attributes.take_text(Key::OutputMessages)?;
     if text::is_empty_answer(&messages) {
@@ -51,7 +51,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn operations_tell_the_kind() {
+    fn genai_operation_determines_span_type() {
         let cases = [
             ("chat", SpanType::Llm),
             ("acompletion", SpanType::Llm),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn output_without_content_is_none_and_its_envelope_stays() {
+    fn genai_output_without_content_is_none_and_remains_attribute() {
         let sent = |messages: &str| {
             let mut given = attributes(&[("gen_ai.output.messages", messages)]);
             let output = output(&mut given);

@@ -1,4 +1,4 @@
-//! What a span says about its trace: session, user, tags, name.
+//! Extracts trace hints from a span: session, user, tags, name.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
@@ -9,13 +9,13 @@ use super::{
 };
 use crate::draft::TraceHints;
 
-/// Names under which applications put the session where the convention leaves the key free.
+/// Metadata keys that applications use for the session ID where the convention defines none.
 const SESSION_NAMES: &[&str] = &["session_id", "sessionId", "session.id", "conversation_id", "thread_id"];
 const USER_NAMES: &[&str] = &["user_id", "userId", "user.id"];
-/// More tags than any sender means; a trace's tags are rows of their own.
-const MOST_TAGS: usize = 100;
+/// Maximum number of tags of a span; each tag of a trace is a row.
+const MAX_TAGS: usize = 100;
 
-/// Takes what the span says about its trace.
+/// Takes the trace hints of a span.
 pub(super) fn read(attributes: &mut Attributes) -> TraceHints {
     TraceHints {
         name: attributes.take_text(Key::LangfuseTraceName),
@@ -41,7 +41,8 @@ fn session(attributes: &mut Attributes) -> Option<String> {
         .or_else(|| id_in(attributes, Key::GroupId))
 }
 
-/// The conversation id, unless it is OpenAI's id of the previous response, which differs in every call.
+/// Returns the conversation ID, unless it is OpenAI's ID of the previous response, which differs in
+/// every call.
 fn conversation(attributes: &mut Attributes) -> Option<String> {
     if attributes.str(Key::ConversationId).is_some_and(|it| it.starts_with("resp_")) {
         return None;
@@ -68,9 +69,9 @@ fn id_in_group(attributes: &mut Attributes, group: Group, names: &[&str]) -> Opt
     value::into_text(attributes.take_from_group(group, names)?).filter(|it| is_id(it))
 }
 
-/// A scrubber's note in place of the id is none.
+/// Whether the text is an ID, and not a placeholder of a scrubber.
 fn is_id(text: &str) -> bool {
-    !text::says_nothing(text) && !text.starts_with("[Scrubbed due to")
+    !text::is_placeholder(text) && !text.starts_with("[Scrubbed due to")
 }
 
 fn complete(attributes: &mut Attributes) -> bool {
@@ -125,14 +126,14 @@ fn add(tags: &mut Vec<(String, String)>, value: Value) {
     }
 }
 
-/// Key and value on both sides of the first colon; without one the value is empty.
+/// Splits a tag at the first colon; without a colon the value is empty.
 fn split(tag: &str) -> (String, String) {
     let (key, value) = tag.split_once(':').unwrap_or((tag, ""));
     (key.trim().to_owned(), value.trim().to_owned())
 }
 
 fn push(tags: &mut Vec<(String, String)>, tag: (String, String)) {
-    if !tag.0.is_empty() && tags.len() < MOST_TAGS && !tags.contains(&tag) {
+    if !tag.0.is_empty() && tags.len() < MAX_TAGS && !tags.contains(&tag) {
         tags.push(tag);
     }
 }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_come_in_many_forms() {
+    fn tags_of_every_form_are_extracted() {
         check_tags("tag.tags", r#"["env:prod:eu","beta"]"#, &[("env", "prod:eu"), ("beta", "")]);
         check_tags(
             "traceloop.association.properties.tags",
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_of_a_session_counts() {
+    fn first_session_key_takes_precedence() {
         let hints = read(&mut attributes(&[
             ("gen_ai.conversation.id", "c"),
             ("traceloop.association.properties.session_id", "t"),
@@ -174,10 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn the_response_before_is_no_session() {
+    fn previous_response_id_is_not_a_session() {
         let mut given = attributes(&[("gen_ai.conversation.id", "resp_0001")]);
         assert_eq!(read(&mut given).session_id, None);
-        assert!(given.has(Key::ConversationId), "it stays with the metadata");
+        assert!(given.has(Key::ConversationId), "it remains metadata");
         let langsmith =
             [("langsmith.metadata.thread_id", "t"), ("langsmith.span.tags", "a, seq:step:1, env:prod")];
         let hints = read(&mut attributes(&langsmith));
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scrubbed_session_is_none() {
+    fn scrubbed_session_id_is_ignored() {
         let scrubbed = [("session.id", "[Scrubbed due to 'session']"), ("gen_ai.conversation.id", "c")];
         assert_eq!(read(&mut attributes(&scrubbed)).session_id.as_deref(), Some("c"));
         assert_eq!(read(&mut attributes(&[("group_id", "null")])).session_id, None);

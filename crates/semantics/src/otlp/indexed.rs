@@ -1,7 +1,7 @@
-//! Lists that conventions spread over attributes: `…0.message.role`, `…0.message.content`.
+//! Lists that conventions flatten into attributes: `…0.message.role`, `…0.message.content`.
 //!
-//! [`assemble`] puts them together again as JSON. Which words of a path are mere wrapping is
-//! the same in every convention that does this.
+//! [`assemble`] restores them as JSON. The path segments that are mere wrappers are the same in every
+//! convention that does this.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -9,25 +9,25 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
 use super::{text::push_json_str, value::write_json};
 
-/// Paths are cut here; no convention goes deeper than eight.
-const DEEPEST: usize = 16;
-/// Fields of one object kept: looking one up is a walk, and no message has a tenth of these.
-const MOST_FIELDS: usize = 256;
+/// Maximum depth of a path; no convention uses more than eight segments.
+const MAX_PATH_DEPTH: usize = 16;
+/// Maximum number of fields of one object: look-up is linear, and no message has a tenth of these.
+const MAX_OBJECT_FIELDS: usize = 256;
 
-enum Node {
+enum IndexedNode {
     Leaf(Value),
-    Object(Vec<(String, Node)>),
-    List(BTreeMap<u32, Node>),
+    Object(Vec<(String, IndexedNode)>),
+    List(BTreeMap<u32, IndexedNode>),
 }
 
-/// The JSON list that the paths and values spell out; `None` without any.
+/// Assembles the JSON list from paths and values; `None` for an empty list.
 pub(super) fn assemble(attributes: Vec<(String, Value)>) -> Option<String> {
-    let mut root = Node::List(BTreeMap::new());
+    let mut root = IndexedNode::List(BTreeMap::new());
     for (path, value) in attributes {
-        let words: Vec<&str> = path.splitn(DEEPEST, '.').filter(|word| !is_wrapping(word)).collect();
+        let words: Vec<&str> = path.splitn(MAX_PATH_DEPTH, '.').filter(|word| !is_wrapping(word)).collect();
         insert(&mut root, &words, value);
     }
-    if matches!(&root, Node::List(items) if items.is_empty()) {
+    if matches!(&root, IndexedNode::List(items) if items.is_empty()) {
         return None;
     }
     let mut out = String::new();
@@ -39,22 +39,22 @@ fn is_wrapping(word: &str) -> bool {
     matches!(word, "message" | "message_content" | "tool_call" | "document")
 }
 
-/// What does not fit the shape seen first is left out.
-fn insert(node: &mut Node, path: &[&str], value: Value) {
+/// Inserts a value. Values that contradict the shape seen first are dropped.
+fn insert(node: &mut IndexedNode, path: &[&str], value: Value) {
     let Some((word, rest)) = path.split_first() else { return };
     let next = match (node, word.parse::<u32>()) {
-        (Node::List(items), Ok(index)) => match items.entry(index) {
+        (IndexedNode::List(items), Ok(index)) => match items.entry(index) {
             Entry::Occupied(item) => item.into_mut(),
             Entry::Vacant(item) => {
-                item.insert(made_for(rest, value));
+                item.insert(new_node(rest, value));
                 return;
             }
         },
-        (Node::Object(fields), _) => match fields.iter().position(|(name, _)| name == word) {
+        (IndexedNode::Object(fields), _) => match fields.iter().position(|(name, _)| name == word) {
             Some(at) => &mut fields[at].1,
-            None if fields.len() == MOST_FIELDS => return,
+            None if fields.len() == MAX_OBJECT_FIELDS => return,
             None => {
-                fields.push(((*word).to_owned(), made_for(rest, value)));
+                fields.push(((*word).to_owned(), new_node(rest, value)));
                 return;
             }
         },
@@ -63,19 +63,22 @@ fn insert(node: &mut Node, path: &[&str], value: Value) {
     insert(next, rest, value);
 }
 
-/// A new node that holds the value under the path.
-fn made_for(path: &[&str], value: Value) -> Node {
-    let Some(word) = path.first() else { return Node::Leaf(value) };
-    let mut node =
-        if word.parse::<u32>().is_ok() { Node::List(BTreeMap::new()) } else { Node::Object(Vec::new()) };
+/// Creates a node that contains the value at the path.
+fn new_node(path: &[&str], value: Value) -> IndexedNode {
+    let Some(word) = path.first() else { return IndexedNode::Leaf(value) };
+    let mut node = if word.parse::<u32>().is_ok() {
+        IndexedNode::List(BTreeMap::new())
+    } else {
+        IndexedNode::Object(Vec::new())
+    };
     insert(&mut node, path, value);
     node
 }
 
-fn write(out: &mut String, node: Node) {
+fn write(out: &mut String, node: IndexedNode) {
     match node {
-        Node::Leaf(value) => write_json(out, &value),
-        Node::Object(mut fields) => {
+        IndexedNode::Leaf(value) => write_json(out, &value),
+        IndexedNode::Object(mut fields) => {
             drop_repeated_contents(&mut fields);
             out.push('{');
             for (at, (name, node)) in fields.into_iter().enumerate() {
@@ -88,7 +91,7 @@ fn write(out: &mut String, node: Node) {
             }
             out.push('}');
         }
-        Node::List(items) => {
+        IndexedNode::List(items) => {
             out.push('[');
             for (at, node) in items.into_values().enumerate() {
                 if at > 0 {
@@ -101,10 +104,10 @@ fn write(out: &mut String, node: Node) {
     }
 }
 
-/// Removes a message's `contents` if its `content` has the same text: some senders write both.
-fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
+/// Removes a message's `contents` if its `content` has the same text: some senders send both.
+fn drop_repeated_contents(fields: &mut Vec<(String, IndexedNode)>) {
     let field = |name: &str| fields.iter().find(|it| it.0 == name).map(|it| &it.1);
-    if let (Some(Node::Leaf(Value::StringValue(content))), Some(Node::List(parts))) =
+    if let (Some(IndexedNode::Leaf(Value::StringValue(content))), Some(IndexedNode::List(parts))) =
         (field("content"), field("contents"))
         && texts(parts).is_some_and(|it| it == *content)
     {
@@ -113,14 +116,14 @@ fn drop_repeated_contents(fields: &mut Vec<(String, Node)>) {
 }
 
 /// Returns the text of parts that are all text.
-fn texts(parts: &BTreeMap<u32, Node>) -> Option<String> {
+fn texts(parts: &BTreeMap<u32, IndexedNode>) -> Option<String> {
     let mut texts = Vec::with_capacity(parts.len());
     for part in parts.values() {
-        let Node::Object(fields) = part else { return None };
+        let IndexedNode::Object(fields) = part else { return None };
         for (name, value) in fields {
             match (name.as_str(), value) {
-                ("text", Node::Leaf(Value::StringValue(text))) => texts.push(text.as_str()),
-                ("type", Node::Leaf(Value::StringValue(kind))) if kind.contains("text") => {}
+                ("text", IndexedNode::Leaf(Value::StringValue(text))) => texts.push(text.as_str()),
+                ("type", IndexedNode::Leaf(Value::StringValue(kind))) if kind.contains("text") => {}
                 _ => return None,
             }
         }
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_put_together_in_their_order() {
+    fn flattened_messages_are_assembled_in_order() {
         check(
             &[("1.message.role", "assistant"), ("0.message.role", "user"), ("0.message.content", "Hi")],
             Some(r#"[{"role":"user","content":"Hi"},{"role":"assistant"}]"#),
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_repeat_the_content_are_dropped() {
+    fn contents_that_repeat_content_are_dropped() {
         let parts = "0.message.contents.0.message_content.text";
         check(
             &[("0.message.role", "user"), (parts, "Hi"), ("0.message.content", "Hi")],
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_are_left_out() {
+    fn malformed_paths_are_dropped() {
         check(&[], None);
         check(&[("x.role", "user")], None);
         check(

@@ -7,32 +7,32 @@ use api::SpanType;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{attributes::Attributes, events::Observed, keys::Key, text};
+use super::{attributes::Attributes, events::EventContents, keys::Key, text};
 
 /// Puts the span's system instructions before its input, unless the input's own system messages repeat
 /// them. Spans without input other than model calls keep them as an attribute.
 pub(super) fn join(
     attributes: &mut Attributes,
-    observed: &mut Observed,
+    contents: &mut EventContents,
     span_type: &SpanType,
     input: Option<String>,
 ) -> Option<String> {
     if *span_type == SpanType::Tool || (input.is_none() && *span_type != SpanType::Llm) {
         return input;
     }
-    let sent = attributes.take_text(Key::SystemInstructions).or_else(|| observed.instructions.take());
-    let Some(sent) = sent.filter(|it| !text::says_nothing(it)) else { return input };
+    let sent = attributes.take_text(Key::SystemInstructions).or_else(|| contents.instructions.take());
+    let Some(sent) = sent.filter(|it| !text::is_placeholder(it)) else { return input };
     let messages = system_messages(&text::readable(sent));
     if messages.is_empty() {
         return input;
     }
     let Some(input) = input else { return Some(format!("[{messages}]")) };
-    Some(match Shape::of(&input) {
-        Shape::List(list) if repeats(&list, &messages) => input,
-        Shape::List(list) if list.is_empty() => format!("[{messages}]"),
-        Shape::List(_) => format!("[{messages},{}", &input.trim_start()[1..]),
-        Shape::Message => format!("[{messages},{input}]"),
-        Shape::Other => {
+    Some(match InputShape::of(&input) {
+        InputShape::List(list) if repeats(&list, &messages) => input,
+        InputShape::List(list) if list.is_empty() => format!("[{messages}]"),
+        InputShape::List(_) => format!("[{messages},{}", &input.trim_start()[1..]),
+        InputShape::Message => format!("[{messages},{input}]"),
+        InputShape::Other => {
             let mut joined = format!("[{messages},{{\"role\":\"user\",\"content\":");
             text::push_json_str(&mut joined, &input);
             joined.push_str("}]");
@@ -42,7 +42,7 @@ pub(super) fn join(
 }
 
 /// The form of an input.
-enum Shape<'a> {
+enum InputShape<'a> {
     /// A JSON list, its items unparsed.
     List(Vec<&'a RawValue>),
     /// One message.
@@ -51,7 +51,7 @@ enum Shape<'a> {
     Other,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> InputShape<'a> {
     fn of(input: &'a str) -> Self {
         match input.trim_start().as_bytes().first() {
             Some(b'[') => serde_json::from_str(input).map_or(Self::Other, Self::List),
@@ -62,13 +62,13 @@ impl<'a> Shape<'a> {
 }
 
 #[derive(Deserialize)]
-struct WithRole<'a> {
+struct MessageRole<'a> {
     #[serde(borrow)]
     role: std::borrow::Cow<'a, str>,
 }
 
 fn is_message(json: &str) -> bool {
-    serde_json::from_str::<WithRole<'_>>(json).is_ok()
+    serde_json::from_str::<MessageRole<'_>>(json).is_ok()
 }
 
 /// Returns the instructions as messages, separated by commas; empty if they have no text.
@@ -107,7 +107,7 @@ fn message_of_text(text: &str) -> String {
 /// Returns whether the leading system messages of the list contain every text of the instructions.
 fn repeats(list: &[&RawValue], instructions: &str) -> bool {
     let is_system = |item: &&&RawValue| {
-        serde_json::from_str::<WithRole<'_>>(item.get())
+        serde_json::from_str::<MessageRole<'_>>(item.get())
             .is_ok_and(|it| matches!(it.role.as_ref(), "system" | "developer"))
     };
     let leading: Vec<Value> =
@@ -151,7 +151,7 @@ mod tests {
     fn check(instructions: &str, input: Option<&str>, expected: Option<&str>) {
         let mut given = attributes(&[("gen_ai.system_instructions", instructions)]);
         let input = input.map(str::to_owned);
-        let joined = join(&mut given, &mut Observed::default(), &SpanType::Llm, input);
+        let joined = join(&mut given, &mut EventContents::default(), &SpanType::Llm, input);
         assert_eq!(joined.as_deref(), expected, "{instructions}");
         if let Some(joined) = joined.filter(|it| it.starts_with('[')) {
             assert!(serde_json::from_str::<Vec<Value>>(&joined).is_ok(), "{joined}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_the_messages_repeat_are_said_once() {
+    fn repeated_instructions_are_stored_once() {
         let repeated = format!(r#"[{{"role": "system", "parts": {PARTS}}}, {USER}]"#);
         check(PARTS, Some(&repeated), Some(&repeated));
         let other = format!(r#"[{{"role":"system","content":"You are kind"}},{USER}]"#);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_say_nothing_change_nothing() {
+    fn blank_instructions_are_ignored() {
         for nothing in ["", "[]", "{}", "null", "\"\"", "  "] {
             check(nothing, Some("Hi"), Some("Hi"));
             check(nothing, None, None);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn instructions_of_an_agent_without_input_stay_an_attribute() {
         let mut given = attributes(&[("gen_ai.system_instructions", PARTS)]);
-        assert_eq!(join(&mut given, &mut Observed::default(), &SpanType::Other, None), None);
+        assert_eq!(join(&mut given, &mut EventContents::default(), &SpanType::Other, None), None);
         assert!(given.has(Key::SystemInstructions));
     }
 }

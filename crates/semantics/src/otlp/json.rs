@@ -1,8 +1,8 @@
-//! JSON exports that the strict decoder refuses.
+//! Decodes JSON exports that the strict decoder rejects.
 //!
-//! OTLP's JSON has an exact mapping, and some senders miss it harmlessly: enumerations by name,
-//! numbers as text, null for an empty list. Here the text is tidied and decoded again, span by
-//! span, so that one odd span costs itself and not its batch.
+//! Some senders deviate harmlessly from OTLP's JSON mapping: enumerations by name, numbers as text,
+//! null for an empty list. This module normalizes the JSON and decodes it again, span by span, so that
+//! an invalid span affects only itself and not its batch.
 
 use opentelemetry_proto::tonic::{
     common::v1::InstrumentationScope,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{Decoded, Malformed};
 
-/// Decodes what can be decoded; refused spans are noted in `decoded`.
+/// Decodes the valid spans; rejected spans are counted in `decoded`.
 pub(super) fn lenient(body: &[u8], decoded: &mut Decoded) -> Result<Vec<ResourceSpans>, Malformed> {
     let mut body: Value = serde_json::from_slice(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
@@ -39,7 +39,7 @@ fn scope_spans(sent: Value, decoded: &mut Decoded) -> Result<ScopeSpans, Malform
     let scope = part::<InstrumentationScope>(&mut sent, "scope");
     let mut spans = Vec::new();
     for mut span in list(&mut sent, "spans")? {
-        tidy(&mut span);
+        normalize(&mut span);
         match serde_json::from_value::<Span>(span) {
             Ok(span) => spans.push(span),
             Err(error) => decoded.reject(format!("unreadable span: {error}")),
@@ -48,17 +48,17 @@ fn scope_spans(sent: Value, decoded: &mut Decoded) -> Result<ScopeSpans, Malform
     Ok(ScopeSpans { scope, spans, schema_url: String::new() })
 }
 
-/// A description of the sender is not worth losing its spans for.
+/// Decodes a part of the sender's description; an invalid one is dropped rather than its spans.
 fn part<T: DeserializeOwned>(owner: &mut Map<String, Value>, field: &str) -> Option<T> {
     let mut sent = owner.remove(field)?;
-    tidy(&mut sent);
+    normalize(&mut sent);
     serde_json::from_value(sent).ok()
 }
 
 fn object(value: Value, what: &str) -> Result<Map<String, Value>, Malformed> {
     match value {
         Value::Object(fields) => Ok(fields),
-        _ => Err(Malformed { message: format!("not an OTLP trace export: {what} must hold objects") }),
+        _ => Err(Malformed { message: format!("not an OTLP trace export: {what} must contain objects") }),
     }
 }
 
@@ -70,34 +70,34 @@ fn list(owner: &mut Map<String, Value>, field: &str) -> Result<Vec<Value>, Malfo
     }
 }
 
-/// Brings what senders write into the exact mapping. The parser limits the depth.
-fn tidy(value: &mut Value) {
+/// Normalizes common deviations to the exact mapping. The parser limits the depth.
+fn normalize(value: &mut Value) {
     match value {
         Value::Array(items) => {
             items.retain(|item| !item.is_null());
-            items.iter_mut().for_each(tidy);
+            items.iter_mut().for_each(normalize);
         }
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            // Not used here, and refused by the decoder when incomplete.
+            // Not used here, and rejected by the decoder when incomplete.
             fields.remove("entityRefs");
             for (name, value) in fields.iter_mut() {
-                tidy(value);
-                tidy_field(name, value);
+                normalize(value);
+                normalize_field(name, value);
             }
         }
         _ => {}
     }
 }
 
-fn tidy_field(name: &str, value: &mut Value) {
+fn normalize_field(name: &str, value: &mut Value) {
     match (name, &mut *value) {
         ("arrayValue" | "kvlistValue", Value::Object(list)) => {
             list.entry("values").or_insert_with(|| Value::Array(Vec::new()));
         }
         ("doubleValue", Value::String(text)) => {
             let number = text.trim().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-            // JSON has no NaN and no infinity, and as a measurement neither says anything.
+            // JSON has no NaN and no infinity, and neither is a useful measurement.
             *value = number.map_or(Value::Null, Value::Number);
         }
         ("intValue" | "startTimeUnixNano" | "endTimeUnixNano" | "timeUnixNano", Value::Number(number)) => {
@@ -115,16 +115,18 @@ fn tidy_field(name: &str, value: &mut Value) {
             let truth = text.eq_ignore_ascii_case("true");
             *value = Value::Bool(truth);
         }
-        ("kind", Value::String(word)) => *value = Value::from(position(word, "SPAN_KIND_", KINDS)),
-        ("code", Value::String(word)) => *value = Value::from(position(word, "STATUS_CODE_", CODES)),
+        ("kind", Value::String(word)) => *value = Value::from(position(word, "SPAN_KIND_", SPAN_KIND_NAMES)),
+        ("code", Value::String(word)) => {
+            *value = Value::from(position(word, "STATUS_CODE_", STATUS_CODE_NAMES))
+        }
         _ => {}
     }
 }
 
-const KINDS: &[&str] = &["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"];
-const CODES: &[&str] = &["UNSET", "OK", "ERROR"];
+const SPAN_KIND_NAMES: &[&str] = &["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"];
+const STATUS_CODE_NAMES: &[&str] = &["UNSET", "OK", "ERROR"];
 
-/// The number of an enumeration's word, 0 for a word it does not have.
+/// Returns the number of an enumeration's name; 0 for an unknown name.
 fn position(word: &str, prefix: &str, words: &[&str]) -> usize {
     let bare = word.strip_prefix(prefix).unwrap_or(word);
     words
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn harmless_deviations_are_understood() {
+    fn harmless_json_deviations_are_accepted() {
         let decoded = from_json(&body(json!({
             "traceId": "0AF7651916CD43DD8448EB211C80319C", "spanId": "b7ad6b7169203332", "parentSpanId": null,
             "name": "odd", "kind": "SPAN_KIND_CLIENT", "status": {"code": "STATUS_CODE_ERROR", "message": "late"},
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_span_costs_only_itself() {
+    fn invalid_span_is_rejected_alone() {
         for bad in [
             json!({"traceId": "xyz", "spanId": "b7ad6b7169203332", "name": "bad"}),
             json!({"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "", "name": "bad"}),
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_export_is_refused() {
+    fn json_that_is_not_an_export_is_rejected() {
         for bad in
             ["", "{", "[]", "7", r#"{"resourceSpans": 7}"#, r#"{"resourceSpans": [7]}"#, &"[".repeat(100_000)]
         {

@@ -1,19 +1,19 @@
-//! The attribute keys that mean something here, and how to find one quickly.
+//! The attribute keys that have a meaning, and a fast look-up.
 //!
-//! A span has some thirty attributes, so looking a key up is the innermost step of ingest: it
-//! is one hash over a few bytes and, nearly always, one comparison. The table is built by the
-//! compiler. What a key means is in the files of the conventions.
+//! A span has about thirty attributes, so looking up a key is the innermost step of ingest: one hash
+//! over a few bytes and, nearly always, one comparison. The table is built at compile time. The meaning
+//! of each key is in the files of the conventions.
 
 macro_rules! keys {
     ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// An attribute key that some convention gives a meaning.
+        /// An attribute key that a convention defines.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub(super) enum Key { $(#[doc = $name] $variant),+ }
 
         /// Every key, in the order of declaration.
         const ALL: &[Key] = &[$(Key::$variant),+];
-        const NAMES: &[&str] = &[$($name),+];
+        const KEY_NAMES: &[&str] = &[$($name),+];
     };
 }
 
@@ -33,7 +33,7 @@ keys! {
     HttpStatusOld = "http.status_code",
     DbSystem = "db.system",
     DbSystemName = "db.system.name",
-    // OpenTelemetry GenAI, and what other conventions took from it
+    // OpenTelemetry GenAI, and conventions that adopted its names
     OperationName = "gen_ai.operation.name",
     System = "gen_ai.system",
     ProviderName = "gen_ai.provider.name",
@@ -61,7 +61,7 @@ keys! {
     EvaluationScore = "gen_ai.evaluation.score.value",
     EvaluationLabel = "gen_ai.evaluation.score.label",
     EvaluationExplanation = "gen_ai.evaluation.explanation",
-    // OpenTelemetry GenAI before input and output tokens had these names, and OpenLLMetry
+    // Earlier names of the OpenTelemetry GenAI conventions, and OpenLLMetry
     UsagePrompt = "gen_ai.usage.prompt_tokens",
     UsageCompletion = "gen_ai.usage.completion_tokens",
     UsageCacheReadOld = "gen_ai.usage.cache_read_input_tokens",
@@ -216,40 +216,40 @@ impl Key {
     /// Number of keys.
     pub(super) const COUNT: usize = ALL.len();
 
-    /// The key of this name.
+    /// Returns the key with this name.
     pub(super) fn find(name: &str) -> Option<Self> {
         let mut at = slot_of(name.as_bytes());
         loop {
-            let entry = TABLE[at];
-            if entry == FREE {
+            let entry = SLOT_TABLE[at];
+            if entry == FREE_SLOT {
                 return None;
             }
-            if NAMES[entry as usize] == name {
+            if KEY_NAMES[entry as usize] == name {
                 return Some(ALL[entry as usize]);
             }
-            at = (at + 1) % TABLE.len();
+            at = (at + 1) % SLOT_TABLE.len();
         }
     }
 
-    /// The key as it is on the wire.
+    /// Returns the name on the wire.
     #[cfg(test)]
     pub(super) fn name(self) -> &'static str {
-        NAMES[self as usize]
+        KEY_NAMES[self as usize]
     }
 }
 
-/// No key starts its search here or continues over here.
-const FREE: u8 = u8::MAX;
-/// Kept sparse, so that a key without meaning is known for one at the first look.
-const TABLE: [u8; 2048] = table();
+/// Marks a free slot of the table.
+const FREE_SLOT: u8 = u8::MAX;
+/// The hash table. Sparse, so that most unknown keys are rejected by the first look-up.
+const SLOT_TABLE: [u8; 2048] = table();
 
 const fn table() -> [u8; 2048] {
-    assert!(NAMES.len() < FREE as usize, "more keys than the table's entries can name");
-    let mut table = [FREE; 2048];
+    assert!(KEY_NAMES.len() < FREE_SLOT as usize, "more keys than the table's entries can name");
+    let mut table = [FREE_SLOT; 2048];
     let mut key = 0;
-    while key < NAMES.len() {
-        let mut at = slot_of(NAMES[key].as_bytes());
-        while table[at] != FREE {
+    while key < KEY_NAMES.len() {
+        let mut at = slot_of(KEY_NAMES[key].as_bytes());
+        while table[at] != FREE_SLOT {
             at = (at + 1) % table.len();
         }
         table[at] = key as u8;
@@ -258,7 +258,7 @@ const fn table() -> [u8; 2048] {
     table
 }
 
-/// Mixes the length, the last eight bytes and two from within: keys share long beginnings.
+/// Hashes the length, the last eight bytes and two bytes from within: keys share long prefixes.
 const fn slot_of(name: &[u8]) -> usize {
     let len = name.len();
     if len == 0 {
@@ -276,11 +276,11 @@ const fn slot_of(name: &[u8]) -> usize {
 
 macro_rules! groups {
     ($($variant:ident = $prefix:literal),+ $(,)?) => {
-        /// A family of keys that share a prefix and go on with an index or a free name.
+        /// A family of keys with a common prefix, followed by an index or a free name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Group { $(#[doc = $prefix] $variant),+ }
 
-        const PREFIXES: &[(&str, Group)] = &[$(($prefix, Group::$variant)),+];
+        const GROUP_PREFIXES: &[(&str, Group)] = &[$(($prefix, Group::$variant)),+];
     };
 }
 
@@ -303,12 +303,12 @@ groups! {
 
 impl Group {
     /// Number of groups.
-    pub(super) const COUNT: usize = PREFIXES.len();
+    pub(super) const COUNT: usize = GROUP_PREFIXES.len();
 
-    /// The group a key belongs to.
+    /// Returns the group of a key.
     pub(super) fn find(name: &str) -> Option<Self> {
         let first = *name.as_bytes().first()?;
-        PREFIXES
+        GROUP_PREFIXES
             .iter()
             .find(|(prefix, _)| prefix.as_bytes()[0] == first && name.starts_with(prefix))
             .map(|(_, group)| *group)
@@ -317,7 +317,7 @@ impl Group {
             })
     }
 
-    /// Returns whether its keys continue with an index. `gen_ai.prompt.name` belongs to no list.
+    /// Whether the prefix is followed by an index. `gen_ai.prompt.name` belongs to no list.
     fn is_list(self) -> bool {
         match self {
             Self::LlmInput
@@ -337,9 +337,9 @@ impl Group {
         }
     }
 
-    /// What its keys begin with, the dot included.
+    /// Returns the prefix of its keys, including the dot.
     pub(super) fn prefix(self) -> &'static str {
-        PREFIXES[self as usize].0
+        GROUP_PREFIXES[self as usize].0
     }
 }
 
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_found_under_its_name() {
+    fn every_key_is_found_by_its_name() {
         for key in ALL {
             assert_eq!(Key::find(key.name()), Some(*key), "{}", key.name());
         }
@@ -359,20 +359,20 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_spread_over_the_table() {
-        let mut names = NAMES.to_vec();
+        let mut names = KEY_NAMES.to_vec();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Key::COUNT);
-        let away = NAMES
+        let away = KEY_NAMES
             .iter()
             .enumerate()
-            .filter(|(at, name)| TABLE[slot_of(name.as_bytes())] != *at as u8)
+            .filter(|(at, name)| SLOT_TABLE[slot_of(name.as_bytes())] != *at as u8)
             .count();
-        assert!(away < Key::COUNT / 8, "{away} keys do not sit in their own slot");
+        assert!(away < Key::COUNT / 8, "{away} keys are not in their own slot");
     }
 
     #[test]
-    fn groups_are_found_by_prefix() {
+    fn key_groups_are_found_by_prefix() {
         assert_eq!(Group::find("llm.input_messages.0.message.role"), Some(Group::LlmInput));
         assert_eq!(Group::find("gen_ai.prompt"), None);
         assert_eq!(Group::find("gen_ai.prompt.name"), None);

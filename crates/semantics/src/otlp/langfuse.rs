@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{attributes::Attributes, keys::Key, text};
 use crate::usage::Usage;
 
-/// The kind it names itself.
+/// Returns the span type from the observation's type.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::LangfuseType)? {
         "generation" => SpanType::Llm,
@@ -21,7 +21,7 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::LangfuseInput).map(text::unquoted)
 }
 
-/// Output of the observation; plain text where it is one answer of text.
+/// Returns the output of the observation; plain text if it is one response of text.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     let output = attributes.take_text(Key::LangfuseOutput)?;
     if text::is_empty_answer(&output) && !output.contains("\"finish_reason\"") {
@@ -30,7 +30,8 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     Some(text::plain_answer(&output).unwrap_or_else(|| text::unquoted(output)))
 }
 
-/// The message of an observation at level `ERROR`: it fails without saying so in the status.
+/// Returns the message of an observation at level `ERROR`, which is a failure even if the status is not
+/// an error.
 pub(super) fn error(attributes: &mut Attributes) -> Option<String> {
     if attributes.str(Key::LangfuseLevel)? != "ERROR" {
         return None;
@@ -38,30 +39,30 @@ pub(super) fn error(attributes: &mut Attributes) -> Option<String> {
     Some(attributes.take_text(Key::LangfuseStatus).unwrap_or_else(|| "error".to_owned()))
 }
 
-/// The usage details, which repeat the provider's own words.
+/// Returns the usage details, which contain the provider's own names.
 pub(super) fn usage(attributes: &mut Attributes) -> Option<Usage> {
     let usage = usage_of(attributes.str(Key::LangfuseUsage)?)?;
     attributes.drop_key(Key::LangfuseUsage);
     Some(usage)
 }
 
-/// The total of the cost details.
+/// Returns the total of the cost details.
 pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
     #[derive(Deserialize)]
-    struct Details {
+    struct CostDetails {
         total: Option<f64>,
     }
-    serde_json::from_str::<Details>(attributes.str(Key::LangfuseCost)?).ok()?.total
+    serde_json::from_str::<CostDetails>(attributes.str(Key::LangfuseCost)?).ok()?.total
 }
 
-/// Reads a usage object in the words of OpenAI's two interfaces, Anthropic's, or Langfuse's own.
+/// Parses a usage object with the names of OpenAI's two interfaces, Anthropic's, or Langfuse's own.
 ///
-/// `None` when it is no such object or counts nothing.
+/// Returns `None` if it is not such an object or contains no count.
 pub(super) fn usage_of(json: &str) -> Option<Usage> {
-    let sent = serde_json::from_str::<UsageDetails>(json).ok()?;
+    let sent = serde_json::from_str::<LangfuseUsage>(json).ok()?;
     let details = sent.prompt_tokens_details.or(sent.input_tokens_details).unwrap_or_default();
     let out = sent.completion_tokens_details.or(sent.output_tokens_details).unwrap_or_default();
-    // These two names are Anthropic's and Langfuse's, which keep cached tokens apart from the rest.
+    // These two names are Anthropic's and Langfuse's, which count cached tokens separately.
     let apart = sent.cache_read_input_tokens.or(sent.input_cached_tokens);
     let apart_write = sent.cache_creation_input_tokens.or(sent.input_cache_creation);
     let usage = Usage {
@@ -80,7 +81,7 @@ fn count(number: Option<f64>) -> Option<i64> {
 }
 
 #[derive(Deserialize)]
-struct UsageDetails {
+struct LangfuseUsage {
     prompt_tokens: Option<f64>,
     input_tokens: Option<f64>,
     input: Option<f64>,
@@ -110,7 +111,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn usage_is_read_in_every_providers_words() {
+    fn usage_of_every_provider_is_parsed() {
         let openai = usage_of(
             r#"{"prompt_tokens":10,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3}}"#,
         );
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_can_be_the_only_sign_of_failure() {
+    fn langfuse_level_error_is_a_failure() {
         let given =
             [("langfuse.observation.level", "ERROR"), ("langfuse.observation.status_message", "boom")];
         assert_eq!(error(&mut attributes(&given)).as_deref(), Some("boom"));

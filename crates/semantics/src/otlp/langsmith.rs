@@ -21,7 +21,7 @@ const STEP_TAG_PREFIXES: &[&str] =
 /// Prefix of the environment variables that every run carries as metadata.
 const ENVIRONMENT_PREFIX: &str = "LANGSMITH_";
 
-/// The run type of a span.
+/// Returns the span type for the run type.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::LangsmithKind)? {
         "llm" => SpanType::Llm,
@@ -33,16 +33,16 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
 
 /// The inputs of the run.
 pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
-    wrapped::input(said(attributes, Key::OpenlitPrompt)?, span_type)
+    wrapped::input(take_contents(attributes, Key::OpenlitPrompt)?, span_type)
 }
 
 /// The outputs of the run.
 pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
-    wrapped::output(said(attributes, Key::OpenlitCompletion)?, span_type)
+    wrapped::output(take_contents(attributes, Key::OpenlitCompletion)?, span_type)
 }
 
-/// Inputs and outputs of this sender; some versions send them as bytes.
-fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
+/// Takes an input or output of this sender; some versions send them as bytes.
+fn take_contents(attributes: &mut Attributes, key: Key) -> Option<String> {
     if !attributes.has(Key::LangsmithKind) {
         return None;
     }
@@ -52,7 +52,7 @@ fn said(attributes: &mut Attributes, key: Key) -> Option<String> {
     }
 }
 
-/// Facts from the response of a model call, apart from its answer.
+/// Extracts facts from the response of a model call.
 pub(super) fn facts(attributes: &mut Attributes) -> Option<ResponseFacts> {
     attributes.str(Key::LangsmithKind)?;
     let mut facts = attributes.str(Key::OpenlitCompletion).map(provider::facts).unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) fn facts(attributes: &mut Attributes) -> Option<ResponseFacts> {
         .and_then(value::into_text)
         .or_else(|| attributes.take_text(Key::LangsmithUsage));
     facts.usage = metadata.as_deref().and_then(provider::langchain_usage).or(facts.usage);
-    // The exporter adds these.
+    // The exporter adds these itself.
     facts.finish_reasons = None;
     Some(facts)
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn the_run_type_is_the_kind() {
+    fn langsmith_run_type_determines_span_type() {
         for (kind_sent, expected) in [
             ("llm", SpanType::Llm),
             ("tool", SpanType::Tool),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_of_other_senders_are_left_alone() {
+    fn prompts_of_other_senders_are_not_unwrapped() {
         let mut other = attributes(&[("gen_ai.prompt", "user: Hi")]);
         assert!(input(&mut other, &SpanType::Llm).is_none());
         assert!(other.has(Key::OpenlitPrompt));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_comes_from_the_metadata_with_its_details() {
+    fn langsmith_usage_is_taken_from_metadata() {
         let mut run = attributes(&[
             ("langsmith.span.kind", "llm"),
             (
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_steps_are_not_chosen() {
+    fn langchain_step_tags_are_ignored() {
         assert!(is_chosen_tag("env:prod") && is_chosen_tag("seq"));
         assert!(!is_chosen_tag("seq:step:2") && !is_chosen_tag("langsmith:hidden"));
     }

@@ -1,14 +1,14 @@
-//! LiteLLM: GenAI attributes on `litellm_request`, and a child that repeats the call in the
-//! provider's words, as Python literals under `llm.<provider>.*`.
+//! LiteLLM: GenAI attributes on `litellm_request`, and a child that repeats the call with the
+//! provider's names, as Python literals under `llm.<provider>.*`.
 
 use super::{attributes::Attributes, keys::Key};
 
-/// The messages as the provider got them. Python text, not JSON.
+/// Returns the messages as sent to the provider: Python text, not JSON.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_first(&[Key::LitellmMessages, Key::LitellmAnthropicMessages, Key::LitellmEmbedded])
 }
 
-/// The answer as the provider gave it. Python text, not JSON.
+/// Returns the response as received from the provider: Python text, not JSON.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     attributes.take_first(&[Key::LitellmChoices, Key::LitellmAnthropicContent])
 }
@@ -18,7 +18,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn the_raw_call_is_kept_as_it_came() {
+    fn litellm_raw_call_is_stored_unchanged() {
         let mut given = attributes(&[
             ("llm.openai.messages", "[{'role': 'user'}]"),
             ("llm.anthropic.content", "[{'text': 'x'}]"),

@@ -14,7 +14,7 @@ use super::{
 
 /// Suffixes of classes that retrieve or rank documents.
 const RETRIEVER_SUFFIXES: &[&str] = &["Retriever", "Rerank", "Reranker", "NodePostprocessor"];
-/// Arguments that hold the question, as text or as a `QueryBundle`.
+/// Arguments that contain the query, as text or as a `QueryBundle`.
 const QUERY_ARGUMENTS: &[&str] = &["query_bundle", "str_or_query_bundle", "query"];
 
 /// Recognises the scope of this instrumentation.
@@ -22,7 +22,7 @@ pub(super) fn is_sender(scope: &str) -> bool {
     scope.ends_with("instrumentation.llamaindex")
 }
 
-/// The task of a retriever, by the name of its class; tools by their names.
+/// Returns the span type by the name of the class; tools by their names.
 pub(super) fn kind(attributes: &Attributes, scope: &str) -> Option<SpanType> {
     if !is_sender(scope) || attributes.has(Key::OperationName) {
         return None;
@@ -34,7 +34,7 @@ pub(super) fn kind(attributes: &Attributes, scope: &str) -> Option<SpanType> {
     RETRIEVER_SUFFIXES.iter().any(|it| class.ends_with(it)).then_some(SpanType::Retrieval)
 }
 
-/// The question if the arguments hold nothing else; otherwise the arguments without vectors.
+/// Returns the query if the arguments contain nothing else; otherwise the arguments without vectors.
 pub(super) fn input(attributes: &mut Attributes, scope: &str) -> Option<String> {
     if !is_sender(scope) {
         return None;
@@ -53,7 +53,7 @@ fn question(json: &str) -> Option<String> {
     raw::string(value).or_else(|| RawObject::parse(value)?.text("query_str"))
 }
 
-/// The result: the text of a response if it holds nothing else; otherwise the result without vectors.
+/// Returns the text of a response if it contains nothing else; otherwise the result without vectors.
 pub(super) fn output(attributes: &mut Attributes, scope: &str) -> Option<String> {
     if !is_sender(scope) {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn output(attributes: &mut Attributes, scope: &str) -> Option<String>
 
 fn response(json: &str) -> Option<String> {
     let result = RawObject::parse(json)?;
-    // The metadata of the nodes by id; retrievers show it with the documents.
+    // The metadata of the nodes by ID; retrievers repeat it in the documents.
     let says_more = |(name, value): (&str, &str)| {
         !(name == "response" || (name == "metadata" && all_empty(value)) || matches!(value, "[]" | "{}"))
     };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn retrievers_and_rerankers_are_retrievals() {
+    fn llamaindex_retrievers_and_rerankers_are_retrieval_spans() {
         for (name, expected) in [
             ("VectorIndexRetriever.task", Some(SpanType::Retrieval)),
             ("BM25Retriever.workflow", Some(SpanType::Retrieval)),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_and_responses_are_plain_text() {
+    fn llamaindex_query_and_response_are_plain_text() {
         let shown = |sent: &str, received: &str| {
             let mut given =
                 attributes(&[("traceloop.entity.input", sent), ("traceloop.entity.output", received)]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_documents() {
+    fn llamaindex_nodes_become_documents() {
         let mut given = attributes(&[
             ("traceloop.entity.name", "VectorIndexRetriever.task"),
             (

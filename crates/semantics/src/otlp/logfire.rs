@@ -1,6 +1,6 @@
-//! Logfire and what reports through it: Pydantic AI, and the OpenAI Agents SDK.
+//! Logfire and SDKs that report through it: Pydantic AI, and the OpenAI Agents SDK.
 //!
-//! Names may be unfilled templates (`Function: {name}`), and absent values the text `null`.
+//! Names may be templates (`Function: {name}`), and absent values the text `null`.
 
 use api::SpanType;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{attributes::Attributes, keys::Key, text};
 
-/// What the template of the name says, for spans of the Agents SDK.
+/// Returns the span type indicated by the name's template, for spans of the Agents SDK.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let template = attributes.str(Key::LogfireTemplate)?;
     let begins = |words: &str| template.get(..words.len()).is_some_and(|it| it.eq_ignore_ascii_case(words));
@@ -21,7 +21,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The name with its template filled in.
+/// Fills the template of the name.
 pub(super) fn name(attributes: &mut Attributes, name: String) -> String {
     if name.contains('{') && attributes.has(Key::LogfireMessage) {
         attributes.take_text(Key::LogfireMessage).unwrap_or(name)
@@ -33,13 +33,13 @@ pub(super) fn name(attributes: &mut Attributes, name: String) -> String {
     }
 }
 
-/// The function called, by a span of the Agents SDK.
+/// Returns the function called, for spans of the Agents SDK.
 pub(super) fn tool_name(attributes: &mut Attributes) -> Option<String> {
     if attributes.has(Key::LogfireTemplate) { attributes.take_text(Key::PlainName) } else { None }
 }
 
-/// Leaves out what describes the sender's own display, and what input and output repeat. Its
-/// keys are everyday words, so they are dropped only where this sender wrote them.
+/// Excludes attributes that only serve the sender's display or repeat input and output. Their keys are
+/// common words, so they are dropped only for this sender.
 pub(super) fn drop_repeated(attributes: &mut Attributes, scope: &str, has_input: bool, has_output: bool) {
     attributes.drop_keys(&[Key::LogfireSchema, Key::LogfireTemplate]);
     if !scope.starts_with("logfire") && !scope.starts_with("pydantic") {
@@ -53,20 +53,20 @@ pub(super) fn drop_repeated(attributes: &mut Attributes, scope: &str, has_input:
     }
 }
 
-/// Input of an agent or a model call.
+/// Returns the input of an agent or a model call.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     if let Some(messages) = attributes.take_text(Key::AllMessages) {
         return Some(text::readable(messages));
     }
     attributes
         .take_first(&[Key::RawInput, Key::PlainInput])
-        .filter(|it| !text::says_nothing(it))
+        .filter(|it| !text::is_placeholder(it))
         .or_else(|| messages_of_request(attributes.str(Key::RequestData)?))
         .or_else(|| exchange(attributes.str(Key::Events)?)?.input)
         .map(text::readable)
 }
 
-/// Output of an agent or a model call.
+/// Returns the output of an agent or a model call.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     if let Some(result) = attributes.take_text(Key::FinalResult) {
         return Some(text::readable(result));
@@ -79,44 +79,44 @@ pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     }
     let output = attributes
         .take_text(Key::PlainOutput)
-        .filter(|it| !text::says_nothing(it))
+        .filter(|it| !text::is_placeholder(it))
         .or_else(|| message_of_response(attributes.str(Key::ResponseData)?))
         .or_else(|| exchange(attributes.str(Key::Events)?)?.output)?;
     Some(text::plain_answer(&output).unwrap_or_else(|| text::readable(output)))
 }
 
-/// The messages in the parameters of a provider's call.
+/// Returns the messages in the parameters of a provider's request.
 fn messages_of_request(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Request<'a> {
+    struct ProviderRequest<'a> {
         #[serde(borrow, alias = "input")]
         messages: &'a RawValue,
     }
-    Some(text::clean(serde_json::from_str::<Request<'_>>(json).ok()?.messages.get().to_owned()))
+    Some(text::clean(serde_json::from_str::<ProviderRequest<'_>>(json).ok()?.messages.get().to_owned()))
 }
 
-/// The message in a provider's answer, or the text of a stream put together.
+/// Returns the message in a provider's response, or the concatenated text of a stream.
 fn message_of_response(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Response<'a> {
+    struct ProviderResponse<'a> {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
         combined_chunk_content: Option<String>,
     }
-    let Response { message, combined_chunk_content } = serde_json::from_str(json).ok()?;
+    let ProviderResponse { message, combined_chunk_content } = serde_json::from_str(json).ok()?;
     message.map(|it| it.get().to_owned()).or(combined_chunk_content).map(text::clean)
 }
 
-/// Both sides of a call.
-struct Exchange {
+/// Input and output of a call.
+struct CallMessages {
     input: Option<String>,
     output: Option<String>,
 }
 
-/// The messages that Pydantic AI listed as events before it used attributes.
-fn exchange(json: &str) -> Option<Exchange> {
+/// Parses the messages that Pydantic AI sent as events before it used attributes.
+fn exchange(json: &str) -> Option<CallMessages> {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct EventMessage<'a> {
         #[serde(rename = "event.name", borrow)]
         name: Option<std::borrow::Cow<'a, str>>,
         #[serde(borrow)]
@@ -125,30 +125,30 @@ fn exchange(json: &str) -> Option<Exchange> {
     let mut sent = Vec::new();
     let mut output = None;
     for item in serde_json::from_str::<Vec<&RawValue>>(json).ok()? {
-        let Named { name, message } = serde_json::from_str(item.get()).ok()?;
+        let EventMessage { name, message } = serde_json::from_str(item.get()).ok()?;
         match (name.as_deref(), message) {
             (Some("gen_ai.choice"), Some(message)) => output = Some(text::clean(message.get().to_owned())),
             _ => sent.push(item.get()),
         }
     }
     let input = (!sent.is_empty()).then(|| text::clean(format!("[{}]", sent.join(","))));
-    Some(Exchange { input, output })
+    Some(CallMessages { input, output })
 }
 
-/// The error that the Agents SDK notes as JSON: `{"message", "data": {"error"}}`.
+/// Returns the error that the Agents SDK records as JSON: `{"message", "data": {"error"}}`.
 pub(super) fn error(attributes: &Attributes) -> Option<String> {
     #[derive(Deserialize)]
-    struct Noted {
+    struct RecordedError {
         message: Option<String>,
-        data: Option<Data>,
+        data: Option<RecordedErrorData>,
     }
     #[derive(Deserialize)]
-    struct Data {
+    struct RecordedErrorData {
         error: Option<String>,
     }
     let sent = attributes.str(Key::PlainError)?;
-    let Ok(Noted { message, data }) = serde_json::from_str::<Noted>(sent) else {
-        return (!text::says_nothing(sent)).then(|| text::clean(sent.to_owned()));
+    let Ok(RecordedError { message, data }) = serde_json::from_str::<RecordedError>(sent) else {
+        return (!text::is_placeholder(sent)).then(|| text::clean(sent.to_owned()));
     };
     match (message, data.and_then(|it| it.error)) {
         (Some(message), Some(detail)) => Some(text::clean(format!("{message}: {detail}"))),
@@ -156,23 +156,23 @@ pub(super) fn error(attributes: &Attributes) -> Option<String> {
     }
 }
 
-/// Text of a Responses API answer, or its list of items where it holds more than text.
+/// Returns the text of a Responses API response, or its items if they contain more than text.
 fn answer_of_response(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Response<'a> {
+    struct ResponsesApiResponse<'a> {
         #[serde(borrow)]
         output: &'a RawValue,
     }
     #[derive(Deserialize)]
-    struct Item<'a> {
+    struct ResponseItem<'a> {
         #[serde(rename = "type")]
         kind: String,
         #[serde(borrow)]
         content: Option<&'a RawValue>,
     }
-    let output = serde_json::from_str::<Response<'_>>(json).ok()?.output.get();
-    let items = serde_json::from_str::<Vec<Item<'_>>>(output).ok()?;
-    if let [Item { kind, content: Some(content) }] = items.as_slice()
+    let output = serde_json::from_str::<ResponsesApiResponse<'_>>(json).ok()?.output.get();
+    let items = serde_json::from_str::<Vec<ResponseItem<'_>>>(output).ok()?;
+    if let [ResponseItem { kind, content: Some(content) }] = items.as_slice()
         && kind == "message"
         && let Some(text) = text::plain_parts(content.get())
     {
@@ -186,7 +186,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn templates_tell_the_kind_and_are_filled() {
+    fn logfire_template_determines_span_type_and_name() {
         let mut given =
             attributes(&[("logfire.msg_template", "Function: {name}"), ("logfire.msg", "Function: weather")]);
         assert_eq!(kind(&given), Some(SpanType::Tool));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_read_from_their_data_or_their_events() {
+    fn logfire_calls_are_parsed_from_data_or_events() {
         let mut data = attributes(&[
             ("request_data", r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#),
             ("response_data", r#"{"message":{"role":"assistant","content":"Hello"},"usage":null}"#),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_of_one_text_is_that_text() {
+    fn response_of_one_text_is_plain_text() {
         let response = r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}"#;
         assert_eq!(answer_of_response(response).as_deref(), Some("Hi"));
         let call = r#"{"output":[{"type":"function_call","name":"f"}]}"#;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn everyday_words_of_other_senders_are_kept() {
+    fn common_attribute_names_of_other_senders_are_kept() {
         let sent = [("events", "[]x"), ("response", "ok"), ("name", "Ada")];
         let kept = |scope: &str| {
             let mut given = attributes(&sent);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn noted_errors_are_read() {
+    fn logfire_recorded_error_is_extracted() {
         let note = |json| error(&attributes(&[("error", json)]));
         assert_eq!(
             note(r#"{"message":"Error in run","data":{"error":"late"}}"#).as_deref(),

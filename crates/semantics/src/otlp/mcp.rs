@@ -1,7 +1,8 @@
-//! The Model Context Protocol: `mcp.method.name`, as the semantic conventions and its SDKs send it.
+//! The Model Context Protocol: `mcp.method.name`, as defined by the semantic conventions and sent by
+//! its SDKs.
 //!
-//! Both the client and the server report a span for a call, the server's below the client's. The SDK's
-//! client names the tool in the span's name only.
+//! Both the client and the server report a span for a call; the server's is below the client's. The
+//! SDK's client names the tool only in the span's name.
 
 use api::SpanType;
 
@@ -10,7 +11,7 @@ use super::{attributes::Attributes, keys::Key};
 /// The method that calls a tool.
 const TOOL_CALL_METHOD: &str = "tools/call";
 
-/// A tool call is a tool span; other messages of the protocol are not.
+/// Returns `tool` for a tool call; other messages of the protocol have no type.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let method = attributes.str(Key::McpMethod)?;
     Some(if method == TOOL_CALL_METHOD { SpanType::Tool } else { SpanType::Other })
@@ -31,7 +32,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn calls_of_tools_are_tools_on_both_sides() {
+    fn mcp_tool_call_is_a_tool_span_on_both_sides() {
         let call = attributes(&[("mcp.method.name", "tools/call")]);
         assert_eq!(kind(&call), Some(SpanType::Tool));
         assert_eq!(tool_name(&call, "MCP send tools/call add").as_deref(), Some("add"));

@@ -1,8 +1,9 @@
 //! Converts messages of frameworks and providers to the form of the GenAI conventions.
 //!
-//! LangChain, Gemini and Amazon Bedrock each have their own form for a role, texts, tool calls and tool
-//! results. All become `role` and `parts`, which is the form that the rest of the service reads. Messages
-//! of OpenAI and Anthropic are understood everywhere and stay as they are, without `null` members.
+//! LangChain, Gemini and Amazon Bedrock each have their own form of roles, texts, tool calls and tool
+//! results. All are converted to `role` and `parts`, the form that the rest of the service expects.
+//! Messages of OpenAI and Anthropic are supported everywhere and stay as they are, without `null`
+//! members.
 
 use super::{
     raw::{self, RawObject},
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn langchain_messages_become_roles_and_parts() {
+    fn langchain_messages_are_converted_to_roles_and_parts() {
         let human = r#"[{"role":"user","parts":[{"type":"text","content":"Zürich?"}]}]"#;
         check(
             r#"[[{"lc":1,"type":"constructor","id":["langchain","schema","messages","HumanMessage"],"kwargs":{"content":"Z\u00fcrich?","type":"human"}}]]"#,
@@ -518,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_part_is_its_arguments_or_result() {
+    fn single_tool_part_is_shown_as_arguments_or_result() {
         let part = |part: &str| of_tool(&format!(r#"[{{"role":"tool","parts":[{part}]}}]"#));
         assert_eq!(part(r#"{"type":"tool_call","arguments":{"a":1}}"#).as_deref(), Some(r#"{"a":1}"#));
         assert_eq!(

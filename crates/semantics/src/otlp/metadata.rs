@@ -1,8 +1,8 @@
-//! The metadata of a span: everything that no field of the draft holds.
+//! The metadata of a span: everything that no field of the draft contains.
 //!
-//! What applications attach as *their* metadata, in whatever convention, comes under its bare
-//! keys; attributes keep their full names; `resource`, `scope`, `tool`, `documents`, `links`,
-//! `request_model`, `response_id` and `stream_chunks` are ours. Written straight to text, in one pass.
+//! Metadata of the application, in any convention, is written under its own keys; attributes keep their
+//! full names; `resource`, `scope`, `tool`, `documents`, `links`, `request_model`, `response_id` and
+//! `stream_chunks` are added by Loupe. Written directly to text, in one pass.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
@@ -20,13 +20,13 @@ use super::{
     value::{is_blank, write_json, write_object},
 };
 
-/// Keys of what every span may get, here or where it is priced; an attribute of that name gets a
-/// prefix, as does one whose name was written already.
-const OURS: &[&str] = &["resource", "scope", "usage", "cost_details"];
-/// A span of typical size fits without growing.
-const TYPICAL: usize = 512;
+/// Keys that Loupe may add, here or at pricing. An attribute with one of these names, or with a name
+/// already written, gets a prefix.
+const RESERVED_KEYS: &[&str] = &["resource", "scope", "usage", "cost_details"];
+/// Initial capacity in bytes, enough for a typical span.
+const INITIAL_CAPACITY: usize = 512;
 
-/// The part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
+/// Writes the part that all spans of a scope share: `"resource":{…},"scope":{…}`, or nothing.
 pub(super) fn shared(resource: Option<&Resource>, scope: Option<&InstrumentationScope>) -> String {
     let mut out = String::new();
     if let Some(resource) = resource.filter(|it| !it.attributes.is_empty()) {
@@ -52,33 +52,33 @@ pub(super) fn shared(resource: Option<&Resource>, scope: Option<&Instrumentation
     out
 }
 
-/// What the mapping found that has no field of its own.
+/// Mapped values that have no field in the draft.
 #[derive(Default)]
-pub(super) struct Extra {
-    /// The model asked, where another one answered.
+pub(super) struct MappedFields {
+    /// The requested model, if a different one responded.
     pub(super) request_model: Option<String>,
-    /// The provider's id of the answer.
+    /// The provider's response ID.
     pub(super) response_id: Option<String>,
     /// Name of the tool called.
     pub(super) tool_name: Option<String>,
-    /// The model's id of the tool call.
+    /// The model's ID of the tool call.
     pub(super) tool_call_id: Option<String>,
-    /// Documents found, as JSON text, where they are not the output.
+    /// Retrieved documents as JSON, if they are not the output.
     pub(super) documents: Option<String>,
-    /// Parameters that were sent with the messages of a call, as JSON text.
+    /// Request parameters sent with the messages of a call, as JSON.
     pub(super) parameters: Option<String>,
-    /// Why the model stopped, as a JSON list.
+    /// Finish reasons, as a JSON list.
     pub(super) finish_reasons: Option<String>,
-    /// Chunks of a stream that were noted one by one.
+    /// Number of stream chunks recorded as events.
     pub(super) chunks: usize,
-    /// Spans that this one follows from without being their child.
+    /// Links to other spans.
     pub(super) links: Vec<Link>,
 }
 
 /// Writes the metadata of a span.
-pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> String {
-    let mut out = Object::new(shared.len());
-    let Extra {
+pub(super) fn write(mut attributes: Attributes, extra: MappedFields, shared: &str) -> String {
+    let mut out = ObjectWriter::new(shared.len());
+    let MappedFields {
         request_model,
         response_id,
         tool_name,
@@ -90,13 +90,13 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
         links,
     } = extra;
     if let Some(model) = request_model {
-        push_json_str(out.ours("request_model"), &model);
+        push_json_str(out.reserved("request_model"), &model);
     }
     if let Some(id) = response_id {
-        push_json_str(out.ours("response_id"), &id);
+        push_json_str(out.reserved("response_id"), &id);
     }
     if tool_name.is_some() || tool_call_id.is_some() {
-        let tool = out.ours("tool");
+        let tool = out.reserved("tool");
         tool.push('{');
         if let Some(name) = &tool_name {
             tool.push_str("\"name\":");
@@ -118,12 +118,12 @@ pub(super) fn write(mut attributes: Attributes, extra: Extra, shared: &str) -> S
         out.json_or_text("gen_ai.response.finish_reasons", &reasons);
     }
     if chunks > 0 {
-        out.ours("stream_chunks").push_str(&chunks.to_string());
+        out.reserved("stream_chunks").push_str(&chunks.to_string());
     }
     if !links.is_empty() {
-        write_links(out.ours("links"), &links);
+        write_links(out.reserved("links"), &links);
     }
-    let own = users_own(&mut attributes, &mut out);
+    let own = write_application_metadata(&mut attributes, &mut out);
     for KeyValue { key, value, .. } in attributes.into_rest() {
         if let Some(AnyValue { value: Some(value) }) = value
             && !is_blank(&value)
@@ -157,49 +157,57 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]));
 }
 
-/// Writes the application's own metadata under its bare keys; of a key that repeats, the first
-/// counts. Returns the keys, sorted: an attribute of the same name would be a second one.
-fn users_own(attributes: &mut Attributes, out: &mut Object) -> Vec<String> {
-    let mut own: Vec<(String, Own)> = Vec::new();
+/// Writes the application's own metadata under its own keys; the first of repeated keys counts. Returns
+/// the keys, sorted, so that attributes of the same name can get a prefix.
+fn write_application_metadata(attributes: &mut Attributes, out: &mut ObjectWriter) -> Vec<String> {
+    let mut own: Vec<(String, MetadataValue)> = Vec::new();
     for key in [Key::Metadata, Key::LangfuseObservationMetadata, Key::LangfuseTraceMetadata] {
         let Some(sent) = attributes.str(key) else { continue };
-        if let Ok(fields) = serde_json::from_str::<Fields>(sent) {
-            own.extend(fields.0.into_iter().map(|(key, value)| (key, Own::Json(value))));
+        if let Ok(fields) = serde_json::from_str::<ObjectFields>(sent) {
+            own.extend(fields.0.into_iter().map(|(key, value)| (key, MetadataValue::Json(value))));
             attributes.drop_key(key);
         }
     }
     for group in [Group::LangfuseObservation, Group::LangfuseTrace] {
         // This sender encodes every value as JSON, strings included.
-        own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::decoded(value))));
+        own.extend(
+            attributes.take_group(group).into_iter().map(|(key, value)| (key, MetadataValue::decoded(value))),
+        );
     }
     for group in [Group::Association, Group::AiMetadata, Group::Metadata] {
-        own.extend(attributes.take_group(group).into_iter().map(|(key, value)| (key, Own::Value(value))));
+        own.extend(
+            attributes.take_group(group).into_iter().map(|(key, value)| (key, MetadataValue::Value(value))),
+        );
     }
     let langsmith = attributes.take_group(Group::LangsmithMetadata).into_iter();
     own.extend(
-        langsmith.filter(|(key, _)| langsmith::is_metadata(key)).map(|(key, value)| (key, Own::Value(value))),
+        langsmith
+            .filter(|(key, _)| langsmith::is_metadata(key))
+            .map(|(key, value)| (key, MetadataValue::Value(value))),
     );
-    // Stable, so that the first of equal keys stays first.
+    // A stable sort keeps the first of equal keys first.
     own.sort_by(|(left, _), (right, _)| left.cmp(right));
     own.dedup_by(|(later, _), (earlier, _)| later == earlier);
     own.into_iter()
         .map(|(key, value)| {
             match value {
-                Own::Json(json) if matches!(json.get(), "null" | "\"\"") => {}
-                Own::Json(json) => out.attribute(&key).push_str(&json.get().replace("\\u0000", "\\ufffd")),
-                Own::Value(value) => write_json(out.attribute(&key), &value),
+                MetadataValue::Json(json) if matches!(json.get(), "null" | "\"\"") => {}
+                MetadataValue::Json(json) => {
+                    out.attribute(&key).push_str(&json.get().replace("\\u0000", "\\ufffd"))
+                }
+                MetadataValue::Value(value) => write_json(out.attribute(&key), &value),
             }
             key
         })
         .collect()
 }
 
-enum Own {
+enum MetadataValue {
     Json(Box<RawValue>),
     Value(Value),
 }
 
-impl Own {
+impl MetadataValue {
     fn decoded(value: Value) -> Self {
         match &value {
             Value::StringValue(text) => match serde_json::from_str(text) {
@@ -211,44 +219,44 @@ impl Own {
     }
 }
 
-/// The fields of a JSON object in their order, values unread.
-struct Fields(Vec<(String, Box<RawValue>)>);
+/// The fields of a JSON object in order, values unparsed.
+struct ObjectFields(Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for ObjectFields {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Fields;
+        struct ObjectFieldsVisitor;
+        impl<'de> serde::de::Visitor<'de> for ObjectFieldsVisitor {
+            type Value = ObjectFields;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<ObjectFields, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Fields(fields))
+                Ok(ObjectFields(fields))
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(ObjectFieldsVisitor)
     }
 }
 
-/// A JSON object being written.
-struct Object {
+/// A JSON object under construction.
+struct ObjectWriter {
     out: String,
-    /// Keys of ours that this object has.
+    /// Keys of [`RESERVED_KEYS`] that this object contains.
     written: Vec<&'static str>,
 }
 
-impl Object {
+impl ObjectWriter {
     fn new(extra: usize) -> Self {
-        let mut out = String::with_capacity(TYPICAL + extra);
+        let mut out = String::with_capacity(INITIAL_CAPACITY + extra);
         out.push('{');
         Self { out, written: Vec::new() }
     }
 
-    /// Writes a key; the value is to follow.
+    /// Writes a key; the caller writes the value.
     fn key(&mut self, key: &str) -> &mut String {
         if self.out.len() > 1 {
             self.out.push(',');
@@ -258,15 +266,15 @@ impl Object {
         &mut self.out
     }
 
-    /// Writes a key of ours; the value is to follow.
-    fn ours(&mut self, key: &'static str) -> &mut String {
+    /// Writes a key of [`RESERVED_KEYS`]; the caller writes the value.
+    fn reserved(&mut self, key: &'static str) -> &mut String {
         self.written.push(key);
         self.key(key)
     }
 
-    /// Writes an attribute's key; the value is to follow.
+    /// Writes an attribute's key; the caller writes the value.
     fn attribute(&mut self, key: &str) -> &mut String {
-        if OURS.contains(&key) || self.written.contains(&key) {
+        if RESERVED_KEYS.contains(&key) || self.written.contains(&key) {
             self.key(&format!("attributes.{key}"))
         } else {
             self.key(key)
@@ -275,7 +283,7 @@ impl Object {
 
     fn json_or_text(&mut self, key: &'static str, text: &str) {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        let out = self.ours(key);
+        let out = self.reserved(key);
         if is_json {
             out.push_str(text);
         } else {
@@ -300,13 +308,13 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     fn check(pairs: &[(&str, &str)], expected: &str) {
-        let written = write(attributes(pairs), Extra::default(), "");
+        let written = write(attributes(pairs), MappedFields::default(), "");
         assert_eq!(written, expected);
         assert!(serde_json::from_str::<serde_json::Value>(&written).is_ok());
     }
 
     #[test]
-    fn the_applications_own_metadata_has_bare_keys() {
+    fn application_metadata_keeps_its_own_keys() {
         check(
             &[
                 ("metadata", r#"{"tier":"gold","n":1,"none":null}"#),
@@ -322,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_metadata_stays_an_attribute() {
+    fn malformed_application_metadata_remains_an_attribute() {
         check(
             &[("metadata", "[1]"), ("resource", "mine")],
             r#"{"metadata":"[1]","attributes.resource":"mine"}"#,
@@ -331,32 +339,35 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_ours_is_free_where_we_do_not_use_it() {
+    fn reserved_key_is_prefixed_only_when_used() {
         check(&[("documents", "[1]"), ("usage", "x")], r#"{"documents":"[1]","attributes.usage":"x"}"#);
-        let extra = Extra { documents: Some("no json".to_owned()), ..Extra::default() };
+        let extra = MappedFields { documents: Some("no json".to_owned()), ..MappedFields::default() };
         let written = write(attributes(&[("documents", "mine")]), extra, "");
         assert_eq!(written, r#"{"documents":"no json","attributes.documents":"mine"}"#);
     }
 
     #[test]
-    fn links_are_kept() {
+    fn span_links_are_kept() {
         let link = Link { trace_id: vec![0xab; 2], span_id: vec![1], ..Link::default() };
-        let extra = Extra { links: vec![link.clone(), link], ..Extra::default() };
+        let extra = MappedFields { links: vec![link.clone(), link], ..MappedFields::default() };
         let one = r#"{"trace_id":"abab","span_id":"01"}"#;
         assert_eq!(write(attributes(&[]), extra, ""), format!(r#"{{"links":[{one},{one}]}}"#));
     }
 
     #[test]
-    fn what_spans_share_is_spliced_in() {
+    fn shared_metadata_is_added_to_each_span() {
         let scope =
             InstrumentationScope { name: "a\"b".to_owned(), version: "1".to_owned(), ..Default::default() };
         let shared = shared(None, Some(&scope));
-        let extra =
-            Extra { tool_name: Some("f".to_owned()), documents: Some("[1]".to_owned()), ..Extra::default() };
+        let extra = MappedFields {
+            tool_name: Some("f".to_owned()),
+            documents: Some("[1]".to_owned()),
+            ..MappedFields::default()
+        };
         assert_eq!(
             write(attributes(&[]), extra, &shared),
             r#"{"tool":{"name":"f"},"documents":[1],"scope":{"name":"a\"b","version":"1"}}"#
         );
-        assert_eq!(write(attributes(&[]), Extra::default(), &shared), format!("{{{shared}}}"));
+        assert_eq!(write(attributes(&[]), MappedFields::default(), &shared), format!("{{{shared}}}"));
     }
 }

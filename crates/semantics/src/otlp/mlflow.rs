@@ -1,7 +1,7 @@
 //! MLflow's own attributes: `mlflow.spanType`, `.spanInputs`, `.spanOutputs`, `.chat.tokenUsage`.
 //!
-//! Every attribute of its spans is JSON, including those of the application: texts have quotes. Inputs and
-//! outputs are the arguments and the result of the traced function.
+//! Every attribute of its spans is JSON, including those of the application: texts are quoted. Inputs
+//! and outputs are the arguments and the result of the traced function.
 
 use api::SpanType;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
@@ -32,7 +32,7 @@ pub(super) fn decode(attributes: &mut [KeyValue]) {
     }
 }
 
-/// The span type. Unknown types are the application's own.
+/// Returns the span type. Unknown types are defined by the application.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::MlflowType)? {
         "LLM" | "CHAT_MODEL" => SpanType::Llm,
@@ -43,7 +43,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The arguments.
+/// Returns the arguments.
 pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<Request> {
     let mut request = wrapped::input(attributes.take_text(Key::MlflowInputs)?, span_type)?;
     // The parameters are attributes as well.
@@ -53,24 +53,24 @@ pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option
     Some(request)
 }
 
-/// The result.
+/// Returns the result.
 pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
     wrapped::output(attributes.take_text(Key::MlflowOutputs)?, span_type)
 }
 
-/// The requested model, which failed calls name nowhere else.
-pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
+/// Returns the requested model, which failed calls name nowhere else.
+pub(super) fn requested_model(attributes: &Attributes) -> Option<String> {
     attributes.str(Key::MlflowType)?;
     let named = attributes.str(Key::PlainModel).map(str::to_owned);
     named.or_else(|| RawObject::parse(attributes.str(Key::MlflowInputs)?)?.text("model"))
 }
 
-/// Facts from the response of a model call, apart from its answer.
+/// Extracts facts from the response of a model call.
 pub(super) fn facts(attributes: &Attributes) -> Option<ResponseFacts> {
     attributes.str(Key::MlflowOutputs).map(provider::facts)
 }
 
-/// The token counts, which include cached tokens for every provider.
+/// Returns the token counts, which include cached tokens for every provider.
 pub(super) fn usage(attributes: &mut Attributes) -> Option<Usage> {
     let sent = RawObject::parse(attributes.str(Key::MlflowUsage)?)?;
     let usage = Usage {
@@ -85,7 +85,7 @@ pub(super) fn usage(attributes: &mut Attributes) -> Option<Usage> {
     usage.is_reported().then_some(usage)
 }
 
-/// The total of the cost.
+/// Returns the total cost.
 pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
     serde_json::from_str(RawObject::parse(attributes.str(Key::MlflowCost)?)?.get("total_cost")?).ok()
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn texts_lose_their_quotes_on_spans_of_this_sender_alone() {
+    fn mlflow_texts_are_unquoted_only_on_mlflow_spans() {
         let decoded = |marked: bool| {
             let mut list = attributes(&[("custom", r#""Z\u00fcrich""#), ("n", "\"1")]).into_rest();
             list.extend(
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn span_types_are_kinds() {
+    fn mlflow_span_type_determines_span_type() {
         for (sent, expected) in [
             ("CHAT_MODEL", Some(SpanType::Llm)),
             ("LLM", Some(SpanType::Llm)),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_its_conversation() {
+    fn mlflow_model_call_is_shown_as_conversation() {
         let mut call = attributes(&[
             ("mlflow.spanType", "CHAT_MODEL"),
             (
@@ -145,7 +145,7 @@ mod tests {
             ("mlflow.chat.tokenUsage", r#"{"input_tokens": 25, "output_tokens": 7, "total_tokens": 32}"#),
             ("mlflow.llm.cost", r#"{"total_cost": 0.5}"#),
         ]);
-        assert_eq!(model_asked(&call).as_deref(), Some("m"));
+        assert_eq!(requested_model(&call).as_deref(), Some("m"));
         assert_eq!(cost(&call), Some(0.5));
         assert_eq!(usage(&mut call).map(|it| (it.prompt, it.completion)), Some((Some(25), Some(7))));
         let request = input(&mut call, &SpanType::Llm);

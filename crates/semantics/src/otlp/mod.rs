@@ -1,11 +1,11 @@
-//! OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
+//! Converts OTLP trace exports, in protobuf or JSON, to [`SpanDraft`]s.
 //!
-//! Reading is [`from_protobuf`] and [`from_json`]; `convert` maps a span; each attribute
-//! convention has a file of its own. Writing is [`export`]. A span that makes no sense is refused alone, a body that
-//! cannot be read at all is [`Malformed`].
+//! Parsing is [`from_protobuf`] and [`from_json`]; `convert` maps a span; each attribute convention has
+//! its own file. Writing is [`export`]. An invalid span is rejected alone; a body that can't be parsed
+//! at all is [`Malformed`].
 //!
-//! **Invariants:** no I/O, no clock, and no input makes it panic or recurse without bound: both
-//! decoders limit depth, and everything after them walks what they built.
+//! **Invariants:** no I/O, no clock, and no input causes a panic or unbounded recursion: both decoders
+//! limit depth, and all later code only walks the decoded values.
 
 mod adk;
 mod answer;
@@ -52,31 +52,31 @@ use prost::Message as _;
 
 use crate::draft::{ResourceGroup, SpanDraft};
 
-/// What one export request holds.
+/// The contents of an export request.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Decoded {
-    /// The spans by resource; resources without a readable span are left out.
+    /// The spans by resource; resources without valid spans are omitted.
     pub groups: Vec<ResourceGroup>,
     /// Number of spans in `groups`.
     pub accepted: usize,
-    /// Number of spans refused.
+    /// Number of spans rejected.
     pub rejected: usize,
-    /// Why the first of them was.
+    /// Why the first span was rejected.
     pub rejection: Option<String>,
 }
 
 impl Decoded {
-    /// Notes a refused span.
+    /// Counts a rejected span.
     fn reject(&mut self, why: impl Into<String>) {
         self.rejected += 1;
         self.rejection.get_or_insert_with(|| why.into());
     }
 }
 
-/// A body that is no OTLP trace export.
+/// Error: the body is not an OTLP trace export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// What is wrong, for the sender.
+    /// Message for the sender.
     pub message: String,
 }
 
@@ -88,14 +88,14 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Reads an `ExportTraceServiceRequest` in protobuf, already decompressed.
+/// Parses an `ExportTraceServiceRequest` in protobuf, already decompressed.
 ///
 /// # Errors
 ///
-/// [`Malformed`] when the bytes are no such message.
+/// Fails with [`Malformed`] when the bytes are not such a message.
 pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
-    if !weight::is_bearable(body) {
-        return Err(too_heavy());
+    if !weight::is_within_limit(body) {
+        return Err(too_large());
     }
     let request = ExportTraceServiceRequest::decode(body)
         .map_err(|error| Malformed { message: format!("not an OTLP trace export: {error}") })?;
@@ -104,25 +104,25 @@ pub fn from_protobuf(body: &[u8]) -> Result<Decoded, Malformed> {
     Ok(decoded)
 }
 
-/// Reads an `ExportTraceServiceRequest` in OTLP's JSON encoding, already decompressed.
+/// Parses an `ExportTraceServiceRequest` in OTLP's JSON encoding, already decompressed.
 ///
-/// Accepts what the strict mapping allows and the harmless deviations of known senders.
+/// Accepts the strict mapping and the harmless deviations of known senders.
 ///
 /// # Errors
 ///
-/// [`Malformed`] when the text is no JSON or no such message.
+/// Fails with [`Malformed`] when the text is not JSON or not such a message.
 pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
-    // Serde would also take a list for a message, field by field.
+    // Serde would also accept a list for a message, field by field.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed { message: "not an OTLP trace export: expected a JSON object".to_owned() });
     }
-    if !weight::is_bearable_json(body) {
-        return Err(too_heavy());
+    if !weight::is_json_within_limit(body) {
+        return Err(too_large());
     }
     let mut decoded = Decoded::default();
     match serde_json::from_slice::<ExportTraceServiceRequest>(body) {
         Ok(request) => add_all(&mut decoded, request.resource_spans),
-        Err(_) if !weight::is_bearable_as_values(body) => return Err(too_heavy()),
+        Err(_) if !weight::fits_as_values(body) => return Err(too_large()),
         Err(_) => {
             let resources = json::lenient(body, &mut decoded)?;
             add_all(&mut decoded, resources);
@@ -134,20 +134,24 @@ pub fn from_json(body: &[u8]) -> Result<Decoded, Malformed> {
 /// Returns the memory of a decoded protobuf request in bytes, without texts.
 ///
 /// # Errors
-/// [`Malformed`] when they are more than [`from_protobuf`] accepts.
+///
+/// Fails with [`Malformed`] when it exceeds the limit of [`from_protobuf`].
 pub fn decoded_bytes(body: &[u8]) -> Result<usize, Malformed> {
-    Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
+    Some(weight::decoded_bytes(body)).filter(|it| *it <= weight::MAX_DECODED_BYTES).ok_or_else(too_large)
 }
 
 /// Like [`decoded_bytes`], for JSON.
 ///
 /// # Errors
-/// Those of [`decoded_bytes`].
+///
+/// Same as [`decoded_bytes`].
 pub fn decoded_bytes_of_json(body: &[u8]) -> Result<usize, Malformed> {
-    Some(weight::decoded_bytes_of_json(body)).filter(|it| *it <= weight::LIMIT).ok_or_else(too_heavy)
+    Some(weight::decoded_bytes_of_json(body))
+        .filter(|it| *it <= weight::MAX_DECODED_BYTES)
+        .ok_or_else(too_large)
 }
 
-fn too_heavy() -> Malformed {
+fn too_large() -> Malformed {
     Malformed { message: "too many spans and attributes in one request; send several".to_owned() }
 }
 
@@ -184,9 +188,9 @@ fn add_group(decoded: &mut Decoded, resource: Vec<KeyValue>, spans: Vec<SpanDraf
     decoded.groups.push(ResourceGroup { project_name, spans });
 }
 
-/// Unix nanoseconds as microseconds; 0 means that the sender left the time out.
+/// Converts Unix nanoseconds to microseconds; 0 means that the time was not sent.
 ///
-/// No 64-bit count of nanoseconds reaches beyond the year 2554, so the result is always a date.
+/// 64-bit nanoseconds end in the year 2554, so the result is always a valid date.
 fn time(nanos: u64) -> Option<i64> {
     (nanos > 0).then(|| i64::try_from(nanos / 1_000).unwrap_or(i64::MAX))
 }

@@ -12,7 +12,7 @@ use super::{
     text,
 };
 
-/// The kind it names itself.
+/// Returns the span type from the span kind attribute.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let kind = attributes.str(Key::OpeninferenceKind)?;
     Some(match_kind(kind))
@@ -30,19 +30,19 @@ fn match_kind(kind: &str) -> SpanType {
     }
 }
 
-/// The messages that went in, put together from their attributes. Only model calls have whole
-/// ones; on other spans they are an extract of the value, which comes first there.
+/// Assembles the input messages from their attributes. Only model calls have complete messages; on
+/// other spans they are an excerpt of the value, which takes precedence there.
 pub(super) fn input(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
     let value = if *span_type == SpanType::Llm { None } else { value_in(attributes) };
     value.or_else(|| indexed::assemble(attributes.take_group(Group::LlmInput)))
 }
 
-/// The messages that came out, in the same way; plain text where they are one answer of text.
+/// Assembles the output messages; plain text if they are one response of text.
 pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Option<String> {
     let value = if *span_type == SpanType::Llm { None } else { value_out(attributes) };
     value.or_else(|| {
         let messages = indexed::assemble(attributes.take_group(Group::LlmOutput))?;
-        // A failed LangChain call has a message with nothing but a role.
+        // A failed LangChain call has a message that contains only a role.
         if text::is_empty_answer(&messages) {
             return None;
         }
@@ -50,12 +50,12 @@ pub(super) fn output(attributes: &mut Attributes, span_type: &SpanType) -> Optio
     })
 }
 
-/// The input as one value.
+/// Returns the input value.
 pub(super) fn value_in(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::InputValue).map(text::readable)
 }
 
-/// The output as one value. That of an embedding is nothing but vectors and is dropped.
+/// Returns the output value. The output of an embedding consists of vectors and is dropped.
 pub(super) fn value_out(attributes: &mut Attributes) -> Option<String> {
     if attributes.str(Key::OpeninferenceKind).is_some_and(|kind| kind.eq_ignore_ascii_case("EMBEDDING")) {
         attributes.drop_key(Key::OutputValue);
@@ -63,14 +63,14 @@ pub(super) fn value_out(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::OutputValue).map(text::readable)
 }
 
-/// The documents that a look-up or a reranking found, as a JSON list.
+/// Returns the documents of a retriever or reranker, as a JSON list.
 pub(super) fn documents(attributes: &mut Attributes) -> Option<String> {
     indexed::assemble(attributes.take_group(Group::Documents))
         .or_else(|| indexed::assemble(attributes.take_group(Group::Reranked)))
 }
 
-/// Takes the requested model from the call's parameters, for spans that name the answering model.
-pub(super) fn model_asked(attributes: &Attributes) -> Option<String> {
+/// Takes the requested model from the call's parameters, for spans that name the responding model.
+pub(super) fn requested_model(attributes: &Attributes) -> Option<String> {
     model_in(attributes, &[Key::LlmInvocation])
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn kinds() {
+    fn openinference_kind_determines_span_type() {
         for (kind, expected) in [
             ("LLM", SpanType::Llm),
             ("tool", SpanType::Tool),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_and_documents_are_assembled() {
+    fn openinference_messages_and_documents_are_assembled() {
         let mut given = attributes(&[
             ("llm.input_messages.0.message.role", "user"),
             ("llm.input_messages.0.message.content", "Hi"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_its_text_once() {
+    fn repeated_response_text_is_stored_once() {
         let mut given = attributes(&[
             ("llm.output_messages.0.message.role", "assistant"),
             ("llm.output_messages.0.message.contents.0.message_content.type", "text"),
@@ -136,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_a_role_alone_is_no_answer() {
+    fn message_without_content_is_not_a_response() {
         let mut given = attributes(&[("llm.output_messages.0.message.role", "assistant")]);
         assert_eq!(output(&mut given, &SpanType::Llm), None);
     }
 
     #[test]
-    fn a_failed_call_names_its_model_in_the_request() {
+    fn failed_call_takes_model_from_request() {
         let given = attributes(&[("input.value", r#"{"messages":[],"model":"gpt-4o"}"#)]);
         assert_eq!(model_in_parameters(&given).as_deref(), Some("gpt-4o"));
         assert_eq!(model_in_parameters(&attributes(&[("input.value", "the \"model\" is")])), None);

@@ -1,20 +1,20 @@
-//! OpenLIT: one text each for prompt and completion before version 1.40, GenAI messages since.
+//! OpenLIT: one text each for prompt and completion before version 1.40, GenAI messages since then.
 
 use api::SpanType;
 
 use super::{attributes::Attributes, keys::Key, text};
 
-/// Failed calls carry nothing but their name, `chat <model>`.
+/// Recognizes failed calls, which have only a name: `chat <model>`.
 pub(super) fn kind(scope: &str, name: &str) -> Option<SpanType> {
     (is_sender(scope) && name.starts_with("chat ")).then_some(SpanType::Llm)
 }
 
-/// True for the scopes of this SDK.
+/// Whether a scope belongs to this SDK.
 pub(super) fn is_sender(scope: &str) -> bool {
     scope.starts_with("openlit")
 }
 
-/// The model in the name of a failed call.
+/// Returns the model in the name of a failed call.
 pub(super) fn model(scope: &str, name: &str) -> Option<String> {
     if !is_sender(scope) {
         return None;
@@ -24,19 +24,19 @@ pub(super) fn model(scope: &str, name: &str) -> Option<String> {
 
 /// Returns whether token counts exclude cached tokens: OpenLIT passes on the counts of Anthropic and Amazon
 /// Bedrock.
-pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
+pub(super) fn excludes_cached(attributes: &Attributes, scope: &str) -> bool {
     is_sender(scope)
         && [Key::ProviderName, Key::System]
             .into_iter()
             .any(|key| matches!(attributes.str(key), Some("anthropic" | "aws.bedrock")))
 }
 
-/// `role: text` lines.
+/// Returns the input as `role: text` lines.
 pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::OpenlitPrompt)
 }
 
-/// The completion's text, else the tool call that the model asked for.
+/// Returns the completion's text, else the tool call of the model.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     attributes.take_text(Key::OpenlitCompletion).or_else(|| tool_call(attributes))
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn a_tool_call_is_an_answer() {
+    fn openlit_tool_call_is_the_output() {
         let call =
             [("gen_ai.completion", ""), ("gen_ai.tool.name", "f"), ("gen_ai.tool.args", r#"{"a":"b"}"#)];
         assert_eq!(
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_call_is_known_by_its_name() {
+    fn openlit_failed_call_is_recognized_by_name() {
         assert_eq!(kind("openlit.otel.openai", "chat gpt-4o"), Some(SpanType::Llm));
         assert_eq!(kind("my-app", "chat gpt-4o"), None);
         assert_eq!(model("openlit.instrumentation.openai", "chat gpt-4o").as_deref(), Some("gpt-4o"));

@@ -1,4 +1,4 @@
-//! OpenLLMetry: `traceloop.*`, and the `gen_ai.*` keys of before input and output messages.
+//! OpenLLMetry: `traceloop.*`, and the names of `gen_ai.*` before input and output messages.
 
 use api::SpanType;
 
@@ -9,7 +9,7 @@ use super::{
     text,
 };
 
-/// What a decorator or a framework says the span is.
+/// Returns the span type that a decorator or framework declares.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::TraceloopKind)? {
         "tool" => SpanType::Tool,
@@ -17,7 +17,7 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// What the old request type says.
+/// Returns the span type for the old request type.
 pub(super) fn request_kind(attributes: &Attributes) -> Option<SpanType> {
     Some(match attributes.str(Key::RequestType)? {
         "chat" | "completion" => SpanType::Llm,
@@ -26,27 +26,27 @@ pub(super) fn request_kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// The prompts that went in, put together from their attributes.
+/// Assembles the prompts from their attributes.
 pub(super) fn prompts(attributes: &mut Attributes) -> Option<String> {
     indexed::assemble(attributes.take_group(Group::Prompt))
 }
 
-/// The completions that came out; plain text where they are one answer of text.
+/// Assembles the completions; plain text if they are one response of text.
 pub(super) fn completions(attributes: &mut Attributes) -> Option<String> {
     let messages = indexed::assemble(attributes.take_group(Group::Completion))?;
-    // No other attribute says how the call ended.
+    // No other attribute contains the finish reason.
     if text::is_empty_answer(&messages) && !messages.contains("\"finish_reason\"") {
         return None;
     }
     Some(text::plain_answer(&messages).unwrap_or(messages))
 }
 
-/// Arguments of the decorated function, or the state of a graph's task.
+/// Returns the arguments of the decorated function, or the state of a graph's task.
 pub(super) fn entity_input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_first(&[Key::TraceloopInput, Key::TaskInput]).map(text::unquoted)
 }
 
-/// What the decorated function returned, or the state after a graph's task.
+/// Returns the result of the decorated function, or the state after a graph's task.
 pub(super) fn entity_output(attributes: &mut Attributes) -> Option<String> {
     attributes.take_first(&[Key::TraceloopOutput, Key::TaskOutput]).map(text::unquoted)
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn kinds() {
+    fn traceloop_kind_determines_span_type() {
         assert_eq!(kind(&attributes(&[("traceloop.span.kind", "tool")])), Some(SpanType::Tool));
         assert_eq!(kind(&attributes(&[("traceloop.span.kind", "workflow")])), Some(SpanType::Other));
         assert_eq!(request_kind(&attributes(&[("llm.request.type", "chat")])), Some(SpanType::Llm));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_are_shown_without_their_json_quotes() {
+    fn traceloop_entities_are_unquoted() {
         let mut given = attributes(&[
             ("traceloop.entity.input", r#"{"args": ["Z\u00fcrich"]}"#),
             ("traceloop.entity.output", r#""Gr\u00fcezi""#),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_of_text_are_plain() {
+    fn completion_of_text_is_plain_text() {
         let mut given = attributes(&[
             ("gen_ai.prompt.0.role", "user"),
             ("gen_ai.prompt.0.content", "Hi"),

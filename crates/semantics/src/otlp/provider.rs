@@ -1,7 +1,7 @@
-//! Whole requests to model providers and their responses, found in one attribute.
+//! Complete requests to model providers and their responses, stored in one attribute.
 //!
-//! MLflow and LangSmith store the arguments and the result of a call in the provider's own form: OpenAI's
-//! two interfaces, Anthropic's, Gemini's, Amazon Bedrock's, Ollama's, or LangChain's.
+//! MLflow and LangSmith record the arguments and the result of a call in the provider's own form:
+//! OpenAI's two interfaces, Anthropic's, Gemini's, Amazon Bedrock's, Ollama's, or LangChain's.
 
 use super::{
     messages::{self, MessageList},
@@ -34,7 +34,7 @@ pub(super) struct Request {
     pub(super) parameters: Option<String>,
 }
 
-/// Reads the request of a model call.
+/// Parses the request of a model call.
 pub(super) fn request(json: &str) -> Option<Request> {
     let sent = RawObject::parse(json)?;
     let input = conversation(&sent)?;
@@ -79,7 +79,7 @@ fn conversation(sent: &RawObject<'_>) -> Option<String> {
         .or_else(|| sent.first(&instruction))
         .or_else(|| config.as_ref()?.first(&instruction));
     let turns = sent.first(&["messages", "contents"]).or_else(|| {
-        // These names are common words, so they mark a request only together with a model.
+        // These names are common words, so they indicate a request only together with a model.
         sent.get("model").or(sent.get("instructions"))?;
         sent.first(&["input", "prompt"])
     })?;
@@ -95,7 +95,8 @@ fn conversation(sent: &RawObject<'_>) -> Option<String> {
     list.finish()
 }
 
-/// Returns the answer in a provider's response: its text, or its messages if they hold more than text.
+/// Returns the content of a provider's response: its text, or its messages if they contain more than
+/// text.
 pub(super) fn answer(json: &str) -> Option<String> {
     if json.starts_with('[') {
         return messages_in(json);
@@ -132,12 +133,12 @@ pub(super) fn answer(json: &str) -> Option<String> {
     messages_in(message)
 }
 
-/// Returns messages in the form of an answer, if the JSON contains nothing else.
+/// Returns messages in the form of a response, if the JSON contains nothing else.
 fn messages_in(json: &str) -> Option<String> {
     messages::are_messages(json).then(|| messages::rewritten(json, "assistant").map(shown))?
 }
 
-/// Returns the output of LangChain's model: for each prompt a list of alternatives.
+/// Returns the output of a LangChain model: for each prompt a list of alternatives.
 fn generated(json: &str) -> Option<String> {
     let prompts = raw::list(json)?;
     let mut list = MessageList::default();
@@ -169,12 +170,12 @@ fn response_items(json: &str) -> Option<String> {
     Some(readable(clean(json.to_owned())))
 }
 
-/// Returns messages in the form of an answer: plain text if they are a single text.
+/// Converts messages to a response: plain text if they are a single text.
 fn shown(messages: String) -> String {
     text::plain_answer(&messages).unwrap_or(messages)
 }
 
-/// Returns whether an answer is empty: one message with nothing but a role.
+/// Whether a response is empty: one message that contains only a role.
 pub(super) fn is_empty(answer: &str) -> bool {
     matches!(
         answer,
@@ -185,16 +186,16 @@ pub(super) fn is_empty(answer: &str) -> bool {
     )
 }
 
-/// Facts from a response, apart from its answer.
+/// Properties of a response, except its content.
 #[derive(Default)]
 pub(super) struct ResponseFacts {
-    /// The model that answered.
+    /// The model in the response.
     pub(super) model: Option<String>,
-    /// The provider's id of the response.
+    /// The response ID.
     pub(super) id: Option<String>,
     /// The token counts.
     pub(super) usage: Option<Usage>,
-    /// Why the model stopped, as a JSON list of texts.
+    /// Finish reasons, as a JSON list of texts.
     pub(super) finish_reasons: Option<String>,
 }
 
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_of_every_provider_are_messages() {
+    fn request_of_every_provider_is_converted_to_messages() {
         let hi = r#"[{"role":"user","content":"Hi"}]"#;
         let system = r#"{"role":"system","parts":[{"type":"text","content":"Be brief"}]}"#;
         for (sent, input, parameters) in [
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_of_every_provider_are_answers() {
+    fn response_of_every_provider_is_converted() {
         for sent in [
             r#"{"choices":[{"message":{"role":"assistant","content":"Hi","refusal":null},"finish_reason":"stop"}]}"#,
             r#"{"choices":[{"text":"Hi"}]}"#,
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_tells_its_model_id_and_usage() {
+    fn response_facts_contain_model_id_and_usage() {
         let openai = facts(
             r#"{"id":"c-1","model":"m","choices":[{"finish_reason":"stop","message":{}}],"usage":{"prompt_tokens":5,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3}}}"#,
         );

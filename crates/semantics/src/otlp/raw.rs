@@ -68,22 +68,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         /// A name, borrowed unless it is escaped.
         #[derive(Deserialize)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-        struct ObjectVisitor;
-        impl<'de> Visitor<'de> for ObjectVisitor {
+        struct RawName<'a>(#[serde(borrow)] Cow<'a, str>);
+        struct RawObjectVisitor;
+        impl<'de> Visitor<'de> for RawObjectVisitor {
             type Value = RawObject<'de>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                while let Some((RawName(name), value)) = map.next_entry::<RawName<'de>, &'de RawValue>()? {
                     members.push((name, value));
                 }
                 Ok(RawObject(members))
             }
         }
-        deserializer.deserialize_map(ObjectVisitor)
+        deserializer.deserialize_map(RawObjectVisitor)
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_read_one_by_one() {
+    fn raw_object_members_are_parsed_lazily() {
         let json = r#" {"a": "x\u00fc", "b": [1, {"c": null}], "n": 3.0, "none": null, "\u0061b": {}}"#;
         let object = RawObject::parse(json);
         let object = object.as_ref();

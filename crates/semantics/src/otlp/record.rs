@@ -1,10 +1,10 @@
-//! What Loupe adds to the spans that it exports, so that importing them gives the same trace.
+//! The record: information that Loupe adds to exported spans, so that importing them restores the
+//! trace.
 //!
-//! An exported span says in the words of OpenTelemetry what these can say; the rest is a JSON
-//! object in the attribute `loupe.record`. A span that carries one is read here and not by the
-//! conventions: its texts are taken as they are and nothing is derived anew. Writing is
-//! [`super::export`]. A record comes from outside like everything else, so whoever stores it
-//! holds its values to the limits of all others.
+//! An exported span uses OpenTelemetry's attributes where possible; the rest is a JSON object in the
+//! attribute `loupe.record`. A span with a record is parsed here and not by the conventions: its texts
+//! are taken as they are and nothing is derived. Writing is [`super::export`]. Records are untrusted
+//! input, so ingest validates their values like all others.
 
 use api::{FailureType, SpanType};
 use opentelemetry_proto::tonic::{
@@ -21,125 +21,126 @@ use crate::{
 };
 
 /// The attribute that holds a record.
-pub(super) const ATTRIBUTE: &str = "loupe.record";
+pub(super) const RECORD_ATTRIBUTE: &str = "loupe.record";
 /// `STATUS_CODE_ERROR`.
 const STATUS_ERROR: i32 = 2;
-/// Where the texts of an exported span are; one of each list is there.
-const INPUTS: &[Key] = &[Key::InputMessages, Key::ToolCallArguments, Key::RetrievalQuery, Key::InputValue];
-const OUTPUTS: &[Key] =
+/// Keys of the texts of an exported span; one key of each list is present.
+const INPUT_KEYS: &[Key] =
+    &[Key::InputMessages, Key::ToolCallArguments, Key::RetrievalQuery, Key::InputValue];
+const OUTPUT_KEYS: &[Key] =
     &[Key::OutputMessages, Key::ToolCallResult, Key::RetrievalDocuments, Key::OutputValue];
 
-/// What a span's attributes of OpenTelemetry don't say. Times are Unix microseconds.
+/// Properties of a span that OpenTelemetry's attributes can't represent. Times are Unix microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// The span's id, where it does not follow from the 8 bytes of OpenTelemetry.
+    /// The span's ID, if it does not follow from OpenTelemetry's 8 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Uuid>,
-    /// The parent's id, in the same way.
+    /// The parent's ID, if it does not follow from OpenTelemetry's 8 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Uuid>,
     /// The span's type.
     pub kind: SpanType,
-    /// The start, where nanoseconds since 1970 can't say it.
+    /// The start, if 64-bit nanoseconds can't represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<i64>,
-    /// The end, in the same way.
+    /// The end, if 64-bit nanoseconds can't represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<i64>,
-    /// Milliseconds.
+    /// Latency in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<i64>,
-    /// Why it failed.
+    /// Class of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureType>,
-    /// Hash of the provider's id of the answer.
+    /// Hash of the provider's response ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<i64>,
-    /// Pico-dollars.
+    /// Cost in pico-dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<i64>,
-    /// The input's message is only the dress of a plain text.
+    /// Whether the input's message only wraps a plain text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plain_input: bool,
-    /// The same of the output.
+    /// Whether the output's message only wraps a plain text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plain_output: bool,
-    /// The input is there, and empty: an attribute can't say that.
+    /// Whether the input is an empty text, which an attribute can't represent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub empty_input: bool,
-    /// The same of the output.
+    /// Whether the output is an empty text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub empty_output: bool,
-    /// The same of the metadata: there, and without a member.
+    /// Whether the metadata is an empty object.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub empty_metadata: bool,
-    /// Input of the whole trace, as the span tells it apart.
+    /// Input of the whole trace, if the span contains it separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_input: Option<String>,
-    /// Output of the whole trace, as the span tells it apart.
+    /// Output of the whole trace, if the span contains it separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_output: Option<String>,
-    /// What the span says about its trace, as it is stored.
+    /// Trace hints, in stored form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<serde_json::Value>,
-    /// What is known of the whole trace and not from its spans; on its first span.
+    /// Properties of the trace that do not follow from its spans; on its first span only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceRecord>,
-    /// The trace has no spans: this one is only there to carry it.
+    /// Whether the trace has no spans and this one only carries its properties.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub carrier: bool,
 }
 
-/// What was given for a trace as a whole.
+/// Properties of a trace that were sent for it as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceRecord {
-    /// As it is stored.
+    /// Stored form of the trace's properties.
     pub given: serde_json::Value,
-    /// What went in.
+    /// Input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// What came out.
+    /// Output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Text of a JSON object.
+    /// A JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
 }
 
-/// What an event's name and attributes don't say.
+/// Properties of an event that its name and attributes can't represent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventRecord {
-    /// The event's id.
+    /// The event's ID.
     pub id: Uuid,
-    /// It belongs to no span, or to one that is not there.
+    /// Whether it belongs to no span, or to a missing one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stray: bool,
-    /// The span that is not there.
+    /// The missing span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<Uuid>,
-    /// The message, where the event's name is another.
+    /// The message, if it differs from the event's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// `debug`, `info`, `warning`, `error`, or as given.
+    /// `debug`, `info`, `warning`, `error`, or another word.
     pub level: String,
-    /// The time, where nanoseconds since 1970 can't say it.
+    /// The time, if 64-bit nanoseconds can't represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// Text of the metadata, where attributes can't say it.
+    /// JSON of the metadata, if attributes can't represent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
 }
 
-/// The record of a span, if it has a readable one. What is no record stays an attribute.
+/// Parses the record of a span; an invalid record remains an attribute.
 pub(super) fn of(attributes: &Attributes) -> Option<Record> {
     serde_json::from_str(attributes.str(Key::LoupeRecord)?).ok()
 }
 
-/// The ids and times of a span, as they were sent.
-pub(super) struct Frame {
+/// IDs and times of a span as sent.
+pub(super) struct SpanFrame {
     pub(super) trace_id: [u8; 16],
     pub(super) span_id: [u8; 8],
     pub(super) parent_span_id: Option<[u8; 8]>,
@@ -151,8 +152,8 @@ pub(super) struct Frame {
 }
 
 /// The draft of an exported span.
-pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) -> SpanDraft {
-    let Frame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events } = frame;
+pub(super) fn draft(frame: SpanFrame, mut attributes: Attributes, record: Record) -> SpanDraft {
+    let SpanFrame { trace_id, span_id, parent_span_id, name, start_us, end_us, status, events } = frame;
     let error = status.filter(|it| it.code == STATUS_ERROR).map(|it| text::clean(it.message));
     let empty = |is_empty: bool| is_empty.then(String::new);
     SpanDraft {
@@ -163,8 +164,8 @@ pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) ->
         span_type: record.kind.clone(),
         start_us: record.start.or(start_us),
         end_us: record.end.or(end_us),
-        input: said(&mut attributes, INPUTS, record.plain_input).or(empty(record.empty_input)),
-        output: said(&mut attributes, OUTPUTS, record.plain_output).or(empty(record.empty_output)),
+        input: take_text(&mut attributes, INPUT_KEYS, record.plain_input).or(empty(record.empty_input)),
+        output: take_text(&mut attributes, OUTPUT_KEYS, record.plain_output).or(empty(record.empty_output)),
         failure: error.as_ref().and(record.failure),
         error,
         model: attributes.take_text(Key::ResponseModel),
@@ -189,7 +190,7 @@ pub(super) fn draft(frame: Frame, mut attributes: Attributes, record: Record) ->
     }
 }
 
-fn said(attributes: &mut Attributes, keys: &[Key], is_plain: bool) -> Option<String> {
+fn take_text(attributes: &mut Attributes, keys: &[Key], is_plain: bool) -> Option<String> {
     let text = attributes.take_first(keys)?;
     if is_plain { text::plain_answer(&text).or(Some(text)) } else { Some(text) }
 }
@@ -201,7 +202,7 @@ fn count(attributes: &mut Attributes, key: Key) -> Option<i64> {
     }
 }
 
-/// The text of a JSON object without NUL; none if it is something else.
+/// Returns the text of a JSON object without NUL; `None` if it is not an object.
 pub fn object(json: String) -> Option<String> {
     let is_object = json.trim_start().starts_with('{')
         && serde_json::from_str::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(&json).is_ok();
@@ -210,7 +211,7 @@ pub fn object(json: String) -> Option<String> {
 
 fn event(event: Event) -> Option<EventDraft> {
     let Event { time_unix_nano, name, mut attributes, .. } = event;
-    let at = attributes.iter().position(|it| it.key == ATTRIBUTE)?;
+    let at = attributes.iter().position(|it| it.key == RECORD_ATTRIBUTE)?;
     let sent = value::into_text(attributes.remove(at).value?.value?)?;
     let record: EventRecord = serde_json::from_str(&sent).ok()?;
     let metadata = record.metadata.clone().and_then(object).unwrap_or_else(|| {

@@ -1,5 +1,5 @@
 //! Strands Agents: GenAI keys, with contents as events of Amazon Bedrock's content blocks, which
-//! [`super::events`] and [`super::messages`] read.
+//! [`super::events`] and [`super::messages`] parse.
 
 use super::{attributes::Attributes, keys::Key};
 
@@ -7,7 +7,7 @@ use super::{attributes::Attributes, keys::Key};
 const SEPARATE_CACHE_MODELS: &[&str] = &["anthropic.", "amazon.", "claude"];
 
 /// Returns whether the prompt tokens exclude cached tokens: Strands passes on the provider's counts.
-pub(super) fn leaves_out_cached(attributes: &Attributes, scope: &str) -> bool {
+pub(super) fn excludes_cached(attributes: &Attributes, scope: &str) -> bool {
     scope.starts_with("strands.")
         && attributes
             .str(Key::RequestModel)
@@ -19,7 +19,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn cached_tokens_are_apart_where_the_provider_counts_them_so() {
+    fn strands_cached_tokens_are_separate_for_some_providers() {
         for (model, expected) in [
             ("us.anthropic.claude-sonnet-4-20250514-v1:0", true),
             ("amazon.nova-pro-v1:0", true),
@@ -27,8 +27,8 @@ mod tests {
             ("gpt-4o-mini", false),
         ] {
             let given = attributes(&[("gen_ai.request.model", model)]);
-            assert_eq!(leaves_out_cached(&given, "strands.telemetry.tracer"), expected, "{model}");
-            assert!(!leaves_out_cached(&given, "other"));
+            assert_eq!(excludes_cached(&given, "strands.telemetry.tracer"), expected, "{model}");
+            assert!(!excludes_cached(&given, "other"));
         }
     }
 }

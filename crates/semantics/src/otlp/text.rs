@@ -1,13 +1,13 @@
-//! Text as it is stored: without NUL characters, and JSON readable rather than escaped.
+//! Normalizes text for storage: without NUL characters, and JSON readable rather than escaped.
 
 pub(super) use super::answer::{is_empty_answer, plain_answer, plain_parts};
 
-/// Databases refuse NUL in text; the replacement character keeps its place visible.
+/// Replaces NUL, which PostgreSQL rejects, by the replacement character.
 pub(super) fn clean(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
 
-/// Writes a JSON string literal, NUL characters replaced.
+/// Writes a JSON string literal and replaces NUL characters.
 pub(super) fn push_json_str(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');
@@ -33,7 +33,7 @@ pub(super) fn push_json_str(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// By byte: whether a JSON string literal cannot hold it as it is.
+/// For each byte: whether a JSON string literal must escape it.
 const NEEDS_ESCAPE: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -46,9 +46,8 @@ const NEEDS_ESCAPE: [bool; 256] = {
     table
 };
 
-/// Replaces `\uXXXX` in JSON text by the characters they stand for, so that people and search
-/// can read them. Escapes that JSON needs, and halves of a surrogate pair, stay. Text that is
-/// no JSON stays as it is.
+/// Replaces `\uXXXX` in JSON by the characters, so that people and search can read them. Escapes that
+/// JSON requires, and halves of a surrogate pair, stay. Text that is not JSON stays unchanged.
 pub(super) fn readable(json: String) -> String {
     if !json.contains("\\u") || !matches!(json.trim_start().as_bytes().first(), Some(b'{' | b'[' | b'"')) {
         return json;
@@ -69,7 +68,7 @@ pub(super) fn readable(json: String) -> String {
                 at += len;
                 rest = at;
             }
-            // Skips the escaped character too, so that `\\u00fc` is no escape of ü.
+            // Skips the escaped character too, so that `\\u00fc` is not decoded.
             None => at += 2,
         }
     }
@@ -77,7 +76,7 @@ pub(super) fn readable(json: String) -> String {
     out
 }
 
-/// The character of the escape that begins here and its length, if it may stand unescaped.
+/// Returns the character of the escape at this position and its length, if it may stand unescaped.
 fn escaped_char(bytes: &[u8], at: usize) -> Option<(char, usize)> {
     let unit = unit(bytes, at)?;
     let (code, len) = match unit {
@@ -96,7 +95,7 @@ fn unit_in(unit: u16, range: std::ops::RangeInclusive<u16>) -> Option<u16> {
     range.contains(&unit).then_some(unit)
 }
 
-/// The UTF-16 unit of a `\uXXXX` that begins here.
+/// Returns the UTF-16 unit of a `\uXXXX` at this position.
 fn unit(bytes: &[u8], at: usize) -> Option<u16> {
     let escape = bytes.get(at..at + 6)?;
     if !escape.starts_with(b"\\u") {
@@ -108,7 +107,7 @@ fn unit(bytes: &[u8], at: usize) -> Option<u16> {
     })
 }
 
-/// A JSON string literal becomes its text; anything else stays, made [`readable`].
+/// Decodes a JSON string literal; other text is made [`readable`].
 pub(super) fn unquoted(text: String) -> String {
     if text.len() >= 2 && text.starts_with('"') && text.ends_with('"') {
         match serde_json::from_str::<String>(&text) {
@@ -120,8 +119,8 @@ pub(super) fn unquoted(text: String) -> String {
     }
 }
 
-/// True for what some SDKs write instead of leaving an attribute out.
-pub(super) fn says_nothing(text: &str) -> bool {
+/// Whether a text is a placeholder that some SDKs write for a missing value.
+pub(super) fn is_placeholder(text: &str) -> bool {
     matches!(text, "" | "null" | "None" | "undefined")
 }
 
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_become_characters_where_json_allows() {
+    fn unicode_escapes_are_decoded_where_json_allows() {
         let cases = [
             (r#"["Z\u00fcrich"]"#, r#"["Zürich"]"#),
             (r#"["\ud83d\ude00"]"#, r#"["😀"]"#),
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_lose_their_quotes() {
+    fn json_string_literal_is_decoded() {
         for (given, expected) in [
             (r#""Hello \u00fc""#, "Hello ü"),
             (r#""a" and "b""#, r#""a" and "b""#),
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_read_back() {
+    fn json_string_literals_round_trip() {
         let text = "tab\t quote\" back\\ bell\u{7} é 😀";
         let mut out = String::new();
         push_json_str(&mut out, text);

@@ -1,9 +1,9 @@
-//! Token counts and the sender's own cost, whatever the convention calls them.
+//! Extracts token counts and the sender's own cost, in any convention.
 
 use super::{adk, attributes::Attributes, keys::Key, langfuse, mlflow, openlit, strands, vercel};
 use crate::usage::Usage;
 
-const PROMPT: &[Key] = &[
+const PROMPT_KEYS: &[Key] = &[
     Key::LlmPrompt,
     Key::UsageInput,
     Key::UsagePrompt,
@@ -11,14 +11,14 @@ const PROMPT: &[Key] = &[
     Key::AiPromptTokens,
     Key::AiTokens,
 ];
-const COMPLETION: &[Key] = &[
+const COMPLETION_KEYS: &[Key] = &[
     Key::LlmCompletion,
     Key::UsageOutput,
     Key::UsageCompletion,
     Key::AiOutputTokens,
     Key::AiCompletionTokens,
 ];
-const CACHED: &[Key] = &[
+const CACHED_KEYS: &[Key] = &[
     Key::LlmCacheRead,
     Key::UsageCacheRead,
     Key::UsageCacheReadOld,
@@ -27,7 +27,7 @@ const CACHED: &[Key] = &[
     Key::DetailsCachedContent,
     Key::AiCachedTokens,
 ];
-const CACHE_WRITE: &[Key] = &[
+const CACHE_WRITE_KEYS: &[Key] = &[
     Key::LlmCacheWrite,
     Key::UsageCacheCreation,
     Key::UsageCacheWrite,
@@ -36,7 +36,7 @@ const CACHE_WRITE: &[Key] = &[
     Key::DetailsCacheWrite,
     Key::DetailsCacheWriteNew,
 ];
-const REASONING: &[Key] = &[
+const REASONING_KEYS: &[Key] = &[
     Key::LlmReasoning,
     Key::UsageReasoning,
     Key::UsageReasoningOutput,
@@ -48,25 +48,25 @@ const REASONING: &[Key] = &[
 /// writes.
 const BEDROCK_SCOPES: &[&str] =
     &["opentelemetry.instrumentation.botocore.bedrock-runtime", "opentelemetry.instrumentation.bedrock"];
-/// Each is a total; in the order of trust.
-const COSTS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
+/// Keys of a total cost, in order of precedence.
+const COST_KEYS: &[Key] = &[Key::LlmCost, Key::OperationCost, Key::LitellmCost, Key::OpenlitCost];
 
-/// Takes the usage as sent. Of what two conventions repeat on one span, the first counts.
+/// Takes the usage. Of counts that several conventions repeat on one span, the first is used.
 pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
-    let apart = openlit::leaves_out_cached(attributes, scope)
-        || vercel::leaves_out_cached(attributes)
+    let apart = openlit::excludes_cached(attributes, scope)
+        || vercel::excludes_cached(attributes)
         || BEDROCK_SCOPES.contains(&scope)
-        || strands::leaves_out_cached(attributes, scope);
+        || strands::excludes_cached(attributes, scope);
     let flat = Usage {
-        prompt: attributes.first_tokens(PROMPT),
-        completion: attributes.first_tokens(COMPLETION),
-        cached: attributes.first_tokens(CACHED),
-        cache_write: attributes.first_tokens(CACHE_WRITE),
-        reasoning: attributes.first_tokens(REASONING),
+        prompt: attributes.first_tokens(PROMPT_KEYS),
+        completion: attributes.first_tokens(COMPLETION_KEYS),
+        cached: attributes.first_tokens(CACHED_KEYS),
+        cache_write: attributes.first_tokens(CACHE_WRITE_KEYS),
+        reasoning: attributes.first_tokens(REASONING_KEYS),
         cached_in_prompt: !apart,
     };
     let detailed = langfuse::usage(attributes)
-        .or_else(|| raw(attributes))
+        .or_else(|| provider_usage(attributes))
         .or_else(|| adk::usage(attributes))
         .or_else(|| mlflow::usage(attributes));
     match detailed {
@@ -82,20 +82,21 @@ pub(super) fn usage(attributes: &mut Attributes, scope: &str) -> Usage {
     }
 }
 
-/// The provider's usage object beside flat counts (Logfire).
-fn raw(attributes: &Attributes) -> Option<Usage> {
+/// Returns the provider's usage object, which Logfire sends beside flat counts.
+fn provider_usage(attributes: &Attributes) -> Option<Usage> {
     langfuse::usage_of(attributes.str(Key::UsageRaw)?)
 }
 
-/// A part cannot be larger than the whole, whatever the convention says.
+/// Whether the prompt count can include the cached tokens: a part can't be larger than the whole.
 fn holds_cached(usage: &Usage) -> bool {
     let parts = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
     usage.cached_in_prompt && usage.prompt.is_none_or(|prompt| parts <= prompt)
 }
 
-/// The sender's own cost in US dollars. Zero is what SDKs write for models they have no price of.
+/// Returns the sender's own cost in US dollars. SDKs write zero for models without a known price, so
+/// zero is ignored.
 pub(super) fn cost(attributes: &Attributes) -> Option<f64> {
-    COSTS
+    COST_KEYS
         .iter()
         .find_map(|key| attributes.number(*key))
         .or_else(|| langfuse::cost(attributes))
@@ -108,7 +109,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn repeated_counts_are_taken_once() {
+    fn repeated_token_counts_are_used_once() {
         let mut given = attributes(&[
             ("gen_ai.usage.input_tokens", "25"),
             ("gen_ai.usage.output_tokens", "7"),
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_tokens_are_within_or_apart() {
+    fn cached_tokens_are_included_or_separate() {
         let anthropic = [
             ("gen_ai.usage.input_tokens", "612"),
             ("gen_ai.usage.cache_read.input_tokens", "2048"),
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn bedrock_input_tokens_leave_out_cache_reads() {
+    fn bedrock_input_tokens_exclude_cache_reads() {
         let converse = [
             ("gen_ai.system", "aws.bedrock"),
             ("gen_ai.usage.input_tokens", "31"),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_of_nothing_is_no_cost() {
+    fn sent_cost_of_zero_is_ignored() {
         assert_eq!(cost(&attributes(&[("gen_ai.usage.cost", "0.5")])), Some(0.5));
         assert_eq!(cost(&attributes(&[("gen_ai.usage.cost", "0")])), None);
         assert_eq!(

@@ -1,16 +1,16 @@
-//! Attribute values: as text, as number, as JSON.
+//! Converts attribute values to text, numbers and JSON.
 
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 
 use super::text::{clean, push_json_str};
 
-/// The largest token count believed. More than any model reads or writes in one call.
-const MOST_TOKENS: i64 = 1_000_000_000;
+/// The largest plausible token count; more than any model processes in one call.
+const MAX_TOKENS: i64 = 1_000_000_000;
 
 /// Shorter lists of numbers are kept: bounds, scores, logits.
-const SHORTEST_VECTOR: usize = 64;
+const MIN_VECTOR_NUMBERS: usize = 64;
 
-/// True for a value that says nothing.
+/// Whether a value is blank.
 pub(super) fn is_blank(value: &Value) -> bool {
     match value {
         Value::StringValue(text) => text.is_empty(),
@@ -22,7 +22,7 @@ pub(super) fn is_blank(value: &Value) -> bool {
     }
 }
 
-/// The value as text: strings move, lists and maps become JSON. `None` when blank.
+/// Converts a value to text: strings move, lists and maps become JSON. `None` for a blank value.
 pub(super) fn into_text(value: Value) -> Option<String> {
     if is_blank(&value) {
         return None;
@@ -37,22 +37,22 @@ pub(super) fn into_text(value: Value) -> Option<String> {
     })
 }
 
-/// A token count: a whole number that is neither negative nor absurd, as number or as text.
+/// Returns a token count: a plausible whole number, as number or text.
 pub(super) fn tokens(value: &Value) -> Option<i64> {
     match value {
-        Value::IntValue(count) => (0..=MOST_TOKENS).contains(count).then_some(*count),
+        Value::IntValue(count) => (0..=MAX_TOKENS).contains(count).then_some(*count),
         other => count(number(other)?),
     }
 }
 
 /// Parses a token count, like [`tokens`].
 pub(super) fn count(number: f64) -> Option<i64> {
-    // Beyond 2^53, a double is not exact, and the range check refuses it.
-    let is_count = number.fract() == 0.0 && (0.0..=MOST_TOKENS as f64).contains(&number);
+    // Doubles beyond 2^53 are not exact; the range check rejects them.
+    let is_count = number.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(&number);
     is_count.then_some(number as i64)
 }
 
-/// A finite number, as number or as text.
+/// Returns a finite number, as number or text.
 pub(super) fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::IntValue(number) => *number as f64,
@@ -63,7 +63,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Writes the value as JSON. Numbers that JSON lacks become null; bytes their count.
+/// Writes the value as JSON. NaN and infinity become null; bytes become their count.
 pub(super) fn write_json(out: &mut String, value: &Value) {
     match value {
         Value::StringValue(text) => push_json_str(out, text),
@@ -90,7 +90,7 @@ pub(super) fn write_json(out: &mut String, value: &Value) {
     }
 }
 
-/// Writes attributes as a JSON object, blank ones left out.
+/// Writes attributes as a JSON object, without blank ones.
 pub(super) fn write_object(out: &mut String, attributes: &[KeyValue]) {
     out.push('{');
     let start = out.len();
@@ -109,9 +109,10 @@ pub(super) fn write_object(out: &mut String, attributes: &[KeyValue]) {
     out.push('}');
 }
 
-/// A list of so many fractions is an embedding, which nobody reads and which outweighs its span.
+/// Whether a list is an embedding: many fractions. Embeddings are not readable and larger than the rest
+/// of the span.
 fn is_vector(values: &[AnyValue]) -> bool {
-    values.len() >= SHORTEST_VECTOR && matches!(values[0].value, Some(Value::DoubleValue(_)))
+    values.len() >= MIN_VECTOR_NUMBERS && matches!(values[0].value, Some(Value::DoubleValue(_)))
 }
 
 fn write_any(out: &mut String, value: &AnyValue) {
@@ -127,7 +128,7 @@ fn push_display(out: &mut String, number: &i64) {
     let _ = write!(out, "{number}");
 }
 
-/// Rust's debug form of a finite double is the shortest that reads back the same, and valid JSON.
+/// Writes a double. Rust's debug form is the shortest that parses to the same value, and valid JSON.
 fn push_debug(out: &mut String, number: &f64) {
     use std::fmt::Write as _;
     let _ = write!(out, "{number:?}");
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn token_counts_are_whole_and_believable() {
+    fn token_counts_are_whole_and_plausible() {
         let cases = [
             (Value::IntValue(12), Some(12)),
             (Value::IntValue(0), Some(0)),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_valid_for_odd_values() {
+    fn written_json_is_valid_for_unusual_values() {
         let list = |values: Vec<Value>| {
             Value::ArrayValue(ArrayValue {
                 values: values.into_iter().map(|it| AnyValue { value: Some(it) }).collect(),
@@ -178,7 +179,7 @@ mod tests {
             (Value::DoubleValue(f64::INFINITY), "null"),
             (Value::BytesValue(vec![1, 2]), "\"(2 bytes)\""),
             (text("a\"\\\n\u{1}\0ü"), "\"a\\\"\\\\\\n\\u0001\u{fffd}ü\""),
-            (list(vec![Value::DoubleValue(0.5); SHORTEST_VECTOR]), "\"(64 numbers)\""),
+            (list(vec![Value::DoubleValue(0.5); MIN_VECTOR_NUMBERS]), "\"(64 numbers)\""),
             (list(vec![Value::DoubleValue(0.5); 2]), "[0.5,0.5]"),
             (list(vec![Value::IntValue(1), text("x"), list(vec![])]), "[1,\"x\",[]]"),
         ];

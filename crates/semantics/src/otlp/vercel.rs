@@ -1,10 +1,11 @@
-//! Vercel AI SDK up to version 6: `ai.*`. From version 7 it speaks [`super::genai`].
+//! Vercel AI SDK up to version 6: `ai.*`. Version 7 and later send [`super::genai`].
 
 use api::SpanType;
 
 use super::{attributes::Attributes, keys::Key, text};
 
-/// What the operation says. The calls proper are the inner `do…` spans; the outer ones wrap steps and tools.
+/// Returns the span type for the operation. Model calls are the inner `do…` spans; outer spans wrap
+/// steps and tools.
 pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     let operation = attributes.str(Key::AiOperation)?;
     Some(if operation.starts_with("ai.embed") {
@@ -20,8 +21,8 @@ pub(super) fn kind(attributes: &Attributes) -> Option<SpanType> {
     })
 }
 
-/// True if the provider's own token counts leave out what came from its cache.
-pub(super) fn leaves_out_cached(attributes: &Attributes) -> bool {
+/// Whether the provider's token counts exclude cached tokens.
+pub(super) fn excludes_cached(attributes: &Attributes) -> bool {
     attributes.has(Key::AiOperation)
         && attributes.str(Key::AiProvider).is_some_and(|it| it.contains("anthropic"))
 }
@@ -37,7 +38,7 @@ pub(super) fn input(attributes: &mut Attributes) -> Option<String> {
     attributes.take_first(&[Key::AiValue, Key::AiValues]).map(text::unquoted)
 }
 
-/// Text, object or tool calls, whichever the call made.
+/// Returns the text, object or tool calls of the output.
 pub(super) fn output(attributes: &mut Attributes) -> Option<String> {
     attributes
         .take_text(Key::AiText)
@@ -49,7 +50,7 @@ mod tests {
     use super::{super::attributes::tests::attributes, *};
 
     #[test]
-    fn operations_tell_the_kind() {
+    fn vercel_operation_determines_span_type() {
         for (operation, expected) in [
             ("ai.generateText", SpanType::Other),
             ("ai.generateText.doGenerate", SpanType::Llm),
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inner_messages_come_before_the_outer_prompt() {
+    fn inner_messages_take_precedence_over_outer_prompt() {
         let mut inner = attributes(&[("ai.prompt", r#"{"prompt":"p"}"#), ("ai.prompt.messages", "[1]")]);
         assert_eq!(input(&mut inner).as_deref(), Some("[1]"));
         assert_eq!(input(&mut inner).as_deref(), Some(r#"{"prompt":"p"}"#));
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_text_object_or_calls() {
+    fn vercel_output_is_text_object_or_tool_calls() {
         assert_eq!(
             output(&mut attributes(&[("ai.response.toolCalls", "[2]"), ("ai.response.text", "Hi")]))
                 .as_deref(),

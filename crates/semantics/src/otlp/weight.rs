@@ -1,23 +1,23 @@
-//! How much memory a request would take once decoded, told before it is decoded.
+//! Computes the memory of a decoded request before decoding it.
 //!
-//! An empty span is two bytes on the wire and some hundred in memory, so a small body can claim
-//! gigabytes. This walks the lengths of the wire format, without copying anything, and adds up
-//! what the decoded structures will take.
+//! An empty span has two bytes on the wire and some hundred in memory, so a small body could require
+//! gigabytes. This module walks the lengths of the wire format without copying and adds up the size of
+//! the decoded structures.
 
 use api::object::count_structures;
 
-/// Bytes of decoded structures, texts apart, that one request may take.
-pub(super) const LIMIT: usize = 96 * 1024 * 1024;
+/// Maximum memory of the decoded structures of a request in bytes, without texts.
+pub(super) const MAX_DECODED_BYTES: usize = 96 * 1024 * 1024;
 
-/// Bytes of memory that a JSON structure takes once decoded.
+/// Memory of a decoded JSON structure in bytes.
 const JSON_STRUCTURE_BYTES: usize = 256;
-/// Number of JSON structures up to which a nonstandard request is parsed as a tree of values, where a
-/// structure takes several times the memory.
+/// Maximum number of JSON structures of a request that is parsed as a tree of values, where a structure
+/// takes several times the memory.
 const MAX_LENIENT_STRUCTURES: usize = 100_000;
 
-/// The structures of a request that there can be many of.
+/// Structures of a request that can be numerous.
 #[derive(Clone, Copy)]
-enum Part {
+enum Structure {
     Request,
     ResourceSpans,
     Resource,
@@ -31,8 +31,8 @@ enum Part {
     List,
 }
 
-impl Part {
-    /// What a length-delimited field of this part is.
+impl Structure {
+    /// Returns the structure that a length-delimited field contains.
     fn field(self, number: u64) -> Option<Self> {
         Some(match (self, number) {
             (Self::Request, 1) => Self::ResourceSpans,
@@ -47,13 +47,13 @@ impl Part {
             }
             (Self::Attribute, 2) => Self::Value,
             (Self::Value, 5 | 6) => Self::List,
-            // Of a list of values and of a list of pairs alike; a pair is a value in its turn.
+            // Same for a list of values and a list of pairs; a pair is parsed as a value in turn.
             (Self::List, 1) => Self::Attribute,
             _ => return None,
         })
     }
 
-    /// Bytes of its structure in memory, rounded up.
+    /// Returns the size of its structure in memory, rounded up.
     fn bytes(self) -> usize {
         match self {
             Self::Span => 320,
@@ -64,31 +64,31 @@ impl Part {
     }
 }
 
-/// Whether the decoded request stays within the limit. A damaged one is judged up to the damage,
-/// which is as far as decoding it gets.
-pub(super) fn is_bearable(body: &[u8]) -> bool {
-    decoded_bytes(body) <= LIMIT
+/// Whether the decoded request stays within the limit. A damaged request is measured up to the damage,
+/// where decoding stops too.
+pub(super) fn is_within_limit(body: &[u8]) -> bool {
+    decoded_bytes(body) <= MAX_DECODED_BYTES
 }
 
 /// Returns the memory of the decoded structures of a protobuf request in bytes; stops counting beyond the
 /// limit.
 pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     let mut total = 0_usize;
-    let mut open = vec![(Part::Request, body)];
+    let mut open = vec![(Structure::Request, body)];
     while let Some((part, bytes)) = open.pop() {
         let mut rest = bytes;
         while let Some((number, content, after)) = field(rest) {
             rest = after;
             if let (Some(content), Some(child)) = (content, part.field(number)) {
                 total += child.bytes();
-                if total > LIMIT {
+                if total > MAX_DECODED_BYTES {
                     return total;
                 }
-                // A list's element is read as a value too: its fields 5 and 6 nest further.
+                // An element of a list is also parsed as a value: its fields 5 and 6 nest further.
                 if !content.is_empty() {
                     open.push((child, content));
-                    if matches!(part, Part::List) {
-                        open.push((Part::Value, content));
+                    if matches!(part, Structure::List) {
+                        open.push((Structure::Value, content));
                     }
                 }
             }
@@ -97,9 +97,9 @@ pub(super) fn decoded_bytes(body: &[u8]) -> usize {
     total
 }
 
-/// Like [`is_bearable`], for JSON.
-pub(super) fn is_bearable_json(body: &[u8]) -> bool {
-    decoded_bytes_of_json(body) <= LIMIT
+/// Like [`is_within_limit`], for JSON.
+pub(super) fn is_json_within_limit(body: &[u8]) -> bool {
+    decoded_bytes_of_json(body) <= MAX_DECODED_BYTES
 }
 
 /// Like [`decoded_bytes`], for JSON.
@@ -108,14 +108,14 @@ pub(super) fn decoded_bytes_of_json(body: &[u8]) -> usize {
 }
 
 /// Returns whether a JSON request may be parsed as a tree of values.
-pub(super) fn is_bearable_as_values(body: &[u8]) -> bool {
+pub(super) fn fits_as_values(body: &[u8]) -> bool {
     count_structures(body) <= MAX_LENIENT_STRUCTURES
 }
 
-/// A field: its number, its content if it is length-delimited, and what follows.
-type Field<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
+/// A field: its number, its content if length-delimited, and the remaining bytes.
+type WireField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
 
-fn field(bytes: &[u8]) -> Option<Field<'_>> {
+fn field(bytes: &[u8]) -> Option<WireField<'_>> {
     let (key, rest) = varint(bytes)?;
     let number = key >> 3;
     match key & 7 {
@@ -127,7 +127,7 @@ fn field(bytes: &[u8]) -> Option<Field<'_>> {
             Some((number, Some(content), rest))
         }
         5 => rest.get(4..).map(|rest| (number, None, rest)),
-        // Groups are not part of OTLP; the decoder refuses or skips them.
+        // Groups are not part of OTLP; the decoder rejects or skips them.
         _ => None,
     }
 }
@@ -147,7 +147,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    /// A message of one field that holds `content` `times` times.
+    /// Builds a message with `content` repeated `times` times in one field.
     fn repeated(number: u8, content: &[u8], times: usize) -> Vec<u8> {
         let mut one = vec![number << 3 | 2];
         let mut length = content.len();
@@ -164,27 +164,27 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_request_is_bearable() {
+    fn usual_request_is_within_memory_limit() {
         let span = repeated(9, b"\x0a\x01k\x12\x03\x0a\x01v", 40);
         let request = repeated(1, &repeated(2, &repeated(2, &span, 15_000), 1), 1);
-        assert!(is_bearable(&request));
+        assert!(is_within_limit(&request));
     }
 
     #[test]
-    fn empty_structures_are_counted() {
+    fn empty_structures_count_towards_memory_limit() {
         let spans = repeated(2, b"", 1_000_000);
-        assert!(!is_bearable(&repeated(1, &repeated(2, &spans, 1), 1)));
+        assert!(!is_within_limit(&repeated(1, &repeated(2, &spans, 1), 1)));
         let values = repeated(9, &repeated(2, &repeated(5, &repeated(1, b"", 4_000_000), 1), 1), 1);
-        assert!(!is_bearable(&repeated(1, &repeated(2, &repeated(2, &values, 1), 1), 1)));
-        assert!(!is_bearable_json(&b"{}".repeat(3_000_000)));
+        assert!(!is_within_limit(&repeated(1, &repeated(2, &repeated(2, &values, 1), 1), 1)));
+        assert!(!is_json_within_limit(&b"{}".repeat(3_000_000)));
     }
 
     #[test]
-    fn damage_ends_the_walk() {
+    fn damaged_request_is_measured_up_to_damage() {
         let request = repeated(1, &repeated(2, b"\x12\x05abc", 1), 1);
         for cut in 0..request.len() {
-            assert!(is_bearable(&request[..cut]));
+            assert!(is_within_limit(&request[..cut]));
         }
-        assert!(is_bearable(&[0xff; 32]));
+        assert!(is_within_limit(&[0xff; 32]));
     }
 }

@@ -1,8 +1,8 @@
 //! Arguments and results of functions, as tracing frameworks record them.
 //!
-//! LangSmith and MLflow store the arguments of a function as a JSON object, and its result as JSON. For
-//! readers, a single argument is shown without its name, messages in one form, and a model call as its
-//! conversation.
+//! LangSmith and MLflow record the arguments of a function as a JSON object, and its result as JSON.
+//! For display, a single argument is shown without its name, messages in one form, and a model call as
+//! its conversation.
 
 use api::SpanType;
 
@@ -52,7 +52,7 @@ pub(super) fn output(json: String, span_type: &SpanType) -> Option<String> {
 fn shown(json: String, names: &[&str], role: &str) -> Option<String> {
     let lone = lone_member(&json, names);
     let value = lone.unwrap_or(&json);
-    if text::says_nothing(value) || value == "\"\"" {
+    if text::is_placeholder(value) || value == "\"\"" {
         return None;
     }
     let state = RawObject::parse(value)
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lone_arguments_are_shown_without_their_name() {
+    fn single_argument_is_shown_without_its_name() {
         for (sent, expected) in [
             (r#"{"query":"Z\u00fcrich?"}"#, "Zürich?"),
             (r#"{"input":{"a":1}}"#, r#"{"a":1}"#),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_shown_as_text_where_they_are_text() {
+    fn text_result_is_shown_as_text() {
         let tool = r#"{"output":{"content":"sunny","type":"tool","name":"f","tool_call_id":"c"}}"#;
         for (kind, sent, expected) in [
             (SpanType::Tool, tool, Some("sunny")),

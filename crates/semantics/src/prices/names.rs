@@ -1,26 +1,27 @@
-//! The names that a sent model name may stand for, most specific first.
+//! Derives the names that a sent model name may stand for, most specific first.
 //!
-//! Callers send `openrouter/anthropic/claude-3.5-sonnet:beta`, `us.anthropic.claude-…-v1:0`,
-//! `models/gemini-2.5-pro`, `gpt-4o-2024-08-06` or the name of their own deployment. Parts are
-//! dropped only when they are known to say where or when a model runs and not which one it is.
+//! Senders use names such as `openrouter/anthropic/claude-3.5-sonnet:beta`,
+//! `us.anthropic.claude-…-v1:0`, `models/gemini-2.5-pro`, `gpt-4o-2024-08-06` or the name of their own
+//! deployment. A part is dropped only if it is known to say where or when a model runs, and not which
+//! model it is.
 
 /// A possible name.
 #[derive(Debug, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct NameCandidate {
     /// The name in the form of [`key`].
     pub key: String,
-    /// Whether the sent name asked for the free variant of this model.
+    /// Whether the sent name requests the free variant of this model.
     pub free: bool,
 }
 
-/// Longer names are not looked up; none is in use, and each costs work.
-const MAX_LEN: usize = 256;
+/// Longer names are not looked up: no model has one, and each costs time.
+const MAX_NAME_BYTES: usize = 256;
 
-/// No real name has as many droppable parts.
-const MAX_DROPPED: usize = 8;
+/// Maximum number of dropped parts; no real name has more.
+const MAX_DROPPED_PARTS: usize = 8;
 
-/// Regions and vendors in front of a name on Bedrock, each followed by a dot.
-const DOTTED: &[&str] = &[
+/// Regions and vendors that precede a model name on Bedrock, each followed by a dot.
+const DOTTED_PREFIXES: &[&str] = &[
     "ai21",
     "amazon",
     "anthropic",
@@ -46,8 +47,8 @@ const DOTTED: &[&str] = &[
     "zai",
 ];
 
-/// Providers in front of a name, each followed by a colon.
-const COLONED: &[&str] = &[
+/// Providers that precede a model name, each followed by a colon.
+const COLON_PREFIXES: &[&str] = &[
     "anthropic",
     "azure",
     "bedrock",
@@ -78,10 +79,10 @@ const COLONED: &[&str] = &[
     "xai",
 ];
 
-/// Variants of a router that change how a model is served, not which one or at what rates.
-const TAGS: &[&str] = &["beta", "exacto", "floor", "latest", "nitro", "online", "thinking"];
+/// Variants of a router that change how a model is served, but neither the model nor its rates.
+const VARIANT_TAGS: &[&str] = &["beta", "exacto", "floor", "latest", "nitro", "online", "thinking"];
 
-/// Words that people put around a model's name when they name a deployment.
+/// Words that occur around a model's name in names of deployments.
 const DEPLOYMENT_WORDS: &[&str] = &[
     "aoai",
     "australiaeast",
@@ -135,7 +136,7 @@ const DEPLOYMENT_WORDS: &[&str] = &[
     "westus3",
 ];
 
-/// The form in which names are compared: lower case, with `-` for `.`, `_` and space.
+/// Normalizes a name for comparison: lower case, with `-` for `.`, `_` and space.
 pub(super) fn key(name: &str) -> String {
     name.trim()
         .chars()
@@ -146,10 +147,10 @@ pub(super) fn key(name: &str) -> String {
         .collect()
 }
 
-/// All names that `model` may stand for, in the order in which they should be tried.
-pub(super) fn candidates(model: &str) -> Vec<Candidate> {
+/// Returns all names that `model` may stand for, in the order of look-up.
+pub(super) fn candidates(model: &str) -> Vec<NameCandidate> {
     let model = model.trim();
-    if model.is_empty() || model.len() > MAX_LEN {
+    if model.is_empty() || model.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
     let model = model.to_ascii_lowercase();
@@ -164,22 +165,22 @@ pub(super) fn candidates(model: &str) -> Vec<Candidate> {
     }
 }
 
-/// Adds the names for one path suffix, without more and more of its provider prefixes.
-fn without_provider(name: &str, found: &mut Vec<Candidate>) {
+/// Adds the names for one path suffix, with more and more provider prefixes removed.
+fn without_provider(name: &str, found: &mut Vec<NameCandidate>) {
     if let Some(base) = fine_tuned_from(name) {
-        found.push(Candidate { key: key(name), free: false });
-        // A fine-tuned model has prices of its own, listed under this prefix.
+        found.push(NameCandidate { key: key(name), free: false });
+        // A fine-tuned model has its own prices, listed under this prefix.
         let mut bases = Vec::new();
         without_suffixes(base, false, &mut bases);
-        found.extend(bases.into_iter().map(|it| Candidate { key: format!("ft:{}", it.key), ..it }));
+        found.extend(bases.into_iter().map(|it| NameCandidate { key: format!("ft:{}", it.key), ..it }));
         return;
     }
     let mut name = name;
     let mut dotted = false;
-    for _ in 0..MAX_DROPPED {
+    for _ in 0..MAX_DROPPED_PARTS {
         without_suffixes(name, dotted, found);
-        let after_dot = name.split_once('.').filter(|(head, _)| DOTTED.contains(head));
-        let after_colon = name.split_once(':').filter(|(head, _)| COLONED.contains(head));
+        let after_dot = name.split_once('.').filter(|(head, _)| DOTTED_PREFIXES.contains(head));
+        let after_colon = name.split_once(':').filter(|(head, _)| COLON_PREFIXES.contains(head));
         match (after_dot, after_colon) {
             (Some((_, tail)), _) => (name, dotted) = (tail, true),
             (None, Some((_, tail))) => name = tail,
@@ -188,7 +189,8 @@ fn without_provider(name: &str, found: &mut Vec<Candidate>) {
     }
 }
 
-/// `ft:<base>:<organisation>:…` at OpenAI, `<base>.ft-…` at Azure.
+/// Returns the base model of a fine-tuned one: `ft:<base>:<organisation>:…` at OpenAI, `<base>.ft-…` at
+/// Azure.
 fn fine_tuned_from(name: &str) -> Option<&str> {
     if let Some(rest) = name.strip_prefix("ft:") {
         return rest.split(':').next();
@@ -196,11 +198,11 @@ fn fine_tuned_from(name: &str) -> Option<&str> {
     name.split_once(".ft-").map(|(base, _)| base)
 }
 
-/// Adds a name, and the name without more and more of its droppable parts.
-fn without_suffixes(name: &str, dotted: bool, found: &mut Vec<Candidate>) {
-    let mut state = Parts { name, free: false, versioned: dotted };
-    for _ in 0..MAX_DROPPED {
-        found.push(Candidate { key: key(state.name), free: state.free });
+/// Adds a name, and the name with more and more suffixes removed.
+fn without_suffixes(name: &str, dotted: bool, found: &mut Vec<NameCandidate>) {
+    let mut state = NameParts { name, free: false, versioned: dotted };
+    for _ in 0..MAX_DROPPED_PARTS {
+        found.push(NameCandidate { key: key(state.name), free: state.free });
         match state.shorter() {
             Some(shorter) => state = shorter,
             None => return,
@@ -209,21 +211,21 @@ fn without_suffixes(name: &str, dotted: bool, found: &mut Vec<Candidate>) {
 }
 
 #[derive(Clone, Copy)]
-struct Parts<'a> {
+struct NameParts<'a> {
     name: &'a str,
     free: bool,
-    /// Whether a `-v1` at the end is Bedrock's version of a model, and no part of its name.
+    /// Whether a `-v1` at the end is Bedrock's version of a model, and not part of its name.
     versioned: bool,
 }
 
-impl<'a> Parts<'a> {
-    /// The same without one part that does not tell which model it is.
+impl<'a> NameParts<'a> {
+    /// Removes one part that does not identify the model.
     fn shorter(self) -> Option<Self> {
         let same = |name| Self { name, ..self };
         if let Some((head, tag)) = self.name.rsplit_once(':') {
             return match tag {
                 "free" => Some(Self { name: head, free: true, ..self }),
-                _ if TAGS.contains(&tag) => Some(same(head)),
+                _ if VARIANT_TAGS.contains(&tag) => Some(same(head)),
                 // `…-v1:0` and, with a context size, `…-v1:0:200k`.
                 _ if is_number(tag.trim_end_matches('k')) => {
                     Some(Self { name: head, versioned: true, ..self })
@@ -242,8 +244,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Drops `-2024-08-06`, `-20250929`, `-001`, and after `preview` or `exp` also `-05-06` and
-/// `-09-2025`. Four digits alone stay: `mistral-large-2402` and `-2407` differ in price.
+/// Drops `-2024-08-06`, `-20250929`, `-001`, and after `preview` or `exp` also `-05-06` and `-09-2025`.
+/// Four digits alone are kept: `mistral-large-2402` and `-2407` differ in price.
 fn without_date(name: &str) -> Option<&str> {
     let (head, last) = name.rsplit_once('-')?;
     if !is_number(last) {

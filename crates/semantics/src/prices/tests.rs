@@ -1,4 +1,4 @@
-//! Price cases: reading the table, resolving names, overriding.
+//! Tests of prices: the built-in table, name resolution, overrides.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -16,7 +16,7 @@ fn check(cases: &[(&str, Option<&str>)]) {
 }
 
 fn price(input: f64, output: f64) -> Price {
-    Price { input_per_million: input, output_per_million: output, ..FREE }
+    Price { input_per_million: input, output_per_million: output, ..FREE_PRICE }
 }
 
 fn own(name: &str, price: Price) -> Overrides {
@@ -24,8 +24,8 @@ fn own(name: &str, price: Price) -> Overrides {
 }
 
 #[test]
-fn the_checked_in_table_is_whole() {
-    let document: Document = serde_json::from_str(BUILTIN).unwrap();
+fn builtin_price_table_is_valid() {
+    let document: PriceDocument = serde_json::from_str(BUILTIN_PRICES_JSON).unwrap();
     let mut seen: HashMap<String, String> = HashMap::new();
     for provider in &document.providers {
         assert!(!provider.source.page.is_empty() && !provider.models.is_empty());
@@ -47,7 +47,7 @@ fn the_checked_in_table_is_whole() {
 }
 
 #[test]
-fn exact_names_in_any_case_and_spelling() {
+fn model_name_is_found_in_any_case_and_spelling() {
     check(&[
         ("gpt-4o", Some("gpt-4o")),
         ("GPT-4o-Mini", Some("gpt-4o-mini")),
@@ -61,7 +61,7 @@ fn exact_names_in_any_case_and_spelling() {
 }
 
 #[test]
-fn dates_and_latest_are_dropped() {
+fn model_name_date_and_latest_are_dropped() {
     check(&[
         ("gpt-4o-2024-08-06", Some("gpt-4o")),
         ("gpt-4o-2024-05-13", Some("gpt-4o-2024-05-13")),
@@ -85,7 +85,7 @@ fn dates_and_latest_are_dropped() {
 }
 
 #[test]
-fn providers_and_regions_in_front_are_dropped() {
+fn model_name_provider_and_region_are_dropped() {
     check(&[
         ("openai/gpt-4o", Some("gpt-4o")),
         ("openai:gpt-4o-mini", Some("gpt-4o-mini")),
@@ -117,7 +117,7 @@ fn providers_and_regions_in_front_are_dropped() {
 }
 
 #[test]
-fn deployments_named_after_their_model_are_found() {
+fn deployment_named_after_its_model_is_found() {
     check(&[
         ("gpt-4o-prod", Some("gpt-4o")),
         ("prod-gpt-4o-mini", Some("gpt-4o-mini")),
@@ -128,7 +128,7 @@ fn deployments_named_after_their_model_are_found() {
 }
 
 #[test]
-fn another_model_is_never_guessed() {
+fn unknown_model_is_not_guessed() {
     check(&[
         ("gpt-4o-mini-x", None),
         ("gpt-4o-x", None),
@@ -157,7 +157,7 @@ fn another_model_is_never_guessed() {
 }
 
 #[test]
-fn fine_tuned_models_have_their_own_price() {
+fn fine_tuned_model_has_its_own_price() {
     check(&[
         ("ft:gpt-4o-mini-2024-07-18:acme::9abc", Some("ft:gpt-4o-mini")),
         ("ft:gpt-3.5-turbo-0125:acme:support:id", Some("ft:gpt-3.5-turbo")),
@@ -167,13 +167,13 @@ fn fine_tuned_models_have_their_own_price() {
 }
 
 #[test]
-fn the_free_variant_costs_nothing() {
+fn free_variant_costs_nothing() {
     let table = PriceTable::builtin();
     let (name, price) = table.resolve("openrouter/openai/gpt-oss-120b:free").unwrap();
-    assert_eq!((name, *price), ("gpt-oss-120b", FREE));
+    assert_eq!((name, *price), ("gpt-oss-120b", FREE_PRICE));
     assert_eq!(table.resolve("unheard-of:free"), None);
     let rate = table.rate("gpt-oss-120b:free", &own("gpt-oss-120b", price_of_one())).unwrap();
-    assert_eq!(rate.price, FREE);
+    assert_eq!(rate.price, FREE_PRICE);
 }
 
 fn price_of_one() -> Price {
@@ -181,7 +181,7 @@ fn price_of_one() -> Price {
 }
 
 #[test]
-fn odd_names_do_no_harm() {
+fn unusual_model_names_are_not_found() {
     let table = PriceTable::builtin();
     for model in ["é-2024-08-06", "gpt-4o-é", "\u{fffd}@1", "a-é4-08-06", "us.us.us.us", "-", "- - "] {
         assert_eq!(table.resolve(model), None, "{model}");
@@ -190,7 +190,7 @@ fn odd_names_do_no_harm() {
 }
 
 #[test]
-fn a_file_replaces_and_adds() {
+fn price_file_replaces_and_adds_prices() {
     let file = r#"{
         "GPT-4o": {"input_per_million": 1, "output_per_million": 2},
         "gpt-4o-2024-08-06": {"input_per_million": 3, "output_per_million": 4, "cached_input_per_million": 0.5},
@@ -208,7 +208,7 @@ fn a_file_replaces_and_adds() {
 }
 
 #[test]
-fn wrong_files_are_refused_with_the_place() {
+fn invalid_price_file_names_the_field() {
     let message = |text| PriceTable::parse_file(text).unwrap_err().to_string();
     insta::assert_snapshot!(message(r#"{"m":{"input_per_million":-1,"output_per_million":2}}"#), @r#"input_per_million of "m" must be from 0 to 1000000 dollars"#);
     insta::assert_snapshot!(message(r#"{"m":{"input_per_million":1}}"#), @"expected a JSON object of model name to price: missing field `output_per_million` at line 1 column 28");
@@ -218,7 +218,7 @@ fn wrong_files_are_refused_with_the_place() {
 }
 
 #[test]
-fn a_tenants_own_price_goes_first() {
+fn tenant_price_takes_precedence() {
     let table = PriceTable::builtin();
     let check = |model: &str, own_name: &str, expected: Option<(&str, Origin)>| {
         let rate = table.rate(model, &own(own_name, price(7.0, 8.0)));
@@ -232,7 +232,7 @@ fn a_tenants_own_price_goes_first() {
 }
 
 #[test]
-fn prices_agree_with_what_sdks_work_out() {
+fn prices_agree_with_costs_of_sdks() {
     let table = PriceTable::builtin();
     let check = |model: &str, prompt: i64, completion: i64, usd: f64| {
         let usage = Usage { prompt: Some(prompt), completion: Some(completion), ..Usage::default() };
@@ -248,12 +248,12 @@ fn prices_agree_with_what_sdks_work_out() {
 
 proptest::proptest! {
     #[test]
-    fn any_name_is_looked_up_without_harm(name in "[-a-z0-9.:@/_é]{0,40}|\\PC{0,40}") {
+    fn model_look_up_never_panics(name in "[-a-z0-9.:@/_é]{0,40}|\\PC{0,40}") {
         PriceTable::builtin().resolve(&name);
     }
 
     #[test]
-    fn an_unknown_part_makes_another_model(part in "[b-z]{1,2}x") {
+    fn unknown_name_part_is_not_dropped(part in "[b-z]{1,2}x") {
         let table = PriceTable::builtin();
         for model in [format!("gpt-4o-{part}"), format!("{part}-gpt-4o"), format!("claude-sonnet-4-5{part}")] {
             proptest::prop_assert_eq!(table.resolve(&model), None, "{}", model);

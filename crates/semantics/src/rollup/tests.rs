@@ -1,4 +1,4 @@
-//! Roll-up cases, and that neither order nor shape of the spans can upset it.
+//! Tests of roll-ups, including independence of the order of spans.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
 }
 
-/// Span `n` starts at `n` milliseconds and takes one; it reports nothing.
+/// A span that starts at `n` milliseconds, takes one millisecond and reports nothing.
 fn span(n: u128, parent: Option<u128>) -> SpanFacts<'static> {
     let start_us = n as i64 * 1000;
     SpanFacts {
@@ -36,7 +36,7 @@ fn llm(n: u128, parent: Option<u128>, prompt: i64, completion: i64) -> SpanFacts
     SpanFacts { is_llm: true, prompt: Some(prompt), completion: Some(completion), ..span(n, parent) }
 }
 
-/// Expects tokens and cost of the trace, in any order of its spans.
+/// Checks tokens and cost of the trace for several orders of its spans.
 fn check(spans: &[SpanFacts<'_>], prompt: Option<i64>, total: i64, cost: Option<Pico>) {
     let mut spans = spans.to_vec();
     for _ in 0..spans.len() {
@@ -48,12 +48,12 @@ fn check(spans: &[SpanFacts<'_>], prompt: Option<i64>, total: i64, cost: Option<
 }
 
 #[test]
-fn no_spans_are_an_empty_trace() {
+fn rollup_of_no_spans_is_empty() {
     assert_eq!(rollup(&[]), Rollup::default());
 }
 
 #[test]
-fn the_root_gives_error_and_latency() {
+fn rollup_takes_error_and_latency_from_root() {
     let root = SpanFacts { end_us: Some(50_000), ..span(2, None) };
     let failed = SpanFacts {
         has_error: true,
@@ -64,7 +64,7 @@ fn the_root_gives_error_and_latency() {
     let rolled = rollup(&[failed, span(4, None), root, span(1, Some(2))]);
     assert_eq!(rolled.root, Some(2));
     assert_eq!(rolled.first, Some(3));
-    assert_eq!(rolled.error, None, "a failed child below a root that ended well was recovered");
+    assert_eq!(rolled.error, None, "a failed child of a successful root was recovered");
     assert_eq!((rolled.started_us, rolled.ended_us), (1000, Some(90_000)));
     assert_eq!(rolled.latency_ms, Some(48));
     assert!(rolled.failures.contains(FailureType::RateLimit));
@@ -74,7 +74,7 @@ fn the_root_gives_error_and_latency() {
 }
 
 #[test]
-fn without_a_root_the_first_failed_span_and_the_whole_extent_count() {
+fn rollup_without_root_takes_first_error_and_whole_duration() {
     let failed = |n| SpanFacts { has_error: true, ..span(n, Some(99)) };
     let rolled = rollup(&[failed(5), span(1, Some(99)), failed(3)]);
     assert_eq!((rolled.root, rolled.error, rolled.first), (None, Some(2), Some(1)));
@@ -82,7 +82,7 @@ fn without_a_root_the_first_failed_span_and_the_whole_extent_count() {
 }
 
 #[test]
-fn a_given_latency_stands_for_a_missing_end() {
+fn rollup_uses_latency_when_end_is_missing() {
     let root = SpanFacts { end_us: None, latency_ms: Some(250), ..span(1, None) };
     let rolled = rollup(&[root]);
     assert_eq!((rolled.ended_us, rolled.latency_ms), (Some(251_000), Some(250)));
@@ -92,7 +92,7 @@ fn a_given_latency_stands_for_a_missing_end() {
 }
 
 #[test]
-fn the_model_is_that_of_the_first_model_call() {
+fn rollup_takes_model_of_first_model_call() {
     let named = |n, model| SpanFacts { model: Some(model), ..span(n, None) };
     let call = |n, model| SpanFacts { model: Some(model), ..llm(n, Some(1), 1, 1) };
     let agent = named(1, "agent");
@@ -102,8 +102,8 @@ fn the_model_is_that_of_the_first_model_call() {
 }
 
 #[test]
-fn wrappers_that_repeat_their_calls_do_not_count() {
-    // A wrapper that repeats its last step, far above it.
+fn wrapper_that_repeats_its_calls_does_not_count() {
+    // A wrapper that repeats its last step, several levels above it.
     let spans = [
         llm(1, None, 180, 13),
         span(2, Some(1)),
@@ -116,18 +116,18 @@ fn wrappers_that_repeat_their_calls_do_not_count() {
 }
 
 #[test]
-fn a_wrapper_counts_while_its_calls_report_nothing() {
+fn wrapper_counts_when_its_calls_report_nothing() {
     check(&[llm(1, None, 10, 5), span(2, Some(1))], Some(10), 15, None);
     check(&[llm(1, None, 10, 5), llm(2, Some(1), 0, 0)], Some(10), 15, None);
 }
 
 #[test]
-fn a_wrapper_whose_links_are_missing_counts() {
+fn wrapper_without_links_to_its_calls_counts() {
     check(&[llm(1, None, 10, 5), llm(3, Some(2), 10, 5)], Some(20), 30, None);
 }
 
 #[test]
-fn siblings_of_one_response_count_once() {
+fn siblings_with_same_response_count_once() {
     let of = |response, it| SpanFacts { response_id: Some(response), ..it };
     let spans = [
         span(1, None),
@@ -137,17 +137,17 @@ fn siblings_of_one_response_count_once() {
     ];
     check(&spans, Some(42), 64, None);
     assert_eq!(rollup(&spans).counted, [true, true, false, true]);
-    // A model call goes before a span that is none.
+    // A model call takes precedence over other spans.
     let other = SpanFacts { is_llm: false, ..spans[1] };
     assert_eq!(rollup(&[spans[0], other, spans[2]]).counted, [true, false, true]);
 }
 
 #[test]
-fn a_response_is_never_lost_with_a_wrapper_that_repeats_it() {
+fn response_counts_once_when_wrapper_repeats_it() {
     let of = |it| SpanFacts { response_id: Some(7), ..it };
-    // The wrapper of the same response starts first; the call below is the one that counts.
+    // The wrapper of the same response starts first; the call below it counts.
     check(&[of(llm(1, None, 9, 1)), of(llm(2, Some(1), 9, 1))], Some(9), 10, None);
-    // The call below is a repetition of a sibling; its wrapper must not come back for it.
+    // The call below repeats a sibling; its wrapper must not count instead.
     check(
         &[span(1, None), llm(2, Some(1), 9, 1), of(llm(3, Some(2), 9, 1)), of(llm(4, Some(1), 9, 1))],
         Some(9),
@@ -157,7 +157,7 @@ fn a_response_is_never_lost_with_a_wrapper_that_repeats_it() {
 }
 
 #[test]
-fn tokens_and_cost_are_judged_apart() {
+fn tokens_and_cost_are_deduplicated_separately() {
     let cost = |pico, it| SpanFacts { cost_pico: Some(pico), ..it };
     let costs_only = |n| cost(500, span(n, Some(1)));
     check(&[llm(1, None, 10, 5), costs_only(2)], Some(10), 15, Some(500));
@@ -168,7 +168,7 @@ fn tokens_and_cost_are_judged_apart() {
 }
 
 #[test]
-fn json_spans_are_taken_literally() {
+fn json_spans_are_not_deduplicated() {
     let literal = |it| SpanFacts { literal: true, response_id: Some(1), cost_pico: Some(3), ..it };
     let spans = [literal(llm(1, None, 10, 5)), literal(llm(2, Some(1), 10, 5))];
     check(&spans, Some(20), 30, Some(6));
@@ -184,7 +184,7 @@ fn details(cached: i64, reasoning: i64) -> UsageDetails {
     }
 }
 
-/// Checks the details of the trace, in any order of its spans.
+/// Checks the details of the trace for several orders of its spans.
 fn check_details(spans: &[SpanFacts<'_>], expected: UsageDetails) {
     let mut spans = spans.to_vec();
     for _ in 0..spans.len() {
@@ -194,12 +194,12 @@ fn check_details(spans: &[SpanFacts<'_>], expected: UsageDetails) {
 }
 
 #[test]
-fn details_are_summed_where_their_tokens_count() {
+fn usage_details_are_summed_for_spans_that_count() {
     let with = |cached, reasoning, it| SpanFacts { usage_details: details(cached, reasoning), ..it };
     check_details(&[llm(1, None, 10, 5)], UsageDetails::default());
     check_details(&[with(0, 0, llm(1, None, 10, 5))], details(0, 0));
     check_details(&[with(7, 2, llm(2, Some(1), 10, 5)), with(1, 1, llm(3, Some(1), 4, 2))], details(8, 3));
-    // A wrapper repeats what the calls below it report.
+    // A wrapper repeats the tokens of the calls below it.
     check_details(&[with(8, 3, llm(1, None, 14, 7)), with(7, 2, llm(2, Some(1), 10, 5))], details(7, 2));
     let literal = |it| SpanFacts { literal: true, ..it };
     check_details(
@@ -209,7 +209,7 @@ fn details_are_summed_where_their_tokens_count() {
 }
 
 #[test]
-fn details_without_tokens_count_once_and_never_displace_tokens() {
+fn usage_details_without_tokens_count_once() {
     let only = |n, parent| SpanFacts { usage_details: details(7, 2), ..span(n, parent) };
     check_details(&[only(1, None)], details(7, 2));
     check_details(&[only(1, None), only(2, Some(1))], details(7, 2));
@@ -221,7 +221,7 @@ fn details_without_tokens_count_once_and_never_displace_tokens() {
 }
 
 #[test]
-fn texts_are_those_of_the_first_and_the_last_call() {
+fn rollup_takes_texts_of_first_and_last_call() {
     let call = |n, has_input, has_output| SpanFacts { has_input, has_output, ..llm(n, Some(1), 1, 1) };
     let calls = |spans: &[SpanFacts<'_>]| {
         let rolled = rollup(spans);
@@ -232,7 +232,7 @@ fn texts_are_those_of_the_first_and_the_last_call() {
     assert_eq!(calls(&spans), (Some(id(2)), Some(id(4))));
     // A second span of the last call has no texts.
     assert_eq!(calls(&[call(2, true, true), call(3, false, false)]), (Some(id(2)), Some(id(2))));
-    // Earlier output is not the answer of a failed call.
+    // Earlier output is not the response of a failed call.
     let failed = SpanFacts { has_error: true, ..call(3, true, false) };
     assert_eq!(calls(&[call(2, false, true), failed]), (Some(id(3)), None));
     assert_eq!(calls(&[failed, call(4, true, true)]), (Some(id(3)), Some(id(4))));
@@ -241,7 +241,7 @@ fn texts_are_those_of_the_first_and_the_last_call() {
 }
 
 #[test]
-fn loops_are_cut_and_counted_once() {
+fn parent_loops_are_cut_and_counted_once() {
     check(&[llm(1, Some(1), 10, 5)], Some(10), 15, None);
     // 1 -> 3 -> 2 -> 1: cut at 1, so 3 below 2 below 1 is the call.
     let spans = [llm(1, Some(3), 7, 0), llm(2, Some(1), 8, 0), llm(3, Some(2), 9, 0)];
@@ -250,14 +250,14 @@ fn loops_are_cut_and_counted_once() {
 }
 
 #[test]
-fn sums_saturate_and_negative_counts_are_ignored() {
+fn token_sums_saturate_and_ignore_negative_counts() {
     check(&[llm(1, None, i64::MAX, 1), llm(2, None, i64::MAX, 1)], Some(i64::MAX), i64::MAX, None);
     check(&[llm(1, None, -5, -5), llm(2, None, 3, 0)], Some(3), 3, None);
     check(&[llm(1, None, -5, -5)], None, 0, None);
 }
 
 #[test]
-fn times_at_the_edge_do_not_overflow() {
+fn extreme_span_times_do_not_overflow() {
     let far = SpanFacts { start_us: i64::MAX, end_us: Some(i64::MIN), ..span(1, None) };
     let past = SpanFacts { start_us: i64::MIN, end_us: None, latency_ms: Some(i64::MAX), ..span(2, Some(9)) };
     assert_eq!(rollup(&[far, past]).latency_ms, Some(0));
@@ -265,7 +265,7 @@ fn times_at_the_edge_do_not_overflow() {
 }
 
 #[test]
-fn a_chain_of_25_000_spans_is_followed_without_recursion() {
+fn chain_of_25_000_spans_does_not_recurse() {
     let n = 25_000;
     let mut chain: Vec<_> = (0..n).map(|at| llm(at, at.checked_sub(1), 1, 1)).collect();
     check_chain(&chain, n as usize - 1);
@@ -280,7 +280,7 @@ fn check_chain(chain: &[SpanFacts<'_>], last: usize) {
 }
 
 #[test]
-fn failure_sets_keep_what_is_put_in() {
+fn failure_set_contains_inserted_types() {
     let mut set = FailureSet::from(FailureType::Timeout);
     set.insert(FailureType::ContextLength);
     assert_eq!(set.bits(), 9);
@@ -324,7 +324,7 @@ fn spans() -> impl Strategy<Value = Vec<SpanFacts<'static>>> {
     })
 }
 
-/// A roll-up with ids in place of positions, so that two orders can be compared.
+/// Returns a roll-up with IDs instead of positions, so that two orders can be compared.
 fn by_id(spans: &[SpanFacts<'_>]) -> impl PartialEq + std::fmt::Debug {
     let rolled = rollup(spans);
     let ids = |at: Option<usize>| at.map(|it| spans[it].id);
@@ -352,14 +352,14 @@ fn by_id(spans: &[SpanFacts<'_>]) -> impl PartialEq + std::fmt::Debug {
 
 proptest! {
     #[test]
-    fn order_never_matters(
+    fn rollup_is_independent_of_span_order(
         (given, shuffled) in spans().prop_flat_map(|it| (Just(it.clone()), Just(it).prop_shuffle()))
     ) {
         prop_assert_eq!(by_id(&given), by_id(&shuffled));
     }
 
     #[test]
-    fn each_reported_response_counts_at_most_once_unless_literal(given in spans()) {
+    fn each_response_counts_at_most_once_unless_literal(given in spans()) {
         let rolled = rollup(&given);
         for response in 0..3 {
             let counted = given.iter().zip(&rolled.counted).filter(|(it, counted)| {
@@ -371,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_reported_is_never_lost_altogether(given in spans()) {
+    fn reported_tokens_are_never_lost(given in spans()) {
         let reported = given.iter().any(|it| it.prompt > Some(0) || it.completion > Some(0));
         prop_assert_eq!(rollup(&given).total_tokens > 0, reported);
     }

@@ -1,18 +1,18 @@
-//! Parent links between the spans of one trace, made safe to follow.
+//! Parent links between the spans of a trace, safe to follow.
 //!
-//! Clients send parents that never arrive, spans that are their own parent, and loops. Links are
-//! resolved to positions once, and every loop is cut at its earliest span.
+//! Traces may contain missing parents, spans that are their own parent, and loops. Links are resolved
+//! to positions once, and every loop is cut at its earliest span.
 
 use uuid::Uuid;
 
 use super::SpanFacts;
 
-/// For each span the position of its parent; following it always ends.
-pub(super) struct Tree {
+/// The position of each span's parent; following the links always ends.
+pub(super) struct SpanTree {
     parents: Vec<Option<usize>>,
 }
 
-impl Tree {
+impl SpanTree {
     /// Resolves the parents of all spans.
     pub(super) fn of(spans: &[SpanFacts<'_>]) -> Self {
         let mut by_id: Vec<(Uuid, usize)> = spans.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
@@ -26,12 +26,12 @@ impl Tree {
         Self { parents }
     }
 
-    /// Per span, whether it is a proper ancestor of one of `spans`.
+    /// Returns for each span whether it is a proper ancestor of one of `spans`.
     pub(super) fn ancestors_of(&self, spans: &[usize]) -> Vec<bool> {
         let mut marked = vec![false; self.parents.len()];
         for &span in spans {
             let mut at = self.parents[span];
-            // A marked span's own ancestors are marked too, so each link is followed once.
+            // Ancestors of a marked span are marked too, so each link is followed once.
             while let Some(ancestor) = at.filter(|&it| !marked[it]) {
                 marked[ancestor] = true;
                 at = self.parents[ancestor];
@@ -41,19 +41,19 @@ impl Tree {
     }
 }
 
-/// Makes the earliest span of every loop a top, so that the cut does not depend on the order.
+/// Makes the earliest span of every loop a root, so that the cut does not depend on the order.
 fn cut_loops(spans: &[SpanFacts<'_>], parents: &mut [Option<usize>]) {
-    /// The walk that reached a span first; 0 is none.
-    const UNSEEN: usize = 0;
-    let mut seen_by = vec![UNSEEN; parents.len()];
+    /// Number of the walk that reached a span first; 0 means none.
+    const NO_WALK: usize = 0;
+    let mut seen_by = vec![NO_WALK; parents.len()];
     for start in 0..parents.len() {
         let walk = start + 1;
         let mut at = Some(start);
-        while let Some(span) = at.filter(|&it| seen_by[it] == UNSEEN) {
+        while let Some(span) = at.filter(|&it| seen_by[it] == NO_WALK) {
             seen_by[span] = walk;
             at = parents[span];
         }
-        // Meeting this very walk again is a loop; an earlier walk's spans are safe already.
+        // Meeting the current walk again is a loop; spans of earlier walks are safe already.
         if let Some(entry) = at.filter(|&it| seen_by[it] == walk) {
             let (mut earliest, mut next) = (entry, parents[entry]);
             while let Some(span) = next.filter(|&it| it != entry) {

@@ -11,15 +11,15 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{Pieces, SPANS_PER_READ, Stopped, jsonl, otlp};
-use crate::{error::Error, memory::MEMORY_WAIT};
+use super::{Pieces, Stopped, jsonl, otlp};
+use crate::{
+    error::Error,
+    http::read_size::{EVENT_BYTES_PER_READ, ROWS_PER_READ},
+    memory::MEMORY_WAIT,
+};
 
 /// Limits the number and the bytes of events that are read together with their traces.
 const MAX_EVENTS_READ_TOGETHER: (u64, u64) = (2_000, 1024 * 1024);
-/// Spans, and events, of a long trace that are read at once.
-const ROWS_PER_READ: u64 = 64;
-/// Limits the bytes of a long trace's events that are read at once.
-const EVENT_BYTES: usize = 1024 * 1024;
 
 /// What a line holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) async fn write(
 ) -> Result<(), Stopped> {
     let db = pieces.app.db.clone();
     let ids: Vec<Uuid> = traces.iter().map(|it| it.0.id).collect();
-    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= SPANS_PER_READ);
+    let short = traces.len() > 1 || traces.iter().all(|it| it.0.span_count <= i32::from(ROWS_PER_READ));
     let (count, bytes) = store::traces::size_of_events(&db, tenant, &ids).await?;
     if !short || count > MAX_EVENTS_READ_TOGETHER.0 || bytes > MAX_EVENTS_READ_TOGETHER.1 {
         for (row, texts) in traces {
@@ -109,9 +109,16 @@ async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Text
     }
     let mut after = None;
     loop {
-        let read =
-            store::traces::events_within(db, tenant, id, after, ROWS_PER_READ, EVENT_BYTES, line.memory())
-                .await?;
+        let read = store::traces::events_within(
+            db,
+            tenant,
+            id,
+            after,
+            ROWS_PER_READ.into(),
+            EVENT_BYTES_PER_READ,
+            line.memory(),
+        )
+        .await?;
         let Some(last) = read.texts.last() else { return line.end().await };
         after = Some((last.created_at, last.id));
         line.events(read.texts).await?;
@@ -145,7 +152,7 @@ async fn next_spans(
     row: &trace::Model,
     after: &mut Option<Position>,
 ) -> Result<Option<Vec<span::Model>>, Stopped> {
-    let spans = store::traces::spans(db, row.tenant_id, row.id, *after, ROWS_PER_READ).await?;
+    let spans = store::traces::spans(db, row.tenant_id, row.id, *after, ROWS_PER_READ.into()).await?;
     let Some(last) = spans.last() else { return Ok(None) };
     *after = Some((last.started_at, last.id));
     Ok(Some(spans))

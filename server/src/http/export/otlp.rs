@@ -1,14 +1,16 @@
-//! A trace as a line that is an OTLP request.
+//! Writes a trace as a line with an OTLP request.
 //!
-//! Spans that came over OpenTelemetry keep their ids. Those of the JSON ingest get ids of 8
-//! bytes, the last ones of their own, and their records say which they are.
+//! Spans received over OpenTelemetry keep their IDs. Spans of JSON ingest get the last 8 bytes of their
+//! own ID, and their records contain the complete ID.
 
 use std::collections::{BTreeMap, HashMap};
 
 use entities::{event, span, trace};
 use semantics::{
     money,
-    otlp::export::{EventRecord, ExportEvent, ExportSpan, HEAD, Record, TAIL, TraceRecord, write_span},
+    otlp::export::{
+        EXPORT_HEAD, EXPORT_TAIL, EventRecord, ExportEvent, ExportSpan, Record, TraceRecord, write_span,
+    },
 };
 use store::{
     text_block::{MISSING_INPUT, MISSING_OUTPUT, has_text},
@@ -27,25 +29,26 @@ use crate::{
     memory::MEMORY_WAIT,
 };
 
-/// Bytes after which a long trace goes on in another line: requests have a limit.
+/// Maximum size of a line in bytes; a longer trace continues in another line, because requests have a
+/// limit.
 const LINE: usize = 8 * 1024 * 1024;
 
 /// Bytes of texts that are not counted individually.
 const SMALL_BYTES: usize = 64 * 1024;
-/// How many times a text of control characters grows as JSON within JSON.
+/// Factor by which a text of control characters grows as JSON within JSON.
 const ESCAPED_FACTOR: usize = 7;
 
-/// A line being written.
+/// A line under construction.
 pub(super) struct Line<'a> {
     pieces: &'a mut Pieces,
     row: trace::Model,
-    /// What the first span says of the trace.
+    /// The trace record that the first span carries.
     record: Option<TraceRecord>,
-    /// Texts of a trace that may turn out to have no spans.
+    /// Texts of the trace, needed if it has no spans.
     texts: Texts,
-    /// Bytes of this line's spans.
+    /// Bytes of the spans in this line.
     written: usize,
-    /// Spans so far, those of earlier lines too.
+    /// Number of spans so far, including earlier lines.
     spans: usize,
 }
 
@@ -56,11 +59,11 @@ impl<'a> Line<'a> {
         row: trace::Model,
         texts: Texts,
     ) -> Result<Self, Stopped> {
-        pieces.push(HEAD).await?;
+        pieces.push(EXPORT_HEAD).await?;
         Ok(Self { record: record(&row, &texts), pieces, row, texts, written: 0, spans: 0 })
     }
 
-    /// Adds spans with their events.
+    /// Writes spans with their events.
     pub(super) async fn spans(&mut self, block: Block) -> Result<(), Stopped> {
         let Block { spans, mut texts, events, parents } = block;
         let mut stray = Vec::new();
@@ -91,7 +94,7 @@ impl<'a> Line<'a> {
         if self.spans == 0 {
             self.carrier(&[]).await?;
         }
-        self.pieces.push(TAIL).await?;
+        self.pieces.push(EXPORT_TAIL).await?;
         self.pieces.push("\n").await
     }
 
@@ -112,7 +115,7 @@ impl<'a> Line<'a> {
         taker.text(&mut texts.input);
         taker.text(&mut texts.output);
         let escaped = self.reserve_escaped(&texts, events).await?;
-        // What was given for the trace stands on its first span, for those who know no records.
+        // The first span also carries the trace's own values, for importers that do not know records.
         let whole = self.record.is_some().then_some(&self.row);
         let record = Record {
             id: own_id,
@@ -151,7 +154,7 @@ impl<'a> Line<'a> {
         };
         let mut text = String::new();
         write_span(&mut text, span, self.events(events, row.id));
-        self.push(JsonPieces::splice(text.into_bytes(), taker)).await?;
+        self.push(JsonPieces::splice(text.into_bytes(), taker)?).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }
@@ -169,7 +172,7 @@ impl<'a> Line<'a> {
         Ok(escaped)
     }
 
-    /// A trace without spans is carried by one that is none.
+    /// Writes a placeholder span for a trace without spans.
     async fn carrier(&mut self, events: &[event::Model]) -> Result<(), Stopped> {
         let row = &self.row;
         let record = Record { carrier: true, trace: self.record.clone(), ..Record::default() };
@@ -195,12 +198,12 @@ impl<'a> Line<'a> {
         write_span(&mut text, span, self.events(events, Uuid::nil()));
         let escaped = if text.len() > SMALL_BYTES { 2 * text.len() } else { 0 };
         self.pieces.memory.grow(escaped, MEMORY_WAIT).await.map_err(Error::from)?;
-        self.push(JsonPieces::splice(text.into_bytes(), TextTaker::default())).await?;
+        self.push(JsonPieces::splice(text.into_bytes(), TextTaker::default())?).await?;
         self.pieces.memory.shrink(escaped);
         Ok(())
     }
 
-    /// The events that are written with the span `span`.
+    /// Returns the events that are written with the span `span`.
     fn events<'e>(&self, events: &'e [event::Model], span: Uuid) -> Vec<ExportEvent<'e>> {
         let event = |it: &'e event::Model| ExportEvent {
             at_us: it.created_at,
@@ -219,7 +222,7 @@ impl<'a> Line<'a> {
 
     async fn push(&mut self, span: JsonPieces) -> Result<(), Stopped> {
         if self.written > LINE {
-            self.pieces.push(&format!("{TAIL}\n{HEAD}")).await?;
+            self.pieces.push(&format!("{EXPORT_TAIL}\n{EXPORT_HEAD}")).await?;
             self.written = 0;
         }
         if self.written > 0 {
@@ -232,7 +235,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What was given for the whole trace; none of a trace that follows from its spans.
+/// Returns the values sent for the whole trace; `None` if all of them follow from its spans.
 fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
     let mut given: Given = match &row.given {
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -240,10 +243,10 @@ fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
         None => return None,
     };
     if row.span_count == 0 && given.ended_at.is_none() {
-        // Otherwise it would begin when it is received.
+        // Otherwise the imported trace would start at its time of receipt.
         given.started_at = given.started_at.or(Some(row.started_at));
     }
-    // A text shown from another entry is not the trace's own.
+    // A text of another block is not the trace's own.
     let own = |text: &Option<String>, bit| {
         text.clone().filter(|_| given.own_texts && has_text(given.missing_texts, bit))
     };
@@ -259,13 +262,14 @@ fn tags(row: &trace::Model) -> BTreeMap<String, String> {
     row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
 }
 
-/// The 8 bytes of a span for OpenTelemetry, and its id where it does not follow from them.
+/// Returns the 8 bytes of a span's OpenTelemetry ID, and the complete ID if it does not follow from
+/// them.
 fn otel_id(trace: Uuid, id: Uuid, otel: Option<&[u8]>) -> ([u8; 8], Option<Uuid>) {
     let bytes = otel.and_then(|it| it.try_into().ok()).unwrap_or_else(|| tail(id));
     (bytes, (span_id(trace, bytes) != id).then_some(id))
 }
 
-/// The last 8 bytes of an id, which are its most random ones; never all zero.
+/// Returns the last 8 bytes of an ID, which are the most random ones; never all zero.
 fn tail(id: Uuid) -> [u8; 8] {
     let (_, low) = id.as_u64_pair();
     low.max(1).to_be_bytes()

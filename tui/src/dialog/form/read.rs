@@ -136,7 +136,8 @@ impl Form {
             Ok(Json::Object(config)) => Ok(Some(config)),
             Ok(_) => Err(self.wrong(Name::Config, "the config is an object, such as {\"threshold\": 0.8}")),
             Err(error) => {
-                let why = format!("the config is no JSON: {error}; an example is {{\"threshold\": 0.8}}");
+                let why = api::plain::json_error(&error);
+                let why = format!("the config can't be read: {why}; an example is {{\"threshold\": 0.8}}");
                 Err(self.wrong(Name::Config, why))
             }
         }

@@ -1,4 +1,4 @@
-//! Whole spans: which convention wins, what is refused, what is left for the metadata.
+//! Tests of whole spans: precedence of conventions, rejected spans, remaining metadata.
 #![allow(clippy::unwrap_used)]
 
 use api::FailureType;
@@ -27,7 +27,7 @@ fn read(pairs: &[(&str, &str)]) -> SpanDraft {
 }
 
 #[test]
-fn ids_are_checked() {
+fn invalid_span_ids_are_rejected() {
     let refused = |given: Span| span(given, "", "").is_err();
     assert!(refused(Span { trace_id: vec![0; 16], ..sent(&[]) }));
     assert!(refused(Span { trace_id: vec![1; 15], ..sent(&[]) }));
@@ -51,7 +51,7 @@ fn times_are_microseconds_in_order() {
 }
 
 #[test]
-fn the_sdks_own_kind_beats_the_conventions() {
+fn sdk_span_kind_takes_precedence_over_convention() {
     let kind = |pairs: &[(&str, &str)]| read(pairs).span_type;
     assert_eq!(
         kind(&[("openinference.span.kind", "CHAIN"), ("gen_ai.operation.name", "chat")]),
@@ -73,7 +73,7 @@ fn the_sdks_own_kind_beats_the_conventions() {
 }
 
 #[test]
-fn what_two_conventions_repeat_is_stored_once() {
+fn value_repeated_by_two_conventions_is_stored_once() {
     let messages = r#"[{"role":"user","parts":[{"type":"text","content":"Hi"}]}]"#;
     let span = read(&[
         ("openinference.span.kind", "LLM"),
@@ -93,7 +93,7 @@ fn what_two_conventions_repeat_is_stored_once() {
 }
 
 #[test]
-fn tools_have_a_name_arguments_and_a_result() {
+fn tool_span_has_name_arguments_and_result() {
     let span = read(&[
         ("gen_ai.operation.name", "execute_tool"),
         ("gen_ai.tool.name", "f"),
@@ -112,7 +112,7 @@ fn tools_have_a_name_arguments_and_a_result() {
 }
 
 #[test]
-fn documents_are_the_output_or_beside_it() {
+fn documents_are_the_output_or_metadata() {
     let documents =
         [("retrieval.documents.0.document.id", "d"), ("retrieval.documents.0.document.score", "x")];
     let alone = read(&documents);
@@ -124,7 +124,7 @@ fn documents_are_the_output_or_beside_it() {
 }
 
 #[test]
-fn an_error_is_told_by_the_first_part_that_tells_it() {
+fn error_is_classified_by_the_first_conclusive_evidence() {
     let failed = |message: &str, pairs: &[(&str, &str)], exception: &[(&str, &str)]| {
         let events = match exception {
             [] => Vec::new(),
@@ -156,7 +156,7 @@ fn an_error_is_told_by_the_first_part_that_tells_it() {
 }
 
 #[test]
-fn the_senders_cost_counts_on_good_model_calls_only() {
+fn sent_cost_is_used_for_successful_model_calls_only() {
     let cost = ("gen_ai.usage.cost", "0.25");
     assert_eq!(read(&[cost, ("gen_ai.operation.name", "chat")]).sent_cost, Some(0.25));
     assert_eq!(read(&[cost, ("gen_ai.operation.name", "invoke_agent")]).sent_cost, None);
@@ -168,7 +168,7 @@ fn the_senders_cost_counts_on_good_model_calls_only() {
 }
 
 #[test]
-fn aggregated_usage_never_counts() {
+fn aggregated_usage_is_not_counted() {
     let span =
         read(&[("gen_ai.operation.name", "invoke_agent"), ("gen_ai.aggregated_usage.input_tokens", "9")]);
     assert!(!span.usage.is_reported());
@@ -176,7 +176,7 @@ fn aggregated_usage_never_counts() {
 }
 
 #[test]
-fn no_text_keeps_a_nul() {
+fn nul_is_removed_from_every_text() {
     let span = span(
         Span {
             name: "na\0me".to_owned(),
@@ -195,7 +195,7 @@ fn no_text_keeps_a_nul() {
 }
 
 #[test]
-fn vectors_are_left_out() {
+fn vectors_are_removed_from_metadata() {
     let span = read(&[
         ("openinference.span.kind", "EMBEDDING"),
         ("embedding.embeddings.0.embedding.vector", "[1,2]"),
