@@ -241,7 +241,7 @@ impl From<FilterError> for CliError {
         let mut failed = Self::usage(format!("filter: {}", error.message));
         // The caret is meant for the text as it is shown, so controls are shown first.
         let before = printable(error.text.get(..error.at).unwrap_or_default()).into_owned();
-        failed.detail = vec![error.text.clone(), format!("{}^", " ".repeat(tui::text::width(&before)))];
+        failed.detail = vec![error.text.clone(), format!("{}^", " ".repeat(present::text::width(&before)))];
         failed.hint = Some(error.hint.unwrap_or_else(|| "see `loupe help filters`".to_owned()));
         failed
     }

@@ -120,7 +120,7 @@ fn menu(items: &[MenuItem], mark: &str, columns: usize) -> Result<Option<usize>>
         for (at, item) in items.iter().enumerate() {
             let line = item.line(if at == selected { mark } else { " " });
             // A wrapped line would break the cursor's way back.
-            let line = tui::text::take(&line, columns.saturating_sub(1)).to_owned();
+            let line = present::text::take(&line, columns.saturating_sub(1)).to_owned();
             queue!(stderr, Clear(ClearType::CurrentLine), Print(line), Print("\r\n")).map_err(unreadable)?;
         }
         stderr.flush().map_err(unreadable)?;

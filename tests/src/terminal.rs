@@ -82,6 +82,12 @@ impl Terminal {
         String::from_utf8(self.tmux(&["capture-pane", "-p", "-e"]).stdout).unwrap()
     }
 
+    /// Appends the bytes that the program writes from now on to a file, with their control sequences.
+    pub fn record(&self, file: &Path) {
+        let command = format!("cat >> {}", file.display());
+        assert!(self.tmux(&["pipe-pane", &command]).status.success());
+    }
+
     /// Waits until the terminal shows a text, and returns the whole screen.
     pub fn wait_for(&self, wanted: &str, at_most: Duration) -> String {
         let started = Instant::now();

@@ -71,6 +71,7 @@ fn serve(mut connection: TcpStream, behaviour: &Mutex<Behaviour>) {
     }
     let behaviour = match path.split('?').next().unwrap_or_default() {
         "/v1/traces" => behaviour.lock().unwrap().clone(),
+        path if path.starts_with("/v1/eval/") => behaviour.lock().unwrap().clone(),
         "/v1/me" => answer(200, me()),
         _ => refusal(404, "not_found"),
     };
@@ -343,4 +344,61 @@ fn demo_that_cannot_be_started_is_explained_without_error_numbers() {
     let text = terminal.wait_for("exit code 1", SOON);
     assert!(text.contains("can't start") && text.contains("permission denied"), "{text}");
     assert!(!text.contains("os error"), "{text}");
+}
+
+/// Builds an evaluation as far as waiting for it needs.
+fn evaluation(status: &str) -> Behaviour {
+    answer(
+        200,
+        json!({ "id": EVALUATION, "metric_name": "helpfulness", "status": status, "score": 0.9, "label": "pass" }),
+    )
+}
+
+const EVALUATION: &str = "01980f6e-0000-7000-8000-0000000000e1";
+
+/// Starts `loupe evals wait` in a terminal whose bytes are recorded in a file.
+fn waiting(server: &Server, folder: &Path, variables: &[(&str, &str)]) -> (Terminal, std::path::PathBuf) {
+    let record = folder.join("record");
+    let profile = folder.join("profile");
+    let mut all = vec![
+        ("LOUPE_CONFIG_DIR", profile.to_str().unwrap()),
+        ("LOUPE_URL", server.url.as_str()),
+        ("LOUPE_API_KEY", "lp_test"),
+    ];
+    all.extend(variables);
+    let script =
+        format!("echo ready; read line; {} evals wait {EVALUATION} --for 60s", built("loupe").display());
+    let terminal = Terminal::open((80, 24), folder, Path::new("/bin/sh"), &["-c", &script], &all);
+    terminal.wait_for("ready", SOON);
+    terminal.record(&record);
+    terminal.press(&["Enter"]);
+    (terminal, record)
+}
+
+#[test]
+fn wait_shows_an_animated_line_and_removes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(evaluation("running"));
+    let (terminal, record) = waiting(&server, folder.path(), &[("NO_COLOR", "1")]);
+    terminal.wait_for(" helpfulness is running, 00:0", SOON);
+    server.turn(evaluation("complete"));
+    let text = terminal.wait_for("exit code 0", SOON);
+    assert!(text.contains("helpfulness") && !text.contains("is running"), "the line is still there:\n{text}");
+    let recorded = std::fs::read_to_string(record).unwrap();
+    let frames = recorded.matches("helpfulness is running").count();
+    assert!(frames > 2, "no animation: {recorded:?}");
+    assert!(styles(&recorded).is_empty(), "{recorded:?}");
+}
+
+#[test]
+fn wait_on_a_dumb_terminal_writes_no_control_sequences() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(evaluation("running"));
+    let (terminal, record) = waiting(&server, folder.path(), &[("TERM", "dumb")]);
+    thread::sleep(Duration::from_secs(2));
+    server.turn(evaluation("complete"));
+    terminal.wait_for("exit code 0", SOON);
+    let recorded = std::fs::read_to_string(record).unwrap();
+    assert!(recorded.contains("pass") && !recorded.contains('\u{1b}'), "{recorded:?}");
+    assert!(!recorded.contains("is running"), "{recorded:?}");
 }

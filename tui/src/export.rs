@@ -1,5 +1,6 @@
 //! What `e` writes to a file: the loaded rows as NDJSON or CSV, or the opened record as JSON.
 
+use present::csv;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -7,7 +8,6 @@ use crate::{
     evals::Part,
     manage::Tab,
     state::{EVALS, MANAGE, METRICS, SEARCH, State},
-    text::clean,
 };
 
 /// The name that is suggested for the file; nothing where there is nothing to write.
@@ -56,27 +56,15 @@ fn values<'a, T: Serialize + 'a>(rows: impl IntoIterator<Item = &'a T>) -> Vec<V
 /// value are JSON.
 fn to_csv(rows: &[Value]) -> String {
     let Some(first) = rows.first().and_then(Value::as_object) else { return String::new() };
-    let mut text = line(first.keys().cloned());
+    let mut text = csv::row(first.keys());
     for row in rows {
-        text.push_str(&line(first.keys().map(|name| match &row[name.as_str()] {
+        text.push_str(&csv::row(first.keys().map(|name| match &row[name.as_str()] {
             Value::Null => String::new(),
-            // Lines stay lines; nothing else that steers a terminal does.
-            Value::String(text) => text.lines().map(clean).collect::<Vec<_>>().join("\n"),
+            Value::String(text) => text.clone(),
             other => other.to_string(),
         })));
     }
     text
-}
-
-fn line(cells: impl Iterator<Item = String>) -> String {
-    let cells: Vec<String> = cells.map(cell).collect();
-    cells.join(",") + "\r\n"
-}
-
-fn cell(text: String) -> String {
-    // A spreadsheet would take it for a formula.
-    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
-    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 #[cfg(test)]
@@ -87,11 +75,11 @@ mod tests {
     fn csv_quotes_and_disarms() {
         let rows = [
             serde_json::json!({"name": "=1+1", "note": "a,\"b\"\nc", "tags": ["x"], "n": null}),
-            serde_json::json!({"name": "ok", "note": "", "tags": [], "n": 2}),
+            serde_json::json!({"name": "ok", "note": "", "tags": [], "n": -2.5}),
         ];
         assert_eq!(
             to_csv(&rows),
-            "n,name,note,tags\r\n,'=1+1,\"a,\"\"b\"\"\nc\",\"[\"\"x\"\"]\"\r\n2,ok,,[]\r\n"
+            "n,name,note,tags\r\n,'=1+1,\"a,\"\"b\"\"\nc\",\"[\"\"x\"\"]\"\r\n-2.5,ok,,[]\r\n"
         );
         assert_eq!(to_csv(&[]), "");
     }

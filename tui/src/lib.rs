@@ -4,12 +4,10 @@
 //! effects; the driver performs them with the REST client and feeds back what they brought;
 //! `view` draws the state and changes nothing.
 //!
-//! The command line shows the same things in the same words, so it borrows how they read:
-//! [`chart`], [`mod@format`], [`share`], [`standing`], [`text`] and [`theme`].
+//! Formats, text width, tones and charts are those of the crate `present`, which the command line uses too.
 
 mod bookmarks;
 mod change;
-pub mod chart;
 mod content;
 mod detail;
 mod dialog;
@@ -19,7 +17,6 @@ mod export;
 mod find;
 #[cfg(test)]
 mod fixture;
-pub mod format;
 mod freshness;
 mod ids;
 mod input;
@@ -33,12 +30,9 @@ mod options;
 mod palette;
 mod screens;
 mod search;
-pub mod share;
-pub mod standing;
 mod state;
 mod terminal;
-pub mod text;
-pub mod theme;
+mod theme;
 mod tree;
 mod update;
 mod view;
@@ -53,6 +47,7 @@ use std::{
 };
 
 use anyhow::Context;
+use present::{chart, format, share, standing, text};
 use ratatui::{Terminal, backend::CrosstermBackend};
 
 use crate::{

@@ -4,9 +4,10 @@
 //! that name each other in a circle the earliest does. Nothing here recurses, so depth is
 //! bounded by memory alone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use api::trace::Span;
+use present::tree::TreeNode;
 use uuid::Uuid;
 
 /// One visible span.
@@ -77,34 +78,15 @@ impl Tree {
 }
 
 fn flatten(spans: &[Span]) -> Vec<Row> {
-    let mut index: HashMap<Uuid, usize> = HashMap::with_capacity(spans.len());
-    for (at, span) in spans.iter().enumerate() {
-        index.entry(span.id).or_insert(at);
-    }
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len()];
-    let mut tops = Vec::new();
-    for (at, span) in spans.iter().enumerate() {
-        match span.parent_span_id.and_then(|parent| index.get(&parent).copied()) {
-            Some(parent) if parent != at => children[parent].push(at),
-            _ => tops.push(at),
-        }
-    }
-    let mut rows: Vec<Row> = Vec::with_capacity(spans.len());
-    let mut seen = vec![false; spans.len()];
-    // Tops first, then whatever no top leads to: the members of circles, by start.
-    for start in tops.into_iter().chain(0..spans.len()) {
-        let mut stack = vec![(start, 0)];
-        while let Some((at, depth)) = stack.pop() {
-            if std::mem::replace(&mut seen[at], true) {
-                continue;
-            }
-            let parent = !children[at].is_empty();
-            rows.push(Row { span: at, depth, parent, folded: false, failed_below: false });
-            stack.extend(
-                children[at].iter().rev().filter(|child| !seen[**child]).map(|child| (*child, depth + 1)),
-            );
-        }
-    }
+    let nodes = present::tree::flatten(spans.iter().map(|span| (Some(span.id), span.parent_span_id)));
+    let row = |node: TreeNode| Row {
+        span: node.index,
+        depth: node.depth,
+        parent: node.is_parent,
+        folded: false,
+        failed_below: false,
+    };
+    let mut rows: Vec<Row> = nodes.into_iter().map(row).collect();
     mark_failures(&mut rows, spans);
     rows
 }

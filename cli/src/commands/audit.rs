@@ -67,7 +67,7 @@ fn member(row: &Value, object: &str, name: &str, style: &Style) -> Cell {
 
 fn result(row: &Value, style: &Style) -> Cell {
     let result = cell::text(row, "result", style).text;
-    let tone = if result == "ok" { Tone::Plain } else { Tone::Red };
+    let tone = if result == "ok" { Tone::Plain } else { Tone::Bad };
     Cell::toned(result, tone)
 }
 

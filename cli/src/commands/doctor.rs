@@ -120,7 +120,7 @@ impl Checks {
             Ok(answer) => {
                 self.good(
                     "server",
-                    format!("answered in {}", tui::format::latency(start.elapsed().as_millis() as i64)),
+                    format!("answered in {}", present::format::latency(start.elapsed().as_millis() as i64)),
                 );
                 Some(answer)
             }

@@ -113,8 +113,8 @@ const VIEW: View = View {
 
 fn label(row: &Value, style: &Style) -> Cell {
     let tone = match row.get("label").and_then(Value::as_str) {
-        Some("good") => Tone::Green,
-        Some("bad") => Tone::Red,
+        Some("good") => Tone::Good,
+        Some("bad") => Tone::Bad,
         _ => Tone::Plain,
     };
     Cell { tone, ..cell::text(row, "label", style) }

@@ -1,11 +1,12 @@
 //! Cells: what a table shows of a value.
 
 use api::{Timestamp, text::printable};
-use serde_json::Value;
-use tui::{
+pub use present::Tone;
+use present::{
+    Glyphs,
     format::{self, Zone},
-    theme::{self, Glyphs},
 };
+use serde_json::Value;
 
 /// How cells look in this run.
 #[derive(Clone)]
@@ -18,37 +19,6 @@ pub struct Style {
     pub utc: bool,
     /// The present, against which times are shortened.
     pub now: Timestamp,
-}
-
-/// Colours of cells; each only repeats what the text says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// As it is.
-    Plain,
-    /// Headings.
-    Bold,
-    /// Less important.
-    Dim,
-    /// Good.
-    Green,
-    /// Noteworthy.
-    Yellow,
-    /// Bad.
-    Red,
-}
-
-/// The colour of what the console has a tone for.
-impl From<theme::Tone> for Tone {
-    fn from(tone: theme::Tone) -> Self {
-        match tone {
-            theme::Tone::Good => Self::Green,
-            theme::Tone::Warn => Self::Yellow,
-            theme::Tone::Bad => Self::Red,
-            theme::Tone::Dim => Self::Dim,
-            theme::Tone::Strong => Self::Bold,
-            _ => Self::Plain,
-        }
-    }
 }
 
 /// A cell: text without controls and line ends, and its colour.
@@ -74,15 +44,15 @@ impl Cell {
 }
 
 impl Style {
-    /// Text in a colour, if there is any.
+    /// Returns text with the escape sequences of a tone, if there is colour: the tone's colour, or the weight of a
+    /// tone without one.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
-        let code = match tone {
-            Tone::Plain => return text.to_owned(),
-            Tone::Bold => "1",
-            Tone::Dim => "2",
-            Tone::Green => "32",
-            Tone::Yellow => "33",
-            Tone::Red => "31",
+        let look = tone.look();
+        let code = match look.colour {
+            Some(colour) => colour.sgr(),
+            None if look.bold => 1,
+            None if look.dim => 2,
+            None => return text.to_owned(),
         };
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -144,9 +114,9 @@ pub fn short_id(row: &Value, name: &str, style: &Style) -> Cell {
 /// The mark of a failed or a good row.
 pub fn mark(failed: bool, style: &Style) -> Cell {
     if failed {
-        Cell::toned(style.glyphs.failed, Tone::Red)
+        Cell::toned(style.glyphs.failed, Tone::Bad)
     } else {
-        Cell::toned(style.glyphs.ok, Tone::Green)
+        Cell::toned(style.glyphs.ok, Tone::Good)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use tui::text::wrap;
+use present::text::wrap;
 
 /// What is too narrow to fold for is left to the terminal.
 const NARROWEST: usize = 40;

@@ -19,8 +19,8 @@ use std::io::{self, Write};
 
 use api::text::printable;
 use clap::ValueEnum;
+use present::Glyphs;
 use serde_json::Value;
-use tui::theme::Glyphs;
 
 use crate::{
     args::GlobalArgs,
@@ -252,17 +252,17 @@ impl Out {
         Ok(())
     }
 
-    /// Tells how far something has come, where that can be shown. Where the data itself goes to
-    /// the terminal, the data is the progress.
-    pub fn progress(&self, what: &'static str, on_stdout: bool) -> Progress {
+    /// Begins to report the progress of an export in items of a unit. An export to a terminal is its own progress.
+    pub fn progress(&self, unit: &'static str, on_stdout: bool) -> Progress {
         let hidden = on_stdout && self.escapes;
-        Progress::new(what, if hidden { Place::Nowhere } else { self.progress })
+        Progress::new(unit, if hidden { Place::Nowhere } else { self.progress }, self.style.glyphs)
     }
 
-    /// Tells what is waited for: one line on a terminal, and nothing in a log.
-    pub fn waiting(&self) -> Progress {
-        let drawn = self.progress == Place::Terminal;
-        Progress::new("", if drawn { Place::Terminal } else { Place::Nowhere })
+    /// Begins to report the progress of a wait, or of requests in items of a unit: on a terminal, not in a log.
+    pub fn waiting(&self, unit: &'static str) -> Progress {
+        let is_drawn = self.progress == Place::Terminal;
+        let place = if is_drawn { Place::Terminal } else { Place::Nowhere };
+        Progress::new(unit, place, self.style.glyphs)
     }
 
     /// Writes text that is already safe to show.
@@ -284,7 +284,9 @@ impl Out {
         let lines: String = text.lines().map(|line| format!("{}\n", printable(line))).collect();
         let lines = fold::fold(&lines, self.stderr_columns);
         // Where stderr is closed there is nobody to tell.
-        _ = self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush());
+        _ = progress::suspended(|| {
+            self.stderr.write_all(lines.as_bytes()).and_then(|()| self.stderr.flush())
+        });
     }
 
     /// Asks on stderr, without a line end.
@@ -304,7 +306,7 @@ impl Out {
         let line = delimited::header(self.format, &view.names(&self.fields));
         // Off a terminal, colour is optional and limited to the header: rows are read by programs.
         if self.style.colour && self.format == Format::Tsv {
-            let line = self.style.paint(line.trim_end(), cell::Tone::Bold);
+            let line = self.style.paint(line.trim_end(), cell::Tone::Strong);
             return self.write(&(line + "\n"));
         }
         self.write(&line)
@@ -324,7 +326,9 @@ impl Out {
 }
 
 fn progress_place(global: &GlobalArgs, env: &Env) -> Place {
-    match (global.quiet, env.stderr_tty && !env.flag("CI")) {
+    // A line is redrawn with control sequences.
+    let can_redraw = env.stderr_tty && env.var("TERM").is_some_and(|term| term != "dumb");
+    match (global.quiet, can_redraw && !env.flag("CI")) {
         (true, _) => Place::Nowhere,
         (false, true) => Place::Terminal,
         (false, false) => Place::Log,
@@ -359,5 +363,5 @@ pub fn usage(text: &str) {
 
 /// Prints a line of text to stderr, from places that have no [`Out`], such as the client's observer.
 pub fn trace(text: &str) {
-    _ = io::stderr().write_all(format!("{}\n", printable(text)).as_bytes());
+    _ = progress::suspended(|| io::stderr().write_all(format!("{}\n", printable(text)).as_bytes()));
 }

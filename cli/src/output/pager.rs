@@ -72,7 +72,7 @@ fn screen_width(line: &str) -> usize {
         plain.push_str(before);
         rest = sequence.split_once('m').map_or("", |it| it.1);
     }
-    tui::text::width(&(plain + rest))
+    present::text::width(&(plain + rest))
 }
 
 /// The command line of the pager, and where it comes from.

@@ -1,98 +1,126 @@
-//! How far something long has come, on stderr.
+//! Progress of long operations on stderr: a line that is redrawn on a terminal, a line now and then in a log.
 
 use std::{
     io::{self, Write},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
-use tui::format;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use present::{Glyphs, format};
 
-/// What is done before this is over shows nothing.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Between two looks of a line that is drawn anew.
-const FRAME: Duration = Duration::from_millis(100);
-/// Between two lines where nothing can be drawn anew.
-const LINE: Duration = Duration::from_secs(10);
+/// An operation that ends within this time shows no progress.
+const MIN_DURATION: Duration = Duration::from_millis(500);
+/// Interval between two frames of the animation.
+const FRAME_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum number of drawings per second.
+const MAX_DRAW_RATE: u8 = 10;
+/// Interval between two lines in a log.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Where progress can be shown.
+/// The bars on the terminal, once there was one.
+static BARS: OnceLock<MultiProgress> = OnceLock::new();
+
+/// Writes other text to the terminal, between two drawings of the bars.
+pub fn suspended<T>(write: impl FnOnce() -> T) -> T {
+    match BARS.get() {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    }
+}
+
+/// Where progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On a terminal: one line, drawn anew.
+    /// On a terminal, in one line that is redrawn.
     Terminal,
-    /// In a log: a line now and then.
+    /// In a log, as a line now and then.
     Log,
     /// Nowhere.
     Nowhere,
 }
 
-/// Counts, and tells now and then.
+/// Counts what is done and reports it. Dropping the value removes its line from the terminal.
 pub struct Progress {
-    what: &'static str,
+    unit: &'static str,
     place: Place,
+    glyphs: Glyphs,
     start: Instant,
-    told: Instant,
-    drawn: bool,
-    /// Width of the visible line in columns.
-    columns: usize,
+    logged: Instant,
+    bar: Option<ProgressBar>,
     count: usize,
     bytes: usize,
 }
 
 impl Progress {
-    /// Nothing done yet; `what` is counted.
-    pub fn new(what: &'static str, place: Place) -> Self {
+    /// Begins to count items of a unit, such as "traces".
+    pub fn new(unit: &'static str, place: Place, glyphs: Glyphs) -> Self {
         let now = Instant::now();
-        Self { what, place, start: now, told: now, drawn: false, columns: 0, count: 0, bytes: 0 }
+        Self { unit, place, glyphs, start: now, logged: now, bar: None, count: 0, bytes: 0 }
     }
 
-    /// So much more is done.
+    /// Counts items and their bytes, and reports the totals.
     pub fn add(&mut self, count: usize, bytes: usize) {
         self.count += count;
         self.bytes += bytes;
-        let (what, count, bytes) = (self.what, self.count, self.bytes);
-        self.tell(|elapsed| sentence(what, count, bytes, elapsed));
+        let (unit, count, bytes) = (self.unit, self.count, self.bytes);
+        self.report(None, |elapsed| totals(unit, count, bytes, elapsed));
     }
 
-    /// Says where things stand, if that is due; `sentence` gets the time since the beginning.
-    pub fn tell(&mut self, sentence: impl FnOnce(Duration) -> String) {
-        let due = match self.place {
-            Place::Terminal if self.drawn => FRAME,
-            Place::Terminal => PATIENCE,
-            Place::Log => LINE,
-            Place::Nowhere => return,
-        };
-        if self.told.elapsed() < due {
-            return;
-        }
-        self.told = Instant::now();
-        let text = sentence(self.start.elapsed());
-        // Where stderr is closed there is nobody to tell.
-        _ = match self.place {
-            Place::Terminal => {
-                // Spaces overwrite the rest of the last line, because any terminal supports them.
-                let columns = tui::text::width(&text);
-                let rest = " ".repeat(self.columns.saturating_sub(columns));
-                (self.drawn, self.columns) = (true, columns);
-                write!(io::stderr(), "\r{text}{rest}")
+    /// Reports a sentence, which gets the time since the beginning. With the number of finished items and of all
+    /// items, a terminal shows a bar.
+    pub fn report(&mut self, done: Option<(u64, u64)>, sentence: impl FnOnce(Duration) -> String) {
+        let elapsed = self.start.elapsed();
+        match self.place {
+            Place::Terminal if elapsed >= MIN_DURATION => {
+                let (glyphs, has_length) = (self.glyphs, done.is_some());
+                let bar = self.bar.get_or_insert_with(|| new_bar(&glyphs, has_length));
+                if let Some((done, all)) = done {
+                    bar.set_length(all);
+                    bar.set_position(done);
+                }
+                bar.set_message(sentence(elapsed));
             }
-            _ => writeln!(io::stderr(), "{text}"),
-        };
+            Place::Log if self.logged.elapsed() >= LOG_INTERVAL => {
+                self.logged = Instant::now();
+                // A failure to write to stderr can't be reported.
+                _ = writeln!(io::stderr(), "{}", sentence(elapsed));
+            }
+            Place::Terminal | Place::Log | Place::Nowhere => {}
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.drawn {
-            _ = write!(io::stderr(), "\r{}\r", " ".repeat(self.columns));
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+            if let Some(bars) = BARS.get() {
+                bars.remove(bar);
+            }
         }
     }
 }
 
-fn sentence(what: &str, count: usize, bytes: usize, elapsed: Duration) -> String {
+fn new_bar(glyphs: &Glyphs, has_length: bool) -> ProgressBar {
+    let template = if has_length { "{bar:20} {wide_msg}" } else { "{spinner} {wide_msg}" };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let (frames, cells) =
+        if glyphs.ascii { ("|/-\\ ", "#-") } else { ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "█░") };
+    let bars = BARS
+        .get_or_init(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(MAX_DRAW_RATE)));
+    let bar = bars.add(ProgressBar::no_length());
+    bar.set_style(style.tick_chars(frames).progress_chars(cells));
+    // The animation goes on while the server is silent.
+    bar.enable_steady_tick(FRAME_INTERVAL);
+    bar
+}
+
+fn totals(unit: &str, count: usize, bytes: usize, elapsed: Duration) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     let rate = mebibytes / elapsed.as_secs_f64().max(0.001);
     let count = format::count(i64::try_from(count).unwrap_or(i64::MAX));
-    format!("{count} {what}, {mebibytes:.1} MiB, {rate:.1} MiB/s")
+    format!("{count} {unit}, {mebibytes:.1} MiB, {rate:.1} MiB/s")
 }
 
 #[cfg(test)]
@@ -100,8 +128,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_has_count_size_and_rate() {
-        let text = sentence("lines", 12_345, 10 << 20, Duration::from_secs(5));
+    fn totals_have_count_size_and_rate() {
+        let text = totals("lines", 12_345, 10 << 20, Duration::from_secs(5));
         assert_eq!(text, "12,345 lines, 10.0 MiB, 2.0 MiB/s");
+    }
+
+    #[test]
+    fn short_operations_draw_nothing() {
+        let mut progress = Progress::new("lines", Place::Terminal, Glyphs::UNICODE);
+        progress.add(1, 1);
+        assert!(progress.bar.is_none());
+        progress.start -= MIN_DURATION;
+        progress.report(Some((1, 4)), |_| "1 of 4".to_owned());
+        let bar = progress.bar.as_ref().unwrap();
+        assert_eq!((bar.position(), bar.length(), bar.message().as_str()), (1, Some(4), "1 of 4"));
     }
 }

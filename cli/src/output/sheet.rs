@@ -1,6 +1,6 @@
 //! One thing for a person: a line that names it, and what else is known, a labelled line each.
 
-use tui::text::{cut, width, wrap};
+use present::text::{cut, width, wrap};
 
 use super::cell::{Cell, Style, Tone};
 
@@ -31,7 +31,7 @@ impl Sheet {
             taken => (format!("{} ", self.style.paint(&mark.text, mark.tone)), taken + 1),
         };
         let line = cut(&line, self.room(taken), &self.style.glyphs);
-        self.text.push_str(&format!("{mark}{}\n", self.style.paint(&line, Tone::Bold)));
+        self.text.push_str(&format!("{mark}{}\n", self.style.paint(&line, Tone::Strong)));
         self
     }
 
@@ -71,7 +71,7 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use tui::theme::Glyphs;
+    use present::Glyphs;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Tables for a terminal: measured, and cut to its columns.
 
+use present::text::{fit, fit_right, width};
 use serde_json::Value;
-use tui::text::{fit, fit_right, width};
 
 use super::{
     cell::{Cell, Style, Tone},
@@ -48,7 +48,7 @@ pub fn fixed_row(columns: &[Chosen<'_>], row: &Value, style: &Style, limit: Opti
 }
 
 fn head(columns: &[Chosen<'_>]) -> Vec<Cell> {
-    columns.iter().map(|column| Cell::toned(column.head(), Tone::Bold)).collect()
+    columns.iter().map(|column| Cell::toned(column.head(), Tone::Strong)).collect()
 }
 
 fn fixed_widths(columns: &[Chosen<'_>], limit: Option<usize>) -> Vec<usize> {
@@ -127,8 +127,8 @@ fn line(
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
-    use tui::theme::Glyphs;
 
     use super::*;
 

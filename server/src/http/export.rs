@@ -184,7 +184,7 @@ impl Export {
     async fn run(mut self, first: Page) {
         let health = self.pieces.app.db.health.clone();
         // A read on a broken connection would wait for a quarter of an hour.
-        let written = health.while_reachable(self.write(first)).await;
+        let written = health.while_reachable(Box::pin(self.write(first))).await;
         match written.unwrap_or_else(|reason| Err(Stopped::Unavailable(reason))) {
             Ok(()) | Err(Stopped::Gone) => {}
             Err(error) => {

@@ -7,7 +7,7 @@ use crate::report;
 use crate::source::{CRATES, folder_of, root};
 
 /// Which of our crates a crate may use; `tests` may use all.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("api", &[]),
     ("semantics", &["api"]),
     ("evaluators", &["api"]),
@@ -16,8 +16,9 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("store", &["api", "semantics", "entities", "migrations"]),
     ("queue", &["entities", "store"]),
     ("server", &["api", "semantics", "evaluators", "entities", "store", "queue"]),
-    ("tui", &["api"]),
-    ("cli", &["api", "evaluators", "tui"]),
+    ("present", &["api"]),
+    ("tui", &["api", "present"]),
+    ("cli", &["api", "evaluators", "present", "tui"]),
 ];
 
 /// Libraries of the server that a program on a user's machine has no use for.

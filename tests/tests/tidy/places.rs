@@ -86,6 +86,11 @@ const ABSENCES: &[(&str, &[&str], &str)] = &[
         "api is the contract: types, and with feature `client` the client",
     ),
     (
+        "crates/present/src/",
+        &["std::env", "std::fs", "std::io", "std::net", "tokio", "clap", "ratatui", "crossterm"],
+        "present is plain data: the command line and the console draw what it returns",
+    ),
+    (
         "entities/src/",
         &["tokio", "std::fs", "std::net", "reqwest", "axum"],
         "entities are rows; queries are in crates/store",

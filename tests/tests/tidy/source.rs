@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, in the order of their arrows. The products are top-level folders, the libraries below
 /// them are in `crates`.
-pub const CRATES: [&str; 11] = [
+pub const CRATES: [&str; 12] = [
     "api",
     "semantics",
     "evaluators",
@@ -13,6 +13,7 @@ pub const CRATES: [&str; 11] = [
     "migrations",
     "store",
     "queue",
+    "present",
     "server",
     "tui",
     "cli",

@@ -4,8 +4,8 @@ use api::{
     client::{Auth, Client, calls},
     tenant::Me,
 };
+use present::{Glyphs, format::count};
 use serde_json::{Value, json};
-use tui::{format::count, theme::Glyphs};
 
 use crate::{
     config::{Sourced, expiry::rough},

@@ -5,9 +5,9 @@ use api::{
     eval::NewBulk,
 };
 use clap::Args;
+use present::format;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use tui::format;
 use uuid::Uuid;
 
 use super::{
@@ -166,17 +166,17 @@ pub async fn progress(ctx: &mut Ctx, args: ProgressArgs) -> Result {
 async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Result {
     let again = format!("it goes on; wait again: loupe evals progress {id} --wait");
     let mut patience = Patience::until(until);
-    let mut progress = ctx.out.waiting();
+    let mut progress = ctx.out.waiting("evaluations");
     let mut last = None;
     while let Some(seen) = patience.look(client.value(&calls::bulk(id))).await {
         let bulk = &*last.insert(seen.map_err(|error| CliError::from(error).hint(&again))?);
         if word(bulk, "status") == "complete" {
             break;
         }
-        progress.tell(|elapsed| {
-            let number = |name: &str| bulk.get(name).and_then(Value::as_i64).unwrap_or_default();
-            let (queued, failed) = (number("queued"), number("failed"));
-            let done = number("complete") + failed;
+        let number = |name: &str| bulk.get(name).and_then(Value::as_i64).unwrap_or_default().max(0);
+        let (queued, failed) = (number("queued"), number("failed"));
+        let done = number("complete") + failed;
+        progress.report(Some((done.unsigned_abs(), queued.unsigned_abs())), |elapsed| {
             let percent = if queued > 0 { done * 100 / queued } else { 100 };
             let failed =
                 if failed > 0 { format!(", {} failed", format::thousands(failed)) } else { String::new() };

@@ -1,8 +1,8 @@
 //! `--fail-under` and `--fail-on`: how a build is stopped by evaluations.
 
 use clap::{Args, ValueEnum};
+use present::share;
 use serde_json::Value;
-use tui::share;
 
 use super::view::word;
 use crate::{

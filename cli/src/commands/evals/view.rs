@@ -1,7 +1,7 @@
 //! How people read evaluations: as rows of a table, and one by one.
 
+use present::{format, standing::Standing};
 use serde_json::Value;
-use tui::{format, standing::Standing};
 
 use crate::output::{
     Column, View,
@@ -82,7 +82,7 @@ pub const OF_TRACE: View = View {
 /// Good, doubtful, bad, not ranked, or not known yet: as in the console.
 pub fn mark(row: &Value, style: &Style) -> Cell {
     let (mark, tone) = standing(row).look(&style.glyphs);
-    Cell::toned(mark, tone.into())
+    Cell::toned(mark, tone)
 }
 
 /// How it stands. A status that only later servers know is not ranked.
@@ -105,7 +105,7 @@ pub fn score(row: &Value, style: &Style) -> Cell {
 pub fn label(row: &Value, style: &Style) -> Cell {
     let (_, tone) = standing(row).look(&style.glyphs);
     let shown = if word(row, "status") == "complete" { "label" } else { "status" };
-    Cell { tone: tone.into(), ..cell::text(row, shown, style) }
+    Cell { tone, ..cell::text(row, shown, style) }
 }
 
 /// The reasoning; where there is none, why there is no score.
@@ -140,7 +140,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .line("compared to", word(row, "original_evaluation_id"))
         .line("action", word(row, "source_action_id"))
         .line("reasoning", word(row, "reasoning"))
-        .toned("error", word(row, "error"), Tone::Red)
+        .toned("error", word(row, "error"), Tone::Bad)
         .text()
 }
 
@@ -178,8 +178,8 @@ pub fn word<'a>(row: &'a Value, name: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
-    use tui::theme::Glyphs;
 
     use super::*;
 
@@ -187,12 +187,12 @@ mod tests {
     fn a_label_of_its_own_is_no_success() {
         let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
         for (status, said, shown, tone) in [
-            ("complete", json!("pass"), "✓", Tone::Green),
-            ("complete", json!("warn"), "!", Tone::Yellow),
-            ("complete", json!("fail"), "✗", Tone::Red),
+            ("complete", json!("pass"), "✓", Tone::Good),
+            ("complete", json!("warn"), "!", Tone::Warn),
+            ("complete", json!("fail"), "✗", Tone::Bad),
             ("complete", json!("bad"), "·", Tone::Plain),
             ("complete", Value::Null, "·", Tone::Plain),
-            ("failed", Value::Null, "✗", Tone::Red),
+            ("failed", Value::Null, "✗", Tone::Bad),
             ("pending", Value::Null, "…", Tone::Dim),
             ("running", Value::Null, "…", Tone::Dim),
             ("", Value::Null, "…", Tone::Dim),

@@ -2,9 +2,9 @@
 
 use api::client::{Client, calls};
 use clap::Args;
+use present::format;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tui::format;
 use uuid::Uuid;
 
 use super::{
@@ -112,7 +112,7 @@ pub async fn ended(
 ) -> Result<Vec<Value>> {
     let hint = again(&asked);
     let mut patience = Patience::until(until);
-    let mut progress = ctx.out.waiting();
+    let mut progress = ctx.out.waiting("evaluations");
     'looking: loop {
         for (id, row) in asked.iter_mut().filter(|(_, row)| !has_ended(row)) {
             let Some(seen) = patience.look(client.value(&calls::evaluation(*id))).await else {
@@ -124,10 +124,12 @@ pub async fn ended(
         if left == 0 {
             break;
         }
-        progress.tell(|elapsed| {
+        let done = asked.len() - left;
+        let bar = (asked.len() > 1).then_some((done as u64, asked.len() as u64));
+        progress.report(bar, |elapsed| {
             let state = match asked.as_slice() {
                 [(_, row)] => format!("{} is {}", word(row, "metric_name"), word(row, "status")),
-                several => format!("{} of {} evaluations done", several.len() - left, several.len()),
+                several => format!("{} of {} evaluations done", done, several.len()),
             };
             format!("{state}, {}", format::elapsed(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)))
         });

@@ -167,8 +167,8 @@ fn sample(option: Option<&Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
-    use tui::theme::Glyphs;
 
     use super::*;
 

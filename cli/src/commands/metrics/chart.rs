@@ -6,7 +6,7 @@ use api::{
     Timestamp,
     metrics::{Interval, Metric, MetricGroup, MetricPoint, MetricValues, Metrics},
 };
-use tui::{
+use present::{
     chart::{axis_top, columns, highest, how_combined, per_column, series, spark},
     format,
     text::{cut, fit, fit_right, width},
@@ -32,7 +32,7 @@ pub fn lines(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) -
     let names = names.min(limit.saturating_sub(LABEL + 2));
     let mut text = String::new();
     for metric in wanted {
-        let name = style.paint(&fit(metric.as_str(), names, &style.glyphs), Tone::Bold);
+        let name = style.paint(&fit(metric.as_str(), names, &style.glyphs), Tone::Strong);
         text.push_str(&format!(
             "{name}  {}",
             trend(*metric, &answer.metrics, points, style, limit.saturating_sub(names + 2))
@@ -50,7 +50,7 @@ pub fn groups(answer: &Metrics, wanted: &[Metric], style: &Style, limit: usize) 
     let keys = groups.iter().map(|it| width(&key(&it.key))).max().unwrap_or_default().min(most);
     let mut text = String::new();
     for metric in wanted {
-        text.push_str(&heading(&[(metric.as_str(), Tone::Bold)], style, limit));
+        text.push_str(&heading(&[(metric.as_str(), Tone::Strong)], style, limit));
         for group in groups {
             let points = whole(group, answer.series.as_deref().unwrap_or_default());
             let line = trend(*metric, &group.metrics, &points, style, limit.saturating_sub(keys + 4));
@@ -98,7 +98,7 @@ pub fn block(metric: Metric, answer: &Metrics, interval: Interval, style: &Style
         _ => format!("by {interval}"),
     };
     let value = shown(metric, answer.metrics.get(metric), style);
-    let parts = [(metric.as_str(), Tone::Bold), (&value, Tone::Plain), (&how, Tone::Dim)];
+    let parts = [(metric.as_str(), Tone::Strong), (&value, Tone::Plain), (&how, Tone::Dim)];
     let mut text = heading(&parts, style, limit);
     if values.iter().all(Option::is_none) {
         return text + &cut(&format!("{}  no values", " ".repeat(LABEL)), limit, &style.glyphs) + "\n";

@@ -6,7 +6,7 @@ use api::{
     filter::when::duration_ms,
     metrics::{Metric, MetricValues},
 };
-use tui::format;
+use present::format;
 
 use crate::{
     error::{CliError, Result},

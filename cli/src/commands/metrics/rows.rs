@@ -1,8 +1,8 @@
 //! Metrics as rows: one for all traces, one for each stretch of time, one for each group.
 
 use api::metrics::{Metric, MetricGroup, MetricPoint, MetricValues, Metrics};
+use present::format;
 use serde_json::{Map, Value, json};
-use tui::format;
 
 use crate::output::{
     Column, View,

@@ -6,8 +6,8 @@ use api::{
     eval_rule::{EvalRuleChange, NewEvalRule, RuleFilter},
 };
 use clap::Args;
+use present::share;
 use serde_json::{Value, json};
-use tui::share;
 use uuid::Uuid;
 
 use super::{

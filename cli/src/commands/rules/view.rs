@@ -1,9 +1,9 @@
 //! How people read eval rules and what they did.
 
 use api::eval_rule::{PauseReason, RuleFilter};
+use present::{share, standing::of_decision};
 use serde::Deserialize;
 use serde_json::Value;
-use tui::{share, standing::of_decision};
 
 use crate::{
     commands::evals::view::{label, mark, score, sheet as verdict, word},
@@ -110,8 +110,8 @@ fn state(row: &Value, _: &Style) -> Cell {
     let enabled = row.get("enabled").and_then(Value::as_bool).unwrap_or_default();
     match (enabled, word(row, "paused_reason")) {
         (false, _) => Cell::toned("off", Tone::Dim),
-        (true, "") => Cell::toned("on", Tone::Green),
-        (true, _) => Cell::toned("paused", Tone::Yellow),
+        (true, "") => Cell::toned("on", Tone::Good),
+        (true, _) => Cell::toned("paused", Tone::Warn),
     }
 }
 
@@ -137,7 +137,7 @@ fn sample(row: &Value, style: &Style) -> Cell {
 
 /// What a rule did, in the colour that the console has for it.
 fn decision(row: &Value, style: &Style) -> Cell {
-    let tone = word(row, "decision").parse().map_or(Tone::Plain, |it| of_decision(it).into());
+    let tone = word(row, "decision").parse().map_or(Tone::Plain, |it| of_decision(it));
     Cell { tone, ..cell::text(row, "decision", style) }
 }
 
@@ -173,7 +173,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         .line("judge", judge)
         .line("config", cell::raw(config))
         .line("score drop", drop)
-        .toned("paused", paused, Tone::Yellow)
+        .toned("paused", paused, Tone::Warn)
         .line("created", cell::date(row, "created_at", style).text)
         .line("changed", cell::date(row, "updated_at", style).text)
         .text()
@@ -188,8 +188,8 @@ pub fn tested(row: &Value, style: &Style, columns: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
-    use tui::theme::Glyphs;
 
     use super::*;
 
@@ -206,11 +206,11 @@ mod tests {
     fn decisions_have_the_tones_of_the_console() {
         let style = Style { colour: false, glyphs: Glyphs::UNICODE, utc: true, now: Default::default() };
         for (word, tone) in [
-            ("queued", Tone::Green),
-            ("quota", Tone::Red),
-            ("paused", Tone::Red),
-            ("not_ready", Tone::Yellow),
-            ("disabled", Tone::Yellow),
+            ("queued", Tone::Good),
+            ("quota", Tone::Bad),
+            ("paused", Tone::Bad),
+            ("not_ready", Tone::Warn),
+            ("disabled", Tone::Warn),
             ("filtered", Tone::Plain),
             ("later", Tone::Plain),
         ] {

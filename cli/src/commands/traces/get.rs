@@ -143,7 +143,7 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
     let first = cell::Cell::plain(shown.join("  ")).text;
     // Where the line is short it is cut like everything in a table, and the id has its own.
     let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(2));
-    let first = tui::text::cut(&first, room, &style.glyphs);
+    let first = present::text::cut(&first, room, &style.glyphs);
     let mut text = format!("{} {first}\n", style.paint(&mark.text, mark.tone));
     let lines = [
         ("id", trace.get("id").filter(|_| narrow)),
@@ -165,11 +165,11 @@ fn head(trace: &Value, style: &Style, width: Option<usize>) -> String {
             }
             (_, value) => cell::raw(value),
         };
-        let tone = if name == "error" { Tone::Red } else { Tone::Plain };
+        let tone = if name == "error" { Tone::Bad } else { Tone::Plain };
         let value = cell::Cell::plain(value).text;
         let room = width.map_or(usize::MAX / 4, |width| width.saturating_sub(12)).max(20);
         // Errors are wrapped and never cut.
-        for (index, line) in tui::text::wrap(&value, room).into_iter().enumerate() {
+        for (index, line) in present::text::wrap(&value, room).into_iter().enumerate() {
             let label = if index == 0 { name } else { "" };
             text.push_str(&format!("  {label:<9} {}\n", style.paint(&line, tone)));
         }

@@ -16,7 +16,7 @@ use crate::{
     error::{CliError, Result},
     exit::Exit,
     find,
-    output::{Column, Format, View, cell},
+    output::{Column, Format, View, cell, progress::Progress},
 };
 
 /// A batch is sent when its text passes this many bytes, well below the server's limit.
@@ -92,7 +92,9 @@ pub async fn run(ctx: &mut Ctx, args: SendArgs) -> Result {
     if args.otlp {
         return send_otlp::run(ctx, &client, &target, input).await;
     }
-    let mut sender = Sender { client, target, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new() };
+    let progress = ctx.out.waiting("traces");
+    let mut sender =
+        Sender { client, target, batch: Vec::new(), bytes: 0, sent: 0, answers: Vec::new(), progress };
     for document in serde_json::Deserializer::from_reader(BufReader::new(input)).into_iter::<Value>() {
         let document = document.map_err(|error| unreadable(&args.file, &error))?;
         for mut item in items(document)? {
@@ -206,6 +208,7 @@ struct Sender {
     bytes: usize,
     sent: usize,
     answers: Vec<Value>,
+    progress: Progress,
 }
 
 impl Sender {
@@ -223,7 +226,7 @@ impl Sender {
     async fn flush(&mut self, ctx: &mut Ctx) -> Result {
         let batch = std::mem::take(&mut self.batch);
         let (first, count) = (self.sent, batch.len());
-        self.bytes = 0;
+        let bytes = std::mem::take(&mut self.bytes);
         self.sent += count;
         let answer = ctx
             .write(&self.client, &self.target.address(calls::ingest_batch(batch)))
@@ -234,6 +237,9 @@ impl Sender {
                 }
                 error
             })?;
+        if answer.is_some() {
+            self.progress.add(count, bytes);
+        }
         if let Some(Value::Array(mut results)) = answer.map(|mut answer| answer["results"].take()) {
             for result in &mut results {
                 // Indexes count within the batch; people count within the file.
@@ -255,6 +261,7 @@ impl Sender {
         if !self.batch.is_empty() {
             self.flush(ctx).await?;
         }
+        drop(self.progress);
         if ctx.global.dry_run {
             return Ok(());
         }

@@ -22,11 +22,15 @@ pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn
     let start = input.fill_buf().map_err(|error| unreadable(&io_error(&error)))?;
     let is_json = start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let mut sent = Sent::default();
+    let mut progress = ctx.out.waiting("requests");
     if is_json {
         for request in serde_json::Deserializer::from_reader(input).into_iter::<Box<RawValue>>() {
             let request = request.map_err(|error| unreadable(&json_error(&error)))?;
             let call = calls::ingest_otlp("application/json", request.get().as_bytes().to_vec());
             sent.send(ctx, client, &target.address(call)).await?;
+            if !ctx.global.dry_run {
+                progress.add(1, request.get().len());
+            }
         }
     } else {
         let mut bytes = Vec::new();
@@ -34,6 +38,7 @@ pub async fn run(ctx: &mut Ctx, client: &Client, target: &Target, input: Box<dyn
         let call = calls::ingest_otlp("application/x-protobuf", bytes);
         sent.send(ctx, client, &target.address(call)).await?;
     }
+    drop(progress);
     sent.report(ctx)
 }
 

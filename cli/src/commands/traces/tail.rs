@@ -14,9 +14,9 @@ use api::{
     filter::Filter,
 };
 use clap::{Args, ValueEnum};
+use present::format;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
-use tui::format;
 use uuid::Uuid;
 
 use super::{VIEW, filter_args::FilterArgs, follow::Seen};
@@ -313,13 +313,13 @@ impl Tail {
             let style = &ctx.out.style;
             let (room, tone) = match self.show {
                 // An error is shown whole.
-                Some(Show::Error) => (usize::MAX / 64, Tone::Red),
+                Some(Show::Error) => (usize::MAX / 64, Tone::Bad),
                 _ => (ctx.out.columns.unwrap_or(120).saturating_sub(11), Tone::Dim),
             };
             let line = if self.show == Some(Show::Error) {
                 cell::Cell::plain(text).text
             } else {
-                tui::text::cut(text, room, &style.glyphs)
+                present::text::cut(text, room, &style.glyphs)
             };
             let line = format!("  {name:<7}  {}\n", style.paint(&line, tone));
             ctx.out.write(&line)?;

@@ -17,7 +17,7 @@ pub fn render(trace: &Value, style: &Style, width: Option<usize>, full: bool) ->
         let Some(value) = trace.get(name).filter(|it| !it.is_null()) else { continue };
         let lines: Vec<String> = readable(value)
             .lines()
-            .flat_map(|line| tui::text::wrap(&cell::Cell::plain(line).text, room))
+            .flat_map(|line| present::text::wrap(&cell::Cell::plain(line).text, room))
             .collect();
         let shown = if full { lines.len() } else { SHOWN_LINES };
         for (index, line) in lines.iter().take(shown).enumerate() {

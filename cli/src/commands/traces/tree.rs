@@ -1,19 +1,21 @@
 //! A trace's spans as a tree beside a waterfall, all bars on one scale.
 
-use std::collections::{HashMap, HashSet};
-
 use api::Timestamp;
-use serde_json::Value;
-use tui::{
+use present::{
     format,
     text::{cut, fit, fit_right, width},
+    tree::{TreeNode, flatten},
+    waterfall::{Interval, TimeScale},
 };
+use serde_json::Value;
 
 use super::failed;
 use crate::output::cell::{self, Style, Tone};
 
 /// The largest part of the line that names may take.
 const NAMES: usize = 40;
+/// Limits the depth that is drawn: further indentation would only take the room of the names.
+const MAX_DRAWN_DEPTH: usize = 21;
 
 /// A line of the tree.
 struct Line<'a> {
@@ -28,18 +30,18 @@ pub fn render(spans: &[Value], style: &Style, columns: usize) -> String {
         return String::new();
     }
     let lines = arrange(spans, style.glyphs.ascii);
-    let (start, end) = extent(spans);
+    let scale = TimeScale::of(spans.iter().filter_map(interval));
     let named = |line: &Line| width(&line.branches) + width(&cell::text(line.span, "name", style).text) + 2;
     let names = lines.iter().map(named).max().unwrap_or_default().clamp(4, NAMES.min(columns / 2).max(4));
     let kinds = 10;
     let bars = columns.saturating_sub(2 + names + 2 + kinds + 2 + 7 + 2);
 
     let mut text = String::from("  ");
-    text.push_str(&style.paint(&fit("SPAN", names, &style.glyphs), Tone::Bold));
-    text.push_str(&style.paint(&format!("  {:<kinds$}  LATENCY", "KIND"), Tone::Bold));
+    text.push_str(&style.paint(&fit("SPAN", names, &style.glyphs), Tone::Strong));
+    text.push_str(&style.paint(&format!("  {:<kinds$}  LATENCY", "KIND"), Tone::Strong));
     if bars >= 12 {
-        let scale = scale(end - start, bars, if style.glyphs.ascii { "." } else { "·" });
-        text.push_str(&format!("  {scale}"));
+        let length = scale.map_or(1, |scale| scale.length());
+        text.push_str(&format!("  {}", ruler(length, bars, if style.glyphs.ascii { "." } else { "·" })));
     }
     text.push('\n');
     for line in &lines {
@@ -50,10 +52,10 @@ pub fn render(spans: &[Value], style: &Style, columns: usize) -> String {
         let label = fit(&format!("{}{name}{mark}", line.branches), names, &style.glyphs);
         let kind = fit(&cell::text(line.span, "type", style).text, kinds, &style.glyphs);
         let latency = fit_right(&cell::latency(line.span, "latency_ms", style).text, 7, &style.glyphs);
-        let tone = if is_failed { Tone::Red } else { Tone::Plain };
+        let tone = if is_failed { Tone::Bad } else { Tone::Plain };
         let mut row = format!("  {}  {kind}  {latency}", style.paint(&label, tone));
         if bars >= 12 {
-            let bar = bar(line.span, start, end, bars, if style.glyphs.ascii { '#' } else { '█' });
+            let bar = bar(line.span, scale, bars, style.glyphs.bar);
             row.push_str(&format!("  {}", style.paint(&bar, tone)));
         }
         text.push_str(row.trim_end());
@@ -66,90 +68,54 @@ fn id<'a>(span: &'a Value, name: &str) -> Option<&'a str> {
     span.get(name).and_then(Value::as_str)
 }
 
-/// Spans in the order of the tree, without recursion: a trace may be a chain of thousands.
+/// Returns the spans in the order of the tree, with the branches that lead to them.
 fn arrange(spans: &[Value], ascii: bool) -> Vec<Line<'_>> {
-    let known: HashSet<&str> = spans.iter().filter_map(|span| id(span, "id")).collect();
-    let mut children: HashMap<&str, Vec<&Value>> = HashMap::new();
-    let mut roots = Vec::new();
-    for span in spans {
-        match id(span, "parent_span_id")
-            .filter(|parent| known.contains(parent) && Some(*parent) != id(span, "id"))
-        {
-            Some(parent) => children.entry(parent).or_default().push(span),
-            None => roots.push(span),
-        }
-    }
     let (tee, corner, pipe) = if ascii { ("|- ", "`- ", "|  ") } else { ("├─ ", "└─ ", "│  ") };
-    let mut lines = Vec::new();
-    let mut seen: HashSet<*const Value> = HashSet::new();
-    // What a cycle hides from the roots is started from its first span.
-    for top in roots.into_iter().chain(spans) {
-        let mut stack = vec![(top, String::new(), String::new())];
-        while let Some((span, own, below)) = stack.pop() {
-            if !seen.insert(std::ptr::from_ref(span)) {
-                continue;
-            }
-            lines.push(Line { span, branches: own });
-            let nested =
-                id(span, "id").and_then(|id| children.get(id)).map(Vec::as_slice).unwrap_or_default();
-            // Beyond this depth further indentation says nothing, and would grow without end.
-            let deep = below.chars().count() >= 60;
-            for (index, child) in nested.iter().enumerate().rev() {
-                let is_last = index + 1 == nested.len();
-                let own = format!("{below}{}", if is_last { corner } else { tee });
-                let next = if deep {
-                    below.clone()
-                } else {
-                    format!("{below}{}", if is_last { "   " } else { pipe })
-                };
-                stack.push((child, own, next));
-            }
+    // Whether the last node at each depth was the last child of its parent.
+    let mut is_last_at: Vec<bool> = Vec::new();
+    let nodes = flatten(spans.iter().map(|span| (id(span, "id"), id(span, "parent_span_id"))));
+    let line = |node: TreeNode| {
+        is_last_at.truncate(node.depth);
+        is_last_at.push(node.is_last);
+        let mut branches = String::new();
+        if node.depth > 0 {
+            let above = &is_last_at[1..node.depth.min(MAX_DRAWN_DEPTH)];
+            branches.extend(above.iter().map(|is_last| if *is_last { "   " } else { pipe }));
+            branches.push_str(if node.is_last { corner } else { tee });
         }
-    }
-    lines
+        Line { span: &spans[node.index], branches }
+    };
+    nodes.into_iter().map(line).collect()
 }
 
-fn begin(span: &Value) -> Option<i64> {
-    cell::timestamp(span, "start_time").map(Timestamp::micros)
-}
-
-fn finish(span: &Value) -> Option<i64> {
-    let latency = span.get("latency_ms").and_then(Value::as_i64).map(|ms| ms.saturating_mul(1_000));
+/// Returns when a span began and ended; none without a start.
+fn interval(span: &Value) -> Option<Interval> {
+    let begin = cell::timestamp(span, "start_time").map(Timestamp::micros)?;
     let end = cell::timestamp(span, "end_time").map(Timestamp::micros);
-    end.or_else(|| Some(begin(span)?.saturating_add(latency?))).or_else(|| begin(span))
-}
-
-/// The time that all spans take together, in microseconds; never empty.
-fn extent(spans: &[Value]) -> (i64, i64) {
-    let start = spans.iter().filter_map(begin).min().unwrap_or_default();
-    let end = spans.iter().filter_map(finish).max().unwrap_or_default();
-    (start, end.max(start.saturating_add(1)))
+    let latency = span.get("latency_ms").and_then(Value::as_i64).unwrap_or_default();
+    Some((begin, end.unwrap_or_else(|| begin.saturating_add(latency.saturating_mul(1_000)))))
 }
 
 /// `0s ····· 30s` in the bars' columns.
-fn scale(micros: i64, columns: usize, dot: &str) -> String {
+fn ruler(micros: i64, columns: usize, dot: &str) -> String {
     let end = format::latency(micros / 1_000);
     let dots = columns.saturating_sub(4 + end.len());
     format!("0s {} {end}", dot.repeat(dots))
 }
 
-/// The bar of a span; the shortest takes one cell.
-fn bar(span: &Value, start: i64, end: i64, columns: usize, block: char) -> String {
-    let (Some(from), Some(to)) = (begin(span), finish(span)) else {
+/// Returns the bar of a span; empty for a span without a start.
+fn bar(span: &Value, scale: Option<TimeScale>, columns: usize, block: &str) -> String {
+    let (Some(interval), Some(scale)) = (interval(span), scale) else {
         return String::new();
     };
-    let at = |time: i64| {
-        ((time - start) as f64 / (end - start) as f64 * columns as f64).clamp(0.0, columns as f64)
-    };
-    let first = (at(from) as usize).min(columns - 1);
-    let cells = (at(to).round() as usize).saturating_sub(first).clamp(1, columns - first);
-    format!("{}{}", " ".repeat(first), block.to_string().repeat(cells))
+    let (first, cells) = scale.bar(interval, columns);
+    format!("{}{}", " ".repeat(first), block.repeat(cells))
 }
 
 #[cfg(test)]
 mod tests {
+    use present::Glyphs;
     use serde_json::json;
-    use tui::theme::Glyphs;
 
     use super::*;
 

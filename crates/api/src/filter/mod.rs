@@ -271,31 +271,21 @@ fn known_fields() -> String {
     format!("fields: {}", names.join(", "))
 }
 
+/// Bytes of the longest word that is compared with the names of fields.
+const MAX_MISSPELLED_BYTES: usize = 64;
+
 /// Returns the field whose name begins with the word or is at most two edits away.
 fn nearest(word: &str) -> Option<&'static Field> {
+    // The distance takes time proportional to both lengths, and no long word is near to a field's name.
+    if word.len() > MAX_MISSPELLED_BYTES {
+        return None;
+    }
     let word = word.to_lowercase();
     let prefixed = FIELDS.iter().find(|field| word.len() >= 2 && field.name.starts_with(&word));
     prefixed.or_else(|| {
-        let distances = FIELDS.iter().map(|field| (edits(&word, field.name), field));
+        let distances = FIELDS.iter().map(|field| (strsim::levenshtein(&word, field.name), field));
         distances.filter(|(edits, _)| *edits <= 2).min_by_key(|(edits, _)| *edits).map(|(_, field)| field)
     })
-}
-
-/// Returns the Levenshtein distance of two words.
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, b) in other.chars().enumerate() {
-            let substituted = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub static DEFINITION: Definition = Definition {
                   share of its words that are, so a text that is half in another language has about 0.5. Code, \
                   addresses, ids and numbers are left out. A text of few words or without prose can't be judged, nor \
                   can one be told to be in a language other than the 85 known ones.",
-    version: 2,
+    version: 3,
     config_schema,
     method: Method::Rule(compile),
 };

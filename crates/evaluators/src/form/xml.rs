@@ -18,6 +18,9 @@ const EXPANDED: usize = 1024 * 1024;
 /// Entities that may be open within one another.
 const NESTED: usize = 64;
 
+/// Units of the time budget for a declaration, an attribute, or a piece of content without its text.
+const UNITS_PER_STEP: u64 = 20;
+
 /// Why a text is not well-formed, and where.
 type Fault = (usize, &'static str);
 

@@ -1,7 +1,7 @@
 //! How usual letters and words are in each language: triples and quadruples of letters inside words,
 //! and whole words, with a weight for each language that has them.
 //!
-//! `table.bin` was made once (`ORIGIN.md` beside it) and is read in place: 2^16 + 1 offsets (u32, little
+//! `examples/language_table` generates `table.bin` (`ORIGIN.md` beside it), which is read in place: 2^16 + 1 offsets (u32, little
 //! endian) into what follows them, a bucket each; a bucket is a row of entries; an entry is two bytes
 //! of the key's hash, the number of languages, and for each its column and its weight in eighths of
 //! a nat above what an unseen key would have.
@@ -64,11 +64,10 @@ fn add(mark: u64, key: &[char], scores: &mut Scores) -> bool {
     false
 }
 
-/// FNV-1a over characters, then mixed.
+/// FNV-1a over the mark and the characters, then mixed.
 fn hash(mark: u64, key: &[char]) -> u64 {
-    let sum = key.iter().fold(0xCBF2_9CE4_8422_2325 ^ mark, |sum: u64, it| {
-        (sum ^ u64::from(*it)).wrapping_mul(0x0100_0000_01B3)
-    });
+    let values = std::iter::once(mark).chain(key.iter().map(|it| u64::from(*it)));
+    let sum = values.fold(0xCBF2_9CE4_8422_2325, |sum: u64, it| (sum ^ it).wrapping_mul(0x0100_0000_01B3));
     let sum = (sum ^ (sum >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     sum ^ (sum >> 29)
 }
@@ -86,9 +85,14 @@ mod tests {
 
     #[test]
     fn words_weigh_most_in_their_language() {
-        for (code, word) in
-            [("de", "nicht"), ("fr", "toujours"), ("pl", "przez"), ("ru", "который"), ("gl", "unha")]
-        {
+        for (code, word) in [
+            ("de", "nicht"),
+            ("fr", "toujours"),
+            ("pl", "przez"),
+            ("ru", "который"),
+            ("gl", "unha"),
+            ("de", "der"),
+        ] {
             let mut scores = [0; COLUMNS.len()];
             weigh(&word.chars().collect::<Vec<_>>(), false, &mut scores);
             let best = (0..COLUMNS.len()).max_by_key(|it| scores[*it]);

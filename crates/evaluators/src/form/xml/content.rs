@@ -3,16 +3,20 @@
 use std::{collections::HashSet, rc::Rc};
 
 use super::{
-    Fault, NESTED,
+    Fault, NESTED, UNITS_PER_STEP,
     cursor::{Cursor, Reference},
     dtd::{Dtd, Entity},
     names::{self, Bound, Scope},
 };
+use crate::budget::spend;
 
 /// Attributes of one element that are compared one by one.
 const FEW: usize = 16;
 /// Bytes of a namespace by default that count as one step.
 const BYTES: usize = 64;
+
+/// Bytes of character data for one unit of the time budget.
+const BYTES_PER_UNIT: u64 = 16;
 
 /// What is known while a document is read.
 pub(super) struct Checker {
@@ -59,6 +63,7 @@ impl Checker {
         let mut open: Vec<(&'a str, Bound)> = Vec::new();
         loop {
             let at = cursor.at();
+            spend(UNITS_PER_STEP);
             match cursor.peek() {
                 None if open.is_empty() && !outermost => return Ok(()),
                 None => return Err((at, "an element that is not closed")),
@@ -87,6 +92,7 @@ impl Checker {
                 Some(_) => {
                     let rest = cursor.rest();
                     let length = rest.find(['<', '&']).unwrap_or(rest.len());
+                    spend(length as u64 / BYTES_PER_UNIT);
                     if let Some(end) = rest[..length].find("]]>") {
                         return Err((at + end, "]]> outside of a CDATA section"));
                     }
@@ -117,6 +123,7 @@ impl Checker {
                 break true;
             }
             let at = cursor.at();
+            spend(UNITS_PER_STEP);
             if !spaced {
                 return Err((at, "a blank is missing"));
             }

@@ -6,11 +6,12 @@ use std::{
 };
 
 use super::{
-    Fault, NESTED, chars,
+    Fault, NESTED, UNITS_PER_STEP, chars,
     content::Checker,
     cursor::{Cursor, Reference},
     names,
 };
+use crate::budget::spend;
 
 /// What a document type declaration says that matters to the form.
 #[derive(Default)]
@@ -64,6 +65,7 @@ impl Checker {
     /// Declarations, up to what is none.
     fn subset(&mut self, cursor: &mut Cursor) -> Result<(), Fault> {
         loop {
+            spend(UNITS_PER_STEP);
             cursor.spaces();
             let at = cursor.at();
             if cursor.comment()? || cursor.instruction()? {

@@ -77,3 +77,17 @@ fn large_and_deep_texts_are_read() {
     let scopes: String = (0..200_000).map(|it| format!("<p{it}:a xmlns:p{it}='u'>")).collect();
     bad(&scopes, "not closed");
 }
+
+#[test]
+fn long_documents_are_interrupted() {
+    let attributes: String = (0..200_000).map(|it| format!(" a{it}='{it}'")).collect();
+    for text in [
+        format!("<a>{}</a>", "<b/>".repeat(100_000)),
+        format!("<a>{}</a>", "x".repeat(10_000_000)),
+        format!("<a{attributes}/>"),
+        format!("<!DOCTYPE a [{}]><a/>", "<!ELEMENT b ANY>".repeat(100_000)),
+    ] {
+        let checked = crate::budget::interruptible(|| true, || well_formed(&text, true));
+        assert!(checked.is_err(), "{checked:?}");
+    }
+}

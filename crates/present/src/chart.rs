@@ -5,7 +5,7 @@
 
 use api::metrics::{Metric, MetricPoint};
 
-use crate::theme::Glyphs;
+use crate::Glyphs;
 
 /// How many points share a column when no more than `cols` columns are drawn.
 pub fn per_column(points: usize, cols: usize) -> usize {

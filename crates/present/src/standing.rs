@@ -2,7 +2,7 @@
 
 use api::{eval::EvaluationStatus, eval_rule::Decision};
 
-use crate::theme::{Glyphs, Tone};
+use crate::{Glyphs, Tone};
 
 /// How an evaluation stands, in the one mark of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::theme::Glyphs;
+use crate::Glyphs;
 
 /// The text with tabs as four blanks and every other control character made visible.
 pub fn clean(text: &str) -> Cow<'_, str> {
