@@ -1,14 +1,10 @@
 //! What spans and questions mean, as vectors: whose key asks for them, and asking.
 //!
-//! Spans are embedded by jobs ([`spans`]), questions while somebody waits ([`Embedder::query`]).
+//! Spans are embedded by jobs ([`crate::span_embedding`]), questions while somebody waits ([`Embedder::query`]).
 //! Who may be asked follows from plan and credentials (`whose`), which a process remembers, so
 //! that ingest decides without a query whether a commit makes work. A provider that fails is left
 //! alone for a while ([`Rests`]).
 
-pub mod backfill;
-pub mod spans;
-mod text;
-mod turn;
 mod whose;
 
 use std::{sync::Arc, time::Duration};
@@ -23,7 +19,6 @@ use uuid::Uuid;
 use self::whose::{Whose, whose};
 use crate::{
     access::seal::Sealer,
-    app::Feature,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
@@ -34,15 +29,6 @@ use crate::{
         rest::Rests,
     },
     telemetry::Telemetry,
-};
-
-/// Embedding of spans in the background.
-pub const FEATURE: Feature = Feature {
-    jobs: |registry| {
-        registry.register::<spans::EmbedSpans>();
-        registry.register::<backfill::Backfill>();
-    },
-    ..Feature::NONE
 };
 
 /// How long somebody waits for the vector of a question.
@@ -56,8 +42,10 @@ pub struct Embedder {
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests<Who>,
-    turns: ConcurrencyLimits<Uuid>,
+    /// Which providers are left alone for a while.
+    pub rests: Rests<Who>,
+    /// Limits the workers that embed for a tenant.
+    pub turns: ConcurrencyLimits<Uuid>,
 }
 
 /// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
@@ -72,8 +60,10 @@ pub enum Who {
 /// Who embeds for a tenant.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    who: Who,
-    endpoint: Endpoint,
+    /// Whose key asks.
+    pub who: Who,
+    /// The model and its address.
+    pub endpoint: Endpoint,
 }
 
 impl Chosen {
@@ -159,7 +149,7 @@ impl Embedder {
     }
 
     /// Who embeds for a tenant on this plan, if anybody does.
-    async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<Chosen>> {
+    pub async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<Chosen>> {
         let credentials = self.known.credentials(tenant).await?;
         match whose(plan, &credentials, self.platform.is_some()) {
             Whose::Nobody => Ok(None),
@@ -182,7 +172,7 @@ impl Embedder {
     }
 
     /// The vectors of these texts, counted and timed.
-    async fn ask(
+    pub async fn ask(
         &self,
         endpoint: &Endpoint,
         texts: &[&str],

@@ -23,7 +23,7 @@ use store::{Db, DbError, keys::KeyWithPlan};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{access::api_key::ApiKey, error::Result, evals::rules::Setup, ingest::prices::PriceBook};
+use crate::{access::api_key::ApiKey, error::Result, ingest::prices::PriceBook, rule_set::Setup};
 
 /// How long what other processes may have changed is trusted without looking.
 const TRUST: Duration = Duration::from_millis(900);

@@ -7,7 +7,7 @@ use clap::{
     builder::{OsStringValueParser, TypedValueParser},
 };
 
-use crate::providers::openings::Openings;
+use crate::config::openings::Openings;
 
 /// What tenants' webhooks, callbacks and providers may reach beyond public https addresses.
 #[derive(Args, Clone, Debug, Default)]

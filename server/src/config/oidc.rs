@@ -1,9 +1,8 @@
 //! Settings of the identity provider whose tokens are sessions here.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
-
-use crate::providers::jwks::trusted;
+use url::{Host, Url};
 
 /// Claim with the tenant unless another is set.
 const TENANT: &str = "tenant_id";
@@ -55,7 +54,7 @@ impl OidcSettings {
     pub fn check(&self) -> anyhow::Result<()> {
         match &self.oidc_issuer {
             Some(issuer) => {
-                let url = trusted(issuer).context("LOUPE_OIDC_ISSUER")?;
+                let url = trusted_url(issuer).context("LOUPE_OIDC_ISSUER")?;
                 let plain = url.query().is_none() && url.fragment().is_none();
                 ensure!(plain, "LOUPE_OIDC_ISSUER must have no query and no fragment");
             }
@@ -65,8 +64,29 @@ impl OidcSettings {
             ),
         }
         if let Some(url) = &self.oidc_jwks_url {
-            trusted(url).context("LOUPE_OIDC_JWKS_URL")?;
+            trusted_url(url).context("LOUPE_OIDC_JWKS_URL")?;
         }
         Ok(())
     }
+}
+
+/// Parses an address that no third party can answer for: https, or http to this machine.
+///
+/// # Errors
+/// When it is another one, or none.
+pub fn trusted_url(address: &str) -> anyhow::Result<Url> {
+    let url = Url::parse(address).with_context(|| format!("`{address}` is no URL"))?;
+    let local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    match url.scheme() {
+        "https" => {}
+        "http" if local => {}
+        _ => bail!("`{address}` has to begin with https://, or be on this machine"),
+    }
+    ensure!(url.username().is_empty() && url.password().is_none(), "`{address}` must have no user in it");
+    Ok(url)
 }

@@ -12,16 +12,13 @@ use store::{
 };
 use uuid::Uuid;
 
-use super::{
-    by_judge, by_rule,
-    code::Unfinished,
-    evaluator::{Config, Evaluator},
-    row, rules,
-};
+use super::{by_judge, by_rule, rules};
 use crate::{
     access::plans::monthly_limit,
     app::App,
+    code_runner::Unfinished,
     error::{Error, Problem, Result, not_found, problem, stopping},
+    evaluator::{Config, Evaluator},
     judging::Nobody,
 };
 
@@ -107,7 +104,7 @@ impl Asked {
             evaluator_version: self.evaluator.version(),
             model_tier: self.tier.map(|it| it.as_str().to_owned()),
             quota_month: (self.kind == EvaluatorType::Llm).then(|| month(now)),
-            ..row::pending(tenant, trace, project, now)
+            ..evaluations::pending_row(tenant, trace, project, now)
         }
     }
 }

@@ -17,9 +17,8 @@ use uuid::Uuid;
 use super::{
     ask::{Asked, exceeded, exceeded_message},
     fill::FillBulk,
-    rules::Rule,
 };
-use crate::{access::plans::monthly_limit, app::App, error::Result};
+use crate::{access::plans::monthly_limit, app::App, error::Result, rule_set::Rule};
 
 /// The traces that a rule's backfill looks at: those that the rule wants are among them.
 pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {

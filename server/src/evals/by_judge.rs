@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 use super::{
     by_rule::{LOST, absent, at_fault, config_of, failed, given_up, lost, no_config, no_evaluator},
-    evaluator::{Config, Evaluator},
     matching::label,
     rules,
     subject::{self, Found},
@@ -24,6 +23,7 @@ use super::{
 use crate::{
     app::App,
     error::Result,
+    evaluator::{Config, Evaluator},
     judging::{Chosen, JudgeFailure, Kind, Spent, Who},
     pools,
 };

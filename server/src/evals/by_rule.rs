@@ -13,15 +13,15 @@ use store::evaluations::{self, End, Judged};
 use uuid::Uuid;
 
 use super::{
-    code::{MAX_TASK_TIME, Unfinished},
-    evaluator::{Compiled, Config, Evaluator},
     matching::label,
     rules,
     subject::{self, Found},
 };
 use crate::{
     app::App,
+    code_runner::{MAX_TASK_TIME, Unfinished},
     error::{Error, Result},
+    evaluator::{Compiled, Config, Evaluator},
     pools,
 };
 
@@ -223,7 +223,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// What it says of a trace. This can take long: it is called on a thread of the
-    /// [`CodeRunner`](super::code::CodeRunner).
+    /// [`CodeRunner`](crate::code_runner::CodeRunner).
     pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
         let rule = match compiled.get(tenant, &self.evaluator, &self.text) {
             Ok(rule) => rule,

@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use super::{
     matching::{sampled, unselected},
-    rules::{Pause, Rule},
+    rules::Pause,
 };
-use crate::{app::App, error::Result};
+use crate::{app::App, error::Result, rule_set::Rule};
 
 /// What becomes of an evaluation that failed.
 const AGAIN: &str = "; a backfill asks for it again, and so does the rule when the trace is ready anew";

@@ -1,17 +1,17 @@
-//! The rules and evaluators of a tenant as a process remembers them.
+//! Looks up rules and evaluators of a tenant, and tells why a rule does not run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use api::{
-    Plan,
-    eval::{EvaluatorType, ModelTier},
-    eval_rule::{PauseReason, RuleFilter},
-};
-use entities::eval_rule;
+use api::{Plan, eval::EvaluatorType, eval_rule::PauseReason};
 use uuid::Uuid;
 
-use super::evaluator::{Evaluator, Own};
-use crate::{app::App, error::Result, judging::Nobody};
+use crate::{
+    app::App,
+    error::Result,
+    evaluator::{Evaluator, Own},
+    judging::Nobody,
+    rule_set::Rule,
+};
 
 /// Rules that run on the plan Starter: the oldest.
 pub const STARTER_RULES: usize = 3;
@@ -20,82 +20,6 @@ pub const STARTER_RULES: usize = 3;
 /// unless the rule or a credential changes before: an account may be topped up, or a key corrected by the
 /// operator, without a request to this server.
 pub const PAUSE: i64 = 900_000_000;
-
-/// A rule, read.
-#[derive(Debug)]
-pub struct Rule {
-    /// Its row.
-    pub row: eval_rule::Model,
-    /// How it judges.
-    pub kind: EvaluatorType,
-    /// Which judge.
-    pub tier: ModelTier,
-    /// Which traces.
-    pub filter: RuleFilter,
-    /// How many of the tenant's rules are older.
-    pub older: usize,
-}
-
-impl Rule {
-    /// Reads a row; `older` rules came before it.
-    ///
-    /// # Errors
-    /// When it can't be read.
-    pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
-        Ok(Self {
-            kind: row.evaluator_type.parse()?,
-            tier: row.model_tier.parse()?,
-            filter: serde_json::from_str(&row.filter)?,
-            older,
-            row,
-        })
-    }
-}
-
-/// What a tenant set up.
-#[derive(Default)]
-pub struct Setup {
-    /// Its rules, oldest first.
-    pub rules: Vec<Arc<Rule>>,
-    own: HashMap<String, Evaluator>,
-}
-
-impl Setup {
-    /// Reads what is stored.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
-        let mut setup = Self::default();
-        for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
-            let id = row.id;
-            match Rule::of(row, older) {
-                Ok(rule) => setup.rules.push(Arc::new(rule)),
-                Err(error) => {
-                    tracing::error!(rule = %id, %error, "a stored rule can't be read, and does not run")
-                }
-            }
-        }
-        for row in store::evaluators::all(db, tenant).await? {
-            let name = row.name.clone();
-            match Own::of(row) {
-                Ok(own) => _ = setup.own.insert(name, Evaluator::Own(Arc::new(own))),
-                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be read"),
-            }
-        }
-        Ok(setup)
-    }
-
-    /// The evaluator of a name.
-    pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
-        Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
-    }
-
-    /// A rule.
-    pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
-        self.rules.iter().find(|it| it.row.id == id)
-    }
-}
 
 /// An evaluator of a tenant, also one that another process made a moment ago.
 ///

@@ -31,9 +31,10 @@ use crate::{
     evals::{
         ask::Asked,
         bulk, decide, forget, preview,
-        rules::{self, Rule, STARTER_RULES},
+        rules::{self, STARTER_RULES},
         view,
     },
+    rule_set::Rule,
 };
 
 /// Bytes of the configs and filters of a tenant's rules together.

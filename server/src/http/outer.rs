@@ -17,7 +17,8 @@ use store::new_id;
 use super::{compress, head, held};
 use crate::{
     app::App,
-    error::{Error, Fault, Problem, Unwritten, internal},
+    error::{Error, Problem, internal},
+    http::error::{Fault, Unwritten},
 };
 
 /// Identifies a request, in both directions.

@@ -21,7 +21,7 @@ use super::{
     part::{Hints, summarise},
     prices::PriceBook,
 };
-use crate::evals::external;
+use crate::ingest::external;
 
 /// Where the spans go and when they were received.
 #[derive(Clone, Copy, Debug)]

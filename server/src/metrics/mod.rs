@@ -21,7 +21,6 @@
 pub mod answer;
 pub mod ask;
 pub mod cell;
-pub mod folding;
 
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,11 @@ use url::Host;
 
 use super::{
     address,
-    openings::Openings,
     own::Own,
     resolve::Resolver,
     target::{Target, is_localhost},
 };
+use crate::config::openings::Openings;
 
 /// How long a look-up may take.
 const LOOKUP: Duration = Duration::from_secs(5);

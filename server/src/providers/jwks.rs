@@ -3,10 +3,12 @@
 //! The operator chose the address, so it is not guarded against being a private one. It has to be
 //! https all the same, or on this machine: whoever can change the answer on its way can sign tokens.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use futures::future::BoxFuture;
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
+
+use crate::config::trusted_url;
 
 /// Longest answer that is read, in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
@@ -43,8 +45,8 @@ impl Published {
             .user_agent(concat!("loupe-server/", env!("CARGO_PKG_VERSION")))
             .build()
             .context("can't make a client for the identity provider")?;
-        trusted(issuer).context("the issuer")?;
-        let keys = keys.map(trusted).transpose().context("the address of the keys")?;
+        trusted_url(issuer).context("the issuer")?;
+        let keys = keys.map(trusted_url).transpose().context("the address of the keys")?;
         Ok(Self { http, issuer: issuer.to_owned(), keys })
     }
 
@@ -59,7 +61,7 @@ impl Published {
     /// Looked up each time: it is one short request, and a provider may move its keys.
     async fn discovered(&self) -> anyhow::Result<Url> {
         let address = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let answer = self.get(trusted(&address)?).await?;
+        let answer = self.get(trusted_url(&address)?).await?;
         let found: Discovery =
             serde_json::from_slice(&answer).with_context(|| format!("{address} is no discovery document"))?;
         ensure!(
@@ -68,7 +70,7 @@ impl Published {
             found.issuer,
             self.issuer
         );
-        trusted(&found.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
+        trusted_url(&found.jwks_uri).with_context(|| format!("the jwks_uri in {address}"))
     }
 
     async fn get(&self, address: Url) -> anyhow::Result<Vec<u8>> {
@@ -93,25 +95,4 @@ impl KeySource for Published {
     fn fetch(&self) -> BoxFuture<'_, anyhow::Result<Vec<u8>>> {
         Box::pin(self.published())
     }
-}
-
-/// An address that nobody can answer for on the way to it: https, or http to this machine.
-///
-/// # Errors
-/// When it is another one, or none.
-pub fn trusted(address: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(address).with_context(|| format!("`{address}` is no URL"))?;
-    let local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    match url.scheme() {
-        "https" => {}
-        "http" if local => {}
-        _ => bail!("`{address}` has to begin with https://, or be on this machine"),
-    }
-    ensure!(url.username().is_empty() && url.password().is_none(), "`{address}` must have no user in it");
-    Ok(url)
 }

@@ -9,6 +9,7 @@
 mod dependencies;
 mod documents;
 mod hygiene;
+mod modules;
 mod places;
 mod source;
 mod tables;

@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 use store::{DbError, traces};
 use uuid::Uuid;
 
-use super::spans::{ENOUGH, EmbedSpans};
-use crate::{app::App, pools};
+use crate::{
+    app::App,
+    pools,
+    span_embedding::spans::{ENOUGH, EmbedSpans},
+};
 
 /// The newest spans of a tenant are to be embedded.
 #[derive(Debug, Serialize, Deserialize)]

@@ -14,12 +14,16 @@ use store::{
 use tokio::{task::spawn_blocking, time::Instant};
 use uuid::Uuid;
 
-use super::{
-    Chosen,
-    spans::{EmbedSpans, PATIENCE},
-    text::{shorter, text},
+use crate::{
+    app::App,
+    embedding::Chosen,
+    error::Result,
+    providers::embedding::Failure,
+    span_embedding::{
+        spans::{EmbedSpans, PATIENCE},
+        text::{shorter, text},
+    },
 };
-use crate::{app::App, error::Result, providers::embedding::Failure};
 
 /// Traces and spans that are read at once.
 const TRACES: usize = 64;

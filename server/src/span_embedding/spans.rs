@@ -15,8 +15,12 @@ use serde::{Deserialize, Serialize};
 use store::traces::TraceChunk;
 use uuid::Uuid;
 
-use super::turn::{Ended, Place, Turn};
-use crate::{app::App, error::Result, pools};
+use crate::{
+    app::App,
+    error::Result,
+    pools,
+    span_embedding::turn::{Ended, Place, Turn},
+};
 
 /// Spans of some traces that are to be embedded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -191,7 +191,7 @@ impl Default for Compiled {
 
 impl Compiled {
     /// The rule of an evaluator with a config, which is given as text too. Compiling can take long: this
-    /// is called on a thread of the [`CodeRunner`](super::code::CodeRunner).
+    /// is called on a thread of the [`CodeRunner`](crate::code_runner::CodeRunner).
     ///
     /// # Errors
     /// With what is wrong with the config.
