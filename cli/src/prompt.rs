@@ -197,7 +197,7 @@ async fn until_hangup<T>(answer: impl Future<Output = Result<T>>) -> Result<T> {
             _ = quit.recv() => {}
         }
         restore_terminal();
-        Err(CliError::new(Exit::Terminated, "the question was not answered: the terminal was closed"))
+        Err(CliError::new(Exit::Terminated, "the question was not answered: a signal ended the program"))
     }
     #[cfg(not(unix))]
     answer.await

@@ -1,4 +1,4 @@
-//! Commands of the operator, beside a running server on the same database.
+//! The operator's commands, which run beside a server on the same database.
 
 mod backup;
 mod check;
@@ -26,27 +26,27 @@ use crate::{
     reseal::{self, Resealed},
 };
 
-/// What the operator can do.
+/// A command of the operator.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
-    /// Make a tenant with the project `default` and a full-access key, which is shown once.
+    /// Create a tenant with the project `default` and a full-access key, which is shown once.
     CreateTenant {
-        /// Its name.
+        /// Name of the tenant.
         #[arg(long)]
         name: String,
         /// starter, pro, team, business or enterprise.
         #[arg(long)]
         plan: Plan,
-        /// Its name at an identity provider.
+        /// Name of the tenant at the identity provider.
         #[arg(long)]
         external_id: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Change what a tenant pays for.
+    /// Change the plan of a tenant.
     SetPlan {
-        /// The tenant's id.
+        /// ID of the tenant.
         #[arg(long, value_parser = crate::config::values::id)]
         tenant: Uuid,
         /// starter, pro, team, business or enterprise.
@@ -62,25 +62,26 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Sign a session token of the local issuer.
+    /// Issue a session token of the local issuer.
     IssueToken {
-        /// The tenant's id.
+        /// ID of the tenant.
         #[arg(long, value_parser = crate::config::values::id)]
         tenant: Uuid,
         /// owner, member or viewer.
         #[arg(long)]
         role: Role,
-        /// Who it is for [default: `local-` and the role].
+        /// User of the token [default: `local-` and the role].
         #[arg(long)]
         subject: Option<String>,
-        /// How long it is valid: a number with s, m, h or d.
+        /// Validity: a number with s, m, h or d.
         #[arg(long, default_value = "1h", value_parser = seconds)]
         ttl: i64,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Copy the SQLite database to a new file, beside a running server; the master key is not in it.
+    /// Copy the SQLite database to a new file, beside a running server; the copy does not contain the
+    /// master key.
     Backup {
         /// The file to write; an existing one is never overwritten.
         path: PathBuf,
@@ -88,14 +89,14 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Check that the database is whole and that counters, totals and roll-ups fit the rows. The exit
-    /// code is 1 if something is wrong.
+    /// Check the integrity of the database, and counters, totals and roll-ups against the rows. The
+    /// exit code is 1 if there is an inconsistency.
     Check {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show the sizes of tables and indexes, and the number of rows.
+    /// Show the sizes of tables and indexes, and the numbers of rows.
     Stats {
         /// Print JSON.
         #[arg(long)]
@@ -103,8 +104,8 @@ pub enum Command {
     },
     /// Print a new master key.
     GenerateKey,
-    /// Seal every secret with the first master key, beside running servers: put a new key in
-    /// front of LOUPE_MASTER_KEY everywhere, run this, then take the old one away.
+    /// Seal every secret with the first master key, beside running servers: put a new key in front of
+    /// LOUPE_MASTER_KEY everywhere, run this, then remove the old key.
     RotateMasterKey {
         /// Print JSON.
         #[arg(long)]
@@ -112,12 +113,12 @@ pub enum Command {
     },
 }
 
-/// The output of a command, and whether it counts as a success.
+/// The output of a command, and whether it succeeded.
 #[derive(Debug)]
 pub struct Report {
     /// The text for stdout.
     pub text: String,
-    /// Whether nothing is wrong.
+    /// Whether the command succeeded.
     pub is_good: bool,
 }
 
@@ -130,7 +131,8 @@ impl Report {
 /// Runs a command and returns its output.
 ///
 /// # Errors
-/// When the database fails or something named does not exist.
+///
+/// Fails when the database fails or a named resource does not exist.
 pub async fn run(command: Command, config: &Config, clock: &dyn Clock) -> anyhow::Result<Report> {
     if !matches!(command, Command::GenerateKey | Command::CreateTenant { .. }) {
         ensure_there(config)?;
@@ -155,7 +157,9 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
             let db = open(config).await?;
             let Resealed { secrets, resealed } = reseal::run(&db, &sealer, operator, clock.now()).await?;
             let value = json!({"secrets": secrets, "resealed": resealed});
-            Ok(show(json, &value, || format!("{resealed} of {secrets} secrets were sealed anew")))
+            Ok(show(json, &value, || {
+                format!("{resealed} of {secrets} secrets were sealed with the first master key")
+            }))
         }
         Command::CreateTenant { name, plan, external_id, json } => {
             let db = open(config).await?;
@@ -164,7 +168,7 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
             let made = first_start::create_tenant(&txn, &name, plan, external_id, None, clock.now()).await;
             let made = made.map_err(|error| match taken {
                 Some(id) if store::is_duplicate(&error) => {
-                    anyhow::anyhow!("another tenant has the external id `{id}`")
+                    anyhow::anyhow!("another tenant has the external ID `{id}`")
                 }
                 _ => error.into(),
             })?;
@@ -214,7 +218,7 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
             let db = open(config).await?;
             if store::tenants::get(&db.read, tenant).await?.is_none() {
                 bail!(
-                    "there is no tenant {tenant}; `loupe-server admin list-tenants` shows those that there are"
+                    "there is no tenant {tenant}; `loupe-server admin list-tenants` shows the existing ones"
                 );
             }
             let expires = clock.now() / 1_000_000 + ttl;
@@ -235,59 +239,61 @@ async fn change(command: Command, config: &Config, clock: &dyn Clock) -> anyhow:
     }
 }
 
-/// Makes sure that there is a database to look at: a command in the wrong folder must not make one, and a
-/// master key beside it.
+/// Fails if there is no database: a command in the wrong folder must not create one, or a master key.
 fn ensure_there(config: &Config) -> anyhow::Result<()> {
     let is_there = config.database_url.is_some() || config.data_dir.join("loupe.db").exists();
     anyhow::ensure!(
         is_there,
-        "there is no database in {}: say where it is with --data-dir or --database-url, as the server was told, or start the server first",
+        "there is no database in {}: set --data-dir or --database-url as for the server, or start the server first",
         config.data_dir.display()
     );
     Ok(())
 }
 
-/// Commits what servers beside this command remember otherwise.
+/// Commits a change of access data, and invalidates the caches of running servers.
 async fn commit(txn: Transaction) -> anyhow::Result<()> {
     store::settings::new_generation(&txn).await?;
     Ok(txn.commit().await?)
 }
 
-/// Whoever runs a command, as the audit log has it.
+/// Returns the actor of audit records: the operating system's user.
 fn operator(tenant_id: Uuid) -> Actor {
-    #[expect(clippy::disallowed_methods, reason = "whose shell this is, is no setting")]
+    #[expect(clippy::disallowed_methods, reason = "the user name is not a setting")]
     let account = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     let id = account.unwrap_or_else(|_| "operator".to_owned());
     Actor { tenant_id, kind: ActorKind::Operator, id, request_id: None }
 }
 
-/// The master key: given, or kept in the data directory on SQLite.
+/// Returns the master key: configured, or stored in the data directory on SQLite.
 ///
 /// # Errors
-/// When there is none and none can be made.
+///
+/// Fails when there is none and none can be created.
 pub fn master_key(config: &Config) -> anyhow::Result<MasterKey> {
     if let Some(text) = &config.master_key {
         return MasterKey::parse(text);
     }
     anyhow::ensure!(
         !config.database_url().starts_with("postgres"),
-        "PostgreSQL needs LOUPE_MASTER_KEY, the same for every process; `loupe-server admin generate-key` makes one"
+        "PostgreSQL needs LOUPE_MASTER_KEY, the same for every process; `loupe-server admin generate-key` generates one"
     );
     make_data_dir(config)?;
     MasterKey::in_directory(&config.data_dir)
 }
 
-/// Makes the data directory if it is not there, for its owner alone: it holds every trace.
+/// Creates the data directory if it does not exist, readable by its owner only, because it contains
+/// every trace.
 ///
 /// # Errors
-/// When it can't be made.
+///
+/// Fails when it can't be created.
 pub fn make_data_dir(config: &Config) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     let made = builder.create(&config.data_dir);
-    made.with_context(|| format!("can't make the data directory {}", config.data_dir.display()))
+    made.with_context(|| format!("can't create the data directory {}", config.data_dir.display()))
 }
 
 async fn open(config: &Config) -> anyhow::Result<Db> {
@@ -299,15 +305,15 @@ async fn open(config: &Config) -> anyhow::Result<Db> {
     Ok(db)
 }
 
-/// Opens a database without migrating its schema, because a backup before an upgrade is made by the new
-/// version too.
+/// Opens a database without migrating its schema, because the new version also makes the backup before
+/// an upgrade.
 async fn open_existing(config: &Config) -> anyhow::Result<Db> {
     let url = config.database_url();
     if let Some(path) = url.strip_prefix("sqlite://") {
         let path = path.split('?').next().unwrap_or_default();
         anyhow::ensure!(
             std::path::Path::new(path).is_file(),
-            "there is no database at {path}: say where it is with --data-dir or --database-url"
+            "there is no database at {path}: set --data-dir or --database-url"
         );
     }
     Db::open(&url, None, 1).await.context("can't open the database")
@@ -324,7 +330,7 @@ fn show(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
     if json { value.to_string() } else { text() }
 }
 
-/// Reads a duration such as `90s`, `15m`, `1h` or `7d`, in seconds.
+/// Parses a duration such as `90s`, `15m`, `1h` or `7d`, in seconds.
 fn seconds(text: &str) -> Result<i64, String> {
     let unit = text.chars().last().map_or(0, |it| match it {
         's' => 1,

@@ -1,4 +1,4 @@
-//! Everything that requests and jobs share, and the tasks that run beside them.
+//! The state that requests and jobs share, and the background tasks.
 
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
@@ -25,10 +25,10 @@ use crate::{
     ingest::{terms::Terms, writer::Writer},
     judging::Judge,
     keyed_semaphore::{KeyedPermit, KeyedSemaphore},
-    known::Known,
+    known::AccessCache,
     limits::{Limits, LocalBuckets},
     memory::{Holder, MEMORY_WAIT, MemoryBudget, Reservation},
-    metrics::ask::Asking,
+    metrics::ask::MetricsQueries,
     providers::{Egress, resolve::Resolver},
     search::Search,
     telemetry::{Telemetry, http::Name},
@@ -36,13 +36,13 @@ use crate::{
 
 /// Bytes reserved for reading a block of rows: their small texts, compressed and decompressed.
 const WORKSPACE_BYTES: usize = 8 * 1024 * 1024;
-/// Limits the request bodies of a tenant that arrive at the same time.
+/// Maximum number of request bodies of a tenant that arrive at the same time.
 const MAX_ARRIVING_BODIES: usize = 1_024;
 /// Limits the open streams of a tenant.
 pub const MAX_STREAMS: usize = 50;
 /// Limits the running exports of a tenant.
 pub const MAX_EXPORTS: usize = 3;
-/// Limits the waiting reads of a tenant, and how long one waits.
+/// Maximum number of waiting reads of a tenant, and the maximum waiting time.
 const MAX_WAITING_READS: usize = 1_024;
 const READ_WAIT: Duration = Duration::from_secs(10);
 
@@ -74,43 +74,43 @@ pub struct Features {
 pub struct App {
     /// The database.
     pub db: Db,
-    /// The present.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// The settings.
+    /// The configuration.
     pub config: Config,
-    /// Signs and checks session tokens.
+    /// Verifies and issues session tokens.
     pub sessions: Sessions,
-    /// Signs and checks cursors.
+    /// Signs and verifies cursors.
     pub cursors: Cursors,
-    /// Seals and opens secrets.
+    /// Seals and unseals secrets.
     pub sealer: Arc<Sealer>,
     /// Stores traces.
     pub writer: Writer,
     /// Decides about traces while they are stored.
     pub rules: Arc<dyn TraceRules>,
-    /// Tells which tenants have new or changed traces in this process.
+    /// Announces the tenants with new or changed traces in this process.
     pub changed: broadcast::Sender<Uuid>,
-    /// The way out to addresses that tenants set.
+    /// The outbound HTTP guard, for addresses set by tenants.
     pub egress: Egress,
-    /// Asks for vectors of spans and questions.
+    /// Computes embeddings of spans and queries.
     pub embedder: Embedder,
-    /// Asks judge models for verdicts.
+    /// Requests verdicts from judges.
     pub judge: Judge,
-    /// Finds spans by their vectors.
+    /// Searches spans by their vectors.
     pub search: Search,
-    /// What the server tells about itself.
+    /// Metrics of the server.
     pub telemetry: Arc<Telemetry>,
-    /// Prices for all tenants.
+    /// The price table.
     pub prices: Arc<PriceTable>,
-    /// Requests a minute of tenants.
+    /// Rate limits of tenants.
     pub limits: Limits,
-    /// Requests a minute of whoever has no valid token, by address: slows the guessing of keys. A
-    /// valid token is served whatever came before from its address, which others may share.
+    /// Rate limits of requests without a valid token, by client address: they slow down guessing of
+    /// keys. Requests with a valid token are not affected, because many clients may share an address.
     pub addresses: LocalBuckets<IpAddr>,
-    /// Refusals a minute that are written down, by tenant, actor and action.
+    /// Rate limits of recorded rejections, by tenant, actor and action.
     pub refusals: LocalBuckets<(Uuid, String, Action)>,
-    /// What is remembered of the database.
-    pub known: Arc<Known>,
+    /// The access cache.
+    pub known: Arc<AccessCache>,
     /// Budget for the memory of request bodies and responses.
     pub memory: Arc<MemoryBudget>,
     /// Limits the request bodies that arrive for a tenant.
@@ -123,11 +123,11 @@ pub struct App {
     pub streams: KeyedSemaphore<Uuid>,
     /// Limits the running exports of a tenant.
     pub exports: KeyedSemaphore<Uuid>,
-    /// Requests whose bodies are decoded at the same time.
+    /// Maximum number of requests whose bodies are decoded at the same time.
     pub decoding: Arc<Semaphore>,
-    /// Answers questions about metrics.
-    pub asking: Asking,
-    /// Rules of evaluators, compiled.
+    /// Answers metrics queries.
+    pub asking: MetricsQueries,
+    /// The cache of compiled code evaluators.
     pub compiled: Arc<Compiled>,
     /// Runs code evaluators.
     pub code: CodeRunner,
@@ -139,10 +139,11 @@ pub struct App {
 }
 
 impl App {
-    /// The state for a database that is migrated. Starts the writers.
+    /// Creates the state for a migrated database and starts the writers.
     ///
     /// # Errors
-    /// When a setting can't be used.
+    ///
+    /// Fails when a setting is invalid.
     pub fn start(
         db: Db,
         clock: Arc<dyn Clock>,
@@ -163,7 +164,7 @@ impl App {
         let pools = jobs.pools().to_vec();
         let telemetry = Arc::new(Telemetry::new(features.endpoints.into_iter(), pools, clock.now()));
         let (known, sealer) =
-            (Arc::new(Known::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
+            (Arc::new(AccessCache::new(db.clone(), Arc::clone(&prices))), Arc::new(Sealer::new(master)));
         let egress = Egress::new(&config.egress, vec![config.listen], resolver)?;
         let embedder = Embedder::new(
             &config.embedding,
@@ -192,7 +193,7 @@ impl App {
             judge,
             limits: Limits::new(db.clone()),
             addresses: LocalBuckets::new(config.unauthenticated_per_minute),
-            refusals: LocalBuckets::new(audit::REFUSALS),
+            refusals: LocalBuckets::new(audit::MAX_RECORDED_REJECTIONS),
             known,
             prices,
             search: Search::new(
@@ -207,7 +208,7 @@ impl App {
             streams: KeyedSemaphore::new(MAX_STREAMS),
             exports: KeyedSemaphore::new(MAX_EXPORTS),
             decoding: Arc::new(Semaphore::new(config.decoders())),
-            asking: Asking::new(config.decoders()),
+            asking: MetricsQueries::new(config.decoders()),
             compiled: Arc::default(),
             code: CodeRunner::new(config.decoders(), Arc::clone(&clock), stopping.clone()),
             working: ConcurrencyLimits::default(),
@@ -250,7 +251,8 @@ impl App {
     /// to the size of the response that is built from them.
     ///
     /// # Errors
-    /// `overloaded` when the tenant's share stays used up for too long.
+    ///
+    /// Fails with `overloaded` when the tenant's share stays used up for too long.
     pub async fn workspace(&self, tenant: Uuid) -> Result<Reservation> {
         let mut memory = self.memory.reservation(Holder::Tenant(tenant));
         memory.grow(self.workspace_bytes(), MEMORY_WAIT).await?;
@@ -265,44 +267,46 @@ impl App {
     /// Returns what plan and settings say about storing the traces of a request.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn ingest_terms(&self, caller: &Caller) -> Result<Terms> {
         let embeds = self.embedder.embeds(caller.tenant_id, caller.plan).await?;
         Ok(Terms { limit: monthly_limit(Quota::Traces, caller.plan), embeds })
     }
 
-    /// Waits until the tenant has fewer running reads than it is allowed.
+    /// Waits until the tenant has fewer running reads than allowed.
     ///
     /// # Errors
-    /// `overloaded` when too many wait, or for too long.
+    ///
+    /// Fails with `overloaded` when too many reads wait, or for too long.
     pub async fn read_permit(&self, tenant: Uuid) -> Result<KeyedPermit<Uuid>> {
         self.reads.acquire(&tenant, MAX_WAITING_READS, READ_WAIT).await.ok_or_else(|| {
             problem(ErrorCode::Overloaded, "too many reads of this tenant are running; try again shortly")
         })
     }
 
-    /// Runs a task that shutdown waits for.
+    /// Spawns a task that shutdown waits for.
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         tokio::spawn(self.tasks.track_future(task));
     }
 
-    /// Waits, or until the server stops; true then.
+    /// Sleeps, or until the server stops; returns true if it stops.
     pub async fn pause(&self, time: Duration) -> bool {
         tokio::time::timeout(time, self.stopping.cancelled()).await.is_ok()
     }
 
-    /// Whether the server is going down.
+    /// Whether the server is stopping.
     pub fn is_stopping(&self) -> bool {
         self.stopping.is_cancelled()
     }
 
-    /// Cancelled when the server goes down.
+    /// Returns a token that is cancelled when the server stops.
     pub fn stopping(&self) -> CancellationToken {
         self.stopping.clone()
     }
 
-    /// Tells every task to end, waits for them, and closes the database.
+    /// Stops all tasks, waits for them, and closes the database.
     pub async fn stop(&self) {
         self.stopping.cancel();
         self.tasks.close();
@@ -310,11 +314,12 @@ impl App {
         self.db.clone().close().await;
     }
 
-    /// Commits a change of what processes remember, and makes all of them forget: this one now,
-    /// the others within a second.
+    /// Commits a change of cached access data and invalidates the caches: of this process immediately,
+    /// of others within a second.
     ///
     /// # Errors
-    /// When the database fails; nothing has changed then.
+    ///
+    /// Fails when the database fails; nothing has changed then.
     pub async fn commit(&self, txn: Transaction) -> Result<()> {
         store::settings::new_generation(&txn).await?;
         txn.commit().await?;

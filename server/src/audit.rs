@@ -1,7 +1,7 @@
-//! What is written down of who did what of consequence.
+//! The audit log: records of sensitive actions.
 //!
-//! A record of what was done is part of the transaction that did it; one of what was refused
-//! stands alone. There is no way to change or to delete one.
+//! The record of an executed action is part of its transaction; the record of a rejected action is
+//! written separately. Records can't be changed or deleted.
 
 use api::audit::ActorKind;
 use entities::audit_record;
@@ -11,28 +11,28 @@ use uuid::Uuid;
 
 use crate::access::{Caller, Credential};
 
-/// Refusals of one action to one actor that are written down in a minute: enough to see that it
-/// was tried, too few to fill the log.
-pub const REFUSALS: u32 = 10;
+/// Rejections of one action by one actor that are recorded per minute: enough to see the attempt, too
+/// few to fill the log.
+pub const MAX_RECORDED_REJECTIONS: u32 = 10;
 
-/// What is written down.
+/// Audited actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// An API key was made.
+    /// An API key was created.
     KeyCreate,
     /// An API key was revoked.
     KeyRevoke,
     /// A member took a seat.
     MemberJoin,
-    /// A member came with another role.
+    /// A member signed in with another role.
     MemberRole,
     /// A member was removed.
     MemberRemove,
-    /// A removed member was let in again.
+    /// A removed member was restored.
     MemberRestore,
     /// A model's price was set.
     PriceSet,
-    /// A project was made.
+    /// A project was created.
     ProjectCreate,
     /// A project's settings were changed.
     ProjectUpdate,
@@ -48,18 +48,18 @@ pub enum Action {
     CredentialDelete,
     /// Secrets were sealed with another key.
     SecretsReseal,
-    /// A tenant was made.
+    /// A tenant was created.
     TenantCreate,
     /// A tenant's plan was changed.
     TenantPlan,
-    /// A session token was signed on the server's machine.
+    /// A session token was issued on the server's machine.
     TokenIssue,
     /// A trace was deleted.
     TraceDelete,
 }
 
 impl Action {
-    /// The word in the database.
+    /// Returns the name in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::KeyCreate => "api_key.create",
@@ -84,7 +84,7 @@ impl Action {
         }
     }
 
-    /// What it is done to, where that has an id.
+    /// Returns the kind of the target.
     pub const fn target(self) -> &'static str {
         match self {
             Self::KeyCreate | Self::KeyRevoke => "api_key",
@@ -101,16 +101,16 @@ impl Action {
     }
 }
 
-/// Who acted, and on whose tenant.
+/// The actor, and the tenant that the action concerns.
 #[derive(Clone, Debug)]
 pub struct Actor {
-    /// The tenant acted on.
+    /// The tenant that the action concerns.
     pub tenant_id: Uuid,
-    /// What kind of caller.
+    /// The kind of caller.
     pub kind: ActorKind,
-    /// A session's subject, a key's id, or the operator's account.
+    /// A session's subject, a key's ID, or the operator's account.
     pub id: String,
-    /// The request's id.
+    /// The request ID.
     pub request_id: Option<String>,
 }
 
@@ -124,7 +124,7 @@ impl From<&Caller> for Actor {
     }
 }
 
-/// What was done, to what, and what it changed.
+/// An action, its target and its changes.
 #[derive(Clone, Debug)]
 pub struct Event {
     action: Action,
@@ -133,28 +133,29 @@ pub struct Event {
 }
 
 impl Event {
-    /// Done to the tenant itself until [`Self::on`] says otherwise.
+    /// Creates an event of the tenant itself, unless [`Self::on`] is called.
     pub fn of(action: Action) -> Self {
         Self { action, target: None, detail: None }
     }
 
-    /// Done to this.
+    /// Sets the target.
     pub fn on(mut self, id: impl ToString) -> Self {
         self.target = Some(id.to_string());
         self
     }
 
-    /// What changed: an object without secrets.
+    /// Sets the changes: an object without secrets.
     pub fn with(mut self, detail: Value) -> Self {
         self.detail = Some(detail);
         self
     }
 }
 
-/// Writes down what the transaction does.
+/// Records an action in its transaction.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn record(
     txn: &impl Connection,
     actor: impl Into<Actor>,
@@ -164,15 +165,16 @@ pub async fn record(
     store::audit::add(txn, done(actor, event, now)).await
 }
 
-/// The record of what was done, for whoever writes it down in a transaction of the store.
+/// Returns the record of an executed action, for callers that insert it themselves.
 pub fn done(actor: impl Into<Actor>, event: Event, now: i64) -> audit_record::Model {
     row(actor.into(), event, "ok", now)
 }
 
-/// Writes down what was refused, with the code of the refusal.
+/// Records a rejected action with its error code.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn refused(
     db: &impl Connection,
     actor: impl Into<Actor>,

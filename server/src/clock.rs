@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where the present comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// Microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     fn now(&self) -> i64;
 }
 
-/// The machine's own clock.
+/// The system clock.
 #[derive(Debug, Default)]
 pub struct SystemClock;
 
@@ -34,23 +34,23 @@ pub fn processor_time() -> Duration {
 /// Returns the time since the first call, on systems without processor time per thread.
 #[cfg(not(unix))]
 pub fn processor_time() -> Duration {
-    static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    BEGAN.get_or_init(std::time::Instant::now).elapsed()
+    static FIRST_CALL: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST_CALL.get_or_init(std::time::Instant::now).elapsed()
 }
 
-/// A clock that stands still until it is moved.
+/// A clock for tests, which stands still until it is moved.
 #[cfg(feature = "fakes")]
 #[derive(Debug)]
 pub struct FakeClock(std::sync::atomic::AtomicI64);
 
 #[cfg(feature = "fakes")]
 impl FakeClock {
-    /// Stands at `micros` since the epoch.
+    /// Creates a clock at `micros` since the epoch.
     pub fn at(micros: i64) -> Self {
         Self(std::sync::atomic::AtomicI64::new(micros))
     }
 
-    /// Moves on by `micros`.
+    /// Moves the clock forward by `micros`.
     pub fn advance(&self, micros: i64) {
         self.0.fetch_add(micros, std::sync::atomic::Ordering::SeqCst);
     }

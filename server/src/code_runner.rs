@@ -26,23 +26,23 @@ use crate::{
     error::{Result, problem, stopping},
 };
 
-/// Limits the processor time of one task: compiling an evaluator, or one evaluation.
+/// Maximum processor time of one task: compiling an evaluator, or one evaluation.
 pub const MAX_TASK_TIME: Duration = Duration::from_secs(3);
-/// Limits the unused processor time that a tenant accumulates, in microseconds.
+/// Maximum unused processor time that a tenant accumulates, in microseconds.
 const MAX_SAVED_MICROS: i64 = 10_000_000;
 /// The processor time that a tenant is granted, as a fraction of the time that passes: numerator and
 /// denominator.
 const GRANTED_SHARE: (i64, i64) = (1, 2);
 /// Number of consecutive evaluations without enough time after which the eval rule is paused.
 const MAX_CONSECUTIVE_TIMEOUTS: u32 = 5;
-/// How long a request waits for its tenant's other tasks at most.
+/// Maximum time that a request waits for its tenant's other tasks.
 const MAX_REQUEST_WAIT: Duration = Duration::from_secs(10);
-/// Number of tenants from which on those with a full balance are forgotten.
+/// Number of tenants above which those with a full balance are dropped from memory.
 const MAX_IDLE_TENANTS: usize = 1_000;
 
 /// The reason why a task has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfinished {
+pub enum TaskFailure {
     /// The task took longer than [`MAX_TASK_TIME`].
     OutOfTime,
     /// The server stops; the task can be repeated by another process.
@@ -51,7 +51,7 @@ pub enum Unfinished {
     Broken,
 }
 
-/// Runs the code of evaluators in turns.
+/// Runs code evaluators.
 #[derive(Clone)]
 pub struct CodeRunner(Arc<Shared>);
 
@@ -74,7 +74,7 @@ struct Tenant {
 }
 
 /// Permission to run one task of a tenant on a thread.
-pub struct Turn {
+pub struct TaskPermit {
     tenant: Uuid,
     runner: CodeRunner,
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
@@ -94,8 +94,8 @@ impl CodeRunner {
         }))
     }
 
-    /// Returns when the tenant may use the processor again, in microseconds since the epoch; none when it
-    /// may now.
+    /// Returns when the tenant may use the processor again, in microseconds since the epoch; `None` if
+    /// it may now.
     pub fn exhausted_until(&self, tenant: Uuid) -> Option<i64> {
         let now = self.0.clock.now();
         let mut tenants = self.0.lock();
@@ -118,8 +118,8 @@ impl CodeRunner {
         count >= MAX_CONSECUTIVE_TIMEOUTS
     }
 
-    /// Waits for the tenant's turn. Returns none when the server stops.
-    pub async fn turn(&self, tenant: Uuid) -> Option<Turn> {
+    /// Waits for the tenant's turn. Returns `None` when the server stops.
+    pub async fn turn(&self, tenant: Uuid) -> Option<TaskPermit> {
         let turn = {
             let mut tenants = self.0.lock();
             Arc::clone(&Shared::tenant(&mut tenants, tenant, self.0.clock.now()).turn)
@@ -133,15 +133,16 @@ impl CodeRunner {
             () = self.0.stopping.cancelled() => return None,
             permits = permits => permits?,
         };
-        Some(Turn { tenant, runner: self.clone(), _permits: permits })
+        Some(TaskPermit { tenant, runner: self.clone(), _permits: permits })
     }
 
     /// Waits for a tenant's turn on behalf of a request.
     ///
     /// # Errors
-    /// `rate_limited` when the tenant's evaluators have used up their processor time; `overloaded` when the
-    /// server stops.
-    pub async fn turn_of_request(&self, tenant: Uuid) -> Result<Turn> {
+    ///
+    /// Fails with `rate_limited` when the tenant's evaluators have used up their processor time, and
+    /// with `overloaded` when the server stops.
+    pub async fn turn_of_request(&self, tenant: Uuid) -> Result<TaskPermit> {
         let busy = || {
             problem(
                 ErrorCode::RateLimited,
@@ -160,15 +161,16 @@ impl CodeRunner {
     }
 }
 
-impl Turn {
+impl TaskPermit {
     /// Runs a task.
     ///
     /// # Errors
-    /// [`Unfinished`] when the task has no result.
+    ///
+    /// Fails with [`TaskFailure`] when the task has no result.
     pub async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Unfinished> {
+    ) -> Result<T, TaskFailure> {
         // The task owns the permits, because it can outlive the future that waits for it.
         let done = spawn_blocking(move || {
             let began = processor_time();
@@ -179,17 +181,17 @@ impl Turn {
             let done = interruptible(must_end, work);
             drop(usage);
             done.map_err(|_| match self.runner.0.stopping.is_cancelled() {
-                true => Unfinished::Stopping,
-                false => Unfinished::OutOfTime,
+                true => TaskFailure::Stopping,
+                false => TaskFailure::OutOfTime,
             })
         });
-        done.await.unwrap_or(Err(Unfinished::Broken))
+        done.await.unwrap_or(Err(TaskFailure::Broken))
     }
 }
 
 /// Charges the tenant for the processor time when the task ends, even by a panic.
 struct Usage<'a> {
-    turn: &'a Turn,
+    turn: &'a TaskPermit,
     began: Duration,
 }
 
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tenant_has_one_turn_at_a_time_and_others_theirs() {
+    async fn tenant_runs_one_code_task_at_a_time() {
         let (runner, ..) = runner();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let held = runner.turn(one).await.unwrap();
@@ -274,15 +276,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_the_work_s_alone() {
+    async fn panic_of_code_task_does_not_affect_others() {
         let (runner, ..) = runner();
         let turn = runner.turn(Uuid::nil()).await.unwrap();
-        assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(Unfinished::Broken));
+        assert_eq!(turn.run(|| -> u8 { panic!("a fault") }).await, Err(TaskFailure::Broken));
         assert_eq!(runner.turn(Uuid::nil()).await.unwrap().run(|| 7).await, Ok(7));
     }
 
     #[tokio::test]
-    async fn nothing_begins_once_the_server_stops() {
+    async fn code_task_does_not_start_after_stop() {
         let (runner, _, stopping) = runner();
         stopping.cancel();
         assert!(runner.turn(Uuid::nil()).await.is_none());
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tenant_that_used_more_than_it_saved_up_waits() {
+    async fn tenant_with_exhausted_processor_time_waits() {
         let (runner, clock, _) = runner();
         let tenant = Uuid::from_u128(1);
         assert_eq!(runner.exhausted_until(tenant), None);

@@ -1,4 +1,5 @@
-//! Settings: flag over environment over `loupe.toml` over default.
+//! Configuration: flags override environment variables, these override `loupe.toml`, and that overrides
+//! defaults.
 
 mod egress;
 mod embedding;
@@ -24,11 +25,11 @@ pub use self::{
 };
 use crate::config::{origins::Origins, proxies::TrustedProxies};
 
-/// Settings of the server. Every one has a flag, an environment variable and, under the flag's
+/// The server's configuration. Every setting has a flag, an environment variable and, under the flag's
 /// name with `_` for `-`, a line in `loupe.toml`.
 #[derive(Args, Clone)]
 pub struct Config {
-    /// Address to listen on; port 0 picks a free one.
+    /// Address to listen on; port 0 selects a free one.
     #[arg(
         long,
         env = "LOUPE_LISTEN",
@@ -39,7 +40,7 @@ pub struct Config {
     )]
     pub listen: SocketAddr,
 
-    /// Address of its own for `/metrics`, which is then not at the other [default: none].
+    /// Separate address for `/metrics`, which is then not served at the main address [default: none].
     #[arg(long, env = "LOUPE_METRICS_LISTEN", value_name = "ADDR")]
     pub metrics_listen: Option<String>,
 
@@ -52,7 +53,7 @@ pub struct Config {
     #[arg(long, env = "LOUPE_DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     pub database_url: Option<String>,
 
-    /// PostgreSQL replica for lists and searches, which may then lag behind.
+    /// PostgreSQL replica for lists and searches, whose results may then lag behind.
     #[arg(long, env = "LOUPE_DATABASE_READ_URL", value_name = "URL", hide_env_values = true)]
     pub database_read_url: Option<String>,
 
@@ -67,8 +68,8 @@ pub struct Config {
     )]
     pub database_connections: u32,
 
-    /// 32 bytes in base64, or a list `id:key,…` of which the first is used. Required with
-    /// PostgreSQL; on SQLite it is made at the first start.
+    /// 32 bytes in base64, or a list `id:key,…` whose first key is used. Required with
+    /// PostgreSQL; generated at the first start on SQLite.
     #[arg(long, env = "LOUPE_MASTER_KEY", value_name = "KEY", hide_env_values = true, global = true)]
     pub master_key: Option<String>,
 
@@ -81,7 +82,7 @@ pub struct Config {
     #[command(flatten)]
     pub oidc: OidcSettings,
 
-    /// The API key that the first start makes, for containers, CI and benchmarks.
+    /// The API key that the first start creates, for containers, CI and benchmarks.
     #[arg(long, env = "LOUPE_BOOTSTRAP_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub bootstrap_api_key: Option<String>,
 
@@ -99,8 +100,8 @@ pub struct Config {
     )]
     pub max_body_bytes: usize,
 
-    /// Memory for request bodies and unread responses, in KiB. A tenant gets a quarter of it at most; a
-    /// request that finds no memory gets 503.
+    /// Memory for request bodies and unread responses, in KiB. A tenant can use at most a quarter of
+    /// it; a request that finds no memory gets 503.
     #[arg(
         long,
         env = "LOUPE_REQUEST_MEMORY_KIB",
@@ -110,8 +111,8 @@ pub struct Config {
     )]
     pub request_memory_kib: usize,
 
-    /// Memory for vectors of spans in MiB, with which SQLite is searched. A project that does not
-    /// fit is read at each search.
+    /// Memory for vectors of spans in MiB, for searches on SQLite. A project that does not fit is read
+    /// at each search.
     #[arg(
         long,
         env = "LOUPE_VECTOR_CACHE_MIB",
@@ -121,8 +122,8 @@ pub struct Config {
     )]
     pub vector_cache_mib: usize,
 
-    /// Vectors within the filters of a search up to which PostgreSQL goes through all of them;
-    /// beyond, it walks its index, which vectors of tenants with more are put into later.
+    /// Number of vectors within the filters of a search up to which PostgreSQL compares all; with more,
+    /// it uses its HNSW index, to which the vectors of such tenants are added in the background.
     #[arg(
         long,
         env = "LOUPE_SEARCH_EXACT",
@@ -132,7 +133,7 @@ pub struct Config {
     )]
     pub search_exact: u32,
 
-    /// Seconds that a caller may take to send the head of a request.
+    /// Maximum seconds to send the head of a request.
     #[arg(
         long,
         env = "LOUPE_HEADER_TIMEOUT",
@@ -142,7 +143,7 @@ pub struct Config {
     )]
     pub header_timeout: u64,
 
-    /// Seconds that a caller may take to send a request's body.
+    /// Maximum seconds to send the body of a request.
     #[arg(
         long,
         env = "LOUPE_BODY_TIMEOUT",
@@ -152,7 +153,7 @@ pub struct Config {
     )]
     pub body_timeout: u64,
 
-    /// Seconds that a caller may leave an answer unread.
+    /// Maximum seconds that a client leaves a response unread.
     #[arg(
         long,
         env = "LOUPE_WRITE_TIMEOUT",
@@ -162,8 +163,8 @@ pub struct Config {
     )]
     pub write_timeout: u64,
 
-    /// Connections open at once; who comes later is told to come back. Never more than the
-    /// system lets the process open.
+    /// Maximum number of open connections; further ones get 503. Limited by the system's number of open
+    /// files.
     #[arg(
         long,
         env = "LOUPE_MAX_CONNECTIONS",
@@ -173,7 +174,8 @@ pub struct Config {
     )]
     pub max_connections: usize,
 
-    /// Origins whose pages may call from a browser, with commas, or `*` for all [default: none].
+    /// Origins whose pages may call the API from a browser, comma-separated, or `*` for all [default:
+    /// none].
     #[arg(
         long,
         env = "LOUPE_CORS_ORIGINS",
@@ -183,8 +185,8 @@ pub struct Config {
     )]
     pub cors_origins: Origins,
 
-    /// Proxies whose `X-Forwarded-For` or `Forwarded` tells who calls: addresses and networks
-    /// (CIDR), with commas [default: none, the socket's address counts].
+    /// Proxies whose `X-Forwarded-For` or `Forwarded` header is trusted: addresses and networks (CIDR),
+    /// comma-separated [default: none].
     #[arg(
         long,
         env = "LOUPE_TRUSTED_PROXIES",
@@ -194,7 +196,7 @@ pub struct Config {
     )]
     pub trusted_proxies: TrustedProxies,
 
-    /// Requests a minute that an address may send without a valid token.
+    /// Maximum requests per minute from an address without a valid token.
     #[arg(
         long,
         env = "LOUPE_UNAUTHENTICATED_PER_MINUTE",
@@ -204,16 +206,16 @@ pub struct Config {
     )]
     pub unauthenticated_per_minute: u32,
 
-    /// At the first start, also write the context `local` with the key and an owner's session
-    /// of 30 days into the profile of the command line.
+    /// At the first start, also write the context `local` with the key and an owner's session of 30
+    /// days into the configuration of `loupe`.
     #[arg(long, env = "LOUPE_WRITE_PROFILE")]
     pub write_profile: bool,
 
-    /// Leave jobs to other processes.
+    /// Run no jobs in this process.
     #[arg(long, env = "LOUPE_NO_WORKERS")]
     pub no_workers: bool,
 
-    /// The way out to addresses that tenants set.
+    /// Outbound requests to addresses that tenants set.
     #[command(flatten)]
     pub egress: EgressSettings,
 
@@ -225,22 +227,22 @@ pub struct Config {
     #[command(flatten)]
     pub judge: JudgeSettings,
 
-    /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `info,sqlx=debug`.
+    /// Log level: `error`, `warn`, `info`, `debug`, or a filter such as `info,sqlx=debug`.
     #[arg(long, env = "LOUPE_LOG", default_value = "info", value_name = "FILTER", global = true)]
     pub log: String,
 
-    /// `text` or `json` [default: text on a terminal, json otherwise].
+    /// Log format: `text` or `json` [default: text on a terminal, json otherwise].
     #[arg(long, env = "LOUPE_LOG_FORMAT", value_name = "FORMAT", global = true)]
     pub log_format: Option<String>,
 }
 
 impl Config {
-    /// The address of the database.
+    /// Returns the address of the database.
     pub fn database_url(&self) -> String {
         self.database_url.clone().unwrap_or_else(|| sqlite_url(&self.data_dir))
     }
 
-    /// Takes empty settings as unset: that is how compose files pass on what nobody set.
+    /// Treats empty settings as unset, because compose files pass on unset variables as empty ones.
     pub fn drop_empty(&mut self) {
         for setting in [
             &mut self.metrics_listen,
@@ -259,10 +261,11 @@ impl Config {
         self.oidc.drop_empty();
     }
 
-    /// Checks what clap can't.
+    /// Validates what clap can't.
     ///
     /// # Errors
-    /// When a setting can't be used, with what to do about it.
+    ///
+    /// Fails when a setting is invalid, with what to do about it.
     pub fn check(&self) -> anyhow::Result<()> {
         if let Some(secret) = &self.session_secret {
             ensure!(
@@ -285,10 +288,11 @@ impl Config {
         Ok(())
     }
 
-    /// The prices for all tenants.
+    /// Returns the prices for all tenants.
     ///
     /// # Errors
-    /// When the file can't be read.
+    ///
+    /// Fails when the file can't be read.
     pub fn price_table(&self) -> anyhow::Result<PriceTable> {
         let table = PriceTable::builtin();
         let Some(path) = &self.prices_file else { return Ok(table) };
@@ -298,13 +302,13 @@ impl Config {
         Ok(table.with_overrides(&overrides))
     }
 
-    /// Bodies decoded at the same time: the work is the processor's alone.
+    /// Returns the number of bodies decoded at the same time, which only uses the processor.
     pub fn decoders(&self) -> usize {
         std::thread::available_parallelism().map_or(2, usize::from)
     }
 }
 
-/// Folder of the command line's profile, as the environment has it.
+/// Returns the folder of the command line's configuration, according to the environment.
 #[expect(clippy::disallowed_methods, reason = "this is the configuration module")]
 pub fn profile_folder() -> Option<PathBuf> {
     api::profile::config_dir(|name| std::env::var(name).ok())
@@ -315,11 +319,12 @@ fn is_set(variable: &std::ffi::OsStr) -> bool {
     std::env::var_os(variable).is_some()
 }
 
-/// The command line with the lines of `loupe.toml` in front of it, as flags: a flag that is
-/// really given comes later and wins. What the environment sets is left out.
+/// Returns the command line with the lines of `loupe.toml` in front of it, as flags: a flag on the
+/// command line comes later and takes precedence. Settings in the environment are skipped.
 ///
 /// # Errors
-/// When the file can't be read, or holds something that is no setting.
+///
+/// Fails when the file can't be read, or contains an unknown setting.
 pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<OsString>> {
     let mut given: Vec<OsString> = given.into_iter().collect();
     let path = std::path::Path::new("loupe.toml");
@@ -327,13 +332,13 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
         return Ok(given);
     }
     let text = std::fs::read_to_string(path).context("can't read loupe.toml")?;
-    let table: toml::Table = text.parse().context("loupe.toml is no TOML")?;
+    let table: toml::Table = text.parse().context("loupe.toml is not valid TOML")?;
     let command = Config::augment_args(clap::Command::new("loupe-server"));
     let mut lines = Vec::new();
     for (name, value) in table {
         let flag = name.replace('_', "-");
         let known = command.get_arguments().find(|it| it.get_long() == Some(flag.as_str()));
-        let known = known.with_context(|| format!("loupe.toml: `{name}` is no setting"))?;
+        let known = known.with_context(|| format!("loupe.toml: `{name}` is not a setting"))?;
         let in_environment = known.get_env().is_some_and(is_set);
         let on_line = given
             .iter()
@@ -358,7 +363,7 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> anyhow::Result<Ve
     Ok(given)
 }
 
-/// The settings that a command line of only flags gives, with the defaults for the rest.
+/// Returns the configuration of a command line with only flags, with the defaults for the rest.
 #[cfg(feature = "fakes")]
 pub fn from_flags(flags: &[&str]) -> Result<Config, clap::Error> {
     use clap::FromArgMatches;

@@ -1,4 +1,4 @@
-//! Cursors: opaque, URL-safe, authenticated, bound to the tenant, the list and its filters.
+//! Cursors: opaque, URL-safe, signed, bound to the tenant, the list and its filters.
 
 use api::ErrorCode;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -9,21 +9,21 @@ use uuid::Uuid;
 
 use crate::error::{Error, problem};
 
-/// Signs and checks cursors: the first key signs, all check.
+/// Signs and verifies cursors: the first key signs, all keys verify.
 pub struct Cursors(Vec<[u8; 32]>);
 
-/// Bytes of the authentication.
-const TAG: usize = 16;
+/// Length of the signature in bytes.
+const SIGNATURE_LENGTH: usize = 16;
 
-/// A place in the order of a list.
+/// A position in the sort order of a list.
 pub trait Position: Sized {
-    /// What a cursor holds of it.
+    /// Encodes the position.
     fn to_bytes(&self) -> Vec<u8>;
-    /// What was held, if it can be one.
+    /// Decodes a position, if the bytes are valid.
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-/// Time and id.
+/// Time and ID.
 impl Position for (i64, Uuid) {
     fn to_bytes(&self) -> Vec<u8> {
         [&self.0.to_be_bytes()[..], self.1.as_bytes()].concat()
@@ -67,24 +67,25 @@ impl Position for Hit {
 }
 
 impl Cursors {
-    /// With the keys, of which the first signs.
+    /// Creates cursors with these keys; the first one signs.
     pub fn new(keys: Vec<[u8; 32]>) -> Self {
         Self(keys)
     }
 
-    /// The cursor of a position. `scope` names the list and its filters.
+    /// Returns the cursor of a position. `scope` identifies the list and its filters.
     pub fn seal(&self, tenant: Uuid, scope: &str, position: impl Position) -> String {
         let mut bytes = position.to_bytes();
         let key = self.0.first().map_or(&[][..], |it| it);
         let tag = mac(key, tenant, scope, &bytes).finalize().into_bytes();
-        bytes.extend(&tag[..TAG]);
+        bytes.extend(&tag[..SIGNATURE_LENGTH]);
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The position of a cursor.
+    /// Returns the position of a cursor.
     ///
     /// # Errors
-    /// `invalid_cursor` when it was not sealed for just this tenant and scope.
+    ///
+    /// Fails with `invalid_cursor` when it was not signed for this tenant and scope.
     pub fn open<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Result<P, Error> {
         self.verify(tenant, scope, cursor).ok_or_else(|| {
             problem(
@@ -94,8 +95,8 @@ impl Cursors {
         })
     }
 
-    /// Cuts the row that was read beyond `limit`, and answers the cursor of the next page if
-    /// there was one. `position` tells where in the list a row stands.
+    /// Removes the row that was read beyond `limit` and returns the cursor of the next page if there is
+    /// one. `position` returns the position of a row in the list.
     pub fn page<T, P: Position>(
         &self,
         tenant: Uuid,
@@ -111,7 +112,7 @@ impl Cursors {
 
     fn verify<P: Position>(&self, tenant: Uuid, scope: &str, cursor: &str) -> Option<P> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
-        let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG)?)?;
+        let (position, tag) = bytes.split_at_checked(bytes.len().checked_sub(SIGNATURE_LENGTH)?)?;
         let signed = |key: &[u8; 32]| mac(key, tenant, scope, position).verify_truncated_left(tag).is_ok();
         if !self.0.iter().any(signed) {
             return None;
@@ -121,8 +122,10 @@ impl Cursors {
 }
 
 fn mac(key: &[u8], tenant: Uuid, scope: &str, position: &[u8]) -> Hmac<Sha256> {
-    // HMAC takes keys of any length.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { unreachable!("any key will do") };
+    // HMAC accepts keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        unreachable!("HMAC accepts keys of any length")
+    };
     mac.update(tenant.as_bytes());
     mac.update(position);
     mac.update(scope.as_bytes());
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_open_only_where_they_were_sealed() {
+    fn cursor_is_valid_only_for_its_tenant_and_scope() {
         let cursors = Cursors::new(vec![[7; 32]]);
         let (tenant, position) = (Uuid::from_u128(1), (-5, Uuid::from_u128(9)));
         let cursor = cursors.seal(tenant, "traces?model=x", position);
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_single_flipped_bit_is_accepted() {
+    fn cursor_with_flipped_bit_is_rejected() {
         let cursors = Cursors::new(vec![[7; 32]]);
         let cursor = cursors.seal(Uuid::nil(), "s", (1, Uuid::nil())).into_bytes();
         for i in 0..cursor.len() * 8 {

@@ -1,9 +1,9 @@
-//! The demo: a throw-away installation that looks like one of an application in use.
+//! The demo: a temporary installation with sample data.
 //!
-//! It is the server itself on a SQLite file in a temporary folder, filled through the same path
-//! as every ingest. What is drawn follows from the seed alone, times apart, which are counted
-//! back from now. Each part of the product adds its share in a file of its own: `people`,
-//! `history`, `live`, `verdicts`, `voices`. Vectors and verdicts come from an `endpoint` of its own.
+//! It is the server itself with a SQLite file in a temporary folder, filled through the same path as
+//! every ingest. The data depends only on the seed, except times, which are relative to now. Each part
+//! of the product adds its data in a file of its own: `people`, `history`, `live`, `verdicts`,
+//! `voices`. Vectors and verdicts come from the demo's own `endpoint`.
 
 mod context;
 mod draft;
@@ -36,7 +36,7 @@ use crate::{
     config::{self, Config, OidcSettings},
 };
 
-/// The folder and the model provider of a demo. Dropping the value removes the folder.
+/// The temporary folder and the model provider of a demo. Dropping the value removes the folder.
 #[derive(Debug)]
 pub struct Stage {
     folder: PathBuf,
@@ -44,18 +44,19 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Makes the folder and turns the settings to it: nothing of the database, the keys, the
-    /// identity provider, the embedding provider and the judges that may be configured is used.
-    /// The demo's own endpoint embeds and judges.
+    /// Creates the folder and changes the configuration to use it: configured databases, keys, identity
+    /// providers, embedding providers and judges are not used. The demo's own endpoint embeds and
+    /// judges.
     ///
     /// # Errors
-    /// When the folder can't be made, or no port of the loopback address is free.
+    ///
+    /// Fails when the folder can't be created, or no port of the loopback address is free.
     pub fn set(config: &mut Config) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("loupe-demo-{}", new_id().simple()));
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        builder.create(&folder).with_context(|| format!("can't create {}", folder.display()))?;
         config.data_dir.clone_from(&folder);
         config.database_url = None;
         config.database_read_url = None;
@@ -70,14 +71,14 @@ impl Stage {
         Ok(Self { folder, endpoint })
     }
 
-    /// Where it is.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Removes it.
+    /// Removes the folder.
     pub fn clear(&self) {
-        // What can't be removed is in the system's folder for temporary files.
+        // A folder that can't be removed remains in the system's folder for temporary files.
         _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -88,10 +89,11 @@ impl Drop for Stage {
     }
 }
 
-/// Fills an empty installation, and goes on with a trace a second until the app stops.
+/// Fills an empty installation, and stores a new trace every second until the app stops.
 ///
 /// # Errors
-/// When something can't be stored.
+///
+/// Fails when something can't be stored.
 pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Cast> {
     stage.endpoint.serve(app)?;
     let mut rng = Rng::with_seed(seed);
@@ -106,7 +108,8 @@ pub async fn open(app: &Arc<App>, stage: &Stage, seed: u64) -> anyhow::Result<Ca
 /// Writes the demo's context, which dropping the returned value removes, and returns the text to print.
 ///
 /// # Errors
-/// When the profile can't be written.
+///
+/// Fails when the configuration can't be written.
 pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<(String, Option<DemoContext>)> {
     let token = cast.session(app)?;
     let (projects, traces) = (cast.projects.len(), grouped(cast.traces));
@@ -136,7 +139,7 @@ pub fn greeting(app: &App, cast: &Cast, url: &str) -> anyhow::Result<(String, Op
     Ok((lines, context))
 }
 
-/// A number with a comma before every three digits.
+/// Formats a number with a comma before every three digits.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

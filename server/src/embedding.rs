@@ -1,9 +1,8 @@
-//! What spans and questions mean, as vectors: whose key asks for them, and asking.
+//! Embeddings of spans and queries: selects the provider and calls it.
 //!
-//! Spans are embedded by jobs ([`crate::span_embedding`]), questions while somebody waits ([`Embedder::query`]).
-//! Who may be asked follows from plan and credentials (`whose`), which a process remembers, so
-//! that ingest decides without a query whether a commit makes work. A provider that fails is left
-//! alone for a while ([`Rests`]).
+//! Spans are embedded by jobs ([`crate::span_embedding`]), queries during the request ([`Embedder::query`]). Plan and
+//! credentials, which are cached, determine the provider (`whose`), so that ingest decides without a
+//! query whether a commit needs a job. A provider that fails has a circuit breaker ([`Rests`]).
 
 mod whose;
 
@@ -16,13 +15,13 @@ use store::{sealed::PROVIDER_KEY, vectors::UnitVector};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::whose::{Whose, whose};
+use self::whose::{ProviderSelection, select_provider};
 use crate::{
     access::seal::Sealer,
     clock::Clock,
     config::EmbeddingSettings,
     error::{Result, problem},
-    known::Known,
+    known::AccessCache,
     providers::{
         Egress,
         embedding::{EmbeddingClient, Endpoint, Failure},
@@ -31,62 +30,64 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// How long somebody waits for the vector of a question.
-const QUERY: Duration = Duration::from_secs(10);
+/// Timeout of embedding a query.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Says who embeds, and asks them.
+/// Selects embedding providers and calls them.
 pub struct Embedder {
     client: EmbeddingClient,
     platform: Option<Endpoint>,
-    known: Arc<Known>,
+    known: Arc<AccessCache>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    /// Which providers are left alone for a while.
-    pub rests: Rests<Who>,
+    /// The circuit breakers of the providers.
+    pub rests: Rests<EmbeddingAccount>,
     /// Limits the workers that embed for a tenant.
     pub turns: ConcurrencyLimits<Uuid>,
 }
 
-/// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
+/// The account of a provider: the platform's, or a version of a tenant's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// The operator's.
+pub enum EmbeddingAccount {
+    /// The operator's account.
     Platform,
-    /// The tenant, and when its credential last changed, microseconds: a changed one is another one.
+    /// The tenant, and the time of the credential's last change in microseconds: a changed credential
+    /// counts as a new account.
     Tenant(Uuid, i64),
 }
 
-/// Who embeds for a tenant.
+/// The embedding provider of a tenant.
 #[derive(Clone, Debug)]
-pub struct Chosen {
-    /// Whose key asks.
-    pub who: Who,
+pub struct SelectedProvider {
+    /// The account that pays.
+    pub who: EmbeddingAccount,
     /// The model and its address.
     pub endpoint: Endpoint,
 }
 
-impl Chosen {
-    /// Who it is.
-    pub fn who(&self) -> Who {
+impl SelectedProvider {
+    /// Returns the account.
+    pub fn account(&self) -> EmbeddingAccount {
         self.who
     }
 
-    /// The model that is asked.
+    /// Returns the model.
     pub fn model(&self) -> &str {
         &self.endpoint.model
     }
 }
 
 impl Embedder {
-    /// An embedder that knows the platform's provider from these settings.
+    /// Creates an embedder with the platform's provider from these settings.
     ///
     /// # Errors
-    /// When there can be no client.
+    ///
+    /// Fails when the HTTP client can't be created.
     pub fn new(
         settings: &EmbeddingSettings,
         egress: Egress,
-        known: Arc<Known>,
+        known: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
@@ -113,34 +114,37 @@ impl Embedder {
     /// Whether spans of a tenant on this plan are embedded.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn embeds(&self, tenant: Uuid, plan: Plan) -> Result<bool> {
         if plan < Plan::Pro || (plan == Plan::Pro && self.platform.is_some()) {
             return Ok(plan == Plan::Pro);
         }
         let credentials = self.known.credentials(tenant).await?;
-        Ok(whose(plan, &credentials, self.platform.is_some()) != Whose::Nobody)
+        Ok(select_provider(plan, &credentials, self.platform.is_some()) != ProviderSelection::Nobody)
     }
 
-    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider only
-    /// embeds spans in the background.
+    /// Returns the tenant's own embedding provider, which embeds text queries. The platform's provider
+    /// only embeds spans in the background.
     ///
     /// # Errors
-    /// `upstream_failed` when the tenant has none; the message says how to store one.
-    pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<Chosen> {
-        let own = self.chosen(tenant, plan).await?.filter(|it| it.who != Who::Platform);
+    ///
+    /// Fails with `upstream_failed` when the tenant has none; the message says how to store one.
+    pub async fn for_questions(&self, tenant: Uuid, plan: Plan) -> Result<SelectedProvider> {
+        let own = self.chosen(tenant, plan).await?.filter(|it| it.who != EmbeddingAccount::Platform);
         own.ok_or_else(|| problem(ErrorCode::UpstreamFailed, NO_OWN_PROVIDER))
     }
 
-    /// The vector of a question.
+    /// Returns the vector of a query.
     ///
     /// # Errors
-    /// `upstream_failed` when the provider fails or takes too long.
-    pub async fn query(&self, chosen: &Chosen, text: &str) -> Result<UnitVector> {
-        let vectors = self.ask(&chosen.endpoint, &[text], QUERY).await;
+    ///
+    /// Fails with `upstream_failed` when the provider fails or takes too long.
+    pub async fn query(&self, chosen: &SelectedProvider, text: &str) -> Result<UnitVector> {
+        let vectors = self.ask(&chosen.endpoint, &[text], QUERY_TIMEOUT).await;
         match vectors.map(|mut it| it.pop()) {
             Ok(Some(vector)) => Ok(vector),
-            Ok(None) => Err(anyhow::anyhow!("the client answered no vector").into()),
+            Ok(None) => Err(anyhow::anyhow!("the client returned no vector").into()),
             Err(failure) => {
                 let message = format!("the embedding provider failed: {failure}");
                 Err(problem(ErrorCode::UpstreamFailed, message))
@@ -148,17 +152,18 @@ impl Embedder {
         }
     }
 
-    /// Who embeds for a tenant on this plan, if anybody does.
-    pub async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<Chosen>> {
+    /// Returns the embedding provider for a tenant on this plan, if any.
+    pub async fn chosen(&self, tenant: Uuid, plan: Plan) -> Result<Option<SelectedProvider>> {
         let credentials = self.known.credentials(tenant).await?;
-        match whose(plan, &credentials, self.platform.is_some()) {
-            Whose::Nobody => Ok(None),
-            Whose::Platform => {
-                Ok(self.platform.clone().map(|endpoint| Chosen { who: Who::Platform, endpoint }))
-            }
-            Whose::Own(row, model) => {
+        match select_provider(plan, &credentials, self.platform.is_some()) {
+            ProviderSelection::Nobody => Ok(None),
+            ProviderSelection::Platform => Ok(self
+                .platform
+                .clone()
+                .map(|endpoint| SelectedProvider { who: EmbeddingAccount::Platform, endpoint })),
+            ProviderSelection::Own(row, model) => {
                 let endpoint = self.own(row, model)?;
-                Ok(Some(Chosen { who: Who::Tenant(tenant, row.updated_at), endpoint }))
+                Ok(Some(SelectedProvider { who: EmbeddingAccount::Tenant(tenant, row.updated_at), endpoint }))
             }
         }
     }
@@ -166,12 +171,12 @@ impl Embedder {
     fn own(&self, row: &provider_credential::Model, model: &str) -> Result<Endpoint> {
         let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
         let platform = self.platform.as_ref().and_then(|it| it.base_url.as_deref());
-        // The first start gives a tenant the operator's provider, wherever that is.
+        // The first start stores the operator's provider for a tenant, at any address.
         let operators = row.base_url.is_some() && row.base_url.as_deref() == platform;
         Ok(Endpoint { base_url: row.base_url.clone(), key, model: model.to_owned(), guarded: !operators })
     }
 
-    /// The vectors of these texts, counted and timed.
+    /// Returns the vectors of these texts, with metrics.
     pub async fn ask(
         &self,
         endpoint: &Endpoint,
@@ -181,7 +186,7 @@ impl Embedder {
         let began = Instant::now();
         let asked = self.client.embed(endpoint, texts, timeout, self.clock.now()).await;
         let outcome = asked.as_ref().map_or_else(Failure::word, |_| "ok");
-        self.telemetry.embedding.asked(outcome, began.elapsed());
+        self.telemetry.embedding.count_request(outcome, began.elapsed());
         asked
     }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong, classified once.
+//! Errors of requests.
 //!
-//! A [`Problem`] is the caller's to mend and says how; anything else is [`Error::Internal`],
-//! logged once with the request id and answered as a bare 500. How both become responses is HTTP's
-//! (`http::error`).
+//! A [`Problem`] is an error that the caller can correct; any other error is [`Error::Internal`],
+//! logged once with the request ID and returned as a 500 without details.
+//! `http::error` turns both into responses.
 
 use api::{ErrorCode, FieldError, Plan};
 use store::{DbError, SqlError, StoreError, health::Unavailable};
@@ -10,50 +10,50 @@ use uuid::Uuid;
 
 use crate::memory::Exhausted;
 
-/// Result of everything that serves a request.
+/// The result of functions that serve a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Any failure of a request.
+/// An error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller's to mend.
+    /// An error that the caller can correct.
     #[error("{0}")]
     Problem(Box<Problem>),
-    /// Ours to mend.
+    /// An error of the server.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),
 }
 
 impl Error {
-    /// Whether it passes by itself, so that the same may work later: the database is away or busy.
+    /// Whether the error is temporary: the database is unreachable or busy.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Problem(it) if it.code == ErrorCode::Overloaded)
     }
 }
 
-/// A failure that the caller can understand and mend.
+/// An error that the caller can understand and correct.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Problem {
-    /// The machine-readable reason; it fixes the status.
+    /// The error code, which determines the status.
     pub code: ErrorCode,
-    /// A sentence for people.
+    /// A message for people.
     pub message: String,
-    /// What is wrong with which field.
+    /// The invalid fields.
     pub fields: Vec<FieldError>,
     /// The lowest plan that unlocks the feature.
     pub required_plan: Option<Plan>,
-    /// The trace that is stored already, and whether it is the one sent.
+    /// The stored trace with the same ID, and whether it equals the one sent.
     pub stored: Option<(Uuid, bool)>,
 }
 
 impl Problem {
-    /// A problem of this kind, in these words.
+    /// Creates a problem.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), fields: Vec::new(), required_plan: None, stored: None }
     }
 
-    /// A value of the right shape that is not allowed.
+    /// Creates the error for a value that is not allowed.
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
         let (field, message) = (field.into(), message.into());
         let mut problem = Self::new(ErrorCode::ValidationFailed, format!("{field}: {message}"));
@@ -61,15 +61,15 @@ impl Problem {
         problem
     }
 
-    /// Builds the error for a missing required field; `what` describes the expected value.
+    /// Creates the error for a missing required field; `what` describes the expected value.
     pub fn missing(field: &str, what: &str) -> Self {
         Self::new(ErrorCode::InvalidBody, format!("missing field `{field}`: {what}"))
     }
 
-    /// Builds the error for a request that needs a higher plan: `needed` is the lowest sufficient plan,
-    /// `plan` the tenant's.
+    /// Creates the error for a request that requires a higher plan: `needed` is the lowest sufficient
+    /// plan, `plan` the tenant's.
     pub fn plan_too_low(needed: Plan, plan: Plan) -> Self {
-        let message = format!("this needs the {needed} plan or above; the tenant is on {plan}");
+        let message = format!("this requires the {needed} plan or above; the tenant is on {plan}");
         Self { required_plan: Some(needed), ..Self::new(ErrorCode::PlanUpgradeRequired, message) }
     }
 
@@ -84,12 +84,12 @@ impl Problem {
     }
 }
 
-/// Shorthand for the commonest problems.
+/// Creates an error from a code and a message.
 pub fn problem(code: ErrorCode, message: impl Into<String>) -> Error {
     Problem::new(code, message).into()
 }
 
-/// 404: for this tenant there is no such thing, whoever else may have it.
+/// Creates a 404: the tenant has no such resource, whether or not another tenant has.
 pub fn not_found(what: &str) -> Error {
     problem(ErrorCode::NotFound, format!("there is no such {what}"))
 }
@@ -142,10 +142,7 @@ impl From<Exhausted> for Error {
     }
 }
 
-/// What the caller is told of a fault.
+/// Returns the problem that a client gets for an internal error.
 pub fn internal() -> Problem {
-    Problem::new(
-        ErrorCode::Internal,
-        "something went wrong on our side; the request id helps us find out what",
-    )
+    Problem::new(ErrorCode::Internal, "internal error; the server's log has the details under the request ID")
 }

@@ -1,9 +1,9 @@
-//! Evaluations: who asks for them, and getting them done.
+//! Evaluations: how they are created and executed.
 //!
-//! They are asked for by hand ([`ask`]), by rules when a trace is ready ([`fire`]), and many at once
-//! ([`bulk`]). Whoever asks stores a `pending` row and the job that does it in one transaction, with
-//! what a judge's work takes of the month's quota. Rules of code are run by [`by_rule`], some at
-//! once; judges are asked by [`by_judge`], each in a job of its own, because they are waited for.
+//! They are created on demand ([`ask`]), by eval rules when a trace is ready ([`fire`]), and in bulk
+//! ([`bulk`]). In every case, one transaction inserts a `pending` row and its job, and reserves the
+//! monthly quota of LLM evaluations. Code evaluators are run by [`by_rule`], several at a time; judges
+//! are called by [`by_judge`], each in a job of its own, because they are slow.
 
 pub mod ask;
 pub mod bulk;

@@ -1,4 +1,4 @@
-//! The first start: an empty database gets a tenant, a project and a key, shown once.
+//! The first start: an empty database gets a tenant, a project and a key, which is printed once.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::{
     providers::OPENAI,
 };
 
-/// What was made for a new tenant.
+/// A new tenant, with its project and key.
 pub struct NewTenant {
     /// The tenant.
     pub tenant_id: Uuid,
@@ -26,19 +26,21 @@ pub struct NewTenant {
     pub project_id: Uuid,
     /// Its first key, as stored.
     pub key: api_key::Model,
-    /// The key itself.
+    /// The secret of the key.
     pub secret: ApiKey,
 }
 
-/// Marks an installation whose first start is done, also when its tenants are gone again.
-const DONE: &str = "first_start";
+/// The setting that marks an installation whose first start is complete, even if its tenants are
+/// deleted.
+const FIRST_START_SETTING: &str = "first_start";
 
-/// Makes the tenant `default` if this is the first start on an empty database, with `key` as
-/// its key if one is given; none if it is not the first. The operator's providers for embedding and
-/// judging become the tenant's own, because nothing is sent to the platform's for a tenant on this plan.
+/// Creates the tenant `default` if this is the first start on an empty database, with `key` if given;
+/// `None` if it is not the first. The operator's providers for embedding and judging become the
+/// tenant's own, because the tenant's plan does not use the platform's.
 ///
 /// # Errors
-/// When the database fails, or there is no randomness.
+///
+/// Fails when the database fails, or there is no randomness.
 pub async fn run(
     db: &Db,
     key: Option<ApiKey>,
@@ -48,13 +50,14 @@ pub async fn run(
     now: i64,
 ) -> anyhow::Result<Option<NewTenant>> {
     let txn = db.begin().await?;
-    if store::settings::get(&txn, DONE).await?.is_some() || !store::tenants::none(&txn).await? {
+    if store::settings::get(&txn, FIRST_START_SETTING).await?.is_some() || !store::tenants::none(&txn).await?
+    {
         txn.rollback().await?;
         return Ok(None);
     }
-    // Of two processes that start at once, the second waits and fails here, and finds the work
-    // done: before anything else, because both may bring the same key.
-    if let Err(error) = store::settings::add(&txn, DONE, &now.to_string()).await {
+    // Of two processes that start at the same time, the second waits and fails here, and finds the
+    // tenant created. First, because both may insert the same key.
+    if let Err(error) = store::settings::add(&txn, FIRST_START_SETTING, &now.to_string()).await {
         return if store::is_duplicate(&error) { Ok(None) } else { Err(error.into()) };
     }
     let made = create_tenant(&txn, "default", Plan::Enterprise, None, key, now).await?;
@@ -70,13 +73,16 @@ pub async fn run(
 /// # Errors
 /// When the database fails.
 pub async fn made(db: &impl Connection, tenant: &tenant::Model) -> Result<bool, DbError> {
-    Ok(store::settings::get(db, DONE).await?.is_some_and(|at| at == tenant.created_at.to_string()))
+    Ok(store::settings::get(db, FIRST_START_SETTING)
+        .await?
+        .is_some_and(|at| at == tenant.created_at.to_string()))
 }
 
-/// The operator's providers as credentials of this tenant, one a provider.
+/// Returns the operator's providers as credentials of this tenant, one per provider.
 ///
 /// # Errors
-/// When a key can't be sealed.
+///
+/// Fails when a key can't be sealed.
 pub fn credentials(
     tenant_id: Uuid,
     embedding: &EmbeddingSettings,
@@ -115,7 +121,8 @@ pub fn credentials(
         let is_same = (key, base_url) == (judge.key(Provider::OpenAi), judge.base_url(Provider::OpenAi));
         match rows.first_mut() {
             Some(shared) if judges && is_same => shared.embedding_model = model,
-            // Another key has that place already; whoever speaks the same protocol has one more.
+            // Another key is stored for this provider already; it is stored as an OpenAI-compatible
+            // one.
             _ => {
                 let (provider, base_url) = match base_url {
                     None if judges => (Provider::OpenAiCompatible, Some(OPENAI)),
@@ -132,10 +139,11 @@ pub fn credentials(
     Ok(rows)
 }
 
-/// Makes a tenant with the project `default` and a full-access key in the role of an owner.
+/// Creates a tenant with the project `default` and a full-access key with the role owner.
 ///
 /// # Errors
-/// When the database fails or the system has no randomness.
+///
+/// Fails when the database fails or the system has no randomness.
 pub async fn create_tenant(
     txn: &impl Connection,
     name: &str,
@@ -186,11 +194,12 @@ pub async fn create_tenant(
     Ok(NewTenant { tenant_id, project_id, key, secret })
 }
 
-/// Writes the context `local` into the profile of the command line, with a session if the local
-/// issuer is on; answers its folder.
+/// Writes the context `local` into the configuration of the command line, with a session if the local
+/// issuer is enabled; returns the folder.
 ///
 /// # Errors
-/// When the folder is not known or can't be written, or the session can't be signed.
+///
+/// Fails when the folder is unknown or can't be written, or the session can't be signed.
 pub fn write_profile(
     made: &NewTenant,
     sessions: &Sessions,
@@ -204,7 +213,7 @@ pub fn write_profile(
     Ok(folder)
 }
 
-/// A session of 30 days for whoever started the server.
+/// Returns the claims of a session of 30 days for the operator.
 fn owner(made: &NewTenant, now: i64) -> Claims {
     Claims {
         sub: "local-owner".to_owned(),

@@ -1,8 +1,8 @@
-//! Housekeeping: what is no longer kept is looked for every few minutes, tenant by tenant.
+//! Housekeeping: purges expired rows every few minutes, tenant by tenant.
 //!
-//! Looking is done here and touches only tenants that have something to look at. Old traces are
-//! many, so removing them is a job ([`crate::retention`]); the rest is removed on the spot.
-//! Several processes may look at once: each removes what the others have not.
+//! Only tenants with expired rows are processed. Old traces can be many, so deleting them is a job
+//! ([`crate::retention`]); other rows are deleted here. Several processes may run it at the same time:
+//! each deletes the rows that the others have not.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,39 +14,39 @@ use crate::{
     retention,
 };
 
-/// Pause between two rounds.
-const PAUSE: Duration = Duration::from_secs(300);
-/// How long counts of requests are kept once their minute is over, seconds.
-const WINDOWS: i64 = 3_600;
-/// How long bulk runs are kept, microseconds: their progress can be asked for, and then their
-/// evaluations tell all there is.
-const BULK_RUNS: i64 = 30 * 86_400_000_000;
-/// Rows that one statement removes, about.
-const BATCH: u64 = 500;
+/// Delay between two rounds.
+const ROUND_INTERVAL: Duration = Duration::from_secs(300);
+/// Retention in seconds of rate limit counters after their minute.
+const RATE_WINDOW_TTL_SECONDS: i64 = 3_600;
+/// Retention in microseconds of bulk evaluations; their evaluations are kept longer.
+const BULK_EVALUATION_TTL_MICROS: i64 = 30 * 86_400_000_000;
+/// Approximate number of rows deleted by one statement.
+const ROWS_PER_STATEMENT: u64 = 500;
 
 /// Periodic removal of expired rows.
 pub const FEATURE: Feature = Feature { start, ..Feature::NONE };
 
-/// Looks round now and then, until the app stops.
+/// Runs housekeeping regularly until the app stops.
 pub fn start(app: &Arc<App>) {
     let keeper = Arc::clone(app);
     app.spawn(async move {
         loop {
             let done = keeper.db.health.while_reachable(round(&keeper)).await;
             if let Err(error) = done.unwrap_or_else(|it| Err(it.into())) {
-                tracing::warn!(%error, "housekeeping could not be done; it is tried again in some minutes");
+                tracing::warn!(%error, "housekeeping failed and will be retried in some minutes");
             }
-            if keeper.pause(PAUSE).await {
+            if keeper.pause(ROUND_INTERVAL).await {
                 return;
             }
         }
     });
 }
 
-/// Looks at every tenant once.
+/// Processes every tenant once.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn round(app: &App) -> Result<(), DbError> {
     for kept in Kept::ALL {
         let mut tenant = Uuid::nil();
@@ -68,23 +68,38 @@ async fn tend(app: &App, kept: Kept, tenant: Uuid) -> Result<(), DbError> {
             retention::look(app, tenant).await?;
         }
         Kept::Answers => {
-            while store::housekeeping::forget_answers(&app.db, tenant, now, BATCH).await? >= BATCH {}
+            while store::housekeeping::forget_answers(&app.db, tenant, now, ROWS_PER_STATEMENT).await?
+                >= ROWS_PER_STATEMENT
+            {}
         }
         Kept::Windows => {
-            let before = now.div_euclid(1_000_000) - WINDOWS;
-            while store::housekeeping::forget_windows(&app.db, tenant, before, BATCH).await? >= BATCH {}
+            let before = now.div_euclid(1_000_000) - RATE_WINDOW_TTL_SECONDS;
+            while store::housekeeping::forget_windows(&app.db, tenant, before, ROWS_PER_STATEMENT).await?
+                >= ROWS_PER_STATEMENT
+            {}
         }
         Kept::BulkRuns => {
-            while store::housekeeping::forget_bulk_runs(&app.db, tenant, now - BULK_RUNS, BATCH).await?
-                >= BATCH
+            while store::housekeeping::forget_bulk_runs(
+                &app.db,
+                tenant,
+                now - BULK_EVALUATION_TTL_MICROS,
+                ROWS_PER_STATEMENT,
+            )
+            .await?
+                >= ROWS_PER_STATEMENT
             {}
         }
         Kept::Unmeasured => {
-            while !app.is_stopping() && metrics::measure(&app.db, tenant, BATCH, now).await? > 0 {}
+            while !app.is_stopping() && metrics::measure(&app.db, tenant, ROWS_PER_STATEMENT, now).await? > 0
+            {
+            }
         }
         Kept::Unindexed => {
             let many = vectors::are_more_than(&app.db, tenant, app.search.few()).await?;
-            while many && !app.is_stopping() && vectors::put_into_graph(&app.db, tenant, BATCH).await? > 0 {}
+            while many
+                && !app.is_stopping()
+                && vectors::put_into_graph(&app.db, tenant, ROWS_PER_STATEMENT).await? > 0
+            {}
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Frees caches of the database once the server is idle.
+//! Frees caches of the database when the server is idle.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,11 +1,10 @@
-//! Judge models: whose key and which model, and asking them for a verdict.
+//! Judges: selects the provider and model, and requests verdicts.
 //!
-//! Who may be asked follows from plan, credentials and settings (`which`). What is asked and how an
-//! answer is read is `evaluators::judge`; one request is [`crate::providers::judge`]. In between
-//! (`conversation`) the form is found in which a server takes the question, an answer that can't be
-//! read is asked for once more, and all that is spent is added up. A provider that fails is left alone
-//! for a while ([`Rests`]), and only so many wait for one at a time ([`ConcurrencyLimits`]). Trying again later is
-//! the caller's, which has a durable queue for it.
+//! Plan, credentials and settings determine the judge (`which`). `evaluators::judge` builds the prompt
+//! and parses the reply; [`crate::providers::judge`] sends one request. In between, `conversation`
+//! detects the structured-output mode, requests a repair of a reply that can't be parsed, and adds up
+//! the usage. A failing provider has a circuit breaker ([`Rests`]), and the number of concurrent
+//! requests is limited ([`ConcurrencyLimits`]). Later retries are left to the caller's durable queue.
 
 mod conversation;
 mod outcome;
@@ -22,12 +21,12 @@ use store::sealed::PROVIDER_KEY;
 use uuid::Uuid;
 
 pub use self::{
-    outcome::{JudgeFailure, Judged, Kind, Spent},
-    which::Nobody,
+    outcome::{JudgeFailure, JudgeResult, JudgeUsage, Kind},
+    which::NoJudge,
 };
 use self::{
-    ways::Ways,
-    which::{Which, which},
+    ways::OutputModeCache,
+    which::{JudgeSelection, select_judge},
 };
 use crate::{
     access::seal::Sealer,
@@ -35,7 +34,7 @@ use crate::{
     config::{EmbeddingSettings, JudgeSettings},
     error::Result,
     ingest::prices::PriceBook,
-    known::Known,
+    known::AccessCache,
     providers::{
         Egress,
         judge::{Endpoint, Failure, JudgeClient},
@@ -44,87 +43,90 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// Failures in a row after which a provider is left alone.
-const BORNE: u32 = 2;
-/// How long one is left alone whose key, account or model somebody has to mend.
-const DENIED: Duration = Duration::from_secs(60);
-/// Callers of a process that wait for a tenant's provider at the same time.
-const TURNS_OWN: usize = 8;
-/// The same for the platform's, which judges for many tenants.
-const TURNS_PLATFORM: usize = 32;
-/// When to come back if there is no turn.
-const NEXT_TURN: Duration = Duration::from_secs(1);
+/// Number of consecutive failures after which the circuit breaker opens.
+const MAX_CONSECUTIVE_FAILURES: u32 = 2;
+/// Cool-down after a failure of key, account or model, which a person must fix.
+const DENIED_COOL_DOWN: Duration = Duration::from_secs(60);
+/// Maximum number of concurrent requests of a process to a tenant's provider.
+const MAX_TENANT_REQUESTS: usize = 8;
+/// Maximum number of concurrent requests of a process to the platform's provider, which serves many
+/// tenants.
+const MAX_PLATFORM_REQUESTS: usize = 32;
+/// Delay after which a request without a permit should try again.
+const PERMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Whose provider it is: the platform's, or that of a tenant's credential as it was stored at a time.
+/// The account of a provider: the platform's, or a version of a tenant's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// The operator's.
+pub enum JudgeAccount {
+    /// The operator's account.
     Platform(Provider),
-    /// The tenant, and when its credential last changed, microseconds: a changed one is another one.
+    /// The tenant, and the time of the credential's last change in microseconds: a changed credential
+    /// counts as a new account.
     Tenant(Uuid, Provider, i64),
 }
 
-/// Who is left alone: a provider, or one model of it.
-type Place = (Who, Option<String>);
+/// The key of a circuit breaker: an account, or one model of it.
+type BreakerKey = (JudgeAccount, Option<String>);
 
-/// Who judges for a tenant.
+/// The judge of a tenant.
 #[derive(Clone, Debug)]
-pub struct Chosen {
-    who: Who,
+pub struct SelectedJudge {
+    who: JudgeAccount,
     endpoint: Endpoint,
     prices: Arc<PriceBook>,
 }
 
-impl Chosen {
-    /// The model that is asked.
+impl SelectedJudge {
+    /// Returns the model.
     pub fn model(&self) -> &str {
         &self.endpoint.model
     }
 
-    /// Whose provider it is.
-    pub fn who(&self) -> Who {
+    /// Returns the account.
+    pub fn account(&self) -> JudgeAccount {
         self.who
     }
 
-    /// What to do when it does not work.
+    /// Returns what to do when it does not work.
     fn remedy(&self) -> String {
         match self.who {
-            Who::Tenant(_, provider, _) => format!(
+            JudgeAccount::Tenant(_, provider, _) => format!(
                 "an owner stores a working key, address or model with PUT /v1/provider-credentials/{provider}"
             ),
-            Who::Platform(provider) => format!(
-                "whoever operates this server has to look at its settings LOUPE_JUDGE_{}_…",
+            JudgeAccount::Platform(provider) => format!(
+                "the operator of this server must check its settings LOUPE_JUDGE_{}_…",
                 provider.as_str().to_uppercase()
             ),
         }
     }
 }
 
-/// Says who judges, and asks them.
+/// Selects judges and calls them.
 pub struct Judge {
     client: JudgeClient,
     settings: JudgeSettings,
-    /// Addresses that the operator chose, wherever they lead.
+    /// Addresses set by the operator, which may be private.
     operators: Vec<String>,
-    known: Arc<Known>,
+    known: Arc<AccessCache>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     telemetry: Arc<Telemetry>,
-    rests: Rests<Place>,
-    turns: ConcurrencyLimits<Who>,
-    ways: Ways,
+    rests: Rests<BreakerKey>,
+    turns: ConcurrencyLimits<JudgeAccount>,
+    ways: OutputModeCache,
 }
 
 impl Judge {
-    /// One that knows the platform's providers from these settings.
+    /// Creates a judge with the platform's providers from these settings.
     ///
     /// # Errors
-    /// When there can be no client.
+    ///
+    /// Fails when the HTTP client can't be created.
     pub fn new(
         settings: &JudgeSettings,
         embedding: &EmbeddingSettings,
         egress: Egress,
-        known: Arc<Known>,
+        known: Arc<AccessCache>,
         sealer: Arc<Sealer>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
@@ -139,71 +141,80 @@ impl Judge {
             sealer,
             clock,
             telemetry,
-            rests: Rests::new(BORNE),
+            rests: Rests::new(MAX_CONSECUTIVE_FAILURES),
             turns: ConcurrencyLimits::default(),
-            ways: Ways::default(),
+            ways: OutputModeCache::default(),
         })
     }
 
-    /// Who judges for a tenant on this plan, with the provider that the evaluator prefers if that is
-    /// there; or why nobody does.
+    /// Selects the judge for a tenant on this plan, preferably of the evaluator's preferred provider;
+    /// or returns why there is none.
     ///
     /// # Errors
-    /// When the database fails, or a key can't be opened.
+    ///
+    /// Fails when the database fails, or a key can't be unsealed.
     pub async fn choose(
         &self,
         tenant: Uuid,
         plan: Plan,
         prefers: Option<Prefers>,
         tier: ModelTier,
-    ) -> Result<std::result::Result<Chosen, Nobody>> {
+    ) -> Result<std::result::Result<SelectedJudge, NoJudge>> {
         let credentials = self.known.credentials(tenant).await?;
-        let (who, endpoint) = match which(plan, &credentials, &self.settings, prefers, tier) {
+        let (who, endpoint) = match select_judge(plan, &credentials, &self.settings, prefers, tier) {
             Err(nobody) => return Ok(Err(nobody)),
-            Ok(Which::Platform(provider, model)) => (Who::Platform(provider), self.platform(provider, model)),
-            Ok(Which::Own(row, provider, model)) => match self.own(row, provider, model) {
-                Ok(endpoint) => (Who::Tenant(tenant, provider, row.updated_at), endpoint),
+            Ok(JudgeSelection::Platform(provider, model)) => {
+                (JudgeAccount::Platform(provider), self.platform(provider, model))
+            }
+            Ok(JudgeSelection::Own(row, provider, model)) => match self.own(row, provider, model) {
+                Ok(endpoint) => (JudgeAccount::Tenant(tenant, provider, row.updated_at), endpoint),
                 Err(error) => {
-                    tracing::error!(%tenant, %error, "a credential of a judge can't be opened");
-                    return Ok(Err(Nobody::Sealed));
+                    tracing::error!(%tenant, %error, "a judge's credential can't be decrypted");
+                    return Ok(Err(NoJudge::Sealed));
                 }
             },
         };
         let prices = self.known.price_book(tenant).await?;
-        Ok(Ok(Chosen { who, endpoint, prices }))
+        Ok(Ok(SelectedJudge { who, endpoint, prices }))
     }
 
-    /// Asks for a verdict. This takes up to twice the time that a judge may take to answer.
+    /// Requests a verdict. This takes up to twice the timeout of a judge.
     ///
     /// # Errors
-    /// When there is none, with what to do about it.
-    pub async fn ask(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
+    ///
+    /// Fails when there is no verdict, with what to do about it.
+    pub async fn ask(
+        &self,
+        chosen: &SelectedJudge,
+        ask: &Ask,
+    ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let asked = self.admitted(chosen, ask).await;
         let (outcome, spent) = match &asked {
             Ok(judged) => ("ok", judged.spent),
             Err(failure) => (failure.kind.word(), failure.spent),
         };
-        self.telemetry.judge.asked(outcome, spent.prompt_tokens, spent.completion_tokens);
+        self.telemetry.judge.count_verdict(outcome, spent.prompt_tokens, spent.completion_tokens);
         asked
     }
 
-    /// Whether a judge could be asked now, for callers that have much to read before they can ask. It
-    /// takes nobody's turn, so asking may come to nothing yet.
+    /// Checks whether a judge could be called now, for callers that have much to read before. It
+    /// acquires no permit, so a later call may still be rejected.
     ///
     /// # Errors
-    /// What asking would answer.
-    pub fn would_admit(&self, chosen: &Chosen) -> std::result::Result<(), JudgeFailure> {
+    ///
+    /// Returns the error that a call would return.
+    pub fn would_admit(&self, chosen: &SelectedJudge) -> std::result::Result<(), JudgeFailure> {
         let admitted = match self.turns.taken(&chosen.who) {
             taken if taken >= turns_of(chosen.who) => Err(no_turn(chosen)),
             _ => {
                 let now = self.clock.now();
                 let resting =
-                    |it: &Place| self.rests.would_admit(it, now).map_err(|it| resting(chosen, &it, now));
+                    |it: &BreakerKey| self.rests.would_admit(it, now).map_err(|it| resting(chosen, &it, now));
                 places(chosen).iter().try_for_each(resting)
             }
         };
         if let Err(failure) = &admitted {
-            self.telemetry.judge.asked(failure.kind.word(), None, None);
+            self.telemetry.judge.count_verdict(failure.kind.word(), None, None);
         }
         admitted
     }
@@ -220,14 +231,18 @@ impl Judge {
 
     fn own(&self, row: &provider_credential::Model, provider: Provider, model: &str) -> Result<Endpoint> {
         let key = self.sealer.open(PROVIDER_KEY.place(row.tenant_id, &row.provider), &row.sealed_key)?;
-        // The first start gives a tenant the operator's providers, wherever they are.
+        // The first start stores the operator's providers for a tenant, at any address.
         let is_operators = row.base_url.as_ref().is_some_and(|it| self.operators.contains(it));
         let (base_url, guarded) = (row.base_url.clone(), !is_operators);
         Ok(Endpoint { provider, base_url, key, model: model.to_owned(), guarded })
     }
 
-    /// Asks, if the provider is not to be left alone and there is a turn.
-    async fn admitted(&self, chosen: &Chosen, ask: &Ask) -> std::result::Result<Judged, JudgeFailure> {
+    /// Calls the judge if the circuit breaker allows it and a permit is free.
+    async fn admitted(
+        &self,
+        chosen: &SelectedJudge,
+        ask: &Ask,
+    ) -> std::result::Result<JudgeResult, JudgeFailure> {
         let [model, provider] = places(chosen);
         let Some(_turn) = self.turns.take(&chosen.who, turns_of(chosen.who)) else {
             return Err(no_turn(chosen));
@@ -241,19 +256,19 @@ impl Judge {
         let failure = match asked {
             Ok(verdict) => {
                 self.is_well(chosen, &provider, &model);
-                return Ok(Judged { verdict, model: chosen.endpoint.model.clone(), spent });
+                return Ok(JudgeResult { verdict, model: chosen.endpoint.model.clone(), spent });
             }
             Err(failure) => failure,
         };
         let rest = match &failure {
             Failure::Denied { only_model: true, .. } => {
-                // Who says so is there for its other models.
+                // The provider responds, so its other models may be called.
                 self.rests.recovered(&provider);
-                Some((model, Pause::Fixed(DENIED)))
+                Some((model, Pause::Fixed(DENIED_COOL_DOWN)))
             }
-            Failure::Denied { .. } => Some((provider, Pause::Fixed(DENIED))),
+            Failure::Denied { .. } => Some((provider, Pause::Fixed(DENIED_COOL_DOWN))),
             Failure::Passing { after, .. } => Some((provider, Pause::Growing(*after))),
-            // It answers, though not what it should.
+            // The provider responds, although not as it should.
             Failure::Refused(_) | Failure::Form { .. } | Failure::Unusable(_) => {
                 self.is_well(chosen, &provider, &model);
                 None
@@ -262,7 +277,7 @@ impl Judge {
         let why = failure.to_string();
         let until = rest.and_then(|(place, pause)| self.rests.failed(place, pause, &why, now));
         if let Some((_, true)) = until {
-            tracing::warn!(who = ?chosen.who, model = chosen.model(), why, "a judge fails; it is left alone for a while");
+            tracing::warn!(who = ?chosen.who, model = chosen.model(), why, "a judge fails; its circuit breaker is open");
         }
         let kind = Kind::from(&failure);
         let retry_after = match (&failure, until) {
@@ -270,11 +285,11 @@ impl Judge {
             (Failure::Passing { after, .. }, None) => *after,
             _ => None,
         };
-        let message = told(chosen, kind, &why);
+        let message = failure_message(chosen, kind, &why);
         Err(JudgeFailure { kind, message, retry_after, failing_since: None, spent })
     }
 
-    fn is_well(&self, chosen: &Chosen, provider: &Place, model: &Place) {
+    fn is_well(&self, chosen: &SelectedJudge, provider: &BreakerKey, model: &BreakerKey) {
         let recovered = [provider, model].map(|it| self.rests.recovered(it));
         if recovered.contains(&true) {
             tracing::info!(who = ?chosen.who, model = chosen.model(), "a judge works again");
@@ -282,50 +297,57 @@ impl Judge {
     }
 }
 
-/// What may be left alone, the narrower first.
-fn places(chosen: &Chosen) -> [Place; 2] {
+/// Returns the circuit breakers of a judge, the narrower one first.
+fn places(chosen: &SelectedJudge) -> [BreakerKey; 2] {
     [(chosen.who, Some(chosen.endpoint.model.clone())), (chosen.who, None)]
 }
 
-/// How many may wait for a provider.
-const fn turns_of(who: Who) -> usize {
+/// Returns the maximum number of concurrent requests to a provider.
+const fn turns_of(who: JudgeAccount) -> usize {
     match who {
-        Who::Platform(_) => TURNS_PLATFORM,
-        Who::Tenant(..) => TURNS_OWN,
+        JudgeAccount::Platform(_) => MAX_PLATFORM_REQUESTS,
+        JudgeAccount::Tenant(..) => MAX_TENANT_REQUESTS,
     }
 }
 
-/// Others have all its turns.
-fn no_turn(chosen: &Chosen) -> JudgeFailure {
-    let message = format!("others wait for the judge {} already", chosen.model());
-    let retry_after = Some(NEXT_TURN);
-    JudgeFailure { kind: Kind::Waiting, message, retry_after, failing_since: None, spent: Spent::default() }
+/// Returns the failure for a request without a permit.
+fn no_turn(chosen: &SelectedJudge) -> JudgeFailure {
+    let message = format!("too many requests wait for the judge {}", chosen.model());
+    let retry_after = Some(PERMIT_RETRY_DELAY);
+    JudgeFailure {
+        kind: Kind::Waiting,
+        message,
+        retry_after,
+        failing_since: None,
+        spent: JudgeUsage::default(),
+    }
 }
 
-/// What happened, and what to do about it.
-fn told(chosen: &Chosen, kind: Kind, why: &str) -> String {
+/// Returns a message that says what happened and what to do about it.
+fn failure_message(chosen: &SelectedJudge, kind: Kind, why: &str) -> String {
     let model = chosen.model();
-    let is_platforms = matches!(chosen.who, Who::Platform(_));
-    // Of the platform's account, whose name providers like to repeat, tenants are told nothing.
+    let is_platforms = matches!(chosen.who, JudgeAccount::Platform(_));
+    // Providers repeat the account's name in errors, so tenants do not see the messages of the
+    // platform's account.
     let why = match kind {
         Kind::Broken | Kind::Later | Kind::Waiting if is_platforms => why.split(':').next().unwrap_or(why),
         _ => why,
     };
     match kind {
-        Kind::Broken => format!("the judge {model} can't be asked: {why}; {}", chosen.remedy()),
-        Kind::Refused => format!("the judge {model} did not take this trace: {why}"),
-        Kind::Unreadable => format!("the judge {model} gave no verdict: {why}"),
-        Kind::Waiting | Kind::Later => format!("the judge {model} did not answer: {why}"),
+        Kind::Broken => format!("the judge {model} can't be used: {why}; {}", chosen.remedy()),
+        Kind::Refused => format!("the judge {model} rejected this trace: {why}"),
+        Kind::Unreadable => format!("the judge {model} returned no verdict: {why}"),
+        Kind::Waiting | Kind::Later => format!("the judge {model} did not respond: {why}"),
     }
 }
 
-/// That a provider is left alone.
-fn resting(chosen: &Chosen, resting: &Resting, now: i64) -> JudgeFailure {
+/// Returns the failure for an open circuit breaker.
+fn resting(chosen: &SelectedJudge, resting: &Resting, now: i64) -> JudgeFailure {
     let (kind, spent) = match resting.pause {
-        Pause::Fixed(_) => (Kind::Broken, Spent::default()),
-        Pause::Growing(_) => (Kind::Waiting, Spent::default()),
+        Pause::Fixed(_) => (Kind::Broken, JudgeUsage::default()),
+        Pause::Growing(_) => (Kind::Waiting, JudgeUsage::default()),
     };
-    let message = told(chosen, kind, &resting.why);
+    let message = failure_message(chosen, kind, &resting.why);
     let retry_after = Some(between(now, resting.until));
     JudgeFailure { kind, message, retry_after, failing_since: Some(resting.since), spent }
 }

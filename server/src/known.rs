@@ -1,10 +1,10 @@
-//! What a process remembers of keys, tenants, members, projects, credentials, rules and prices, so that deciding
-//! about a request reads no database.
+//! The access cache: keys, tenants, members, projects, credentials, rules and prices, so that requests
+//! are authorized without database reads.
 //!
-//! Whoever changes any of it also changes one row, the *generation*, in the same transaction.
-//! The process that did it forgets at once; every other one reads that row a few times a second
-//! and forgets when it changed, so a revoked key works nowhere for longer than a second. A
-//! process that can't read it trusts nothing that is older than a second.
+//! Every change of this data increments one row, the *cache version*, in the same transaction. The
+//! process that made the change clears its cache immediately; every other one reads that row a few
+//! times a second and clears its cache when it changed, so that a revoked key is valid nowhere for
+//! longer than a second. A process that can't read the row uses nothing older than a second.
 
 use std::{
     future::Future,
@@ -25,15 +25,15 @@ use uuid::Uuid;
 
 use crate::{access::api_key::ApiKey, error::Result, ingest::prices::PriceBook, rule_set::Setup};
 
-/// How long what other processes may have changed is trusted without looking.
-const TRUST: Duration = Duration::from_millis(900);
-/// Pause between looks at the generation.
-const LOOK: Duration = Duration::from_millis(250);
-/// Entries of each kind that are remembered.
-const ENTRIES: u64 = 20_000;
+/// Time for which the cache is valid after the version was read.
+const MAX_AGE: Duration = Duration::from_millis(900);
+/// Interval of reading the version.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Maximum number of entries of each kind.
+const MAX_ENTRIES: u64 = 20_000;
 
-/// Everything that is remembered.
-pub struct Known {
+/// The access cache.
+pub struct AccessCache {
     db: Db,
     trust: Arc<Trust>,
     prices: Arc<PriceTable>,
@@ -48,14 +48,14 @@ pub struct Known {
     setups: Memory<Uuid, Arc<Setup>>,
 }
 
-impl Known {
-    /// Nothing yet.
+impl AccessCache {
+    /// Creates an empty cache.
     pub fn new(db: Db, prices: Arc<PriceTable>) -> Self {
         let trust = Arc::new(Trust::default());
         Self {
             db,
             prices,
-            // Unknown keys are remembered too: guessing must not cost a query each time.
+            // Unknown keys are cached too, so that guessing keys does not cause queries.
             keys: Memory::new(&trust, |_| true),
             tenants: Memory::new(&trust, Option::is_some),
             external: Memory::new(&trust, Option::is_some),
@@ -69,7 +69,7 @@ impl Known {
         }
     }
 
-    /// Looks at the generation until the server stops.
+    /// Reads the version regularly until the server stops.
     pub async fn watch(self: Arc<Self>, stopping: CancellationToken) {
         let mut last = None;
         loop {
@@ -81,22 +81,22 @@ impl Known {
                         self.trust.forget();
                         last = Some(now);
                     }
-                    self.trust.looked(asked);
+                    self.trust.record_read(asked);
                 }
-                Err(error) => tracing::debug!(%error, "the generation could not be read"),
+                Err(error) => tracing::debug!(%error, "the cache version could not be read"),
             }
-            if tokio::time::timeout(LOOK, stopping.cancelled()).await.is_ok() {
+            if tokio::time::timeout(POLL_INTERVAL, stopping.cancelled()).await.is_ok() {
                 return;
             }
         }
     }
 
-    /// Forgets everything, after this process changed some of it.
+    /// Clears the cache, after this process committed a change.
     pub fn forget(&self) {
         self.trust.forget();
     }
 
-    /// A key that is not revoked; it may have expired.
+    /// Returns a key that is not revoked; it may have expired.
     ///
     /// # Errors
     /// When the database fails.
@@ -105,19 +105,21 @@ impl Known {
         self.keys.get(hash, async || store::keys::by_hash(self.db.current(), &hash).await).await
     }
 
-    /// One tenant.
+    /// Returns a tenant.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn tenant(&self, id: Uuid) -> Result<Option<Arc<tenant::Model>>> {
         let read = async || Ok(store::tenants::get(self.db.current(), id).await?.map(Arc::new));
         self.tenants.get(id, read).await
     }
 
-    /// The tenant that a token names: by our id, or by its name at the identity provider.
+    /// Returns the tenant that a token names: by ID, or by its name at the identity provider.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn tenant_claimed(&self, claim: &str) -> Result<Option<Arc<tenant::Model>>> {
         if let Ok(id) = Uuid::parse_str(claim)
             && let Some(tenant) = self.tenant(id).await?
@@ -131,30 +133,32 @@ impl Known {
         }
     }
 
-    /// A member by subject.
+    /// Returns a member by subject.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn member(&self, tenant: Uuid, subject: &str) -> Result<Option<Arc<member::Model>>> {
         let read =
             async || Ok(store::members::by_subject(self.db.current(), tenant, subject).await?.map(Arc::new));
         self.members.get((tenant, subject.to_owned()), read).await
     }
 
-    /// Remembers a member as this process just stored it, unless anything changed since `before`.
+    /// Caches a member that this process has just stored, unless the version changed since `before`.
     pub fn remember_member(&self, row: member::Model, before: u64) {
         self.members.put((row.tenant_id, row.subject.clone()), before, Some(Arc::new(row)));
     }
 
-    /// The generation, to be asked for before reading what is to be remembered.
+    /// Returns the version, to be read before the data that is cached.
     pub fn generation(&self) -> u64 {
         self.trust.generation.load(SeqCst)
     }
 
-    /// Id of a tenant's project by name, and whether it is archived.
+    /// Returns the ID of a tenant's project by name, and whether it is archived.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn project_named(&self, tenant: Uuid, name: &str) -> Result<Option<(Uuid, bool)>> {
         let read = async || {
             let found = store::projects::by_name(self.db.current(), tenant, name).await?;
@@ -163,10 +167,11 @@ impl Known {
         self.named.get((tenant, name.to_owned()), read).await
     }
 
-    /// Whether a tenant's project is archived; none if there is no such project.
+    /// Whether a tenant's project is archived; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn is_archived(&self, tenant: Uuid, id: Uuid) -> Result<Option<bool>> {
         let read = async || {
             let found = store::projects::get(self.db.current(), tenant, id).await?;
@@ -175,10 +180,11 @@ impl Known {
         self.archived.get((tenant, id), read).await
     }
 
-    /// The prices of a tenant.
+    /// Returns the prices of a tenant.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn price_book(&self, tenant: Uuid) -> Result<Arc<PriceBook>> {
         let read = async || {
             let own = store::prices::all(self.db.current(), tenant).await?;
@@ -187,31 +193,33 @@ impl Known {
         self.books.get(tenant, read).await
     }
 
-    /// A tenant's credentials for providers, their keys sealed.
+    /// Returns a tenant's provider credentials, with sealed keys.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn credentials(&self, tenant: Uuid) -> Result<Arc<[provider_credential::Model]>> {
         let read = async || Ok(store::credentials::all(self.db.current(), tenant).await?.into());
         self.credentials.get(tenant, read).await
     }
 
-    /// A tenant's rules and evaluators.
+    /// Returns a tenant's eval rules and evaluators.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn setup(&self, tenant: Uuid) -> Result<Arc<Setup>> {
         let read = async || Ok(Arc::new(Setup::read(self.db.current(), tenant).await?));
         self.setups.get(tenant, read).await
     }
 }
 
-/// Whether what is remembered can be trusted.
+/// Whether cached data is valid.
 struct Trust {
-    /// Grows with every change.
+    /// Incremented with every change.
     generation: AtomicU64,
     started: Instant,
-    /// When the last successful look began.
+    /// Start of the last successful read of the version.
     looked: Mutex<Option<Instant>>,
 }
 
@@ -226,24 +234,24 @@ impl Trust {
         self.generation.fetch_add(1, SeqCst);
     }
 
-    fn looked(&self, at: Instant) {
+    fn record_read(&self, at: Instant) {
         *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
-    /// Whether something read at `read` in `generation` is still what the database says.
+    /// Whether data read at `read` in `generation` is still valid.
     fn holds(&self, generation: u64, read: Instant) -> bool {
         if generation != self.generation.load(SeqCst) {
             return false;
         }
         let looked = *self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.unwrap_or(self.started).max(read).elapsed() < TRUST
+        looked.unwrap_or(self.started).max(read).elapsed() < MAX_AGE
     }
 }
 
-/// Values by key, each with when and in which generation it was read.
+/// Cached values by key, each with its time and version.
 struct Memory<K, V> {
     trust: Arc<Trust>,
-    /// Which values are kept. What is not there yet may come without a new generation.
+    /// Which values are cached. Missing rows may be created without a new version.
     keep: fn(&V) -> bool,
     cache: Cache<K, (u64, Instant, V)>,
 }
@@ -254,11 +262,11 @@ where
     V: Clone + Send + Sync + 'static,
 {
     fn new(trust: &Arc<Trust>, keep: fn(&V) -> bool) -> Self {
-        let cache = Cache::builder().max_capacity(ENTRIES).time_to_idle(Duration::from_secs(600)).build();
+        let cache = Cache::builder().max_capacity(MAX_ENTRIES).time_to_idle(Duration::from_secs(600)).build();
         Self { trust: Arc::clone(trust), keep, cache }
     }
 
-    /// What is remembered, or else what `read` says.
+    /// Returns the cached value, else the result of `read`.
     async fn get<F: Future<Output = Result<V, DbError>>>(
         &self,
         key: K,
@@ -269,7 +277,7 @@ where
         {
             return Ok(value);
         }
-        // Taken before reading: what changes meanwhile makes the entry worthless.
+        // Read before the data, so that a concurrent change invalidates the entry.
         let generation = self.trust.generation.load(SeqCst);
         let at = Instant::now();
         let value = read().await?;
@@ -289,7 +297,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_changed_while_it_was_read_is_not_remembered() {
+    async fn value_changed_during_read_is_not_cached() {
         let trust = Arc::new(Trust::default());
         let memory = Memory::<u8, u8>::new(&trust, |_| true);
         let raced = memory.get(1, async || {
@@ -304,14 +312,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_looks_nothing_is_trusted_for_long() {
+    async fn cache_expires_when_version_is_not_read() {
         let trust = Trust::default();
         let old = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
         let generation = trust.generation.load(SeqCst);
         let unlooked = Trust { started: old, ..Trust::default() };
         assert!(!unlooked.holds(generation, old));
         assert!(unlooked.holds(generation, Instant::now()));
-        unlooked.looked(Instant::now());
+        unlooked.record_read(Instant::now());
         assert!(unlooked.holds(generation, old));
     }
 }

@@ -1,4 +1,4 @@
-//! Checks settings that only the first start reads, so that later starts do not ignore them silently.
+//! Warns about settings that only the first start uses and later starts ignore.
 
 use api::{Plan, credential::Provider};
 use entities::{provider_credential, tenant};

@@ -1,7 +1,7 @@
-//! The service as a library: `loupe-server` is a thin command line around it, and the tests
-//! run the same thing with a clock of their own.
+//! The service as a library: `loupe-server` is a thin command line around it, and the tests run it with
+//! an injected clock.
 //!
-//! Arrows point down: `http` → features (`ingest`, `trace_ready`) → `store` → entities. Axum is
+//! Arrows point down: `http` → features (`ingest`, `trace_ready`) → `store` → entities. Axum is used
 //! only in `http` and `error`, the database only in `store` and `queue`.
 
 pub mod access;

@@ -1,4 +1,4 @@
-//! Long traces: their rows follow their spans within seconds, once a second at most.
+//! Long traces: a job updates their rows within seconds, at most once per second.
 //!
 //! A trace's row is made from all of its spans. Doing that in every transaction that adds one
 //! would cost the square of a long trace's length, so from [`LONG`](store::traces::LONG)
@@ -20,7 +20,7 @@ use crate::{
 /// Totals of long traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<LongTrace>(), ..Feature::NONE };
 
-/// A long trace to which spans were added.
+/// A long trace with new spans.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LongTrace {
     /// The trace.
@@ -35,8 +35,8 @@ impl Job for LongTrace {
 /// A second, in microseconds.
 const SECOND: i64 = 1_000_000;
 
-/// The job for spans that are committed at `now`. It has one id for all of that second, and
-/// runs when the transactions of that second have long ended, so that it sees their spans.
+/// Returns the job for spans committed at `now`. It has one ID for that second, and runs when the
+/// transactions of that second have ended, so that it sees their spans.
 pub fn job(tenant: Uuid, trace: Uuid, now: i64) -> job::Model {
     let second = now.div_euclid(SECOND);
     let mut job = new_job(tenant, &LongTrace { trace }, (second + 3) * SECOND, now);
@@ -52,7 +52,7 @@ impl RunJob<App> for LongTrace {
         {
             Ok(changed) => {
                 if changed {
-                    // Nobody may be listening.
+                    // There may be no subscribers.
                     _ = app.changed.send(row.tenant_id);
                 }
                 Outcome::Done

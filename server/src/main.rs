@@ -28,8 +28,9 @@ use store::Db;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What requests in flight leave of the ten seconds that a stop may take: for commits and jobs.
-const REST: Duration = Duration::from_secs(4);
+/// Maximum time for commits and jobs on shutdown, after requests in progress; a stop takes ten seconds
+/// in all.
+const COMMIT_GRACE_PERIOD: Duration = Duration::from_secs(4);
 /// How long the process waits for running threads after everything else has stopped.
 const THREAD_EXIT_WAIT: Duration = Duration::from_millis(500);
 
@@ -46,17 +47,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the API and work on jobs. The default.
+    /// Serve the API and run jobs. The default.
     Serve,
-    /// Work on jobs only.
+    /// Run jobs only.
     Worker,
-    /// Serve an installation to look at: a throw-away database with traces of the last days, and a
-    /// new one every second. Nothing that is configured or stored is touched.
+    /// Serve sample data: a temporary database with traces of the last days, and a new one every
+    /// second. Configured and stored data is not touched.
     Demo {
-        /// What the traces are drawn from; the same number gives the same ones.
+        /// Seed of the sample traces; the same seed gives the same traces.
         #[arg(long, default_value_t = 1, value_parser = server::config::values::number::<u64>)]
         seed: u64,
-        /// The port in place of the one of --listen.
+        /// The port, instead of that of --listen.
         #[arg(long, value_parser = server::config::values::number::<u16>)]
         port: Option<u16>,
     },
@@ -65,7 +66,7 @@ enum Command {
     Admin(admin::Command),
 }
 
-/// Exit code of `admin check` when something is wrong.
+/// Exit code of `admin check` when it finds inconsistencies.
 const FOUND_PROBLEMS: u8 = 1;
 
 fn main() -> ExitCode {
@@ -98,13 +99,13 @@ fn command() -> clap::Command {
     Cli::command().mut_args(|it| it.global(true)).mut_subcommand("admin", |admin| admin.args(hidden))
 }
 
-/// Threads that run tasks. As many as there are processors may be busy decoding, each for as long as
-/// a request takes; two more are there for whoever asks for a list meanwhile.
+/// Number of threads that run tasks. As many as there are processors may be busy decoding; two more
+/// serve other requests meanwhile.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from) + 2
 }
 
-#[expect(clippy::print_stderr, reason = "what ends the process is told to whoever started it")]
+#[expect(clippy::print_stderr, reason = "the error that ends the process is printed")]
 fn fail(error: &anyhow::Error) -> ExitCode {
     // Removes the error numbers from errors of the operating system.
     let causes = error.chain().map(|it| match it.downcast_ref::<std::io::Error>() {
@@ -142,18 +143,18 @@ async fn administer(command: admin::Command, config: &Config) -> anyhow::Result<
     let mut signals = Signals::listen().context("can't listen for signals")?;
     let report = tokio::select! {
         report = admin::run(command, config, &SystemClock) => report?,
-        () = signals.next() => anyhow::bail!("stopped by a signal before it was done"),
+        () = signals.next() => anyhow::bail!("stopped by a signal before it was complete"),
     };
     print(&report.text);
     Ok(if report.is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND_PROBLEMS) })
 }
 
-/// What a process does.
+/// The mode of a process.
 #[derive(Clone, Copy)]
 enum Play<'a> {
-    /// Serves, and works on jobs unless told otherwise.
+    /// Serves, and runs jobs unless disabled.
     Serve,
-    /// Works on jobs only.
+    /// Runs jobs.
     Work,
     /// Serves a demo.
     Demo { stage: &'a Stage, seed: u64 },
@@ -165,7 +166,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let bootstrap = match &config.bootstrap_api_key {
         Some(text) => Some(ApiKey::parse(text).context(
-            "LOUPE_BOOTSTRAP_API_KEY is no API key: it must be lp_, 43 letters or digits and the right 6 of checksum",
+            "LOUPE_BOOTSTRAP_API_KEY is not a valid API key: it must be lp_, 43 letters or digits and a checksum of 6",
         )?),
         None => None,
     };
@@ -191,7 +192,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
             if made.is_none() {
                 let ignored =
                     later_start::ignored_settings(&db, bootstrap.as_ref(), embedding, judge, &sealer);
-                for warning in ignored.await.context("the settings can't be compared with what is stored")? {
+                for warning in ignored.await.context("the settings can't be compared with the stored ones")? {
                     tracing::warn!("{warning}");
                 }
             }
@@ -217,7 +218,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     };
     let app = App::start(db, clock, Arc::new(SystemResolver::default()), config, &master, features::all())?;
     if let Some(figures) = figures {
-        tracing::info!(address = %figures.local_addr()?, "figures are at /metrics");
+        tracing::info!(address = %figures.local_addr()?, "metrics are served at /metrics");
         app.spawn(http::serve::serve_figures(Arc::clone(&app), figures));
     }
     if workers {
@@ -237,7 +238,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         if let Play::Demo { stage, seed } = play {
             let opened = tokio::select! {
                 opened = demo::open(&app, stage, seed) => opened,
-                // No work of the demo is worth finishing.
+                // Jobs of the demo need not be finished.
                 () = signals.next() => return Ok(()),
             };
             let cast = opened.context("the demo could not be set up")?;
@@ -247,11 +248,11 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
         }
         greet(&app, made.as_ref(), bootstrap.is_some(), &url)?;
     } else {
-        tracing::info!("working on jobs");
+        tracing::info!("running jobs");
     }
     let twice = async {
         signals.next().await;
-        tracing::info!("stopping; another signal ends at once");
+        tracing::info!("stopping; another signal stops immediately");
         stop.cancel();
         signals.next().await;
     };
@@ -267,7 +268,7 @@ async fn serve(config: Config, play: Play<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Says where the server is, and the first time also how it is entered.
+/// Prints the address of the server, and after the first start how to sign in.
 fn greet(app: &App, made: Option<&NewTenant>, key_is_known: bool, url: &str) -> anyhow::Result<()> {
     if let Some(made) = made {
         if !key_is_known {
@@ -282,14 +283,14 @@ fn greet(app: &App, made: Option<&NewTenant>, key_is_known: bool, url: &str) -> 
     Ok(())
 }
 
-/// Serves, or only works, until `stop`; then stops everything.
+/// Serves, or only runs jobs, until `stop`; then stops everything.
 async fn run_until(app: &Arc<App>, listener: Option<TcpListener>, stop: &CancellationToken) {
     match listener {
         Some(listener) => http::serve::serve(app, listener, stop.cancelled()).await,
         None => stop.cancelled().await,
     }
-    if tokio::time::timeout(REST, app.stop()).await.is_err() {
-        tracing::warn!("some tasks did not end in time; what they held will be taken up again");
+    if tokio::time::timeout(COMMIT_GRACE_PERIOD, app.stop()).await.is_err() {
+        tracing::warn!("some tasks did not end in time; their jobs will be claimed again");
     }
     tracing::info!("stopped");
 }
@@ -308,7 +309,7 @@ fn start_log(config: &Config) {
     if json { builder.json().init() } else { builder.init() }
 }
 
-#[expect(clippy::print_stdout, reason = "what the operator asked for, or must see once")]
+#[expect(clippy::print_stdout, reason = "output that the operator requested, or that is shown once")]
 fn print(text: &str) {
     println!("{text}");
 }

@@ -15,21 +15,21 @@ use store::{MemoryAccount, OutOfMemory};
 use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;
 
-/// How long a request waits for memory at most.
+/// Maximum time that a request waits for memory.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
-/// Limits how many reservations of one holder wait for memory at the same time.
+/// Maximum number of reservations of one holder that wait for memory at the same time.
 const MAX_WAITING: usize = 256;
 /// A tenant's share is the budget divided by this number.
 const SHARE_DIVISOR: usize = 4;
 /// The share of all callers without a token together is the budget divided by this number.
 const ANONYMOUS_DIVISOR: usize = 32;
-/// The part of the budget that is kept free for holders that use little: the budget divided by this number.
+/// The part of the budget reserved for holders that use little: the budget divided by this number.
 const HEADROOM_DIVISOR: usize = 8;
 /// A holder that reserves no more than the budget divided by this number uses little.
 const SMALL_DIVISOR: usize = 48;
 
-/// The caller that reserved memory counts for.
+/// The owner of reserved memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A tenant.
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_beyond_its_share_leaves_the_rest_to_others() {
+    fn tenant_beyond_its_share_leaves_memory_to_others() {
         let budget = MemoryBudget::new(4_800);
         let held: Vec<_> = (0..12).map(|_| reserved(&budget, ONE, 100).unwrap()).collect();
         // One reservation may exceed the share, as long as it leaves a share to the others.
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_without_a_token_have_a_small_share() {
+    fn anonymous_callers_have_a_small_share() {
         let budget = MemoryBudget::new(3_200);
         let held = reserved(&budget, Holder::Anonymous, 100).unwrap();
         let refused = budget.reservation(Holder::Anonymous).try_grow(1).unwrap_err();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reservation_waits_for_released_memory_up_to_its_deadline() {
+    async fn reservation_waits_for_released_memory_until_deadline() {
         let budget = MemoryBudget::new(400);
         let mut first = reserved(&budget, ONE, 300).unwrap();
         let mut second = budget.reservation(ONE);

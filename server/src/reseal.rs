@@ -1,7 +1,7 @@
-//! Sealing every secret with the first master key, beside running servers.
+//! Seals every secret with the first master key, beside running servers.
 //!
-//! A server that has both keys opens a secret before and after; a row that a server changes
-//! meanwhile is left to it, because it seals with the first key too.
+//! A server that has both keys can unseal a secret before and after; a row that a server changes
+//! meanwhile is skipped, because it is sealed with the first key too.
 
 use anyhow::ensure;
 use serde_json::json;
@@ -12,21 +12,22 @@ use crate::{
     audit::{self, Action, Actor, Event},
 };
 
-/// What was done.
+/// The result of resealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// Secrets that there are.
+    /// Number of secrets.
     pub secrets: usize,
-    /// Secrets that were sealed anew.
+    /// Number of secrets sealed with the first key.
     pub resealed: usize,
 }
 
-/// Seals what another key sealed, tenant by tenant; each tenant concerned gets a record from
-/// `actor`.
+/// Seals the secrets of other keys again, tenant by tenant; each tenant concerned gets an audit record
+/// of `actor`.
 ///
 /// # Errors
-/// When the database fails; and, once all others are sealed anew, when a secret can't be opened:
-/// it names the key that is missing.
+///
+/// Fails when the database fails, and, after all others are sealed, when a secret can't be unsealed:
+/// the error names the missing key.
 pub async fn run(
     db: &Db,
     sealer: &Sealer,
@@ -44,7 +45,7 @@ pub async fn run(
                     continue;
                 }
                 let place = column.place(tenant, &row);
-                // One that is damaged must not keep the others from being sealed anew.
+                // A damaged secret must not prevent others from being sealed.
                 let secret = match sealer.open(place, &old) {
                     Ok(secret) => secret,
                     Err(error) => {
@@ -65,7 +66,7 @@ pub async fn run(
     }
     ensure!(
         unopened.is_empty(),
-        "{} of {} secrets can't be opened and stay as they are, such as {}",
+        "{} of {} secrets can't be decrypted and are unchanged, such as {}",
         unopened.len(),
         done.secrets,
         unopened.first().map_or("", String::as_str)

@@ -1,7 +1,7 @@
-//! Retention: what a project keeps for a time only goes when that time is over.
+//! Retention: deletes traces of projects with a limited retention.
 //!
-//! Looking which projects have old traces is cheap and done every few minutes; removing them is
-//! a job, one a project at a time, in small batches between which everybody else has a turn.
+//! Finding the projects with old traces is cheap and done every few minutes. Deleting is a job per
+//! project, in small batches between which other writers can commit.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
 /// Retention of traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<Retention>(), ..Feature::NONE };
 
-/// A project that has traces which are older than it keeps them.
+/// Deletes the old traces of a project.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Retention {
     /// The project.
@@ -33,15 +33,16 @@ impl Job for Retention {
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
-/// Traces that are removed in one transaction.
-const BATCH: u64 = 100;
-/// Batches after which other projects have their turn.
-const TURN: usize = 50;
+/// Number of traces deleted in one transaction.
+const TRACES_PER_TRANSACTION: u64 = 100;
+/// Number of batches after which the job is continued later, so that other projects are served.
+const BATCHES_PER_RUN: usize = 50;
 
-/// Enqueues a job for each project of the tenant that has old traces; answers how many.
+/// Enqueues a job for each project of the tenant with old traces; returns their number.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn look(app: &App, tenant: Uuid) -> Result<usize, DbError> {
     let now = app.clock.now();
     let mut found = 0;
@@ -66,16 +67,16 @@ impl RunJob<App> for Retention {
     }
 }
 
-/// One turn; true when there is more.
+/// Deletes one series of batches; returns true when there are more.
 async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
     let row = projects::get(app.db.current(), tenant, project).await?;
-    // It may keep everything by now.
+    // The retention may have been removed meanwhile.
     let Some(before) = row.and_then(|it| horizon(&it, app.clock.now())) else { return Ok(false) };
-    for _ in 0..TURN {
+    for _ in 0..BATCHES_PER_RUN {
         if app.is_stopping() {
             return Ok(true);
         }
-        let old = traces::started_before(&app.db, tenant, project, before, BATCH).await?;
+        let old = traces::started_before(&app.db, tenant, project, before, TRACES_PER_TRANSACTION).await?;
         if old.is_empty() {
             return Ok(false);
         }
@@ -88,12 +89,12 @@ async fn turn(app: &App, tenant: Uuid, project: Uuid) -> Result<bool, DbError> {
     Ok(true)
 }
 
-/// Traces that started before it go, microseconds; none when all are kept.
+/// Returns the start time before which traces are deleted, in microseconds; `None` when all are kept.
 fn horizon(project: &entities::project::Model, now: i64) -> Option<i64> {
     project.retention_days.map(|days| now.saturating_sub(i64::from(days) * DAY))
 }
 
-/// One job a project, and a new one each hour in case that the last one died.
+/// One job per project, with a new ID each hour in case the last one died.
 fn job(tenant: Uuid, project: Uuid, now: i64) -> job::Model {
     let mut job = new_job(tenant, &Retention { project }, now, now);
     job.id = derived_id(project, &format!("retention:{}", now.div_euclid(HOUR)));

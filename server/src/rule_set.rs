@@ -9,28 +9,29 @@ use api::{
 use entities::eval_rule;
 use uuid::Uuid;
 
-use crate::evaluator::{Evaluator, Own};
+use crate::evaluator::{CustomEvaluator, Evaluator};
 
-/// A rule, read.
+/// A parsed eval rule.
 #[derive(Debug)]
 pub struct Rule {
     /// Its row.
     pub row: eval_rule::Model,
-    /// How it judges.
+    /// The type of its evaluator.
     pub kind: EvaluatorType,
-    /// Which judge.
+    /// The judge tier.
     pub tier: ModelTier,
-    /// Which traces.
+    /// The filter.
     pub filter: RuleFilter,
-    /// How many of the tenant's rules are older.
+    /// The number of older rules of the tenant.
     pub older: usize,
 }
 
 impl Rule {
-    /// Reads a row; `older` rules came before it.
+    /// Parses a row; `older` rules are older.
     ///
     /// # Errors
-    /// When it can't be read.
+    ///
+    /// Fails when the row is invalid.
     pub fn of(row: eval_rule::Model, older: usize) -> anyhow::Result<Self> {
         Ok(Self {
             kind: row.evaluator_type.parse()?,
@@ -42,19 +43,20 @@ impl Rule {
     }
 }
 
-/// What a tenant set up.
+/// The eval rules and custom evaluators of a tenant.
 #[derive(Default)]
 pub struct Setup {
-    /// Its rules, oldest first.
+    /// The rules, oldest first.
     pub rules: Vec<Arc<Rule>>,
     own: HashMap<String, Evaluator>,
 }
 
 impl Setup {
-    /// Reads what is stored.
+    /// Reads the stored rules and evaluators.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn read(db: &impl store::Connection, tenant: Uuid) -> Result<Self, store::DbError> {
         let mut setup = Self::default();
         for (older, row) in store::eval_rules::all(db, tenant).await?.into_iter().enumerate() {
@@ -62,26 +64,26 @@ impl Setup {
             match Rule::of(row, older) {
                 Ok(rule) => setup.rules.push(Arc::new(rule)),
                 Err(error) => {
-                    tracing::error!(rule = %id, %error, "a stored rule can't be read, and does not run")
+                    tracing::error!(rule = %id, %error, "a stored rule can't be parsed and does not run")
                 }
             }
         }
         for row in store::evaluators::all(db, tenant).await? {
             let name = row.name.clone();
-            match Own::of(row) {
-                Ok(own) => _ = setup.own.insert(name, Evaluator::Own(Arc::new(own))),
-                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be read"),
+            match CustomEvaluator::of(row) {
+                Ok(own) => _ = setup.own.insert(name, Evaluator::Custom(Arc::new(own))),
+                Err(error) => tracing::error!(name, %error, "a stored evaluator can't be parsed"),
             }
         }
         Ok(setup)
     }
 
-    /// The evaluator of a name.
+    /// Returns the evaluator with this name.
     pub fn evaluator(&self, name: &str) -> Option<Evaluator> {
         Evaluator::builtin(name).or_else(|| self.own.get(name).cloned())
     }
 
-    /// A rule.
+    /// Returns a rule.
     pub fn rule(&self, id: Uuid) -> Option<&Arc<Rule>> {
         self.rules.iter().find(|it| it.row.id == id)
     }

@@ -1,5 +1,5 @@
-//! Seats: whoever comes with a session of the tenant for the first time takes one, and keeps it
-//! until removed. A removed member stays out, however good the token.
+//! Seats: a user who signs in for the first time takes a seat and keeps it until removed. A removed
+//! member is rejected even with a valid token.
 
 use api::{ErrorCode, member::MemberStatus};
 use entities::member;
@@ -13,13 +13,14 @@ use crate::{
     error::{Error, Result, problem},
 };
 
-/// How precisely it is noted when a member was last seen, microseconds.
-const SEEN: i64 = 3_600_000_000;
+/// Precision in microseconds with which a member's last request is recorded.
+const LAST_SEEN_PRECISION_MICROS: i64 = 3_600_000_000;
 
-/// Lets the caller of a session in, who then has a seat.
+/// Admits the caller of a session and takes a seat if needed.
 ///
 /// # Errors
-/// `member_removed`, or `seat_limit_exceeded` when the plan has no seat left.
+///
+/// Fails with `member_removed`, or `seat_limit_exceeded` when no seat is free.
 pub async fn admit(app: &App, caller: &Caller) -> Result<()> {
     let Credential::Session { subject, .. } = &caller.credential else { return Ok(()) };
     match app.known.member(caller.tenant_id, subject).await? {
@@ -29,17 +30,18 @@ pub async fn admit(app: &App, caller: &Caller) -> Result<()> {
     }
 }
 
-/// Notes what is new about a member who was let in: the role, and about when it was seen. For
-/// requests within the limit alone, because each may write.
+/// Records the role and last request of an admitted member. Called only for requests within the rate
+/// limit, because it may write.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn note(app: &App, caller: &Caller) -> Result<()> {
     let Credential::Session { subject, .. } = &caller.credential else { return Ok(()) };
     let now = app.clock.now();
     match app.known.member(caller.tenant_id, subject).await? {
         Some(member) if member.role != caller.role.as_str() => note_role(app, caller, &member, now).await,
-        Some(member) if member.last_seen_at + SEEN <= now => {
+        Some(member) if member.last_seen_at + LAST_SEEN_PRECISION_MICROS <= now => {
             let before = app.known.generation();
             let row = store::members::seen(&app.db.write, member.as_ref().clone(), caller.role, now).await?;
             app.known.remember_member(row, before);
@@ -51,8 +53,7 @@ pub async fn note(app: &App, caller: &Caller) -> Result<()> {
 
 async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
     let (tenant, now, before) = (caller.tenant_id, app.clock.now(), app.known.generation());
-    // Looked at without a lock first: whoever is turned away again and again must not hold
-    // others up.
+    // Checked without a lock first, so that repeatedly rejected users do not block others.
     refuse_if_full(app.db.current(), caller).await?;
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
@@ -79,10 +80,11 @@ async fn take_seat(app: &App, caller: &Caller, subject: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses one more member where every seat of the plan is taken.
+/// Fails if every seat of the plan is taken.
 ///
 /// # Errors
-/// `seat_limit_exceeded`.
+///
+/// Fails with `seat_limit_exceeded`.
 pub async fn refuse_if_full(db: &impl Connection, caller: &Caller) -> Result<()> {
     let Some(limit) = limits(caller.plan).members else { return Ok(()) };
     if store::members::seats(db, caller.tenant_id).await? < limit {
@@ -90,7 +92,7 @@ pub async fn refuse_if_full(db: &impl Connection, caller: &Caller) -> Result<()>
     }
     Err(problem(
         ErrorCode::SeatLimitExceeded,
-        format!("the {} plan has {limit} seats and all are taken; an owner can free one", caller.plan),
+        format!("all {limit} seats of the {0} plan are taken; an owner can remove a member", caller.plan),
     ))
 }
 

@@ -1,9 +1,9 @@
-//! The signals that ask the program to end.
+//! Signals that stop the program.
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens from its making on: a signal that comes between two looks is not lost.
+/// Listens from its creation on, so that no signal is lost between two waits.
 #[derive(Debug)]
 pub struct Signals {
     #[cfg(unix)]
@@ -16,10 +16,11 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes Ctrl-C and SIGTERM over from the system.
+    /// Handles Ctrl-C and SIGTERM.
     ///
     /// # Errors
-    /// When the system does not allow it.
+    ///
+    /// Fails when the system does not allow it.
     #[cfg(unix)]
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
@@ -29,11 +30,12 @@ impl Signals {
         })
     }
 
-    /// Handles SIGHUP too, for a program that ends with its terminal. A server does not, because it may
-    /// have been started with `nohup`.
+    /// Also handles SIGHUP, for a program that ends with its terminal. A server does not, because it
+    /// may have been started with `nohup`.
     ///
     /// # Errors
-    /// When the system does not allow it.
+    ///
+    /// Fails when the system does not allow it.
     #[cfg_attr(not(unix), expect(unused_mut, reason = "there is no such signal"))]
     pub fn with_hangup(mut self) -> std::io::Result<Self> {
         #[cfg(unix)]
@@ -43,13 +45,13 @@ impl Signals {
         Ok(self)
     }
 
-    /// Takes Ctrl-C over from the system.
+    /// Handles Ctrl-C.
     #[cfg(not(unix))]
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {})
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     #[cfg(unix)]
     pub async fn next(&mut self) {
         tokio::select! {
@@ -59,7 +61,7 @@ impl Signals {
         }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     #[cfg(not(unix))]
     pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {

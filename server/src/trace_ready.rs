@@ -1,8 +1,8 @@
-//! Readiness: a trace is ready when its root ended and no span came for a while.
+//! Readiness: a trace is ready when its root has ended and no span has arrived for a while.
 //!
-//! Each commit enqueues one job for all its traces that fall due together. A span that comes
-//! in between moves the trace's `ready_at`, and the job of that later commit is the one that
-//! finds it ready; an earlier job passes it over.
+//! Each commit enqueues one job for all its traces with the same time of readiness. A span that arrives
+//! meanwhile moves the trace's `ready_at`; the job of that later commit marks the trace as ready, and
+//! the earlier job skips it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 /// Readiness of traces.
 pub const FEATURE: Feature = Feature { jobs: |registry| registry.register::<TraceReady>(), ..Feature::NONE };
 
-/// Traces of one tenant that will be ready at `ready_at` if nothing more comes.
+/// Traces of one tenant that become ready at `ready_at` if no more spans arrive.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TraceReady {
     /// Microseconds.
@@ -34,7 +34,7 @@ impl Job for TraceReady {
     const POOL: &'static WorkerPool = &pools::INGEST;
 }
 
-/// The job that looks whether they are.
+/// Returns the job that checks the traces.
 pub fn job(tenant: Uuid, ready_at: i64, traces: Vec<Uuid>, now: i64) -> job::Model {
     new_job(tenant, &TraceReady { ready_at, traces }, ready_at, now)
 }

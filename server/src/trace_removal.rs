@@ -1,7 +1,7 @@
-//! Traces that are being removed: what was begun is ended, whatever becomes of whoever began.
+//! Completes the deletion of traces.
 //!
-//! A long trace is removed in several transactions. If the caller goes away or the process dies
-//! between two of them, the job that came with the first one removes the rest.
+//! A long trace is deleted in several transactions. If the request is cancelled or the process dies
+//! between two of them, the job inserted by the first one deletes the rest.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::{
 pub const FEATURE: Feature =
     Feature { jobs: |registry| registry.register::<TraceRemoval>(), ..Feature::NONE };
 
-/// A trace of which a part is gone.
+/// A trace that is partly deleted.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TraceRemoval {
     /// The trace.
     pub trace: Uuid,
-    /// When it was stored, microseconds: one that was stored later under the same id stays.
+    /// Time of storage, microseconds: a trace stored later under the same ID is kept.
     pub created_at: i64,
 }
 
@@ -36,21 +36,22 @@ impl Job for TraceRemoval {
     const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
 }
 
-/// How long whoever began has to end it, microseconds.
-const PATIENCE: i64 = 60_000_000;
+/// Time in microseconds that the request has to complete the deletion itself.
+const REQUEST_DEADLINE_MICROS: i64 = 60_000_000;
 
-/// The job that removes what is left.
+/// Returns the job that deletes the rest.
 pub fn job(tenant: Uuid, trace: &trace::Model, now: i64) -> job::Model {
     let payload = TraceRemoval { trace: trace.id, created_at: trace.created_at };
-    let mut job = new_job(tenant, &payload, now + PATIENCE, now);
+    let mut job = new_job(tenant, &payload, now + REQUEST_DEADLINE_MICROS, now);
     job.id = derived_id(trace.id, &format!("removal:{}", trace.created_at));
     job
 }
 
-/// Removes a trace with all that hangs on it, and writes down who did. False when there is none.
+/// Deletes a trace with its dependent rows, and records the actor. Returns false if it does not exist.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn remove(app: &App, caller: &Caller, trace: Uuid) -> Result<bool, DbError> {
     let record = audit::done(caller, Event::of(Action::TraceDelete).on(trace), app.clock.now());
     remove_if(app, caller.tenant_id, trace, |_| true, Some(record)).await

@@ -119,6 +119,19 @@ impl ServerProcess {
         }
     }
 
+    /// Waits until the log contains `text`, which another thread reads; returns the log.
+    pub fn wait_for_log(&self, text: &str) -> String {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(30) {
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{text:?} was not logged: {}", self.log());
+    }
+
     /// What it logged so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()

@@ -238,7 +238,7 @@ async fn answer(caller: &Caller, case: &Case) -> (u16, String) {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "whether to write the page is for whoever runs the test")]
-fn the_page_is_that_of_the_table() {
+fn access_page_equals_route_table() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/access.md");
     let page = access_page::page();
     if std::env::var_os("LOUPE_UPDATE_DOCS").is_some() {
@@ -249,7 +249,7 @@ fn the_page_is_that_of_the_table() {
 }
 
 #[test]
-fn every_route_has_its_case_and_every_case_its_route() {
+fn every_route_has_an_access_case() {
     let routes = routes::all();
     let routes: BTreeSet<_> = routes.iter().map(|it| (it.method.as_str(), it.path)).collect();
     let cases = cases();
@@ -262,7 +262,7 @@ fn every_route_has_its_case_and_every_case_its_route() {
 }
 
 on_both_databases! {
-    async fn every_route_as_everybody(app: TestApp) {
+    async fn every_route_rejects_callers_without_access(app: TestApp) {
         let (mut wrong, personas) = (Vec::new(), personas(app).await);
         for plan in Plan::ALL {
           app.set_plan(*plan).await;

@@ -267,6 +267,7 @@ fn first_run_starts_the_demo_and_stops_it_with_the_console() {
     let terminal = console(folder.path(), &[], &variables);
     terminal.wait_for("Quit", SOON);
     terminal.press(&["1"]);
+    terminal.wait_for("creating traces, 00:0", SOON);
     let text = terminal.wait_for("following newest", Duration::from_secs(120));
     assert!(text.contains("DEMO") && text.contains("Acme (demo)"), "{text}");
     terminal.press(&["q"]);
@@ -357,7 +358,12 @@ fn evaluation(status: &str) -> Behaviour {
 const EVALUATION: &str = "01980f6e-0000-7000-8000-0000000000e1";
 
 /// Starts `loupe evals wait` in a terminal whose bytes are recorded in a file.
-fn waiting(server: &Server, folder: &Path, variables: &[(&str, &str)]) -> (Terminal, std::path::PathBuf) {
+fn waiting(
+    server: &Server,
+    folder: &Path,
+    limit: &str,
+    variables: &[(&str, &str)],
+) -> (Terminal, std::path::PathBuf) {
     let record = folder.join("record");
     let profile = folder.join("profile");
     let mut all = vec![
@@ -367,7 +373,7 @@ fn waiting(server: &Server, folder: &Path, variables: &[(&str, &str)]) -> (Termi
     ];
     all.extend(variables);
     let script =
-        format!("echo ready; read line; {} evals wait {EVALUATION} --for 60s", built("loupe").display());
+        format!("echo ready; read line; {} evals wait {EVALUATION} --for {limit}", built("loupe").display());
     let terminal = Terminal::open((80, 24), folder, Path::new("/bin/sh"), &["-c", &script], &all);
     terminal.wait_for("ready", SOON);
     terminal.record(&record);
@@ -379,7 +385,7 @@ fn waiting(server: &Server, folder: &Path, variables: &[(&str, &str)]) -> (Termi
 fn wait_shows_an_animated_line_and_removes_it() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(evaluation("running"));
-    let (terminal, record) = waiting(&server, folder.path(), &[("NO_COLOR", "1")]);
+    let (terminal, record) = waiting(&server, folder.path(), "60s", &[("NO_COLOR", "1")]);
     terminal.wait_for(" helpfulness is running, 00:0", SOON);
     server.turn(evaluation("complete"));
     let text = terminal.wait_for("exit code 0", SOON);
@@ -394,11 +400,9 @@ fn wait_shows_an_animated_line_and_removes_it() {
 fn wait_on_a_dumb_terminal_writes_no_control_sequences() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(evaluation("running"));
-    let (terminal, record) = waiting(&server, folder.path(), &[("TERM", "dumb")]);
-    thread::sleep(Duration::from_secs(2));
-    server.turn(evaluation("complete"));
-    terminal.wait_for("exit code 0", SOON);
+    let (terminal, record) = waiting(&server, folder.path(), "2s", &[("TERM", "dumb")]);
+    terminal.wait_for("exit code 7", SOON);
     let recorded = std::fs::read_to_string(record).unwrap();
-    assert!(recorded.contains("pass") && !recorded.contains('\u{1b}'), "{recorded:?}");
+    assert!(recorded.contains("helpfulness") && !recorded.contains('\u{1b}'), "{recorded:?}");
     assert!(!recorded.contains("is running"), "{recorded:?}");
 }

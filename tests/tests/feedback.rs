@@ -60,7 +60,7 @@ fn newest(rows: &[Value]) -> Option<i16> {
 type Fits<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
 
 on_both_databases! {
-    async fn a_trace_is_named_in_three_ways(app: TestApp) {
+    async fn feedback_names_trace_by_three_kinds_of_id(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({"name": "t", "external_id": "order 7", "spans": [{"name": "s", "id": "a"}]})).await;
         let detail = key.get(&format!("/v1/traces/{id}")).await.ok();
@@ -88,7 +88,7 @@ on_both_databases! {
         assert_eq!(counted(app, &id).await, newest(&rows));
     }
 
-    async fn a_user_may_think_again(app: TestApp) {
+    async fn feedback_of_same_user_is_replaced(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({})).await;
         let say = |label: &str, user: Option<&str>, source: Option<&str>| {
@@ -241,7 +241,7 @@ on_both_databases! {
         key.post(PATH, &json!({"trace_id": own, "span_id": span, "label": "bad"})).await.is(404, "not_found");
     }
 
-    async fn an_archived_project_still_hears(app: TestApp) {
+    async fn archived_project_accepts_feedback(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let made = owner.post("/v1/projects", &json!({"name": "old"})).await.ok();
         let id = trace(&key, json!({"project_name": "old"})).await;
@@ -288,7 +288,7 @@ on_both_databases! {
         }
     }
 
-    async fn what_is_said_while_a_trace_goes_goes_too(app: TestApp) {
+    async fn feedback_during_deletion_is_deleted_with_the_trace(app: TestApp) {
         let key = app.full_key();
         for _ in 0..tests::rounds(5) {
             let id = trace(&key, json!({})).await;
@@ -344,7 +344,7 @@ on_both_databases! {
         assert_eq!(rate().await, json!(0.5));
     }
 
-    async fn a_repetition_with_a_key_is_answered_once(app: TestApp) {
+    async fn feedback_with_idempotency_key_is_stored_once(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({})).await;
         let say = || key.request(reqwest::Method::POST, PATH).header("idempotency-key", "k").json(&json!({"trace_id": id, "label": "bad"}));

@@ -6,7 +6,7 @@ use serde_json::json;
 use tests::on_both_databases;
 
 on_both_databases! {
-    async fn an_item_is_stored_priced_and_found(app: TestApp) {
+    async fn json_item_is_stored_priced_and_listed(app: TestApp) {
         let key = app.full_key();
         let item = json!({
             "id": "order-1", "name": "answer", "input": "Where is it?", "output": "On its way.",
@@ -44,7 +44,7 @@ on_both_databases! {
         assert_eq!(call["error"], json!(null));
     }
 
-    async fn the_same_id_again_changes_nothing(app: TestApp) {
+    async fn repeated_trace_id_changes_nothing(app: TestApp) {
         let key = app.full_key();
         let item = json!({"id": "once", "name": "first"});
         key.post("/v1/ingest", &item).await.ok();

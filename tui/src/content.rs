@@ -176,7 +176,7 @@ fn value(text: Option<&str>, setting: &Setting<'_>) -> Vec<Line> {
     let shown = &text[..text.floor_char_boundary(setting.limit)];
     let mut lines = plain(shown, Tone::Plain, setting.cols);
     if shown.len() < text.len() {
-        let more = thousands(i64::try_from(text.len() - shown.len()).unwrap_or(i64::MAX));
+        let more = thousands(text.len() - shown.len());
         lines.push(Line::of(Tone::Dim, format!("({more} bytes more; to the last line loads them)")));
     }
     lines

@@ -13,10 +13,10 @@ use uuid::Uuid;
 use crate::{
     content::{Reader, Setting, Subject, TEXT_STEP, Tab, result_lines, scores, tab_lines},
     evals::standing,
+    evaluation::EvaluationMark,
     find,
     layout::{self, GUTTER, Shown},
     msg::NetError,
-    standing::Standing,
     tree::Tree,
     widgets::json::{Line, Toggled},
 };
@@ -79,7 +79,7 @@ impl Scores {
     }
 
     /// How one of them stands. A baseline is of the same trace, so it is among them.
-    pub fn standing(&self, it: &Evaluation) -> Standing {
+    pub fn standing(&self, it: &Evaluation) -> EvaluationMark {
         let baseline = it.original_evaluation_id;
         let baseline = self.rows().iter().find(|row| Some(row.id) == baseline).and_then(|row| row.score);
         standing(it, baseline)

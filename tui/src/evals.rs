@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use line::{FIELDS, Line};
 pub use rules::{HOURS, Rules, Sample, Side};
 
-use crate::{find, manage::Rows, msg::NetError, standing::Standing, state::Older};
+use crate::{evaluation::EvaluationMark, find, manage::Rows, msg::NetError, state::Older};
 
 /// Most evaluations kept; further pages are not asked for.
 pub const CAPACITY: usize = 2_000;
@@ -266,7 +266,7 @@ impl Evals {
     }
 
     /// How an evaluation stands.
-    pub fn standing(&self, it: &Evaluation) -> Standing {
+    pub fn standing(&self, it: &Evaluation) -> EvaluationMark {
         standing(it, self.baseline(it))
     }
 
@@ -278,9 +278,9 @@ impl Evals {
             let baseline = compared(row).map(|id| scores.get(&id).or_else(|| self.baselines.get(&id)));
             sum.unsure |= row.score.is_some() && baseline == Some(None);
             match standing(row, baseline.flatten().copied().flatten()) {
-                Standing::Unfinished => sum.unfinished += 1,
-                Standing::Failed => sum.failed += 1,
-                Standing::Below => sum.below += 1,
+                EvaluationMark::Unfinished => sum.unfinished += 1,
+                EvaluationMark::Failed => sum.failed += 1,
+                EvaluationMark::BelowBaseline => sum.below += 1,
                 _ => {}
             }
             if let (EvaluationStatus::Complete, Some(label)) = (row.status, row.label.as_deref()) {
@@ -311,11 +311,11 @@ fn drop(it: &Evaluation, baseline: f64) -> Option<f64> {
 }
 
 /// How an evaluation stands beside its baseline's score.
-pub fn standing(it: &Evaluation, baseline: Option<f64>) -> Standing {
+pub fn standing(it: &Evaluation, baseline: Option<f64>) -> EvaluationMark {
     let dropped = baseline.is_some_and(|baseline| drop(it, baseline).is_some());
-    match Standing::of(it.status, it.label.as_deref()) {
-        standing @ (Standing::Unfinished | Standing::Failed) => standing,
-        _ if dropped => Standing::Below,
+    match EvaluationMark::of(it.status, it.label.as_deref()) {
+        standing @ (EvaluationMark::Unfinished | EvaluationMark::Failed) => standing,
+        _ if dropped => EvaluationMark::BelowBaseline,
         standing => standing,
     }
 }

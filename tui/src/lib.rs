@@ -47,7 +47,7 @@ use std::{
 };
 
 use anyhow::Context;
-use present::{chart, format, share, standing, text};
+use present::{chart, evaluation, format, share, text};
 use ratatui::{Terminal, backend::CrosstermBackend};
 
 use crate::{

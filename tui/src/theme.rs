@@ -25,7 +25,7 @@ impl Theme {
 
     /// Returns the style of a tone.
     pub fn style(&self, tone: Tone) -> Style {
-        let look = tone.look();
+        let look = tone.appearance();
         let modifiers = [
             (look.bold, Modifier::BOLD),
             (look.dim, Modifier::DIM),

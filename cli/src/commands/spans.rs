@@ -60,7 +60,7 @@ const VIEW: View = View {
     plural: "results",
     id: "span.id",
     columns: &[
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("TIME", "span.start_time", |row, style| cell::time(span(row), "start_time", style))
             .optional(),
         Column::new("SPAN", "span.name", |row, style| cell::text(span(row), "name", style)).elastic(),
@@ -81,11 +81,6 @@ const VIEW: View = View {
 
 fn span(row: &Value) -> &Value {
     row.get("span").unwrap_or(&Value::Null)
-}
-
-fn score(row: &Value, style: &Style) -> Cell {
-    let score = row.get("score").and_then(Value::as_f64);
-    score.map_or_else(|| cell::none(style), |it| Cell::plain(format!("{it:.3}")))
 }
 
 /// What came out of the span; what went in, where nothing came out.

@@ -47,7 +47,7 @@ impl Style {
     /// Returns text with the escape sequences of a tone, if there is colour: the tone's colour, or the weight of a
     /// tone without one.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
-        let look = tone.look();
+        let look = tone.appearance();
         let code = match look.colour {
             Some(colour) => colour.sgr(),
             None if look.bold => 1,
@@ -100,6 +100,12 @@ pub fn count(row: &Value, name: &str, style: &Style) -> Cell {
 /// A member with US dollars.
 pub fn money(row: &Value, name: &str, style: &Style) -> Cell {
     row.get(name).and_then(Value::as_f64).map_or_else(|| none(style), |usd| Cell::plain(format::money(usd)))
+}
+
+/// The member `score` with three digits, so that scores just below and above a threshold differ.
+pub fn score(row: &Value, style: &Style) -> Cell {
+    let score = row.get("score").and_then(Value::as_f64);
+    score.map_or_else(|| none(style), |it| Cell::plain(format!("{it:.3}")))
 }
 
 /// The last eight characters of the member `id`: ids of the same hour begin alike.

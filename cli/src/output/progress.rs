@@ -67,6 +67,21 @@ impl Progress {
         self.report(None, |elapsed| totals(unit, count, bytes, elapsed));
     }
 
+    /// Runs an operation whose progress is unknown, and reports a sentence meanwhile.
+    pub async fn during<T>(
+        &mut self,
+        sentence: impl Fn(Duration) -> String,
+        operation: impl Future<Output = T>,
+    ) -> T {
+        let mut operation = std::pin::pin!(operation);
+        loop {
+            match tokio::time::timeout(FRAME_INTERVAL, operation.as_mut()).await {
+                Ok(result) => return result,
+                Err(_) => self.report(None, &sentence),
+            }
+        }
+    }
+
     /// Reports a sentence, which gets the time since the beginning. With the number of finished items and of all
     /// items, a terminal shows a bar.
     pub fn report(&mut self, done: Option<(u64, u64)>, sentence: impl FnOnce(Duration) -> String) {
@@ -119,7 +134,7 @@ fn new_bar(glyphs: &Glyphs, has_length: bool) -> ProgressBar {
 fn totals(unit: &str, count: usize, bytes: usize, elapsed: Duration) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     let rate = mebibytes / elapsed.as_secs_f64().max(0.001);
-    let count = format::count(i64::try_from(count).unwrap_or(i64::MAX));
+    let count = format::count(count);
     format!("{count} {unit}, {mebibytes:.1} MiB, {rate:.1} MiB/s")
 }
 

@@ -64,7 +64,7 @@ fn a_server_that_can_not_be_reached_is_described() {
         (closed, "the connection was refused", 5),
         ("http://no-such-host.invalid".to_owned(), "the name of the host can't be resolved", 5),
         (stub.url.replace("http:", "https:"), "does not answer in TLS", 5),
-        (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "does not speak HTTP", 5),
+        (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "the response is not HTTP", 5),
         (raw(b""), "the connection was closed before the response was complete", 5),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{\"tra"), "before the response was complete", 5),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nnot found"), "not valid JSON", 1),

@@ -25,6 +25,22 @@ fn start(stub: &Stub, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
+/// Waits until the process catches SIGTERM and SIGINT, and a little longer for its command to begin.
+fn wait_until_ready(child: &Child) {
+    let start = Instant::now();
+    let catches_signals = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+        Some([2, 15].iter().all(|signal| mask & 1 << (signal - 1) != 0))
+    };
+    // Systems without this file only get the time.
+    while !catches_signals().unwrap_or(true) && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+}
+
 fn ended(child: &mut Child) -> Option<i32> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
@@ -58,7 +74,7 @@ fn a_signal_ends_every_command_with_the_documented_code() {
     ] {
         for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
             let mut child = start(&stub, arguments);
-            std::thread::sleep(Duration::from_millis(700));
+            wait_until_ready(&child);
             let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
             assert!(sent.success());
             assert_eq!(ended(&mut child), Some(code), "{arguments:?} {signal}");

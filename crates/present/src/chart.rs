@@ -1,21 +1,20 @@
-//! Charts made of characters: a line of small columns, and columns above an axis.
+//! Charts made of characters: sparklines, and columns above an axis.
 //!
-//! Every chart begins at zero. A value that is missing is a blank cell, so it never reads as
-//! zero.
+//! Every chart begins at zero. A missing value is a blank cell, so that it does not read as zero.
 
 use api::metrics::{Metric, MetricPoint};
 
 use crate::Glyphs;
 
-/// How many points share a column when no more than `cols` columns are drawn.
+/// Returns the number of points per column if at most `cols` columns are drawn.
 pub fn per_column(points: usize, cols: usize) -> usize {
     points.div_ceil(cols.max(1)).max(1)
 }
 
-/// A metric over all of these points, as a chart shows them in one column.
+/// Combines points into the value of one column.
 ///
-/// Counts and costs are summed and the error rate is that of all the traces. Percentiles can't
-/// be put together, so the highest one stands for them; of the feedback it is the lowest rate.
+/// Counts and costs are summed; the error rate is weighted by the number of traces. Percentiles can't be combined, so
+/// the column shows the highest; for the rate of good feedback it shows the lowest.
 pub fn combined(metric: Metric, points: &[MetricPoint]) -> Option<f64> {
     let values = || points.iter().filter_map(|point| point.values.get(metric));
     match metric {
@@ -24,7 +23,7 @@ pub fn combined(metric: Metric, points: &[MetricPoint]) -> Option<f64> {
         Metric::FeedbackGoodRate => values().reduce(f64::min),
         Metric::ErrorRate => {
             let weighed = points.iter().filter_map(|point| {
-                #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 traces")]
+                #[expect(clippy::cast_precision_loss, reason = "no window has 2^53 traces")]
                 let traces = point.values.trace_count as f64;
                 Some((point.values.error_rate? * traces, traces))
             });
@@ -35,7 +34,7 @@ pub fn combined(metric: Metric, points: &[MetricPoint]) -> Option<f64> {
     }
 }
 
-/// What [`combined`] makes of several points, for people; nothing where it is exact.
+/// Returns the word for the choice that [`combined`] makes; none where the combination is exact.
 pub const fn how_combined(metric: Metric) -> Option<&'static str> {
     match metric {
         Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => Some("highest"),
@@ -44,23 +43,23 @@ pub const fn how_combined(metric: Metric) -> Option<&'static str> {
     }
 }
 
-/// A series of a metric in at most `cols` columns.
+/// Returns a metric's values in at most `cols` columns.
 pub fn series(metric: Metric, points: &[MetricPoint], cols: usize) -> Vec<Option<f64>> {
     points.chunks(per_column(points.len(), cols)).map(|chunk| combined(metric, chunk)).collect()
 }
 
-/// A line of small columns, one for each value.
+/// Returns a sparkline: one cell for each value.
 pub fn spark(values: &[Option<f64>], glyphs: &Glyphs) -> String {
     spark_to(values, highest(values), glyphs)
 }
 
-/// [`spark`] with an end of its own, for values that have one, such as shares.
+/// Returns a sparkline whose highest cell stands for `top`.
 pub fn spark_to(values: &[Option<f64>], top: f64, glyphs: &Glyphs) -> String {
     values.iter().map(|value| value.map_or(" ", |value| glyphs.ramp[level(value, top, 1)])).collect()
 }
 
-/// Columns as rows of text, the topmost first; each row has one cell for each value. `top` is
-/// where the axis ends; what is above it is cut there.
+/// Returns columns as rows of text, from top to bottom, with one cell for each value. Columns end at `top`, the end of
+/// the axis.
 pub fn columns(values: &[Option<f64>], rows: usize, top: f64, glyphs: &Glyphs) -> Vec<String> {
     let heights: Vec<Option<usize>> =
         values.iter().map(|value| value.filter(|it| *it > 0.0).map(|it| level(it, top, rows) + 1)).collect();
@@ -82,7 +81,7 @@ pub fn columns(values: &[Option<f64>], rows: usize, top: f64, glyphs: &Glyphs) -
     (0..rows).rev().map(|row| heights.iter().map(|height| cell(*height, row)).collect()).collect()
 }
 
-/// A round number at or above a value, to end an axis with: 1, 2, 4, 6, 8 or 10 times a power of ten.
+/// Returns the end of an axis: 1, 2, 4, 6, 8 or 10 times a power of ten, not less than the highest value.
 pub fn axis_top(highest: f64) -> f64 {
     if !highest.is_finite() || highest <= 0.0 {
         return 1.0;
@@ -93,12 +92,12 @@ pub fn axis_top(highest: f64) -> f64 {
     steps.into_iter().find(|step| *step >= highest * 0.999_999).unwrap_or(power * 10.0)
 }
 
-/// The highest of the values, 0 if there is none.
+/// Returns the highest value, or 0 without values.
 pub fn highest(values: &[Option<f64>]) -> f64 {
     values.iter().flatten().copied().fold(0.0, f64::max)
 }
 
-/// Which eighth of `rows` cells a value reaches, from 0; a value above zero reaches the first.
+/// Returns the eighth of `rows` cells that a value reaches, from 0.
 fn level(value: f64, top: f64, rows: usize) -> usize {
     let steps = rows.saturating_mul(8).max(1);
     let share = if top > 0.0 { (value / top).clamp(0.0, 1.0) } else { 0.0 };
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_share_a_column_are_put_together_by_their_kind() {
+    fn points_of_a_column_are_combined_by_metric() {
         let points = [point(10, Some(0.5), Some(7.0)), point(0, None, None), point(90, Some(0.0), Some(3.0))];
         assert_eq!(combined(Metric::TraceCount, &points), Some(100.0));
         assert_eq!(combined(Metric::ErrorRate, &points), Some(0.05));
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_value_is_no_zero() {
+    fn missing_value_is_a_blank_cell() {
         let values = [Some(0.0), None, Some(4.0), Some(8.0)];
         assert_eq!(spark(&values, &Glyphs::UNICODE), "▁ ▄█");
         assert_eq!(spark(&values, &Glyphs::ASCII), "_ =#");
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_reach_as_far_as_their_values() {
+    fn columns_are_as_high_as_their_values() {
         let values = [Some(0.001), Some(6.0), None, Some(8.0), Some(90.0)];
         assert_eq!(columns(&values, 2, 8.0, &Glyphs::UNICODE), [" ▄ ██", "▁█ ██"]);
         assert_eq!(columns(&values, 2, 8.0, &Glyphs::ASCII), [" # ##", "## ##"]);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_ends_at_a_round_number() {
+    fn axis_ends_at_a_round_number() {
         for (highest, top) in
             [(0.0, 1.0), (0.3, 0.4), (1.0, 1.0), (6_700.0, 8_000.0), (21.0, 40.0), (0.024, 0.04)]
         {

@@ -1,22 +1,22 @@
-//! How times, durations, token counts and money read in tables.
+//! Formats of times, durations, counts and money for tables.
 //!
-//! Each form is narrow enough for the column it is made for; an unknown value is the
-//! dash of the glyph set.
+//! Each format states its maximum width, so that a column can be sized for it. An unknown value is the dash of the
+//! glyph set.
 
 use api::{Timestamp, metrics::Metric};
 use chrono::{DateTime, Datelike, FixedOffset, Local, Offset, Utc};
 
-/// The time zone that people see times in.
+/// The time zone in which times are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
     /// The zone of this machine.
     Local,
-    /// Coordinated universal time, for output that must be the same everywhere.
+    /// Coordinated universal time, for output that is the same on every machine.
     Utc,
 }
 
 impl Zone {
-    /// The instant on this zone's clock.
+    /// Converts a time to the date and time in this zone.
     pub fn of(self, time: Timestamp) -> DateTime<FixedOffset> {
         let utc: DateTime<Utc> = time.to_chrono();
         match self {
@@ -26,17 +26,17 @@ impl Zone {
     }
 }
 
-/// Columns of [`clock`] when every time is of today.
+/// Columns of [`clock`] for a time of today.
 pub const CLOCK_TODAY: usize = 8;
-/// Columns of [`clock`] when some times are of other days.
+/// Columns of [`clock`] for a time of another day.
 pub const CLOCK_DATED: usize = 11;
 
-/// Whether two instants are on the same day of the zone.
+/// Returns whether two times are on the same day of the zone.
 pub fn same_day(zone: Zone, one: Timestamp, other: Timestamp) -> bool {
     zone.of(one).date_naive() == zone.of(other).date_naive()
 }
 
-/// `14:02:11` for a time of today, else `11-20 14:02`.
+/// Formats a time: `14:02:11` today, otherwise `11-20 14:02`.
 pub fn clock(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     let local = zone.of(time);
     if same_day(zone, time, now) {
@@ -46,13 +46,13 @@ pub fn clock(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// [`clock`] to the minute: `14:02` for a time of today, else `11-20 14:02`.
+/// Formats a time to the minute: `14:02` today, otherwise `11-20 14:02`.
 pub fn clock_minute(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     let form = if same_day(zone, time, now) { "%H:%M" } else { "%m-%d %H:%M" };
     zone.of(time).format(form).to_string()
 }
 
-/// Date and time to the millisecond, with the year where it is not this one.
+/// Formats date and time to the millisecond, with the year unless it is the current one.
 pub fn moment(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     let local = zone.of(time);
     let form =
@@ -60,7 +60,7 @@ pub fn moment(zone: Zone, time: Timestamp, now: Timestamp) -> String {
     local.format(form).to_string()
 }
 
-/// Milliseconds in at most seven columns: `96ms`, `1.84s`, `30.0s`, `12m05s`, `3h12m`, `5d04h`.
+/// Formats milliseconds in at most seven columns: `96ms`, `1.84s`, `30.0s`, `12m05s`, `3h12m`, `5d04h`.
 pub fn latency(ms: i64) -> String {
     let ms = ms.max(0);
     let (seconds, minutes, hours) = (ms / 1_000, ms / 60_000, ms / 3_600_000);
@@ -74,8 +74,9 @@ pub fn latency(ms: i64) -> String {
     }
 }
 
-/// A count in at most six columns: `3,912`, `11,870`, `123k`, `4.5M`.
-pub fn count(n: i64) -> String {
+/// Formats a count in at most six columns: `3,912`, `11,870`, `123k`, `4.5M`.
+pub fn count(n: impl TryInto<i64>) -> String {
+    let n = n.try_into().unwrap_or(i64::MAX);
     match n {
         ..0 => "0".to_owned(),
         0..100_000 => thousands(n),
@@ -86,8 +87,9 @@ pub fn count(n: i64) -> String {
     }
 }
 
-/// A count with commas between thousands, in full.
-pub fn thousands(n: i64) -> String {
+/// Formats a count in full, with commas between thousands.
+pub fn thousands(n: impl TryInto<i64>) -> String {
+    let n: i64 = n.try_into().unwrap_or(i64::MAX);
     let digits = n.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if n < 0 {
@@ -102,8 +104,8 @@ pub fn thousands(n: i64) -> String {
     text
 }
 
-/// US dollars in at most seven columns: `$0.0312`, `$12.34`, `$1,234`; a cost too small for
-/// four decimals is `<$.0001`, so that it never reads as free.
+/// Formats US dollars in at most seven columns: `$0.0312`, `$12.34`, `$1,234`. A cost too small for four decimals is
+/// `<$.0001`, because `$0.0000` would read as free.
 pub fn money(usd: f64) -> String {
     if !usd.is_finite() {
         return "?".to_owned();
@@ -120,7 +122,7 @@ pub fn money(usd: f64) -> String {
     }
 }
 
-/// A metric of traces in the unit that people read it in: `2.4 %`, `1.84s`, `$41.07`, `72,318`.
+/// Formats a metric of traces with its unit: `2.4 %`, `1.84s`, `$41.07`, `72,318`.
 pub fn metric(metric: Metric, value: f64) -> String {
     match metric {
         Metric::ErrorRate | Metric::FeedbackGoodRate => format!("{:.1} %", value * 100.0),
@@ -130,9 +132,9 @@ pub fn metric(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Seconds as `00:42`, or `1h02m` from an hour on.
-pub fn elapsed(seconds: i64) -> String {
-    let seconds = seconds.max(0);
+/// Formats seconds as `00:42`, or as `1h02m` from one hour.
+pub fn elapsed(seconds: impl TryInto<i64>) -> String {
+    let seconds = seconds.try_into().unwrap_or(i64::MAX).max(0);
     if seconds < 3_600 {
         format!("{:02}:{:02}", seconds / 60, seconds % 60)
     } else {
@@ -140,13 +142,13 @@ pub fn elapsed(seconds: i64) -> String {
     }
 }
 
-/// A word with a capital letter.
+/// Returns a word with a capital first letter.
 pub fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// The last eight characters of an id: ids made in the same hour begin alike.
+/// Returns the last eight characters of an ID, because IDs of the same hour share their beginning.
 pub fn short_id(id: uuid::Uuid) -> String {
     let text = id.simple().to_string();
     text[24..].to_owned()
@@ -182,6 +184,8 @@ mod tests {
         {
             assert_eq!(count(n), text);
         }
+        assert_eq!((count(u64::MAX), thousands(1_234_usize)), ("9999G".to_owned(), "1,234".to_owned()));
+        assert_eq!((thousands(-1_234), elapsed(-3)), ("-1,234".to_owned(), "00:00".to_owned()));
         for n in [i64::MAX, 999_499, 999_500, 99_950_000, 999_500_000] {
             assert!(count(n).len() <= 6, "{}", count(n));
         }
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_other_days_carry_the_date() {
+    fn times_of_other_days_have_a_date() {
         let now = Timestamp::from_micros(1_795_269_731_000_000);
         let day = 86_400_000_000;
         assert_eq!(clock(Zone::Utc, now, now).len(), CLOCK_TODAY);

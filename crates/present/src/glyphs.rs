@@ -20,7 +20,7 @@ pub struct Glyphs {
     pub ramp: [&'static str; 8],
     /// Three densities of a cell, the thickest first.
     pub shades: [&'static str; 3],
-    /// The vertical axis of a chart: beside a label, and where the axes meet.
+    /// The vertical axis of a chart: beside a label, and at the crossing of the axes.
     pub axis: (&'static str, &'static str),
     pub worse: &'static str,
     pub bad: &'static str,
@@ -51,7 +51,7 @@ pub struct Glyphs {
 }
 
 impl Glyphs {
-    /// For terminals that show Unicode.
+    /// Glyphs for terminals with Unicode.
     pub const UNICODE: Self = Self {
         ascii: false,
         ellipsis: "…",
@@ -95,7 +95,7 @@ impl Glyphs {
         corners: ["┌", "┐", "└", "┘"],
     };
 
-    /// Nothing above 0x7e.
+    /// Glyphs of ASCII only.
     pub const ASCII: Self = Self {
         ascii: true,
         ellipsis: "~",
@@ -139,7 +139,7 @@ impl Glyphs {
         corners: ["+", "+", "+", "+"],
     };
 
-    /// Columns of the widest of the marks for fine, slow and failed.
+    /// Returns the columns of the widest mark of a row: healthy, slow or failed.
     pub const fn mark_width(&self) -> usize {
         if self.ascii { 3 } else { 1 }
     }

@@ -6,10 +6,10 @@
 
 pub mod chart;
 pub mod csv;
+pub mod evaluation;
 pub mod format;
 pub mod glyphs;
 pub mod share;
-pub mod standing;
 pub mod text;
 pub mod tone;
 pub mod tree;

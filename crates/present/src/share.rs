@@ -1,20 +1,19 @@
-//! Shares, such as the sample rate of a rule: a number from 0 to 1 that people write and read as a
-//! percentage.
+//! Shares, such as the sample rate of an eval rule: numbers from 0 to 1, shown as percentages.
 
-/// Digits that are shown; what binary fractions add lies beyond them.
-const DIGITS: usize = 6;
+/// Number of significant digits that are shown. The error of binary fractions is smaller.
+const SHOWN_DIGITS: usize = 6;
 
-/// A share as a percentage with no more digits than it has: `100%`, `12.5%`, `0.002%`.
+/// Formats a share as a percentage, without trailing zeros: `100%`, `12.5%`, `0.002%`.
 pub fn text(share: f64) -> String {
     let percent = share * 100.0;
-    let rounded: f64 = format!("{percent:.*e}", DIGITS - 1).parse().unwrap_or(percent);
+    let rounded: f64 = format!("{percent:.*e}", SHOWN_DIGITS - 1).parse().unwrap_or(percent);
     format!("{rounded}%")
 }
 
-/// Reads a share: a number from 0 to 1, or a percentage.
+/// Parses a share: a number from 0 to 1, or a percentage.
 ///
 /// # Errors
-/// What is wrong with the text, to stand after it.
+/// A message that continues a sentence that begins with the text.
 pub fn parse(text: &str) -> Result<f64, &'static str> {
     let text = text.trim();
     let share = match text.strip_suffix('%') {
@@ -30,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_reads_as_it_was_written() {
+    fn share_is_shown_without_trailing_zeros() {
         for (share, shown) in [
             (1.0, "100%"),
             (0.1, "10%"),
@@ -48,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_a_number_from_0_to_1_or_a_percentage() {
+    fn share_is_parsed_from_number_or_percentage() {
         for (text, share) in [("0.8", 0.8), ("80%", 0.8), ("80 %", 0.8), (" 1 ", 1.0), ("0", 0.0)] {
             assert_eq!(parse(text), Ok(share), "{text}");
         }

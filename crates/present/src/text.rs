@@ -1,9 +1,8 @@
-//! Fitting text into columns of a terminal.
+//! Text that fits into columns of a terminal.
 //!
-//! Every string that came from a server passes through [`clean`] on its way to the screen:
-//! control and bidirectional characters become visible marks, so stored text can neither
-//! move the cursor nor reorder what is read. Widths are display columns, never bytes or
-//! characters, and text is only ever cut between grapheme clusters.
+//! Every string from a server passes through [`clean`] before it is shown: control and bidirectional characters become
+//! visible marks, so that stored text can't move the cursor or reorder other text. Widths are display columns, never
+//! bytes or characters, and text is cut between grapheme clusters only.
 
 use std::borrow::Cow;
 
@@ -12,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::Glyphs;
 
-/// The text with tabs as four blanks and every other control character made visible.
+/// Replaces tabs by four blanks and makes every other control character visible.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.contains('\t') {
         Cow::Owned(api::text::printable(&text.replace('\t', "    ")).into_owned())
@@ -21,15 +20,14 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Display columns of text that is already [`clean`].
+/// Returns the display columns of text that is already [`clean`].
 ///
-/// Summed over grapheme clusters, because that is how the terminal buffer fills its cells.
+/// Sums the widths of grapheme clusters, as the terminal buffer does.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.graphemes(true).map(UnicodeWidthStr::width).sum() }
 }
 
-/// Cleans the first line of a text and cuts it to at most `cols` columns, with an ellipsis
-/// where something was cut.
+/// Cleans the first line of a text and cuts it to at most `cols` columns, with an ellipsis in place of the rest.
 pub fn cut(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     let line = first_line(text, cols);
     let cleaned = clean(line);
@@ -45,7 +43,7 @@ pub fn cut(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     taken
 }
 
-/// [`cut`], then padded with blanks on the right to exactly `cols` columns.
+/// Cuts a text as [`cut`] does and pads it on the right to exactly `cols` columns.
 pub fn fit(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     let mut fitted = cut(text, cols, glyphs);
     let missing = cols.saturating_sub(width(&fitted));
@@ -53,7 +51,7 @@ pub fn fit(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     fitted
 }
 
-/// [`cut`], then padded with blanks on the left to exactly `cols` columns.
+/// Cuts a text as [`cut`] does and pads it on the left to exactly `cols` columns.
 pub fn fit_right(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     let fitted = cut(text, cols, glyphs);
     let missing = cols.saturating_sub(width(&fitted));
@@ -74,8 +72,8 @@ pub fn shorten(text: &str, cols: usize, glyphs: &Glyphs) -> String {
     format!("{start}{mark}{end}")
 }
 
-/// Breaks one line of clean text into pieces of at most `cols` columns, preferably after a
-/// blank. Never returns an empty list; `cols` of 0 counts as 1.
+/// Breaks one line of clean text into lines of at most `cols` columns, preferably after a blank. Returns at least one
+/// line; `cols` of 0 counts as 1.
 pub fn wrap(line: &str, cols: usize) -> Vec<String> {
     let cols = cols.max(1);
     let mut lines = Vec::new();
@@ -111,8 +109,7 @@ pub fn wrap(line: &str, cols: usize) -> Vec<String> {
     lines
 }
 
-/// The parts of a line that stay together where they fit: a word with the full stop or bracket
-/// that closes it, and with the one that opens it.
+/// Returns the parts of a line that are not broken if they fit: a word with the punctuation before and after it.
 fn unbroken(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -136,7 +133,7 @@ fn unbroken(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The longest start of clean text that takes at most `cols` columns.
+/// Returns the longest prefix of clean text that takes at most `cols` columns.
 pub fn take(text: &str, cols: usize) -> &str {
     let mut used = 0;
     for (at, cluster) in text.grapheme_indices(true) {
@@ -162,8 +159,8 @@ fn take_end(text: &str, cols: usize) -> &str {
     &text[start..]
 }
 
-/// The first line that is not empty, bounded so that a text of megabytes is not walked for
-/// the eighty columns that are shown of it.
+/// Returns the first line that is not empty. Its length is bounded, so that a text of megabytes is not scanned for
+/// eighty columns.
 fn first_line(text: &str, cols: usize) -> &str {
     let line = text.split(['\n', '\r']).find(|line| !line.is_empty()).unwrap_or("");
     let bound = cols.saturating_mul(32).saturating_add(64);
@@ -180,7 +177,7 @@ mod tests {
     const UNICODE: Glyphs = Glyphs::UNICODE;
 
     #[test]
-    fn fitted_text_has_the_asked_width_whatever_it_holds() {
+    fn fitted_text_has_the_requested_width() {
         let samples = [
             "plain",
             "summarise_レポート_の要約を作成する",
@@ -201,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_text_says_so() {
+    fn cut_text_ends_with_an_ellipsis() {
         assert_eq!(cut("abcdef", 6, &UNICODE), "abcdef");
         assert_eq!(cut("abcdef", 5, &UNICODE), "abcd…");
         assert_eq!(cut("日本語", 5, &UNICODE), "日本…");
@@ -242,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_begins_with_no_closing_mark_and_ends_with_no_opening_one() {
+    fn wrapped_words_keep_their_punctuation() {
         assert_eq!(wrap("refused for good. Its", 16), ["refused for ", "good. Its"]);
         assert_eq!(wrap("the caller (request 7)", 12), ["the caller ", "(request 7)"]);
         assert_eq!(wrap("stays within `max_ms`: 1.0", 16), ["stays within ", "`max_ms`: 1.0"]);

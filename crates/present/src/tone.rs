@@ -1,6 +1,6 @@
 //! Tones of text and their appearance on a terminal, as plain data.
 //!
-//! Code chooses a [`Tone`]; its [`Look`] follows. Colours are the terminal's own sixteen, so that light and dark
+//! Code chooses a [`Tone`]; its [`Appearance`] follows. Colours are the terminal's own sixteen, so that light and dark
 //! backgrounds both work. Without colour, every tone that carries meaning has a weight or a mark as well.
 
 /// The meaning of a piece of text.
@@ -50,7 +50,7 @@ pub enum Colour {
 
 /// The appearance of a tone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Appearance {
     /// Colour of the text; none is the terminal's own.
     pub colour: Option<Colour>,
     /// Heavier than other text.
@@ -65,7 +65,7 @@ pub struct Look {
 
 impl Tone {
     /// Returns the appearance on a terminal with colours.
-    pub const fn look(self) -> Look {
+    pub const fn appearance(self) -> Appearance {
         let colour = match self {
             Self::Good | Self::Text => Some(Colour::Green),
             Self::Warn | Self::Hit => Some(Colour::Yellow),
@@ -74,7 +74,7 @@ impl Tone {
             Self::Number => Some(Colour::Magenta),
             Self::Plain | Self::Dim | Self::Strong | Self::Selected => None,
         };
-        Look {
+        Appearance {
             colour,
             bold: matches!(self, Self::Strong | Self::Warn | Self::Bad | Self::Alarm | Self::Hit),
             dim: matches!(self, Self::Dim),
@@ -84,7 +84,7 @@ impl Tone {
     }
 }
 
-impl Look {
+impl Appearance {
     /// Returns the same appearance without colour.
     pub const fn without_colour(self) -> Self {
         Self { colour: None, ..self }

@@ -49,7 +49,7 @@ pub enum Outcome {
     },
     /// Not yet; this was no attempt.
     Snooze {
-        /// Microseconds since the epoch.
+        /// Returns the microseconds since the epoch.
         until: i64,
     },
     /// Trying again can't help.

@@ -14,7 +14,7 @@ pub enum StoreError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// The database is away, busy or shutting down. The query may succeed later.
-    #[error("the database can't be reached at the moment; try again shortly")]
+    #[error("the database is unreachable; try again shortly")]
     Unreachable(#[source] DbErr),
     /// The caller granted too little memory for large texts.
     #[error(transparent)]
@@ -49,15 +49,15 @@ fn is_away(error: &DbErr) -> bool {
         return matches!(error, DbErr::ConnectionAcquire(_));
     };
     match source.as_ref() {
-        // A proxy that accepts connections while the database is away ends the handshake with one of the
-        // last two.
+        // A proxy that accepts connections while the database is down ends the handshake with one of
+        // the last two.
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::Protocol(_)
         | sqlx::Error::Tls(_) => true,
-        // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialisation), by primary
+        // By SQLSTATE for PostgreSQL (connection, resources, shutdown, serialization), by primary
         // result code for SQLite (busy, locked, read-only, I/O, full).
         sqlx::Error::Database(it) => it.code().is_some_and(|code| {
             ["08", "53", "57P", "40"].iter().any(|class| code.len() == 5 && code.starts_with(class))

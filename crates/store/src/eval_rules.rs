@@ -125,7 +125,7 @@ pub async fn delete(txn: &DatabaseTransaction, tenant: Uuid, id: Uuid) -> Result
     Ok(Entity::delete_by_id((tenant, id)).exec(txn).await?.rows_affected > 0)
 }
 
-/// Pauses a rule from `now` on. False when it is gone, was changed after `wanted_at`, when it wanted
+/// Pauses a rule from `now` on. False when the rule is deleted, was changed after `wanted_at`, when it wanted
 /// what can't be had, or was paused after `since`. Times in microseconds.
 ///
 /// # Errors

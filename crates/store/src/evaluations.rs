@@ -73,7 +73,7 @@ pub struct Judged {
     pub prompt_tokens: Option<i64>,
     /// Tokens that it answered.
     pub completion_tokens: Option<i64>,
-    /// Pico-dollars.
+    /// Cost in pico-dollars.
     pub cost: Option<i64>,
 }
 

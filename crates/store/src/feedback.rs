@@ -22,7 +22,7 @@ pub struct Filter {
     pub project_id: Option<Uuid>,
     /// Only on this trace.
     pub trace_id: Option<Uuid>,
-    /// Only of this verdict.
+    /// Only with this label.
     pub label: Option<FeedbackLabel>,
     /// First said from this time on, microseconds.
     pub from: Option<i64>,
@@ -37,9 +37,9 @@ pub enum Said {
     Added(feedback::Model),
     /// It stands where the same user's word from the same source stood.
     Replaced(feedback::Model),
-    /// The trace is gone.
+    /// The trace does not exist.
     NoTrace,
-    /// The trace has no such span.
+    /// The trace has no span with this ID.
     NoSpan,
 }
 

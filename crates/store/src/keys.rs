@@ -15,17 +15,17 @@ use super::page::newest_first;
 /// An API key with the plan of its tenant.
 #[derive(Clone, Debug)]
 pub struct KeyWithPlan {
-    /// The key's id.
+    /// The key's ID.
     pub id: Uuid,
-    /// Its tenant.
+    /// The tenant.
     pub tenant_id: Uuid,
     /// The plan of its tenant.
     pub plan: Plan,
-    /// The project that its traces go to.
+    /// The project that receives the traces sent with it.
     pub project_id: Uuid,
-    /// The role of its maker.
+    /// The role of the user who created it.
     pub role: Role,
-    /// Empty means full access.
+    /// Restrictions; empty means full access.
     pub scopes: Arc<[Scope]>,
     /// When it expires, microseconds.
     pub expires_at: Option<i64>,

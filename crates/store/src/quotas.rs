@@ -17,7 +17,7 @@ use crate::new_id;
 pub enum Quota {
     /// Traces stored.
     Traces,
-    /// Evaluations by judges.
+    /// LLM evaluations.
     LlmEvaluations,
 }
 

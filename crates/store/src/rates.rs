@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Db;
 
-/// Routes that share one count of requests a minute.
+/// Routes that share a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateBucket {
     /// `GET /v1/traces`.
@@ -21,7 +21,7 @@ pub enum RateBucket {
     Prompts,
     /// The ingest endpoints.
     Ingest,
-    /// Everything else.
+    /// All other routes.
     Other,
 }
 

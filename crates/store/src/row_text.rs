@@ -1,12 +1,12 @@
 //! Limits of the texts that stand in rows and indexes.
 
-/// Longest text, in characters, of what is indexed: names, models, ids, tags. PostgreSQL
-/// refuses index entries of more than 2,704 bytes.
+/// Maximum length in characters of indexed texts: names, models, IDs, tags. PostgreSQL rejects index
+/// entries of more than 2,704 bytes.
 pub const MAX_LABEL: usize = 500;
-/// Longest name of a span and longest error message in bytes: both stand in rows of which lists read
-/// many at once. In JSON a longer one is refused; in OTLP it is cut.
+/// Maximum length in bytes of span names and error messages, which are in rows that lists read in large
+/// numbers. JSON ingest rejects longer ones; OTLP ingest truncates them.
 pub const MAX_ROW_TEXT_BYTES: usize = 64 * 1024;
-/// Longest key and longest value of a tag in bytes: both stand in one index entry.
+/// Maximum length in bytes of a tag's key and of its value, which are in one index entry.
 pub const MAX_TAG_BYTES: usize = 1_280;
 
 /// Returns at most the first [`MAX_LABEL`] characters of a text.

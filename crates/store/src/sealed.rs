@@ -5,14 +5,14 @@ use uuid::Uuid;
 
 use super::Db;
 
-/// Where a secret is stored.
+/// The column and row in which a secret is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretLocation<'a> {
     /// The tenant.
     pub tenant: Uuid,
     /// Table and column.
     pub column: &'a str,
-    /// What identifies the row within the tenant.
+    /// Identifies the row within the tenant.
     pub row: &'a str,
 }
 

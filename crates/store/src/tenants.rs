@@ -10,10 +10,11 @@ use uuid::Uuid;
 
 use super::eval_rules;
 
-/// One tenant.
+/// Returns a tenant.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn get(db: &impl ConnectionTrait, tenant: Uuid) -> Result<Option<tenant::Model>, DbErr> {
     tenant::Entity::find_by_id(tenant).one(db).await
 }

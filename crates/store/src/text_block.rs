@@ -1,8 +1,8 @@
-//! The texts of spans that came together, packed into compressed bodies.
+//! Text blocks: the compressed texts of the spans of a chunk.
 //!
-//! A body holds entries. It begins with their number and, for each, the lengths of its five
-//! texts; the texts follow in the same order. Entries that lists show come first, and a
-//! reader of one entry stops there.
+//! A block contains entries. It begins with their number and, for each entry, the lengths of its five
+//! texts; the texts follow in the same order. Entries that lists show come first, and a reader of one
+//! entry stops there.
 
 use std::cell::RefCell;
 
@@ -10,44 +10,44 @@ use uuid::Uuid;
 
 use crate::new_id;
 
-/// What one span, or a trace as a whole, has to say.
+/// The texts of a span, or of a trace as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// What went in.
+    /// Input.
     pub input: Option<String>,
-    /// What came out.
+    /// Output.
     pub output: Option<String>,
     /// JSON object.
     pub metadata: Option<String>,
-    /// Input of the whole trace, where the span tells it apart.
+    /// Input of the whole trace, if the span contains it separately.
     pub trace_input: Option<String>,
-    /// Output of the whole trace, where the span tells it apart.
+    /// Output of the whole trace, if the span contains it separately.
     pub trace_output: Option<String>,
 }
 
-/// One body to store.
+/// A text block to store.
 #[derive(Clone, Debug)]
 pub struct Packed {
-    /// Its id.
+    /// The ID of the block.
     pub id: Uuid,
-    /// Zstandard frame.
+    /// The Zstandard frame.
     pub data: Vec<u8>,
 }
 
-/// Where an entry is: a body's id and the position in it.
+/// A block reference: the ID of a block and the index of an entry.
 pub type Place = (Uuid, i32);
 
-/// Bytes of text after which another body is begun: reading one entry never costs more than
-/// unpacking this and the entry itself.
+/// Size of text in bytes at which the next block begins: reading an entry decompresses at most this and
+/// the entry itself.
 const BODY_BYTES: usize = 64 * 1024;
 
-/// Level of compression. Higher ones save a tenth of the space for several times the work.
+/// Compression level. Higher levels save a tenth of the space for several times the work.
 const LEVEL: i32 = 1;
 
 /// Marks an absent text among the lengths.
 const ABSENT: u32 = u32::MAX;
 
-/// Texts of an entry.
+/// Number of texts of an entry.
 const FIELDS: usize = 5;
 
 /// Bit of [`Entry::missing`]: the entry has no input.
@@ -56,16 +56,17 @@ pub const MISSING_INPUT: i16 = 1;
 pub const MISSING_OUTPUT: i16 = 2;
 
 thread_local! {
-    /// Both keep tables of some hundred KiB that are dear to set up for each body.
+    /// Compressor and decompressor have tables of several hundred KiB, which are expensive to set up
+    /// for each block.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<zstd::zstd_safe::DCtx<'static>> = RefCell::new(zstd::zstd_safe::DCtx::create());
 }
 
-/// Packs the entries, in order, into as few bodies as their size asks for. Answers the bodies
-/// and, for each entry, where it is.
+/// Packs the entries, in order, into blocks. Returns the blocks and the reference of each entry.
 ///
 /// # Errors
-/// When the compressor runs out of memory.
+///
+/// Fails when the compressor runs out of memory.
 pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result<(Vec<Packed>, Vec<Place>)> {
     let mut bodies = Vec::new();
     let mut places = Vec::new();
@@ -90,13 +91,14 @@ pub fn pack<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result
     Ok((bodies, places))
 }
 
-/// The entries of a body, or the first `count` of them.
+/// Returns the entries of a block, or the first `count` of them.
 ///
 /// # Errors
-/// When the data is no body of ours.
+///
+/// Fails when the data is not a valid block.
 pub fn unpack(data: &[u8], count: usize) -> std::io::Result<Vec<Entry>> {
     DECOMPRESSOR.with_borrow_mut(|context| {
-        // A reader that stopped early left it in the middle of a frame.
+        // An earlier reader may have stopped in the middle of a frame.
         context.reset(zstd::zstd_safe::ResetDirective::SessionOnly).map_err(|_| damaged())?;
         read_entries(&mut zstd::stream::read::Decoder::with_context(data, context), count)
     })
@@ -116,7 +118,7 @@ fn read_entries(reader: &mut impl std::io::Read, count: usize) -> std::io::Resul
     let mut number = [0; 4];
     reader.read_exact(&mut number)?;
     let total = u32::from_le_bytes(number) as usize;
-    // An entry of five empty texts still takes 20 bytes of lengths.
+    // An entry of five empty texts still has 20 bytes of lengths.
     let mut lengths = vec![0; total.checked_mul(FIELDS * 4).filter(|it| *it < 1 << 26).ok_or_else(damaged)?];
     reader.read_exact(&mut lengths)?;
     let mut lengths = lengths.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]));
@@ -142,7 +144,7 @@ fn compress(entries: &[&Entry], size: usize) -> std::io::Result<Vec<u8>> {
     raw.extend(u32::try_from(entries.len()).unwrap_or(u32::MAX).to_le_bytes());
     for entry in entries {
         for field in entry.fields() {
-            // A request is far smaller than 4 GiB, so no text is as long as the mark.
+            // A request is far smaller than 4 GiB, so no length equals the mark.
             let length = field.map_or(ABSENT, |it| u32::try_from(it.len()).unwrap_or(ABSENT - 1));
             raw.extend(length.to_le_bytes());
         }
@@ -172,12 +174,12 @@ impl Entry {
         ]
     }
 
-    /// Their size together.
+    /// Returns the size of all texts.
     pub fn bytes(&self) -> usize {
         self.fields().into_iter().flatten().map(str::len).sum()
     }
 
-    /// Returns a bit set of the texts that the entry lacks; none when it has both.
+    /// Returns the bit set of the missing texts; `None` when it has both.
     pub fn missing(&self) -> Option<i16> {
         let no_input = self.input.is_none() && self.trace_input.is_none();
         let no_output = self.output.is_none() && self.trace_output.is_none();
@@ -185,12 +187,12 @@ impl Entry {
         Some(bit(MISSING_INPUT, no_input) | bit(MISSING_OUTPUT, no_output)).filter(|it| *it != 0)
     }
 
-    /// Removes and returns the input, for a trace that the entry stands for.
+    /// Takes the input, for a trace that this entry represents.
     pub fn take_input(&mut self) -> Option<String> {
         self.trace_input.take().or_else(|| self.input.take())
     }
 
-    /// Removes and returns the output, for a trace that the entry stands for.
+    /// Takes the output, for a trace that this entry represents.
     pub fn take_output(&mut self) -> Option<String> {
         self.trace_output.take().or_else(|| self.output.take())
     }
@@ -201,7 +203,7 @@ impl Entry {
     }
 }
 
-/// Returns whether an entry with this `missing` set has a text.
+/// Whether an entry with this `missing` set has a text.
 pub fn has_text(missing: Option<i16>, text: i16) -> bool {
     missing.unwrap_or(0) & text == 0
 }
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_back_as_they_went_in() {
+    fn text_block_entries_round_trip() {
         let entries = [entry("наўпрост 🙏"), Entry::default(), entry("")];
         let (bodies, places) = pack(&entries).unwrap();
         assert_eq!(bodies.len(), 1);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn large_texts_begin_bodies_of_their_own() {
+    fn large_text_begins_a_new_block() {
         let entries: Vec<Entry> = (0..5).map(|i| entry(&i.to_string().repeat(40_000))).collect();
         let (bodies, places) = pack(&entries).unwrap();
         assert_eq!(bodies.len(), 5);
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_body_is_an_error() {
+    fn damaged_text_block_is_an_error() {
         let (bodies, _) = pack(&[entry("text")]).unwrap();
         for cut in 0..bodies[0].data.len() {
             assert!(unpack(&bodies[0].data[..cut], 9).is_err());

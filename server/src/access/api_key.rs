@@ -1,66 +1,68 @@
-//! The format of API keys: `lp_`, 43 characters of randomness, 6 of checksum.
+//! The format of API keys: `lp_`, 43 random characters, 6 characters of checksum.
 //!
-//! The checksum lets a scanner, and this server before any query, tell a key from a lookalike.
-//! Only the SHA-256 of a key is stored; a slow hash would add nothing to 256 random bits.
+//! With the checksum, scanners and this server recognize invalid keys without a query. Only the SHA-256
+//! of a key is stored; a slow hash would not improve the security of 256 random bits.
 
 use sha2::{Digest, Sha256};
 
-const PREFIX: &str = "lp_";
-const SECRET: usize = 43;
-const CHECKSUM: usize = 6;
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const KEY_PREFIX: &str = "lp_";
+const SECRET_LENGTH: usize = 43;
+const CHECKSUM_LENGTH: usize = 6;
+const KEY_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of a key that may be shown.
-const SHOWN: usize = 11;
+/// Number of characters of a key that may be shown.
+const SHOWN_LENGTH: usize = 11;
 
-/// A well-formed key. Not printable, so that it can't end in a log.
+/// A well-formed key. It can't be formatted, so that it is never logged.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// A new random key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    ///
+    /// Fails when the system has no randomness.
     pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut secret = String::with_capacity(SECRET);
-        while secret.len() < SECRET {
+        let mut secret = String::with_capacity(SECRET_LENGTH);
+        while secret.len() < SECRET_LENGTH {
             let mut bytes = [0_u8; 64];
             getrandom::fill(&mut bytes)?;
-            // Bytes from 248 up would make some characters likelier than others.
+            // Bytes from 248 up would make some characters more likely than others.
             secret.extend(
                 bytes
                     .iter()
                     .filter(|it| **it < 248)
-                    .map(|it| char::from(ALPHABET[usize::from(it % 62)]))
-                    .take(SECRET - secret.len()),
+                    .map(|it| char::from(KEY_ALPHABET[usize::from(it % 62)]))
+                    .take(SECRET_LENGTH - secret.len()),
             );
         }
         let checksum = checksum(&secret);
-        Ok(Self(format!("{PREFIX}{secret}{checksum}")))
+        Ok(Self(format!("{KEY_PREFIX}{secret}{checksum}")))
     }
 
-    /// A text that has the format and the right checksum.
+    /// Parses a text with the format and the right checksum.
     pub fn parse(text: &str) -> Option<Self> {
-        let rest = text.strip_prefix(PREFIX)?;
-        if rest.len() != SECRET + CHECKSUM || !rest.bytes().all(|it| it.is_ascii_alphanumeric()) {
+        let rest = text.strip_prefix(KEY_PREFIX)?;
+        if rest.len() != SECRET_LENGTH + CHECKSUM_LENGTH || !rest.bytes().all(|it| it.is_ascii_alphanumeric())
+        {
             return None;
         }
-        let (secret, sum) = rest.split_at(SECRET);
+        let (secret, sum) = rest.split_at(SECRET_LENGTH);
         (checksum(secret) == sum).then(|| Self(text.to_owned()))
     }
 
-    /// What is stored in place of the key.
+    /// Returns the hash that is stored instead of the key.
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// What may be shown of it.
+    /// Returns the characters that may be shown.
     pub fn prefix(&self) -> &str {
-        &self.0[..SHOWN]
+        &self.0[..SHOWN_LENGTH]
     }
 
-    /// The key itself, for the one answer that shows it.
+    /// Returns the key itself, for the one response that shows it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -68,9 +70,9 @@ impl ApiKey {
 
 fn checksum(secret: &str) -> String {
     let mut rest = crc32fast::hash(secret.as_bytes());
-    let mut digits = [b'0'; CHECKSUM];
+    let mut digits = [b'0'; CHECKSUM_LENGTH];
     for digit in digits.iter_mut().rev() {
-        *digit = ALPHABET[(rest % 62) as usize];
+        *digit = KEY_ALPHABET[(rest % 62) as usize];
         rest /= 62;
     }
     digits.map(char::from).iter().collect()
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_match_their_own_checksum_and_no_other() {
+    fn api_key_with_wrong_checksum_is_rejected() {
         let key = ApiKey::generate().unwrap();
         assert_eq!(key.reveal().len(), 52);
         assert!(ApiKey::parse(key.reveal()).is_some());
@@ -93,23 +95,23 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_keys_are_ten_thousand_keys() {
+    fn generated_api_keys_are_unique_and_uniform() {
         let keys: std::collections::HashSet<String> =
             (0..10_000).map(|_| ApiKey::generate().unwrap().reveal().to_owned()).collect();
         assert_eq!(keys.len(), 10_000);
         assert!(keys.iter().all(|it| ApiKey::parse(it).is_some()));
-        // Every character is as likely as any other: 430,000 of 62, give or take six deviations.
+        // Every character is equally likely: 430,000 of 62, within six standard deviations.
         let mut counts = [0_i64; 128];
-        for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET)) {
+        for byte in keys.iter().flat_map(|it| it.bytes().skip(3).take(SECRET_LENGTH)) {
             counts[usize::from(byte)] += 1;
         }
-        for letter in ALPHABET {
+        for letter in KEY_ALPHABET {
             assert!((counts[usize::from(*letter)] - 6_935).abs() < 500, "{}", char::from(*letter));
         }
     }
 
     #[test]
-    fn lookalikes_are_refused() {
+    fn malformed_api_key_is_rejected() {
         for text in ["", "lp_", "lp_short", "LP_", "lp_\u{e9}"] {
             assert!(ApiKey::parse(text).is_none());
         }

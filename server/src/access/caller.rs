@@ -1,4 +1,4 @@
-//! The caller and what a route asks of one.
+//! Callers and access requirements.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use uuid::Uuid;
 
 use crate::error::Problem;
 
-/// Whoever sent a request, known by a valid token.
+/// The authenticated sender of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The tenant that the token belongs to.
     pub tenant_id: Uuid,
-    /// What the tenant pays for.
+    /// The tenant's plan.
     pub plan: Plan,
-    /// The session's role, or the role of the key's maker.
+    /// The session's role, or the role of the user who created the key.
     pub role: Role,
-    /// Which kind of token.
+    /// The kind of token.
     pub credential: Credential,
-    /// The request's id.
+    /// The request ID.
     pub request_id: Arc<str>,
 }
 
-/// Which kind of token a caller has.
+/// The kind of a caller's token.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// An API key.
     Key {
-        /// The key's id.
+        /// The key's ID.
         id: Uuid,
-        /// The project that its traces go to.
+        /// The project that receives the traces sent with it.
         project_id: Uuid,
-        /// Empty means full access.
+        /// Restrictions; empty means full access.
         scopes: Arc<[Scope]>,
     },
     /// A dashboard session.
@@ -43,10 +43,10 @@ pub enum Credential {
     },
 }
 
-/// Which API keys a route takes.
+/// Which API keys a route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// None: a session is needed.
+    /// None: a session is required.
     Refused,
     /// Keys with full access.
     Full,
@@ -56,16 +56,16 @@ pub enum Keys {
     Any,
 }
 
-/// What a route asks of its caller.
+/// The access requirements of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// No token is looked at.
+    /// Public: no token is needed.
     Open,
-    /// A token with these rights.
+    /// A token that meets these requirements.
     Token {
         /// The lowest role.
         role: Role,
-        /// Which keys.
+        /// The accepted keys.
         keys: Keys,
         /// The lowest plan.
         plan: Plan,
@@ -73,17 +73,17 @@ pub enum Access {
 }
 
 impl Access {
-    /// At least a viewer; any plan; no keys until [`Self::keys`] says otherwise.
+    /// Requires the role viewer, on any plan; accepts no keys unless [`Self::keys`] is called.
     pub const fn viewer() -> Self {
         Self::role(Role::Viewer)
     }
 
-    /// At least a member.
+    /// Requires the role member.
     pub const fn member() -> Self {
         Self::role(Role::Member)
     }
 
-    /// An owner.
+    /// Requires the role owner.
     pub const fn owner() -> Self {
         Self::role(Role::Owner)
     }
@@ -92,7 +92,7 @@ impl Access {
         Self::Token { role, keys: Keys::Refused, plan: Plan::Starter }
     }
 
-    /// The same, also for these keys.
+    /// Also accepts these keys.
     pub const fn keys(self, keys: Keys) -> Self {
         match self {
             Self::Open => Self::Open,
@@ -100,7 +100,7 @@ impl Access {
         }
     }
 
-    /// The same, from this plan on.
+    /// Requires this plan or above.
     pub const fn plan(self, plan: Plan) -> Self {
         match self {
             Self::Open => Self::Open,
@@ -108,16 +108,17 @@ impl Access {
         }
     }
 
-    /// Lets the caller in or says why not. The order of the checks is part of the contract:
-    /// scope, key kind, plan, role.
+    /// Checks the caller against the requirements. The order is part of the contract: scope, key kind,
+    /// plan, role.
     ///
     /// # Errors
-    /// The [`Problem`] that the caller is told.
+    ///
+    /// Returns the [`Problem`] for the client.
     pub fn check(self, caller: &Caller) -> Result<(), Problem> {
         let Self::Token { role, keys, plan } = self else { return Ok(()) };
         if let Credential::Key { scopes, .. } = &caller.credential {
-            // A restricted key reaches what its scopes name and nothing else, also where
-            // another key would be told to bring a session.
+            // A restricted key gets `scope_forbidden` also where another key would get
+            // `session_required`.
             if !scopes.is_empty() && !matches!(keys, Keys::Query | Keys::Any) {
                 return Err(Problem::new(
                     ErrorCode::ScopeForbidden,
@@ -127,7 +128,7 @@ impl Access {
             if keys == Keys::Refused {
                 return Err(Problem::new(
                     ErrorCode::SessionRequired,
-                    "this call needs a dashboard session; API keys do not reach it",
+                    "this endpoint requires a dashboard session; API keys are not accepted",
                 ));
             }
         }
@@ -137,7 +138,7 @@ impl Access {
         if caller.role < role {
             return Err(Problem::new(
                 ErrorCode::ForbiddenRole,
-                format!("this needs the role {role}; the caller is {}", caller.role),
+                format!("this requires the role {role}; the caller is {}", caller.role),
             ));
         }
         Ok(())

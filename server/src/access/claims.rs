@@ -1,23 +1,23 @@
-//! What the claims of a session token mean, whoever issued it.
+//! Interprets the claims of a session token, of any issuer.
 
 use api::Role;
 use serde_json::Value;
 
 use super::{session::Session, strict_json::Object};
 
-/// Seconds that a token is taken after it expired: the clocks of two machines that are kept in
-/// time differ by less, and it adds nothing to what a stolen token is good for.
-const LATE: i64 = 5;
-/// Seconds that a token may come before it is in force. More than [`LATE`], since a token from a
-/// clock that is fast gives nobody a right that its issuer did not mean to give.
-const EARLY: i64 = 60;
-/// Characters of a subject (OpenID Connect Core, section 2) or a tenant's name.
-const MAX_NAME: usize = 255;
+/// Seconds after its expiry for which a token is accepted. Synchronized clocks differ by less, and it
+/// hardly extends the use of a stolen token.
+const EXPIRY_LEEWAY_SECONDS: i64 = 5;
+/// Seconds before its start of validity for which a token is accepted. More than [`EXPIRY_LEEWAY_SECONDS`], because a
+/// token from a fast clock grants nothing that its issuer did not intend.
+const START_LEEWAY_SECONDS: i64 = 60;
+/// Maximum length in characters of a subject (OpenID Connect Core, section 2) or a tenant's name.
+const MAX_NAME_CHARS: usize = 255;
 
-/// Under which names a token has what is ours to define.
+/// Names of the claims that Loupe defines.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// The tenant's id, or its name at the identity provider.
+    /// The tenant's ID, or its name at the identity provider.
     pub tenant: String,
     /// `owner`, `member` or `viewer`.
     pub role: String,
@@ -29,16 +29,16 @@ impl Default for Names {
     }
 }
 
-/// The session that the claims describe, if nothing is missing and they are in force at `now`
+/// Returns the session that the claims describe, if they are complete and valid at `now`
 /// (microseconds).
 pub fn session(claims: &Object, names: &Names, now: i64) -> Option<Session> {
     let seconds = now.div_euclid(1_000_000);
     let expires = time(claims.get("exp")?)?;
-    if expires <= seconds - LATE {
+    if expires <= seconds - EXPIRY_LEEWAY_SECONDS {
         return None;
     }
     for starts in ["nbf", "iat"].iter().filter_map(|it| claims.get(*it)) {
-        if time(starts)? > seconds + EARLY {
+        if time(starts)? > seconds + START_LEEWAY_SECONDS {
             return None;
         }
     }
@@ -50,7 +50,7 @@ pub fn session(claims: &Object, names: &Names, now: i64) -> Option<Session> {
     })
 }
 
-/// Whether a token is meant for `audience`: the claim is it, or a list of texts with it.
+/// Whether a token is intended for `audience`: the claim equals it, or is a list that contains it.
 pub fn is_for(claims: &Object, audience: &str) -> bool {
     match claims.get("aud") {
         Some(Value::String(one)) => one == audience,
@@ -59,8 +59,8 @@ pub fn is_for(claims: &Object, audience: &str) -> bool {
     }
 }
 
-/// A claim by its name, or else by a path of names with dots between. The name itself goes first,
-/// because names that are URLs have dots in them.
+/// Returns a claim by its name, else by a path of names separated by dots. The name is tried first,
+/// because names that are URLs contain dots.
 fn find<'a>(claims: &'a Object, path: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(path) {
         return Some(value);
@@ -69,24 +69,25 @@ fn find<'a>(claims: &'a Object, path: &str) -> Option<&'a Value> {
     rest.split('.').try_fold(claims.get(first)?, |value, name| value.as_object()?.get(name))
 }
 
-/// A NumericDate (RFC 7519, section 2), in whole seconds: a number, not a text with one in it.
+/// Parses a NumericDate (RFC 7519, section 2) in whole seconds: a number, not a text.
 fn time(value: &Value) -> Option<i64> {
     let whole = value.as_i64();
-    // Below 2^63 in size, so that the conversion is exact but for the fraction.
+    // Below 2^63, so that the conversion is exact except for the fraction.
     whole.or_else(|| value.as_f64().map(f64::floor).filter(|it| it.abs() < 9.2e18).map(|it| it as i64))
 }
 
-/// A text that names somebody. Blanks alone do not, and control characters would not be the same
-/// text in a log, on a terminal and in the database.
+/// Returns a text that can be a name. Blank texts can't, and control characters would differ between a
+/// log, a terminal and the database.
 fn name(value: &Value) -> Option<String> {
     let text = value.as_str()?;
-    let good =
-        !text.trim().is_empty() && text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control);
+    let good = !text.trim().is_empty()
+        && text.chars().count() <= MAX_NAME_CHARS
+        && !text.chars().any(char::is_control);
     good.then(|| text.to_owned())
 }
 
-/// A role, or a list of texts of which exactly one is a role: providers send groups of their own
-/// along, and of two roles neither is more right than the other.
+/// Returns a role, or the only role in a list: providers send groups of their own along, and several
+/// roles are ambiguous.
 fn role(value: &Value) -> Option<Role> {
     match value {
         Value::String(one) => one.parse().ok(),
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_found_by_name_and_by_path() {
+    fn claim_is_found_by_name_or_path() {
         assert_eq!(
             found(json!({"https://acme.example/role": 1}), "https://acme.example/role"),
             Some(json!(1))
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_numbers() {
+    fn time_claim_must_be_a_number() {
         assert_eq!(time(&json!(-5)), Some(-5));
         assert_eq!(time(&json!(1.9)), Some(1));
         assert_eq!(time(&json!(i64::MAX)), Some(i64::MAX));
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_one_role() {
+    fn role_list_must_contain_exactly_one_role() {
         assert_eq!(role(&json!("owner")), Some(Role::Owner));
         assert_eq!(role(&json!(["offline_access", "viewer", 5])), Some(Role::Viewer));
         for value in

@@ -1,8 +1,8 @@
-//! Reading a signed token (compact JWS, RFC 7515), strictly and without believing it.
+//! Parses signed tokens (compact JWS, RFC 7515) strictly and without trusting them.
 //!
-//! Here a token is taken apart and a signature is compared with a key. Which keys and algorithms
-//! count is the issuer's part ([`super::session`], [`super::oidc`]), what the claims mean is in
-//! [`super::claims`]. The rules are those of RFC 8725: nothing in a header chooses a key by itself.
+//! This module splits a token and verifies a signature with a given key. The issuer decides which keys
+//! and algorithms are valid ([`super::session`], [`super::oidc`]); [`super::claims`] interprets the
+//! claims. The rules are those of RFC 8725: nothing in a header selects a key by itself.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, crypto};
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::strict_json::{self, Object};
 
-/// Longest token that is looked at, in bytes.
+/// Maximum length of a token in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
 
-/// A token in the right form. Nothing in it has been verified.
+/// A well-formed token. Nothing in it has been verified.
 pub struct Token<'a> {
-    /// What the header says signed it.
+    /// The signature algorithm according to the header.
     pub algorithm: Algorithm,
-    /// Which key the header says signed it.
+    /// The ID of the signing key according to the header.
     pub key_id: Option<String>,
-    /// What it says.
+    /// The claims.
     pub claims: Object,
     text: &'a str,
     signed: &'a str,
@@ -27,7 +27,7 @@ pub struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Takes `text` apart; none if it is no token that could be good with any key.
+    /// Parses `text`; `None` if it can't be a valid token for any key.
     pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > MAX_TOKEN {
             return None;
@@ -35,7 +35,7 @@ impl<'a> Token<'a> {
         let (signed, signature) = text.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
         let header = part(header)?;
-        // Critical extensions, encryption and compression: none of them is understood here.
+        // Critical extensions, encryption and compression are not supported.
         if ["crit", "enc", "zip"].iter().any(|it| header.contains_key(*it)) || !is_token_type(&header) {
             return None;
         }
@@ -48,19 +48,19 @@ impl<'a> Token<'a> {
         Some(Self { algorithm, key_id, claims: part(claims)?, text, signed, signature })
     }
 
-    /// Whether `key` made the signature, by the algorithm of the header. The caller has to know
-    /// that the key is for that algorithm.
+    /// Whether `key` made the signature with the header's algorithm. The caller must ensure that the
+    /// key is intended for that algorithm.
     pub fn is_signed_by(&self, key: &DecodingKey) -> bool {
         crypto::verify(self.signature, self.signed.as_bytes(), key, self.algorithm).unwrap_or(false)
     }
 
-    /// The whole token.
+    /// Returns the whole token.
     pub fn text(&self) -> &str {
         self.text
     }
 }
 
-/// An algorithm by its registered name (RFC 7518, RFC 8037, RFC 9864), `none` not being one.
+/// Returns an algorithm by its registered name (RFC 7518, RFC 8037, RFC 9864), except `none`.
 pub fn algorithm(name: &str) -> Option<Algorithm> {
     Some(match name {
         "HS256" => Algorithm::HS256,
@@ -79,13 +79,13 @@ pub fn algorithm(name: &str) -> Option<Algorithm> {
     })
 }
 
-/// A part of a token: base64url without padding, and a JSON object in it.
+/// Decodes a part of a token: base64url without padding, which contains a JSON object.
 fn part(text: &str) -> Option<Object> {
     strict_json::object(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?)
 }
 
-/// Whether the header names no type, or that of a token for access. A token made for something
-/// else (a logout, a proof of possession) is none, whoever signed it.
+/// Whether the header names no type, or that of an access token. A token of another type (a logout, a
+/// proof of possession) is rejected, whatever its signature.
 fn is_token_type(header: &Object) -> bool {
     match header.get("typ") {
         None => true,

@@ -1,5 +1,5 @@
-//! Who is calling and what they may do. Access is data: a route names what it needs as an
-//! [`Access`], and one place compares it with the [`Caller`].
+//! Authentication and authorization. A route declares its requirements as an [`Access`], and one
+//! function compares them with the [`Caller`].
 
 pub mod api_key;
 pub mod caller;

@@ -1,4 +1,4 @@
-//! What each plan allows, as data.
+//! Limits of each plan, as data.
 
 use api::{
     Plan,
@@ -28,9 +28,10 @@ pub const fn monthly_limit(quota: Quota, plan: Plan) -> Option<u64> {
     }
 }
 
-/// Everything a plan allows.
+/// Returns all limits of a plan.
 pub const fn limits(plan: Plan) -> Limits {
-    // Each plan's requests are a multiple of the smallest plan's; reading and metrics grow alike.
+    // Each plan's requests are a multiple of the smallest plan's; traces and metrics have the same
+    // limits.
     let (requests, traces, evaluations, members) = match plan {
         Plan::Starter => (per_minute(1), Some(50_000), Some(2_500), Some(3)),
         Plan::Pro => (per_minute(10), Some(1_000_000), Some(50_000), None),
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_every_plan() {
+    fn plan_limits_match_the_contract() {
         let of = |bucket: RateBucket| {
             Plan::ALL.iter().map(|it| requests_per_minute(bucket, *it)).collect::<Vec<_>>()
         };

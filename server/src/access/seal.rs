@@ -1,8 +1,8 @@
-//! Secrets at rest: sealed with XChaCha20-Poly1305, each for one place.
+//! Secrets at rest: sealed with XChaCha20-Poly1305, each for one column and row.
 //!
-//! A sealed secret names the master key that sealed it and is bound to its tenant, column and
-//! row: moved to another place it can't be opened. The first master key seals, all open, so that
-//! keys can be exchanged while servers run.
+//! A sealed secret contains the ID of its master key and is bound to its tenant, column and row: moved
+//! to another row, it can't be unsealed. The first master key seals, all unseal, so that a key can be
+//! replaced while servers run.
 
 use anyhow::{Context, bail};
 use chacha20poly1305::{
@@ -13,37 +13,37 @@ use store::sealed::SecretLocation;
 
 use super::master_key::MasterKey;
 
-/// First byte of what is sealed in this format.
-const VERSION: u8 = 1;
-/// Bytes of a nonce: enough for random ones never to meet.
-const NONCE: usize = 24;
+/// First byte of a sealed secret in this format.
+const FORMAT_VERSION: u8 = 1;
+/// Length of a nonce in bytes: long enough for random nonces to be unique.
+const NONCE_LENGTH: usize = 24;
 
-/// Seals and opens.
+/// Seals and unseals secrets.
 pub struct Sealer(Vec<(String, XChaCha20Poly1305)>);
 
 impl Sealer {
-    /// With the keys that follow from the master key.
+    /// Creates a sealer with keys derived from the master key.
     pub fn new(master: &MasterKey) -> Self {
         let keys = master.derive_all("seal");
         Self(keys.into_iter().map(|(id, key)| (id, XChaCha20Poly1305::new(&Key::from(key)))).collect())
     }
 
-    /// Seals a secret for its place.
+    /// Seals a secret for its column and row.
     ///
     /// # Errors
     /// When the system has no randomness.
     pub fn seal(&self, place: SecretLocation<'_>, secret: &str) -> anyhow::Result<Vec<u8>> {
         let (id, cipher) = self.0.first().context("there is no master key")?;
-        let mut nonce = [0; NONCE];
+        let mut nonce = [0; NONCE_LENGTH];
         getrandom::fill(&mut nonce).context("the system has no randomness")?;
         let payload = Payload { msg: secret.as_bytes(), aad: &associated_data(place) };
         let sealed = cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| anyhow::anyhow!("a secret could not be sealed"))?;
         let length = u8::try_from(id.len()).context("the master key's id is too long")?;
-        Ok([&[VERSION, length], id.as_bytes(), &nonce, &sealed].concat())
+        Ok([&[FORMAT_VERSION, length], id.as_bytes(), &nonce, &sealed].concat())
     }
 
-    /// Opens what was sealed for this place.
+    /// Unseals a secret of this column and row.
     ///
     /// # Errors
     /// When it was sealed for another place or with a key that is not there, or was damaged.
@@ -51,15 +51,17 @@ impl Sealer {
         let (id, rest) = parts(sealed).context("a sealed secret is damaged")?;
         let Some((_, cipher)) = self.0.iter().find(|it| it.0.as_bytes() == id) else {
             bail!(
-                "a secret was sealed with the master key `{}`, which LOUPE_MASTER_KEY does not have",
+                "a secret was sealed with the master key `{}`, which LOUPE_MASTER_KEY does not contain",
                 String::from_utf8_lossy(id)
             );
         };
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE>().context("a sealed secret is damaged")?;
+        let (nonce, sealed) =
+            rest.split_first_chunk::<NONCE_LENGTH>().context("a sealed secret is damaged")?;
         let payload = Payload { msg: sealed, aad: &associated_data(place) };
         let secret = cipher.decrypt(&XNonce::from(*nonce), payload);
-        let secret = secret.map_err(|_| anyhow::anyhow!("a sealed secret is damaged or not in its place"))?;
-        String::from_utf8(secret).context("a sealed secret is no text")
+        let secret =
+            secret.map_err(|_| anyhow::anyhow!("a sealed secret is damaged or belongs to another row"))?;
+        String::from_utf8(secret).context("a sealed secret is not text")
     }
 
     /// Whether the first key sealed it.
@@ -75,10 +77,10 @@ fn associated_data(location: SecretLocation<'_>) -> Vec<u8> {
     [location.tenant.as_bytes(), location.column.as_bytes(), &[0], location.row.as_bytes()].concat()
 }
 
-/// The id of the key, and the rest.
+/// Splits a sealed secret into the key's ID and the rest.
 fn parts(sealed: &[u8]) -> Option<(&[u8], &[u8])> {
     match sealed {
-        [VERSION, length, rest @ ..] => rest.split_at_checked(usize::from(*length)),
+        [FORMAT_VERSION, length, rest @ ..] => rest.split_at_checked(usize::from(*length)),
         _ => None,
     }
 }
@@ -100,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn secrets_open_in_their_place_alone() {
+    fn sealed_secret_opens_in_its_own_row_only() {
         let sealer = sealer(&keys().0);
         let sealed = sealer.seal(PLACE, "sk-secret").unwrap();
         assert_eq!(sealer.open(PLACE, &sealed).unwrap(), "sk-secret");
         assert!(!sealed.windows(9).any(|it| it == b"sk-secret"));
-        assert_ne!(sealed, sealer.seal(PLACE, "sk-secret").unwrap(), "a nonce came twice");
+        assert_ne!(sealed, sealer.seal(PLACE, "sk-secret").unwrap(), "a nonce was used twice");
         for other in [
             SecretLocation { tenant: Uuid::from_u128(2), ..PLACE },
             SecretLocation { column: "t.d", ..PLACE },
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_and_no_cut_is_accepted() {
+    fn damaged_sealed_secret_is_rejected() {
         let sealer = sealer(&keys().0);
         let sealed = sealer.seal(PLACE, "x").unwrap();
         for bit in 0..sealed.len() * 8 {
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_key_seals_and_all_open() {
+    fn first_key_seals_and_all_keys_open() {
         let (old, new) = keys();
         let before = sealer(&format!("old:{old}")).seal(PLACE, "x").unwrap();
         let both = sealer(&format!("new:{new},old:{old}"));

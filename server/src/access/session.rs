@@ -1,7 +1,7 @@
-//! Session tokens: the one door for them, and the local issuer behind it.
+//! Verifies session tokens, and issues those of the local issuer.
 //!
-//! A token's algorithm says whose it claims to be: HS256 is the local issuer's alone, and an identity
-//! provider's never, so that no public key can be taken for a secret.
+//! The algorithm of a token determines the expected issuer: HS256 is the local issuer's alone and never
+//! an identity provider's, so that no public key can be used as a secret.
 
 use anyhow::Context;
 use api::Role;
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::{config::Config, error::Result};
 
-/// What a token of the local issuer says.
+/// The claims of a token of the local issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claims {
-    /// Who it is.
+    /// The user.
     pub sub: String,
-    /// The tenant's id, or its name at an identity provider.
+    /// The tenant's ID, or its name at an identity provider.
     pub tenant_id: String,
     /// `owner`, `member` or `viewer`.
     pub role: String,
@@ -31,39 +31,39 @@ pub struct Claims {
     pub nbf: Option<i64>,
 }
 
-/// What a token says that somebody we trust has signed, and that is in force.
+/// The verified and valid claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Who it is.
+    /// The user.
     pub subject: String,
-    /// The tenant it claims: our id, or the tenant's name at the identity provider.
+    /// The tenant: its ID, or its name at the identity provider.
     pub tenant: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
     /// Microseconds.
     pub expires_at: i64,
 }
 
-/// Checks session tokens, and signs those of the local issuer.
+/// Verifies session tokens, and signs those of the local issuer.
 #[derive(Default)]
 pub struct Sessions {
     local: Option<Local>,
     provider: Option<Provider>,
 }
 
-/// The issuer inside the server: one secret that signs, several that count.
+/// The server's own issuer: one secret signs, several verify.
 struct Local {
     signs: EncodingKey,
     checks: Vec<DecodingKey>,
 }
 
 impl Sessions {
-    /// With the local issuer if the settings have it on: always when its secret is set, else when
-    /// no identity provider is. `derived` are the secrets that follow from the master keys; the
-    /// first signs.
+    /// Creates the sessions. The local issuer is enabled if its secret is set, or if no identity
+    /// provider is. `derived` are the secrets derived from the master keys; the first one signs.
     ///
     /// # Errors
-    /// When there is no secret.
+    ///
+    /// Fails when there is no secret.
     pub fn configured(
         config: &Config,
         derived: impl FnOnce() -> anyhow::Result<Vec<[u8; 32]>>,
@@ -79,13 +79,13 @@ impl Sessions {
         Ok(Self::local(signs, also))
     }
 
-    /// The same, also taking the tokens of this provider.
+    /// Also accepts the tokens of this provider.
     #[must_use]
     pub fn with(self, provider: Option<Provider>) -> Self {
         Self { provider, ..self }
     }
 
-    /// With the local issuer: `signs` signs, and it and all of `also` count.
+    /// Enables the local issuer: `signs` signs, and it and `also` verify.
     pub fn local(signs: &[u8], also: &[[u8; 32]]) -> Self {
         let mut checks = vec![DecodingKey::from_secret(signs)];
         checks.extend(also.iter().map(|it| DecodingKey::from_secret(it)));
@@ -101,19 +101,21 @@ impl Sessions {
     /// Signs a token.
     ///
     /// # Errors
-    /// When the local issuer is off, or signing fails.
+    ///
+    /// Fails when the local issuer is disabled, or signing fails.
     pub fn issue(&self, claims: &Claims) -> anyhow::Result<String> {
         let local = self.local.as_ref().context(
-            "the local issuer is off because LOUPE_OIDC_ISSUER is set: sign in there, or set LOUPE_SESSION_SECRET as well",
+            "the local issuer is disabled because LOUPE_OIDC_ISSUER is set: sign in there, or set LOUPE_SESSION_SECRET as well",
         )?;
         encode(&Header::new(Algorithm::HS256), claims, &local.signs).context("the token could not be signed")
     }
 
-    /// The session of a token, if one of our issuers signed it and it is in force at `now`
+    /// Returns the session of a token, if a configured issuer signed it and it is valid at `now`
     /// (microseconds).
     ///
     /// # Errors
-    /// `overloaded` when only the identity provider could tell, and it does not answer.
+    ///
+    /// Fails with `overloaded` when the identity provider's keys are needed and unavailable.
     pub async fn check(&self, token: &str, now: i64) -> Result<Option<Session>> {
         let Some(token) = Token::parse(token) else { return Ok(None) };
         match (token.algorithm, &self.local, &self.provider) {
@@ -126,7 +128,7 @@ impl Sessions {
 }
 
 impl Local {
-    /// The algorithm is HS256 here: the caller has looked.
+    /// The caller has checked that the algorithm is HS256.
     fn check(&self, token: &Token<'_>, now: i64) -> Option<Session> {
         let session = claims::session(&token.claims, &Names::default(), now)?;
         self.checks.iter().any(|it| token.is_signed_by(it)).then_some(session)
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_tokens_in_force_are_accepted() {
+    async fn session_token_is_accepted_only_while_valid() {
         assert!(accepted(|_| {}).await);
         assert!(accepted(|it| it.exp = NOW / 1_000_000 - 4).await);
         assert!(!accepted(|it| it.exp = NOW / 1_000_000 - 5).await);
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_secrets_and_algorithms_are_refused() {
+    async fn session_token_with_other_secret_or_algorithm_is_rejected() {
         let ours = Sessions::local(&OURS, &[]);
         let theirs = Sessions::local(&[8; 32], &[]);
         assert!(!accepts(&ours, &theirs.issue(&claims()).unwrap()).await);
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn secrets_of_before_still_count() {
+    async fn session_token_of_previous_secret_is_accepted() {
         let before = Sessions::local(&OURS, &[]);
         let now = Sessions::local(&[8; 32], &[OURS]);
         assert!(accepts(&now, &before.issue(&claims()).unwrap()).await);
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_local_issuer_nothing_is_signed() {
+    async fn disabled_local_issuer_signs_no_token() {
         let none = Sessions::default();
         assert!(none.issue(&claims()).is_err());
         assert!(!accepts(&none, &Sessions::local(&OURS, &[]).issue(&claims()).unwrap()).await);

@@ -1,5 +1,5 @@
-//! JSON in which a name occurs once in an object. Of two readers of a token one may take the first
-//! of two claims and the other the last; RFC 7519, section 4, lets us refuse it instead.
+//! Parses JSON without duplicate names. Parsers may use the first or the last of two claims with the
+//! same name; RFC 7519, section 4, allows rejecting such tokens.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The members of an object.
 pub type Object = Map<String, Value>;
 
-/// Reads one JSON object without doubled names at any depth, and nothing around it but blanks.
+/// Parses one JSON object without duplicate names at any depth, surrounded only by whitespace.
 pub fn object(bytes: &[u8]) -> Option<Object> {
     match serde_json::from_slice(bytes) {
         Ok(Strict(Value::Object(object))) => Some(object),
@@ -20,7 +20,7 @@ pub fn object(bytes: &[u8]) -> Option<Object> {
     }
 }
 
-/// A value whose objects have no doubled names.
+/// A value whose objects have no duplicate names.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         let mut object = Object::new();
         while let Some((name, Strict(value))) = members.next_entry::<String, _>()? {
             if object.insert(name, value).is_some() {
-                return Err(de::Error::custom("a name occurs twice"));
+                return Err(de::Error::custom("duplicate name"));
             }
         }
         Ok(object.into())
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubled_names_are_refused_at_any_depth() {
+    fn duplicate_json_names_are_rejected_at_any_depth() {
         for text in [
             r#"{"a":1,"a":1}"#,
             r#"{"a":1,"\u0061":2}"#,

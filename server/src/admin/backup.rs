@@ -22,13 +22,14 @@ const SPARE_BYTES: u64 = 16 * 1024 * 1024;
 /// Copies the database to `path`.
 ///
 /// # Errors
-/// When the database is PostgreSQL, the path exists, there is no room, or the copy fails. A failed copy is
-/// removed.
+///
+/// Fails when the database is PostgreSQL, the path exists, there is not enough space, or the copy
+/// fails. A failed copy is removed.
 pub async fn run(config: &Config, path: &Path, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
     refuse_postgres(config)?;
     ensure!(
         fs::symlink_metadata(path).is_err(),
-        "{} exists already, and a backup overwrites nothing: choose another path",
+        "{} exists already and is not overwritten: choose another path",
         path.display()
     );
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -85,12 +86,12 @@ fn ensure_room(folder: &Path, needed: u64) -> anyhow::Result<()> {
     #[cfg(unix)]
     {
         let disk = rustix::fs::statvfs(folder)
-            .with_context(|| format!("can't tell how much room there is in {}", folder.display()))?;
+            .with_context(|| format!("can't determine the free space in {}", folder.display()))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let shown = |bytes: u64| super::stats::size(i64::try_from(bytes).unwrap_or(i64::MAX));
         ensure!(
             free >= needed.saturating_add(SPARE_BYTES),
-            "the backup takes {}, and {} has {} left: make room, or choose another disk",
+            "the backup needs {}, and {} has {} free: free some space, or choose another disk",
             shown(needed),
             folder.display(),
             shown(free)

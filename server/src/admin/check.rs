@@ -14,7 +14,8 @@ use crate::{clock::Clock, config::Config, long_trace::LongTrace, trace_removal::
 /// Runs all checks. The report is a failure if there is a finding.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn run(config: &Config, json: bool, clock: &dyn Clock) -> anyhow::Result<Report> {
     let db = open_existing(config).await?;
     let pending = db.pending_migrations().await.context("can't read the schema's version")?;
@@ -49,8 +50,8 @@ fn text(findings: &Findings) -> String {
         }
     }
     lines.push(match findings.problems() {
-        0 => "the database is whole".to_owned(),
-        _ => "something is wrong: docs/operations.md says what to do".to_owned(),
+        0 => "the database is consistent".to_owned(),
+        _ => "the database is inconsistent: see docs/operations.md for what to do".to_owned(),
     });
     lines.join("\n")
 }

@@ -9,7 +9,8 @@ use crate::config::Config;
 /// Measures the database.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn run(config: &Config, json: bool) -> anyhow::Result<Report> {
     let db = open_existing(config).await?;
     let sizes = sizes::measure(&db).await?;

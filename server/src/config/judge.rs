@@ -7,46 +7,44 @@ use api::{credential::Provider, eval::ModelTier};
 use clap::Args;
 use url::Url;
 
-/// Who judges for tenants below Team, and the models of whoever names none.
+/// The judges for tenants below Team, and the default models.
 #[derive(Args, Clone, Default)]
 pub struct JudgeSettings {
-    /// Key of OpenAI for judging. The first start stores it, with address and models, as a
-    /// credential of its tenant [default: none].
+    /// OpenAI key for judging. The first start stores it, with address and models, as a credential of
+    /// its tenant [default: none].
     #[arg(long, env = "LOUPE_JUDGE_OPENAI_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub judge_openai_api_key: Option<String>,
 
-    /// Address of OpenAI, or of a server that speaks its protocol, up to the part before
-    /// `/chat/completions`. It may be a private one, and one without a key [default: OpenAI's].
+    /// Base URL of OpenAI, or of a service with its protocol: the part before `/chat/completions`. It
+    /// may be private, and without a key [default: OpenAI's].
     #[arg(long, env = "LOUPE_JUDGE_OPENAI_BASE_URL", value_name = "URL")]
     pub judge_openai_base_url: Option<String>,
 
-    /// Judge of the tier `cheap` at OpenAI, also for tenants whose credential names none
-    /// [default: gpt-6-luna].
+    /// OpenAI judge model of the tier `cheap`, also the default for tenants [default: gpt-6-luna].
     #[arg(long, env = "LOUPE_JUDGE_OPENAI_CHEAP_MODEL", value_name = "MODEL")]
     pub judge_openai_cheap_model: Option<String>,
 
-    /// Judge of the tier `premium` at OpenAI [default: gpt-6.1-sol].
+    /// OpenAI judge model of the tier `premium` [default: gpt-6.1-sol].
     #[arg(long, env = "LOUPE_JUDGE_OPENAI_PREMIUM_MODEL", value_name = "MODEL")]
     pub judge_openai_premium_model: Option<String>,
 
-    /// Key of Anthropic for judging; the first start does the same with it [default: none].
+    /// Anthropic key for judging; also stored by the first start [default: none].
     #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub judge_anthropic_api_key: Option<String>,
 
-    /// Address of Anthropic, up to the part before `/v1/messages` [default: Anthropic's].
+    /// Base URL of Anthropic: the part before `/v1/messages` [default: Anthropic's].
     #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_BASE_URL", value_name = "URL")]
     pub judge_anthropic_base_url: Option<String>,
 
-    /// Judge of the tier `cheap` at Anthropic [default: claude-haiku-5-5].
+    /// Anthropic judge model of the tier `cheap` [default: claude-haiku-5-5].
     #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_CHEAP_MODEL", value_name = "MODEL")]
     pub judge_anthropic_cheap_model: Option<String>,
 
-    /// Judge of the tier `premium` at Anthropic [default: claude-sonnet-5-5].
+    /// Anthropic judge model of the tier `premium` [default: claude-sonnet-5-5].
     #[arg(long, env = "LOUPE_JUDGE_ANTHROPIC_PREMIUM_MODEL", value_name = "MODEL")]
     pub judge_anthropic_premium_model: Option<String>,
 
-    /// Seconds that a judge may take to answer; a model that runs on a processor may be slow
-    /// [default: 60].
+    /// Timeout of a judge in seconds; a model without a GPU may be slow [default: 60].
     #[arg(
         long,
         env = "LOUPE_JUDGE_TIMEOUT",
@@ -56,12 +54,12 @@ pub struct JudgeSettings {
     pub judge_timeout: Option<u64>,
 }
 
-/// Seconds that a judge may take unless the settings say otherwise, and the longest they may say.
-const TIMEOUT: u64 = 60;
-const LONGEST_TIMEOUT: u64 = 600;
+/// Default and maximum timeout of a judge in seconds.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 impl JudgeSettings {
-    /// Takes empty settings as unset.
+    /// Treats empty settings as unset.
     pub fn drop_empty(&mut self) {
         for setting in [
             &mut self.judge_openai_api_key,
@@ -77,10 +75,11 @@ impl JudgeSettings {
         }
     }
 
-    /// Checks what clap can't.
+    /// Validates what clap can't.
     ///
     /// # Errors
-    /// When a setting can't be used.
+    ///
+    /// Fails when a setting is invalid.
     pub fn check(&self) -> anyhow::Result<()> {
         for (name, key) in [
             ("LOUPE_JUDGE_OPENAI_API_KEY", &self.judge_openai_api_key),
@@ -98,18 +97,18 @@ impl JudgeSettings {
             }
         }
         ensure!(
-            (1..=LONGEST_TIMEOUT).contains(&self.judge_timeout.unwrap_or(TIMEOUT)),
-            "LOUPE_JUDGE_TIMEOUT must be 1 to {LONGEST_TIMEOUT} seconds"
+            (1..=MAX_TIMEOUT_SECONDS).contains(&self.judge_timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS)),
+            "LOUPE_JUDGE_TIMEOUT must be 1 to {MAX_TIMEOUT_SECONDS} seconds"
         );
         Ok(())
     }
 
-    /// Whether there is such a provider. One without a key has an address of its own.
+    /// Whether a provider is configured. One without a key has a base URL.
     pub fn is_set(&self, provider: Provider) -> bool {
         self.key(provider).is_some() || self.base_url(provider).is_some()
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self, provider: Provider) -> Option<&str> {
         match provider {
             Provider::OpenAi => self.judge_openai_api_key.as_deref(),
@@ -118,7 +117,7 @@ impl JudgeSettings {
         }
     }
 
-    /// The address without a slash at its end; none is the provider's own.
+    /// Returns the base URL without a trailing slash; `None` means the provider's own.
     pub fn base_url(&self, provider: Provider) -> Option<&str> {
         let set = match provider {
             Provider::OpenAi => &self.judge_openai_base_url,
@@ -128,7 +127,7 @@ impl JudgeSettings {
         set.as_deref().map(|it| it.trim_end_matches('/'))
     }
 
-    /// The model that is set, if one is.
+    /// Returns the configured model, if any.
     pub fn model_set(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
         match (provider, tier) {
             (Provider::OpenAi, ModelTier::Cheap) => self.judge_openai_cheap_model.as_deref(),
@@ -139,7 +138,8 @@ impl JudgeSettings {
         }
     }
 
-    /// The model that judges where no credential names one; none where nobody can know it.
+    /// Returns the model for credentials that name none; `None` for compatible services, which have no
+    /// default.
     pub fn model(&self, provider: Provider, tier: ModelTier) -> Option<&str> {
         let usual = match (provider, tier) {
             (Provider::OpenAi, ModelTier::Cheap) => "gpt-6-luna",
@@ -151,16 +151,17 @@ impl JudgeSettings {
         Some(self.model_set(provider, tier).unwrap_or(usual))
     }
 
-    /// How long a judge may take to answer.
+    /// Returns the timeout of a judge.
     pub fn timeout(&self) -> Duration {
-        Duration::from_secs(self.judge_timeout.unwrap_or(TIMEOUT))
+        Duration::from_secs(self.judge_timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS))
     }
 }
 
-/// Checks an address that the operator sets; it may be a private one.
+/// Validates an address that the operator sets; it may be private.
 ///
 /// # Errors
-/// When it is no plain `http` or `https` URL.
+///
+/// Fails when it is not a plain `http` or `https` URL.
 pub fn check_address(name: &str, address: &str) -> anyhow::Result<()> {
     let url = Url::parse(address).with_context(|| name.to_owned())?;
     let plain = matches!(url.scheme(), "http" | "https")
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_models_have_a_price() {
+    fn default_judge_models_have_a_price() {
         let settings = JudgeSettings::default();
         for provider in [Provider::OpenAi, Provider::Anthropic] {
             for tier in [ModelTier::Cheap, ModelTier::Premium] {
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_used_is_said() {
+    fn invalid_judge_setting_is_explained() {
         let key = JudgeSettings { judge_openai_api_key: Some("a b".to_owned()), ..Default::default() };
         let address =
             JudgeSettings { judge_anthropic_base_url: Some("ftp://x".to_owned()), ..Default::default() };

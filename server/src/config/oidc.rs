@@ -1,23 +1,23 @@
-//! Settings of the identity provider whose tokens are sessions here.
+//! Settings of the identity provider that issues session tokens.
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use url::{Host, Url};
 
-/// Claim with the tenant unless another is set.
-const TENANT: &str = "tenant_id";
-/// Claim with the role unless another is set.
-const ROLE: &str = "role";
+/// Default claim with the tenant.
+const DEFAULT_TENANT_CLAIM: &str = "tenant_id";
+/// Default claim with the role.
+const DEFAULT_ROLE_CLAIM: &str = "role";
 
-/// Which identity provider is trusted, and what its tokens call things.
+/// The trusted identity provider, and the names of its claims.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OidcSettings {
-    /// Issuer of session tokens: an identity provider (OpenID Connect). Exactly as the claim `iss`
-    /// of its tokens has it; its keys are discovered below this address.
+    /// Issuer of session tokens: an identity provider (OpenID Connect). Exactly as in the claim `iss`
+    /// of its tokens; its keys are discovered below this address.
     #[arg(long, env = "LOUPE_OIDC_ISSUER", value_name = "URL", global = true)]
     pub oidc_issuer: Option<String>,
 
-    /// What the claim `aud` of the provider's tokens has to hold. Unset: it is not looked at.
+    /// Required value of the claim `aud` of the provider's tokens. If unset, the claim is not checked.
     #[arg(long, env = "LOUPE_OIDC_AUDIENCE", value_name = "NAME")]
     pub oidc_audience: Option<String>,
 
@@ -25,32 +25,36 @@ pub struct OidcSettings {
     #[arg(long, env = "LOUPE_OIDC_JWKS_URL", value_name = "URL")]
     pub oidc_jwks_url: Option<String>,
 
-    /// Claim with the tenant's id or external id; dots lead into objects.
-    #[arg(long, env = "LOUPE_OIDC_TENANT_CLAIM", default_value = TENANT, value_name = "CLAIM")]
+    /// Claim with the tenant's ID or external ID; dots are paths into objects.
+    #[arg(long, env = "LOUPE_OIDC_TENANT_CLAIM", default_value = DEFAULT_TENANT_CLAIM, value_name = "CLAIM")]
     pub oidc_tenant_claim: String,
 
-    /// Claim with the role (owner, member or viewer); dots lead into objects.
-    #[arg(long, env = "LOUPE_OIDC_ROLE_CLAIM", default_value = ROLE, value_name = "CLAIM")]
+    /// Claim with the role (owner, member or viewer); dots are paths into objects.
+    #[arg(long, env = "LOUPE_OIDC_ROLE_CLAIM", default_value = DEFAULT_ROLE_CLAIM, value_name = "CLAIM")]
     pub oidc_role_claim: String,
 }
 
 impl OidcSettings {
-    /// Takes empty settings as unset.
+    /// Treats empty settings as unset.
     pub fn drop_empty(&mut self) {
         for setting in [&mut self.oidc_issuer, &mut self.oidc_audience, &mut self.oidc_jwks_url] {
             *setting = setting.take().filter(|it| !it.is_empty());
         }
-        for (setting, default) in [(&mut self.oidc_tenant_claim, TENANT), (&mut self.oidc_role_claim, ROLE)] {
+        for (setting, default) in [
+            (&mut self.oidc_tenant_claim, DEFAULT_TENANT_CLAIM),
+            (&mut self.oidc_role_claim, DEFAULT_ROLE_CLAIM),
+        ] {
             if setting.is_empty() {
                 default.clone_into(setting);
             }
         }
     }
 
-    /// Checks what clap can't.
+    /// Validates what clap can't.
     ///
     /// # Errors
-    /// When a setting can't be used, or does nothing without another one.
+    ///
+    /// Fails when a setting is invalid, or useless without another one.
     pub fn check(&self) -> anyhow::Result<()> {
         match &self.oidc_issuer {
             Some(issuer) => {
@@ -60,7 +64,7 @@ impl OidcSettings {
             }
             None => ensure!(
                 self.oidc_audience.is_none() && self.oidc_jwks_url.is_none(),
-                "LOUPE_OIDC_AUDIENCE and LOUPE_OIDC_JWKS_URL need LOUPE_OIDC_ISSUER beside them"
+                "LOUPE_OIDC_AUDIENCE and LOUPE_OIDC_JWKS_URL require LOUPE_OIDC_ISSUER"
             ),
         }
         if let Some(url) = &self.oidc_jwks_url {
@@ -70,12 +74,13 @@ impl OidcSettings {
     }
 }
 
-/// Parses an address that no third party can answer for: https, or http to this machine.
+/// Parses an address that is protected in transit: https, or http on this machine.
 ///
 /// # Errors
-/// When it is another one, or none.
+///
+/// Fails when it is another one, or not a URL.
 pub fn trusted_url(address: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(address).with_context(|| format!("`{address}` is no URL"))?;
+    let url = Url::parse(address).with_context(|| format!("`{address}` is not a URL"))?;
     let local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -85,8 +90,11 @@ pub fn trusted_url(address: &str) -> anyhow::Result<Url> {
     match url.scheme() {
         "https" => {}
         "http" if local => {}
-        _ => bail!("`{address}` has to begin with https://, or be on this machine"),
+        _ => bail!("`{address}` must begin with https://, or be on this machine"),
     }
-    ensure!(url.username().is_empty() && url.password().is_none(), "`{address}` must have no user in it");
+    ensure!(
+        url.username().is_empty() && url.password().is_none(),
+        "`{address}` must not contain a user name"
+    );
     Ok(url)
 }

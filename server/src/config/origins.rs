@@ -4,22 +4,21 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// The origins that the operator lets in. Read from a list with commas, or `*` for all.
+/// The allowed origins, parsed from a comma-separated list, or `*` for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origins {
-    /// No page but our own: there are no headers of CORS at all.
+    /// No other origins; responses have no CORS headers.
     #[default]
     None,
-    /// Every page. No harm is done by that: there are no cookies to ride on, and a token has to
-    /// be in the page already.
+    /// All origins. This is safe because there are no cookies: a page needs a token in any case.
     Any,
-    /// These, as browsers write them.
+    /// The listed origins, in the notation of browsers.
     These(Vec<String>),
 }
 
-/// An entry of the list that no browser would ever send.
+/// Error: an entry of the list is not an origin in the notation of browsers.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no origin: write it as a browser does, like https://app.example.com, or a lone `*`")]
+#[error("`{0}` is not an origin: write it like https://app.example.com, or use `*` alone")]
 pub struct NoOrigin(String);
 
 impl FromStr for Origins {
@@ -35,11 +34,11 @@ impl FromStr for Origins {
     }
 }
 
-/// Compared as text later, so it must be written in the one way that browsers do.
+/// Parses an origin. Origins are compared as text later, so only the notation of browsers is accepted.
 fn origin(text: &str) -> Result<String, NoOrigin> {
     let wrong = || NoOrigin(text.to_owned());
     let url = Url::parse(text).map_err(|_| wrong())?;
-    // A pattern would be read as the name of a host.
+    // A wildcard would be parsed as a host name.
     if url.origin().ascii_serialization() != text || text.contains('*') {
         return Err(wrong());
     }
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_names_origins_as_browsers_do() {
+    fn origin_list_is_parsed_in_browser_notation() {
         assert_eq!("".parse::<Origins>().unwrap(), Origins::None);
         assert_eq!(" * ".parse::<Origins>().unwrap(), Origins::Any);
         let these = "https://app.example.com, http://localhost:3000,http://[::1]:8080";
@@ -59,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_browser_sends_is_refused() {
+    fn invalid_origin_is_rejected() {
         for wrong in [
             "https://app.example.com/",
             "https://app.example.com:443",

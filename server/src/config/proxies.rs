@@ -4,12 +4,11 @@ use std::{net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
 
-/// The proxies whose headers about their callers count, parsed from a comma-separated list of addresses and
-/// networks in CIDR notation.
+/// The trusted proxies, parsed from a comma-separated list of addresses and networks in CIDR notation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
-/// An entry of the list that names no address and no network.
+/// Error: an entry of the list is neither an address nor a network.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is neither an address nor a network such as 10.0.0.0/8")]
 pub struct NoNetwork(String);

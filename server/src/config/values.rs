@@ -7,7 +7,8 @@ use uuid::Uuid;
 /// Parses a whole number.
 ///
 /// # Errors
-/// When the text is no whole number or out of range.
+///
+/// Fails when the text is not a whole number or out of range.
 pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().and_then(|it: u64| T::try_from(it).ok());
     number.ok_or_else(|| "must be a whole number within the range of this setting".to_owned())
@@ -16,15 +17,17 @@ pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 /// Parses an IP address with a port.
 ///
 /// # Errors
-/// When the text is no address with a port.
+///
+/// Fails when the text is not an address with a port.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:4600".to_owned())
 }
 
-/// Parses an id.
+/// Parses an ID.
 ///
 /// # Errors
-/// When the text is no UUID.
+///
+/// Fails when the text is not a UUID.
 pub fn id(text: &str) -> Result<Uuid, String> {
-    text.parse().map_err(|_| "must be an id, such as 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b".to_owned())
+    text.parse().map_err(|_| "must be an ID, such as 01980f6e-5f0a-7c3e-9d2b-3c1a7b20c07b".to_owned())
 }

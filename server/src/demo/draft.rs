@@ -21,7 +21,7 @@ pub(super) struct Draft {
 }
 
 /// The place of a span within its draft.
-pub(super) type Place = usize;
+pub(super) type SpanIndex = usize;
 
 impl Draft {
     /// A trace with a root span, which lasts until [`Draft::end`].
@@ -38,14 +38,14 @@ impl Draft {
     }
 
     /// Adds a step below the root that takes so many milliseconds, after the last one.
-    pub(super) fn step(&mut self, name: &str, kind: SpanType, ms: i64) -> Place {
+    pub(super) fn step(&mut self, name: &str, kind: SpanType, ms: i64) -> SpanIndex {
         let start = self.at + 2_000;
         self.at = start + ms * 1_000;
         self.push(Some(0), name, kind, start, self.at)
     }
 
     /// Adds a step that begins together with the last one.
-    pub(super) fn beside(&mut self, name: &str, kind: SpanType, ms: i64) -> Place {
+    pub(super) fn beside(&mut self, name: &str, kind: SpanType, ms: i64) -> SpanIndex {
         let last = self.spans.last().and_then(|it| it.start_time).map_or(self.at, Timestamp::micros);
         let end = last + ms * 1_000;
         self.at = self.at.max(end);
@@ -53,7 +53,7 @@ impl Draft {
     }
 
     /// Adds a step within another one, over the whole of it.
-    pub(super) fn within(&mut self, outer: Place, name: &str, kind: SpanType) -> Place {
+    pub(super) fn within(&mut self, outer: SpanIndex, name: &str, kind: SpanType) -> SpanIndex {
         let time = |it: Option<Timestamp>| it.map_or(self.at, Timestamp::micros);
         let (start, end) =
             self.spans.get(outer).map_or((self.at, self.at), |it| (time(it.start_time), time(it.end_time)));
@@ -61,12 +61,12 @@ impl Draft {
     }
 
     /// A span, to be given texts.
-    pub(super) fn span(&mut self, place: Place) -> Option<&mut SpanItem> {
+    pub(super) fn span(&mut self, place: SpanIndex) -> Option<&mut SpanItem> {
         self.spans.get_mut(place)
     }
 
     /// What went in and came out of a span.
-    pub(super) fn texts(&mut self, place: Place, input: impl Into<String>, output: impl Into<String>) {
+    pub(super) fn texts(&mut self, place: SpanIndex, input: impl Into<String>, output: impl Into<String>) {
         if let Some(span) = self.span(place) {
             span.input = Some(input.into());
             span.output = Some(output.into());
@@ -74,7 +74,7 @@ impl Draft {
     }
 
     /// Makes a span the call of a model: tokens follow from its texts.
-    pub(super) fn call(&mut self, rng: &mut Rng, place: Place, model: &str) {
+    pub(super) fn call(&mut self, rng: &mut Rng, place: SpanIndex, model: &str) {
         if let Some(span) = self.span(place) {
             let tokens =
                 |text: &Option<String>| text.as_ref().map_or(0, |it| it.chars().count() as i64 / 4 + 1);
@@ -95,7 +95,7 @@ impl Draft {
     }
 
     /// Lets a span fail: no output, and nothing that was paid for.
-    pub(super) fn fail(&mut self, place: Place, error: &str) {
+    pub(super) fn fail(&mut self, place: SpanIndex, error: &str) {
         if let Some(span) = self.span(place) {
             span.error = Some(error.to_owned());
             span.output = None;
@@ -104,7 +104,7 @@ impl Draft {
     }
 
     /// Notes something during a span.
-    pub(super) fn note(&mut self, place: Place, level: &str, message: &str) {
+    pub(super) fn note(&mut self, place: SpanIndex, level: &str, message: &str) {
         self.events.push(EventItem {
             message: message.to_owned(),
             id: Some(format!("event-{}", self.events.len())),
@@ -142,7 +142,14 @@ impl Draft {
         self.item
     }
 
-    fn push(&mut self, parent: Option<Place>, name: &str, kind: SpanType, start: i64, end: i64) -> Place {
+    fn push(
+        &mut self,
+        parent: Option<SpanIndex>,
+        name: &str,
+        kind: SpanType,
+        start: i64,
+        end: i64,
+    ) -> SpanIndex {
         self.spans.push(SpanItem {
             name: name.to_owned(),
             kind: Some(kind),

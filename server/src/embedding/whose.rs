@@ -1,35 +1,41 @@
-//! Whose key embeds. Pure.
+//! Selects the embedding provider. Pure.
 
 use api::{Plan, credential::Provider};
 use entities::provider_credential;
 
-/// Whose key embeds what a tenant sends.
+/// The selected provider of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Whose<'a> {
-    /// The tenant's own, with its model.
+pub enum ProviderSelection<'a> {
+    /// The tenant's own provider, with its model.
     Own(&'a provider_credential::Model, &'a str),
-    /// The platform's.
+    /// The platform's provider.
     Platform,
-    /// Nobody's: it is not embedded.
+    /// None: the tenant's spans are not embedded.
     Nobody,
 }
 
-/// Whose key embeds on a plan with these credentials. `platform` says whether there is a platform's.
+/// Selects the provider on a plan with these credentials. `platform` tells whether the platform's
+/// provider is configured.
 ///
-/// Starter has no search, so nothing of it is embedded. From Team on nothing is sent to anybody but
-/// whom the tenant chose.
-pub fn whose(plan: Plan, credentials: &[provider_credential::Model], platform: bool) -> Whose<'_> {
+/// Starter has no search, so its spans are not embedded. From Team on, texts are sent only to the
+/// provider that the tenant configured.
+pub fn select_provider(
+    plan: Plan,
+    credentials: &[provider_credential::Model],
+    platform: bool,
+) -> ProviderSelection<'_> {
     if plan < Plan::Pro {
-        return Whose::Nobody;
+        return ProviderSelection::Nobody;
     }
     let of = |provider: Provider| {
         credentials.iter().find_map(|it| {
             let model = it.embedding_model.as_deref()?;
-            (it.provider == provider.as_str()).then_some(Whose::Own(it, model))
+            (it.provider == provider.as_str()).then_some(ProviderSelection::Own(it, model))
         })
     };
     let own = of(Provider::OpenAi).or_else(|| of(Provider::OpenAiCompatible));
-    let otherwise = if platform && plan < Plan::Team { Whose::Platform } else { Whose::Nobody };
+    let otherwise =
+        if platform && plan < Plan::Team { ProviderSelection::Platform } else { ProviderSelection::Nobody };
     own.unwrap_or(otherwise)
 }
 
@@ -55,24 +61,24 @@ mod tests {
     }
 
     fn word(plan: Plan, credentials: &[provider_credential::Model], platform: bool) -> &str {
-        match whose(plan, credentials, platform) {
-            Whose::Own(_, model) => model,
-            Whose::Platform => "platform",
-            Whose::Nobody => "nobody",
+        match select_provider(plan, credentials, platform) {
+            ProviderSelection::Own(_, model) => model,
+            ProviderSelection::Platform => "platform",
+            ProviderSelection::Nobody => "none",
         }
     }
 
     #[test]
-    fn on_every_plan() {
+    fn embedding_provider_is_selected_by_plan() {
         let judges = [credential(Provider::OpenAi, None)];
         let never = [credential(Provider::Anthropic, Some("claude"))];
         let own = [credential(Provider::OpenAiCompatible, Some("own"))];
         for (plan, without, with, own_key) in [
-            (Plan::Starter, "nobody", "nobody", "nobody"),
-            (Plan::Pro, "nobody", "platform", "own"),
-            (Plan::Team, "nobody", "nobody", "own"),
-            (Plan::Business, "nobody", "nobody", "own"),
-            (Plan::Enterprise, "nobody", "nobody", "own"),
+            (Plan::Starter, "none", "none", "none"),
+            (Plan::Pro, "none", "platform", "own"),
+            (Plan::Team, "none", "none", "own"),
+            (Plan::Business, "none", "none", "own"),
+            (Plan::Enterprise, "none", "none", "own"),
         ] {
             for credentials in [&[][..], &judges, &never] {
                 assert_eq!(word(plan, credentials, false), without, "{plan}");

@@ -1,4 +1,4 @@
-//! Asking for evaluations: checking what is asked for, and storing it with the job that does it.
+//! Evaluations on demand: validates the request, and stores the evaluation with its job.
 
 use api::{
     ErrorCode, EvaluatorType, Plan,
@@ -16,44 +16,45 @@ use super::{by_judge, by_rule, rules};
 use crate::{
     access::plans::monthly_limit,
     app::App,
-    code_runner::Unfinished,
+    code_runner::TaskFailure,
     error::{Error, Problem, Result, not_found, problem, stopping},
     evaluator::{Config, Evaluator},
-    judging::Nobody,
+    judging::NoJudge,
 };
 
-/// Bytes of a config at most.
+/// Maximum size of a configuration in bytes.
 pub const MAX_CONFIG: usize = 256 * 1024;
 
-/// What is asked for, checked.
-pub struct Asked {
-    /// Who judges.
+/// A validated request for an evaluation.
+pub struct EvaluationRequest {
+    /// The evaluator.
     pub evaluator: Evaluator,
-    /// How.
+    /// The type of the evaluator.
     pub kind: EvaluatorType,
-    /// With which options.
+    /// The options of the evaluator.
     pub config: Config,
-    /// Which judge; none for type `rule`.
+    /// The judge tier; `None` for type `rule`.
     pub tier: Option<ModelTier>,
 }
 
-/// Converts the outcome of a compilation that did not finish into an error.
-pub fn unchecked(field: &str, why: Unfinished) -> Error {
+/// Converts an unfinished compilation to an error.
+pub fn unchecked(field: &str, why: TaskFailure) -> Error {
     match why {
-        Unfinished::OutOfTime => {
+        TaskFailure::OutOfTime => {
             let message = "takes too long to be compiled: use fewer or smaller patterns and schemas";
             Problem::field(field, message).into()
         }
-        Unfinished::Stopping => stopping(),
-        Unfinished::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
+        TaskFailure::Stopping => stopping(),
+        TaskFailure::Broken => anyhow::anyhow!("compiling an evaluator panicked").into(),
     }
 }
 
-impl Asked {
-    /// Checks what is asked for, as far as that does not depend on a trace or a judge.
+impl EvaluationRequest {
+    /// Validates a request, as far as that is possible without a trace or a judge.
     ///
     /// # Errors
-    /// `validation_failed` with everything that is wrong with a field.
+    ///
+    /// Fails with `validation_failed` and everything that is wrong with a field.
     pub async fn checked(
         app: &App,
         tenant: Uuid,
@@ -86,17 +87,18 @@ impl Asked {
         Ok(Self { evaluator, kind, config, tier })
     }
 
-    /// Makes sure that there is a judge, if one is needed.
+    /// Checks that a judge is available, if one is needed.
     ///
     /// # Errors
-    /// `provider_credentials_missing` or `judge_not_configured`, with what to do.
+    ///
+    /// Fails with `provider_credentials_missing` or `judge_not_configured`, with what to do.
     pub async fn judged(&self, app: &App, tenant: Uuid, plan: Plan) -> Result<()> {
         let Some(tier) = self.tier else { return Ok(()) };
         let judge = app.judge.choose(tenant, plan, self.evaluator.prefers(), tier).await?;
         judge.map(drop).map_err(|it| no_judge(&it))
     }
 
-    /// The row of an evaluation of a trace as ingested, by hand.
+    /// Returns the row of an evaluation on demand.
     pub fn row(&self, tenant: Uuid, trace: Uuid, project: Uuid, now: i64) -> evaluation::Model {
         evaluation::Model {
             metric_name: self.evaluator.name().to_owned(),
@@ -109,26 +111,27 @@ impl Asked {
     }
 }
 
-/// Asks for one evaluation by hand.
+/// Creates one evaluation on demand.
 ///
 /// # Errors
-/// What is wrong with the request; `not_found`; `eval_quota_exceeded`.
+///
+/// Fails with an error of the request, `not_found` or `eval_quota_exceeded`.
 pub async fn one(app: &App, tenant: Uuid, plan: Plan, new: NewEvaluation) -> Result<evaluation::Model> {
     let NewEvaluation { trace_id, metric_name, evaluator_type, config, model_tier, span_id } = new;
     let (kind, tier) = (evaluator_type.as_deref(), model_tier.as_deref());
-    let asked = Asked::checked(app, tenant, &metric_name, kind, config, tier).await?;
+    let asked = EvaluationRequest::checked(app, tenant, &metric_name, kind, config, tier).await?;
     if !traces::exists(&app.db, tenant, trace_id).await? {
         return Err(not_found("trace"));
     }
     if let Some(span) = span_id
         && traces::some_spans(&app.db.primary(), tenant, &[(trace_id, span)]).await?.is_empty()
     {
-        return Err(problem(ErrorCode::NotFound, "the trace has no such span"));
+        return Err(problem(ErrorCode::NotFound, "the trace has no span with this ID"));
     }
     asked.judged(app, tenant, plan).await?;
     let now = app.clock.now();
     let txn = app.db.begin().await?;
-    // Locked, so that it is not removed while something is hung on it.
+    // Locked, so that it is not deleted while the evaluation is inserted.
     let trace = traces::lock(&txn, tenant, trace_id).await?.ok_or_else(|| not_found("trace"))?;
     let config = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
     let row = evaluation::Model {
@@ -147,10 +150,11 @@ pub async fn one(app: &App, tenant: Uuid, plan: Plan, new: NewEvaluation) -> Res
     Ok(row)
 }
 
-/// Stores evaluations of one tenant with the jobs that do them. Answers how many are new.
+/// Inserts evaluations of one tenant with their jobs. Returns how many are new.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn store(
     txn: &Transaction,
     rows: Vec<evaluation::Model>,
@@ -167,31 +171,33 @@ pub async fn store(
     }
     if let Some((tenant, _)) = by_code.first().copied() {
         let ids: Vec<Uuid> = by_code.into_iter().map(|it| it.1).collect();
-        jobs.extend(ids.chunks(by_rule::AT_ONCE).map(|it| by_rule::job(tenant, it.to_vec(), now)));
+        jobs.extend(
+            ids.chunks(by_rule::MAX_EVALUATIONS_PER_JOB).map(|it| by_rule::job(tenant, it.to_vec(), now)),
+        );
     }
     let added = evaluations::add(txn, rows).await?;
     queue::enqueue_all(txn, jobs).await?;
     Ok(added)
 }
 
-/// There is nobody to ask.
-pub fn no_judge(nobody: &Nobody) -> Error {
+/// Returns the error for a missing judge.
+pub fn no_judge(nobody: &NoJudge) -> Error {
     let code = match nobody {
-        Nobody::CredentialsMissing | Nobody::Sealed => ErrorCode::ProviderCredentialsMissing,
-        Nobody::NotConfigured => ErrorCode::JudgeNotConfigured,
+        NoJudge::CredentialsMissing | NoJudge::Sealed => ErrorCode::ProviderCredentialsMissing,
+        NoJudge::NotConfigured => ErrorCode::JudgeNotConfigured,
     };
     problem(code, nobody.to_string())
 }
 
-/// The month's evaluations by judges are used up.
+/// Returns the error for an exhausted quota of LLM evaluations.
 pub fn exceeded(plan: Plan) -> Error {
     problem(ErrorCode::EvalQuotaExceeded, exceeded_message(plan))
 }
 
-/// The same in words.
+/// Returns the message for an exhausted quota of LLM evaluations.
 pub fn exceeded_message(plan: Plan) -> String {
     let limit = monthly_limit(Quota::LlmEvaluations, plan).unwrap_or_default();
     format!(
-        "the {limit} evaluations by judges that the plan {plan} has each month are used up; evaluators of type rule cost none"
+        "the plan {plan} has {limit} LLM evaluations per month, which are used up; evaluators of type rule use none"
     )
 }

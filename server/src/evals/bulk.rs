@@ -1,9 +1,9 @@
-//! Many evaluations at once: by hand over the traces that a filter selects, or as a rule's backfill.
+//! Bulk evaluations and backfills of eval rules.
 //!
-//! What was asked for is counted and, for judges, taken from the month's quota at once, so that the
-//! answer says how many there will be. A rule wants fewer than its filter selects, and how many is
-//! known only when they are looked at: its backfill takes from the quota then. The evaluations
-//! themselves are made by a job ([`super::fill`]).
+//! A bulk evaluation is counted and, for judges, reserves the monthly quota at once, so that the
+//! response contains the number. A rule evaluates fewer traces than its filter selects, and the number
+//! is known only after reading them: a backfill therefore reserves quota as it goes. A job
+//! ([`super::fill`]) creates the evaluations.
 
 use api::{EvaluatorType, Plan};
 use entities::eval_bulk;
@@ -15,12 +15,12 @@ use store::{
 use uuid::Uuid;
 
 use super::{
-    ask::{Asked, exceeded, exceeded_message},
+    ask::{EvaluationRequest, exceeded, exceeded_message},
     fill::FillBulk,
 };
 use crate::{access::plans::monthly_limit, app::App, error::Result, rule_set::Rule};
 
-/// The traces that a rule's backfill looks at: those that the rule wants are among them.
+/// Returns the filter of a rule's backfill: it selects at least the traces that the rule evaluates.
 pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {
     Filter {
         project_id: Some(rule.row.project_id),
@@ -34,21 +34,22 @@ pub fn filter_of(rule: &Rule, from: Option<i64>, to: Option<i64>) -> Filter {
     }
 }
 
-/// Begins a run over the traces of a filter, for a rule if there is one.
+/// Starts a bulk evaluation of the traces that match a filter, or a backfill of `rule`.
 ///
 /// # Errors
-/// `eval_quota_exceeded` when there is no room for any; when the database fails.
+///
+/// Fails with `eval_quota_exceeded` when no quota is left, and when the database fails.
 pub async fn begin(
     app: &App,
     tenant: Uuid,
     plan: Plan,
-    asked: &Asked,
+    asked: &EvaluationRequest,
     mut filter: Filter,
     rule: Option<Uuid>,
 ) -> Result<eval_bulk::Model> {
     let now = app.clock.now();
     let matched = traces::count(&app.db.primary(), tenant, &filter).await?;
-    // What is stored later is no part of it, and is not there to be counted.
+    // Traces stored later are not included, so they must not be counted.
     filter.stored_until = Some(now);
     let quota = Quota::LlmEvaluations;
     let quota_month = (asked.kind == EvaluatorType::Llm).then(|| month(now));

@@ -1,4 +1,4 @@
-//! Doing evaluations by code, some at once.
+//! Executes code evaluators, several evaluations at a time.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,29 +15,30 @@ use uuid::Uuid;
 use super::{
     matching::label,
     rules,
-    subject::{self, Found},
+    subject::{self, SubjectLookup},
 };
 use crate::{
     app::App,
-    code_runner::{MAX_TASK_TIME, Unfinished},
+    code_runner::{MAX_TASK_TIME, TaskFailure},
     error::{Error, Result},
     evaluator::{Compiled, Config, Evaluator},
     pools,
 };
 
-/// How often collected verdicts are stored, in microseconds.
+/// Interval in microseconds at which collected verdicts are stored.
 const STORE_INTERVAL_MICROS: i64 = 1_000_000;
-/// Evaluations that one job does.
-pub const AT_ONCE: usize = 64;
-/// How often a worker may get lost over an evaluation.
-pub const LOST: i32 = 3;
-/// What an evaluation says whose evaluator panicked.
-const BROKE: &str = "the evaluator broke on this trace, which is a fault of this server; please report it";
+/// Maximum number of evaluations per job.
+pub const MAX_EVALUATIONS_PER_JOB: usize = 64;
+/// Maximum number of workers that may be lost while executing an evaluation.
+pub const MAX_LOST_WORKERS: i32 = 3;
+/// Error of an evaluation whose evaluator panicked.
+const PANIC_MESSAGE: &str =
+    "the evaluator crashed on this trace, which is a bug of this server; please report it";
 
-/// What one says that could not be done for another fault of the server.
-const FAULT: &str = "this server could not read what is judged, or by what; its log says why; please report it to whoever operates it";
+/// Error of an evaluation that failed for another internal reason.
+const FAULT_MESSAGE: &str = "the server could not read the trace or the evaluator; its log has the reason; please report it to the operator";
 
-/// Evaluations of type `rule` that wait.
+/// Waiting evaluations of type `rule`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EvaluateByRule {
     /// The evaluations.
@@ -49,7 +50,7 @@ impl Job for EvaluateByRule {
     const POOL: &'static WorkerPool = &pools::EVALUATIONS;
 }
 
-/// The job that does these evaluations.
+/// Returns the job that executes these evaluations.
 pub fn job(tenant: Uuid, evaluations: Vec<Uuid>, now: i64) -> job::Model {
     new_job(tenant, &EvaluateByRule { evaluations }, now, now)
 }
@@ -60,9 +61,9 @@ impl RunJob<App> for EvaluateByRule {
         match work(app, row.tenant_id, &self.evaluations).await {
             Ok(None) => Outcome::Done,
             Ok(Some(until)) => Outcome::Snooze { until },
-            // Whatever it was, the evaluations are not lost for it.
+            // The evaluations are retried after any error.
             Err(error) => {
-                tracing::warn!(tenant = %row.tenant_id, %error, "evaluations by code are put off");
+                tracing::warn!(tenant = %row.tenant_id, %error, "code evaluations are postponed");
                 Outcome::Snooze { until: app.clock.now() + 5_000_000 }
             }
         }
@@ -78,7 +79,7 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
     let rows = evaluations::start(&app.db, tenant, ids).await?;
     let done = judge(app, tenant, ids.len(), rows.clone()).await;
     if done.is_err() {
-        // Nobody was lost over them.
+        // No worker was lost, so the claims do not count.
         for row in &rows {
             evaluations::put_back(&app.db, tenant, row, None).await?;
         }
@@ -86,8 +87,8 @@ async fn work(app: &Arc<App>, tenant: Uuid, ids: &[Uuid]) -> Result<Option<i64>>
     done
 }
 
-/// Judges claimed evaluations, `together` in all, and stores the outcomes. Puts the others back and returns
-/// when they may run.
+/// Executes claimed evaluations of a job with `together` evaluations, and stores the results. Returns
+/// the others to the queue, and the time at which they may run.
 async fn judge(
     app: &Arc<App>,
     tenant: Uuid,
@@ -99,8 +100,8 @@ async fn judge(
     let mut shared = Shared::default();
     for row in rows {
         match (lost(&row), together) {
-            (it, _) if it >= LOST => ends.push((row, given_up(it))),
-            // One of these may be what kills whoever works on it: from now on each is done alone.
+            (it, _) if it >= MAX_LOST_WORKERS => ends.push((row, lost_too_often(it))),
+            // One of these may crash its worker: from now on each is executed alone.
             (1.., 2..) => alone(app, &row).await?,
             _ => by_subject.entry((row.trace_id, row.span_id)).or_default().push(row),
         }
@@ -110,7 +111,7 @@ async fn judge(
     while let Some(((trace, span), rows)) = waiting.next() {
         // One trace at a time: its texts may be many megabytes.
         let subject = match subject::read(&app.db, tenant, trace, span, false).await {
-            Ok(Found::Subject(subject)) => Arc::<Subject>::from(subject),
+            Ok(SubjectLookup::Subject(subject)) => Arc::<Subject>::from(subject),
             Ok(gone) => {
                 ends.extend(rows.into_iter().map(|row| (row, failed(absent(&gone)))));
                 continue;
@@ -158,18 +159,18 @@ async fn judge(
     Ok(None)
 }
 
-/// Runs a code evaluator. Returns none when the server stops before there is a verdict.
+/// Runs a code evaluator. Returns `None` when the server stops before there is a verdict.
 async fn by_code(
     app: &App,
     row: &evaluation::Model,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedEvaluator>,
     subject: Arc<Subject>,
 ) -> Option<End> {
     let tenant = row.tenant_id;
     let turn = app.code.turn(tenant).await?;
     let compiled = Arc::clone(&app.compiled);
     let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
-    let timed_out = matches!(end, Err(Unfinished::OutOfTime));
+    let timed_out = matches!(end, Err(TaskFailure::OutOfTime));
     if let Some(rule) = row.rule_id.filter(|it| app.code.is_too_slow(tenant, *it, timed_out))
         && let Err(error) = pause(app, row, rule).await
     {
@@ -184,7 +185,7 @@ async fn pause(app: &App, row: &evaluation::Model, rule: Uuid) -> Result<()> {
     let (tenant, now) = (row.tenant_id, app.clock.now());
     let why = format!("several evaluations in a row failed: {}", out_of_time());
     let txn = app.db.begin().await?;
-    let since = now - rules::PAUSE;
+    let since = now - rules::PAUSE_MICROS;
     if store::eval_rules::pause(&txn, tenant, rule, &why, row.created_at, (since, now)).await? {
         tracing::warn!(%tenant, %rule, why, "an eval rule is paused");
         app.commit(txn).await?;
@@ -192,14 +193,14 @@ async fn pause(app: &App, row: &evaluation::Model, rule: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Returns the outcome of an evaluation by code; none when the server stopped it.
-pub fn finished(end: Result<End, Unfinished>) -> Option<End> {
+/// Returns the result of a code evaluation; `None` when the server stopped it.
+pub fn finished(end: Result<End, TaskFailure>) -> Option<End> {
     match end {
         Ok(end) => Some(end),
-        Err(Unfinished::OutOfTime) => Some(failed(out_of_time())),
+        Err(TaskFailure::OutOfTime) => Some(failed(out_of_time())),
         // A fault of one evaluator must not affect the others.
-        Err(Unfinished::Broken) => Some(failed(BROKE)),
-        Err(Unfinished::Stopping) => None,
+        Err(TaskFailure::Broken) => Some(failed(PANIC_MESSAGE)),
+        Err(TaskFailure::Stopping) => None,
     }
 }
 
@@ -211,18 +212,18 @@ fn out_of_time() -> String {
     )
 }
 
-/// An evaluator with its config.
-pub struct Prepared {
+/// An evaluator with its configuration.
+pub struct PreparedEvaluator {
     /// The evaluator.
     pub evaluator: Evaluator,
-    /// The config as text.
+    /// The configuration as JSON.
     pub text: String,
-    /// The parsed config.
+    /// The parsed configuration.
     pub config: Config,
 }
 
-impl Prepared {
-    /// What it says of a trace. This can take long: it is called on a thread of the
+impl PreparedEvaluator {
+    /// Returns the verdict for a trace. This can take long: it is called on a thread of the
     /// [`CodeRunner`](crate::code_runner::CodeRunner).
     pub fn judge(&self, tenant: Uuid, compiled: &Compiled, subject: &Subject) -> End {
         let rule = match compiled.get(tenant, &self.evaluator, &self.text) {
@@ -237,11 +238,11 @@ impl Prepared {
     }
 }
 
-/// What the evaluations of a job have in common: those of one run or rule are prepared once.
+/// Evaluators shared by the evaluations of a job: each configuration is prepared once.
 #[derive(Default)]
-struct Shared(HashMap<Source, Result<Arc<Prepared>, String>>);
+struct Shared(HashMap<Source, Result<Arc<PreparedEvaluator>, String>>);
 
-/// What options are found by: an evaluator, a bulk run, a rule.
+/// Identifies a configuration: an evaluator, a bulk evaluation, a rule.
 type Source = (String, Option<Uuid>, Option<Uuid>);
 
 impl Shared {
@@ -249,7 +250,7 @@ impl Shared {
         &mut self,
         app: &App,
         row: &evaluation::Model,
-    ) -> Result<Result<Arc<Prepared>, String>> {
+    ) -> Result<Result<Arc<PreparedEvaluator>, String>> {
         if row.config.is_some() {
             return Ok(prepare(app, row).await?.map(Arc::new));
         }
@@ -263,24 +264,26 @@ impl Shared {
     }
 }
 
-/// The evaluator and config of an evaluation by code; in words, when there is none.
+/// Returns the evaluator and configuration of a code evaluation, or an error message if there is none.
 ///
 /// # Errors
-/// When the database fails.
-pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<Prepared, String>> {
+///
+/// Fails when the database fails.
+pub async fn prepare(app: &App, row: &evaluation::Model) -> Result<Result<PreparedEvaluator, String>> {
     let (tenant, metric) = (row.tenant_id, &row.metric_name);
     let Some(text) = config_of(app, row).await? else { return Ok(Err(no_config())) };
     let Some(evaluator) = rules::evaluator(app, tenant, metric).await? else {
         return Ok(Err(no_evaluator(metric)));
     };
     let config = serde_json::from_str(&text).unwrap_or_default();
-    Ok(Ok(Prepared { evaluator, text, config }))
+    Ok(Ok(PreparedEvaluator { evaluator, text, config }))
 }
 
-/// The config of an evaluation as text: its own, its bulk run's or its rule's.
+/// Returns the configuration of an evaluation as JSON: its own, its bulk evaluation's or its rule's.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<String>> {
     if let Some(config) = &row.config {
         return Ok(Some(config.clone()));
@@ -292,7 +295,7 @@ pub async fn config_of(app: &App, row: &evaluation::Model) -> Result<Option<Stri
     Ok(rules::rule(app, row.tenant_id, rule).await?.map(|it| it.row.config.clone()))
 }
 
-/// Puts an evaluation into a job of its own.
+/// Moves an evaluation to a job of its own.
 async fn alone(app: &App, row: &evaluation::Model) -> Result<()> {
     let now = app.clock.now();
     evaluations::put_back(&app.db, row.tenant_id, row, None).await?;
@@ -300,48 +303,49 @@ async fn alone(app: &App, row: &evaluation::Model) -> Result<()> {
     Ok(())
 }
 
-/// How many workers got lost over an evaluation before this one took it up.
+/// Returns the number of workers that were lost while executing an evaluation.
 pub fn lost(row: &evaluation::Model) -> i32 {
     row.attempts.saturating_sub(1).saturating_sub(row.returns)
 }
 
-/// The end of an evaluation over which workers got lost too often.
-pub fn given_up(lost: i32) -> End {
-    failed(format!("{lost} workers were lost over it; ask for it again"))
+/// Returns the result of an evaluation whose workers were lost too often.
+pub fn lost_too_often(lost: i32) -> End {
+    failed(format!("{lost} workers were lost while executing it; create the evaluation again"))
 }
 
-/// An end without a verdict.
+/// Returns a result without a verdict.
 pub fn failed(why: impl Into<String>) -> End {
     End { evaluator_version: None, verdict: Err(why.into()), judged: Judged::default() }
 }
 
-/// The end of an evaluation that this server can't do now and can't do later, like one of a trace
-/// whose stored texts are damaged. It is this one's alone: others are done.
+/// Returns the result of an evaluation that fails permanently on this server, for example because the
+/// stored texts of its trace are damaged. Other evaluations are not affected.
 ///
 /// # Errors
-/// The error, if it passes by itself.
+///
+/// Returns the error if it is temporary.
 pub fn at_fault(tenant: Uuid, error: Error) -> Result<End> {
     if error.passes() {
         return Err(error);
     }
-    tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation can't be done");
-    Ok(failed(FAULT))
+    tracing::error!(%tenant, error = format!("{error:#}"), "an evaluation failed");
+    Ok(failed(FAULT_MESSAGE))
 }
 
-/// Why a trace can't be read.
-pub fn absent(found: &Found) -> &'static str {
+/// Returns why a trace can't be read.
+pub fn absent(found: &SubjectLookup) -> &'static str {
     match found {
-        Found::NoSpan => "the trace has no such span any more",
+        SubjectLookup::NoSpan => "the span was deleted",
         _ => evaluations::REMOVED,
     }
 }
 
-/// There is nobody to judge.
+/// Returns the message for a deleted evaluator.
 pub fn no_evaluator(metric: &str) -> String {
-    format!("there is no evaluator `{metric}` any more")
+    format!("the evaluator `{metric}` was deleted")
 }
 
-/// There are no options to judge by.
+/// Returns the message for a missing configuration.
 pub fn no_config() -> String {
-    "the rule that asked for it was deleted before it was judged".to_owned()
+    "the rule was deleted before the evaluation was executed".to_owned()
 }

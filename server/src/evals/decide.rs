@@ -1,4 +1,4 @@
-//! Why a rule judged a trace, or did not: from what is stored, else worked out again.
+//! Determines why an eval rule fired on a trace, or its skip reason: stored or recomputed.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,15 @@ use super::{
 };
 use crate::{app::App, error::Result, rule_set::Rule};
 
-/// What becomes of an evaluation that failed.
-const AGAIN: &str = "; a backfill asks for it again, and so does the rule when the trace is ready anew";
+/// Appended to the decision for a failed evaluation.
+const RETRY_NOTE: &str =
+    "; a backfill evaluates the trace again, and so does the rule if the trace becomes ready again";
 
-/// What a rule did with these traces, in their order.
+/// Returns the decisions of a rule for these traces, in their order.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn decisions(
     app: &App,
     tenant: Uuid,
@@ -67,25 +69,27 @@ fn decision(
     if let Some(it) = judged {
         let failed = it.status == EvaluationStatus::Failed.as_str();
         let (decision, detail) = if !failed && trace.ready && trace.ready_at > it.created_at {
-            let detail =
-                "the trace changed after it was judged and was ready again; a rule judges a trace once";
+            let detail = "the trace changed after its evaluation and became ready again; a rule evaluates a trace once";
             (Decision::Duplicate, detail.to_owned())
         } else {
-            let again = if failed { AGAIN } else { "" };
-            (Decision::Queued, format!("the evaluation was asked for and is {}{again}", it.status))
+            let again = if failed { RETRY_NOTE } else { "" };
+            (Decision::Queued, format!("the evaluation was created and is {}{again}", it.status))
         };
         let decided_at = Some(Timestamp::from_micros(it.created_at));
         return Ok(RuleDecision { evaluation_id: Some(it.id), decided_at, ..decided(decision, detail) });
     }
     if trace.project_id != row.project_id {
-        return Ok(decided(Decision::Filtered, "the trace is of another project than the rule".to_owned()));
+        return Ok(decided(
+            Decision::Filtered,
+            "the trace belongs to another project than the rule".to_owned(),
+        ));
     }
     if !trace.ready {
         let detail = if trace.ready_at <= trace.updated_at {
-            "the trace is ready, and rules are asked in a moment".to_owned()
+            "the trace is ready, and rules will run in a moment".to_owned()
         } else {
             format!(
-                "the trace is not ready; it is expected to be at {}, if no further span comes",
+                "the trace is not ready; it becomes ready at {}, if no further span arrives",
                 Timestamp::from_micros(trace.ready_at)
             )
         };
@@ -100,15 +104,14 @@ fn decision(
         return Ok(decided(Decision::Filtered, why));
     }
     if !sampled(trace.id, row.sample_rate) {
-        let detail = format!("the sample of {} leaves the trace out", row.sample_rate);
+        let detail = format!("the trace is not in the sample of {}", row.sample_rate);
         return Ok(decided(Decision::SampledOut, detail));
     }
     let detail = if row.enabled && trace.ready_at > row.updated_at {
-        "the trace was ready before the process that found it so had heard of the rule; a backfill judges it"
-            .to_owned()
+        "the trace became ready before its process knew the rule; a backfill evaluates it".to_owned()
     } else if row.enabled {
         format!(
-            "the rule was made, enabled or changed at {}, and the trace was ready before; a backfill judges it",
+            "the rule was created, enabled or changed at {}, after the trace became ready; a backfill evaluates it",
             Timestamp::from_micros(row.updated_at)
         )
     } else {
@@ -117,10 +120,11 @@ fn decision(
     Ok(decided(Decision::Disabled, detail))
 }
 
-/// What a rule would do with a trace that were ingested now.
+/// Returns what a rule would decide for a trace if it were ingested now.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn foreseen(
     app: &App,
     tenant: Uuid,
@@ -132,13 +136,13 @@ pub async fn foreseen(
     let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
     let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
     if trace.project_id != rule.row.project_id {
-        return Ok((Decision::Filtered, "the trace is of another project than the rule".to_owned()));
+        return Ok((Decision::Filtered, "the trace belongs to another project than the rule".to_owned()));
     }
     if let Some(why) = unselected(&rule.filter, trace, has) {
         return Ok((Decision::Filtered, why));
     }
     if !sampled(trace.id, rule.row.sample_rate) {
-        let detail = format!("the sample of {} leaves the trace out", rule.row.sample_rate);
+        let detail = format!("the trace is not in the sample of {}", rule.row.sample_rate);
         return Ok((Decision::SampledOut, detail));
     }
     if !rule.row.enabled {
@@ -149,7 +153,10 @@ pub async fn foreseen(
     }
     let judged = evaluations::of_rule(app.db.current(), tenant, rule.row.id, &[trace.id]).await?;
     if let Some(it) = judged.get(&trace.id).filter(|it| it.status != EvaluationStatus::Failed.as_str()) {
-        return Ok((Decision::Duplicate, format!("the rule has judged the trace: evaluation {}", it.id)));
+        return Ok((
+            Decision::Duplicate,
+            format!("the rule has already evaluated the trace: evaluation {}", it.id),
+        ));
     }
-    Ok((Decision::Queued, "the rule would judge the trace".to_owned()))
+    Ok((Decision::Queued, "the rule would fire on the trace".to_owned()))
 }

@@ -1,8 +1,8 @@
-//! Making the evaluations of a bulk run, a block of traces a transaction.
+//! Creates the evaluations of a bulk evaluation, one block of traces per transaction.
 //!
-//! Each transaction also stores how far it came. Judges are slower than this is, so no more is made
-//! than they have to do for a while: what stops a run (its rule is paused, the judge is gone) stops
-//! it before all of it waits.
+//! Each transaction also stores the progress. Judges are slower than this job, so it creates only as
+//! many evaluations as judges need for a while. A condition that stops the bulk evaluation (rule
+//! paused, judge missing) then stops it before all evaluations are queued.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -26,30 +26,29 @@ use crate::{
     access::plans::monthly_limit, app::App, error::Result, evaluator::Evaluator, pools, rule_set::Rule,
 };
 
-/// Traces that one transaction looks at.
-const BLOCK: usize = 500;
-/// Blocks that a worker makes before others have their turn.
-const TURN: usize = 4;
-/// Evaluations by judges that wait, of one run, from which on no more are made.
-const WAITING: u64 = 1_000;
-/// How long they are left to it, microseconds.
-const WAIT: i64 = 2_000_000;
+/// Number of traces per transaction.
+const TRACES_PER_BLOCK: usize = 500;
+/// Number of blocks after which the job is continued later, so that other jobs run.
+const BLOCKS_PER_RUN: usize = 4;
+/// Number of waiting LLM evaluations of one bulk evaluation at which no more are created.
+const MAX_WAITING_EVALUATIONS: u64 = 1_000;
+/// Delay in microseconds until the job continues then.
+const WAIT_MICROS: i64 = 2_000_000;
 
-/// Why a backfill makes fewer evaluations than its filter selects traces.
-const LEFT_OUT: &str =
-    "the others the rule had judged before, are not ready, or are left out by its filter or sample";
-/// Why a run by hand does.
-const GONE: &str = "the others were removed meanwhile, or the filter does not select them any more";
-/// Why a run looks at fewer traces than its filter selects in the end.
-const MORE: &str =
-    "some traces came to match while it was under way, and the oldest were left out for them; ask again";
-/// What a run can't go on without.
-const DELETED: &str = "the rule or its evaluator was deleted meanwhile";
+/// Why a backfill creates fewer evaluations than traces match.
+const SKIPPED_MESSAGE: &str = "the rule has evaluated the other traces already, or they are not ready, or not selected by its filter or sample";
+/// Why a bulk evaluation creates fewer evaluations than traces match.
+const DELETED_TRACES_MESSAGE: &str = "the other traces were deleted meanwhile, or no longer match the filter";
+/// Why a bulk evaluation processes fewer traces than finally match.
+const MORE_TRACES_MESSAGE: &str =
+    "more traces matched while it was running, and the oldest were skipped; start it again";
+/// Why a bulk evaluation can't continue.
+const DELETED_RULE_MESSAGE: &str = "the rule or its evaluator was deleted meanwhile";
 
-/// Makes the evaluations of a bulk run.
+/// Creates the evaluations of a bulk evaluation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FillBulk {
-    /// The run.
+    /// The bulk evaluation.
     pub bulk: Uuid,
 }
 
@@ -58,39 +57,39 @@ impl Job for FillBulk {
     const POOL: &'static WorkerPool = &pools::EVALUATIONS;
 }
 
-/// How far a run is.
+/// The progress of a bulk evaluation.
 enum Step {
-    /// All that it makes is made.
+    /// All evaluations are created.
     Done,
-    /// There may be more to make.
+    /// There may be more to create.
     More,
-    /// So much waits for judges that more need not be made yet.
+    /// So many evaluations wait for judges that the job can pause.
     Enough,
 }
 
 // Makes the evaluations of a run, as much as fits into a turn.
 impl RunJob<App> for FillBulk {
     async fn run(self, app: &Arc<App>, row: &job::Model) -> Outcome {
-        for _ in 0..TURN {
+        for _ in 0..BLOCKS_PER_RUN {
             if app.is_stopping() {
                 break;
             }
             match fill(app, row.tenant_id, self.bulk).await {
                 Ok(Step::Done) => return Outcome::Done,
                 Ok(Step::More) => {}
-                Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT },
+                Ok(Step::Enough) => return Outcome::Snooze { until: app.clock.now() + WAIT_MICROS },
                 Err(error) => {
-                    tracing::warn!(tenant = %row.tenant_id, %error, "a bulk run of evaluations is put off");
+                    tracing::warn!(tenant = %row.tenant_id, %error, "a bulk evaluation is postponed");
                     return Outcome::Snooze { until: app.clock.now() + 5_000_000 };
                 }
             }
         }
-        // Others have their turn, the evaluations that were made among them.
+        // Other jobs run first, including the evaluations that were created.
         Outcome::Snooze { until: app.clock.now() }
     }
 }
 
-/// Makes those of the next block of traces.
+/// Creates the evaluations of the next block of traces.
 async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     let db = app.db.current();
     let Some(bulk) = bulk_runs::get(db, tenant, id).await?.filter(|it| !it.filled) else {
@@ -105,11 +104,12 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
     };
     let evaluator = rules::evaluator(app, tenant, &bulk.metric_name).await?;
     let stopped = stopped(app, plan, &bulk, rule.as_deref(), evaluator.as_ref()).await?;
-    if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= WAITING {
+    if by_judge && stopped.is_none() && bulk_runs::waiting(db, tenant, id).await? >= MAX_WAITING_EVALUATIONS {
         return Ok(Step::Enough);
     }
     let filter: Filter = serde_json::from_str(&bulk.filter).map_err(anyhow::Error::from)?;
-    let page = traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), BLOCK).await?;
+    let page =
+        traces::narrow_page(&app.db.primary(), tenant, &filter, position(&bulk), TRACES_PER_BLOCK).await?;
     let mut block = Block {
         tenant,
         plan,
@@ -118,21 +118,21 @@ async fn fill(app: &App, tenant: Uuid, id: Uuid) -> Result<Step> {
         version: evaluator.as_ref().map(Evaluator::version).unwrap_or_default(),
         after: position(&bulk),
         last: page.last().map(|it| (it.started_at, it.id)),
-        ends: page.len() < BLOCK,
-        // Where nothing is left, nothing is stopped.
+        ends: page.len() < TRACES_PER_BLOCK,
+        // If no traces are left, nothing is stopped.
         stopped: stopped.filter(|_| !page.is_empty()),
         wanted: Vec::new(),
     };
     if block.stopped.is_none() {
         block.wanted = match &rule {
-            Some(rule) => wanted(app, tenant, rule, page).await?,
+            Some(rule) => selected_traces(app, tenant, rule, page).await?,
             None => page,
         };
     }
     let txn = app.db.begin().await?;
     let Some(bulk) = bulk_runs::lock(&txn, tenant, id).await? else { return Ok(Step::Done) };
     if bulk.filled || position(&bulk) != block.after {
-        // Another worker, which took this one for lost, has come further.
+        // Another worker, which considered this one lost, has progressed further.
         return Ok(if bulk.filled { Step::Done } else { Step::More });
     }
     let filled = block.store(&txn, bulk).await?;
@@ -144,7 +144,7 @@ fn position(bulk: &eval_bulk::Model) -> Option<(i64, Uuid)> {
     bulk.position_at.zip(bulk.position_id)
 }
 
-/// Why a run can't go on; none when it can.
+/// Returns why a bulk evaluation can't continue; `None` if it can.
 async fn stopped(
     app: &App,
     plan: Plan,
@@ -153,7 +153,7 @@ async fn stopped(
     evaluator: Option<&Evaluator>,
 ) -> Result<Option<String>> {
     let (Some(evaluator), true) = (evaluator, rule.is_some() || bulk.rule_id.is_none()) else {
-        return Ok(Some(DELETED.to_owned()));
+        return Ok(Some(DELETED_RULE_MESSAGE.to_owned()));
     };
     if let Some(rule) = rule
         && let Some(why) = rules::paused(app, bulk.tenant_id, plan, rule).await?
@@ -166,15 +166,20 @@ async fn stopped(
     Ok(judge.err().map(|it| it.to_string()))
 }
 
-/// Those of the traces that a rule judges and has not judged.
-async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -> Result<Vec<trace::Model>> {
+/// Returns the traces that a rule selects and has not evaluated.
+async fn selected_traces(
+    app: &App,
+    tenant: Uuid,
+    rule: &Rule,
+    page: Vec<trace::Model>,
+) -> Result<Vec<trace::Model>> {
     let ids: Vec<Uuid> = page.iter().map(|it| it.id).collect();
     let judged = evaluations::judged(app.db.current(), tenant, &[rule.row.id], &ids).await?;
     let asked = if rule.filter.span_type.is_some() { ids } else { Vec::new() };
     let kinds = traces::span_kinds(&app.db, tenant, &asked).await?;
     let selected = |trace: &trace::Model| {
         let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
-        // Half a trace would use up the only time that the rule judges it.
+        // A rule evaluates a trace only once, so it must not evaluate an incomplete one.
         trace.ready
             && !judged.contains(&(rule.row.id, trace.id))
             && unselected(&rule.filter, trace, has).is_none()
@@ -183,33 +188,33 @@ async fn wanted(app: &App, tenant: Uuid, rule: &Rule, page: Vec<trace::Model>) -
     Ok(page.into_iter().filter(selected).collect())
 }
 
-/// What a transaction makes.
+/// The evaluations that one transaction creates.
 struct Block {
     tenant: Uuid,
     plan: Plan,
     now: i64,
     by_judge: bool,
-    /// The evaluator's.
+    /// The evaluator's version.
     version: String,
-    /// Where it begins.
+    /// The position at which the block begins.
     after: Option<(i64, Uuid)>,
-    /// The last trace that was looked at.
+    /// The last trace of the block.
     last: Option<(i64, Uuid)>,
     /// Whether no trace is left after it.
     ends: bool,
-    /// Why nothing more is made.
+    /// Why no more evaluations are created.
     stopped: Option<String>,
-    /// The traces that are judged.
+    /// The traces to evaluate.
     wanted: Vec<trace::Model>,
 }
 
 impl Block {
-    /// Stores the evaluations and how far the run is. True when it is at its end.
+    /// Stores the evaluations and the progress. Returns true at the end of the bulk evaluation.
     async fn store(self, txn: &Transaction, mut bulk: eval_bulk::Model) -> Result<bool> {
         let quota = Quota::LlmEvaluations;
         let ids: Vec<Uuid> = self.wanted.iter().map(|it| it.id).collect();
         let there: HashSet<Uuid> = traces::lock_some(txn, self.tenant, &ids).await?.into_iter().collect();
-        // A late span may have moved a trace that was looked at before behind those.
+        // A late span may have moved an evaluated trace behind the current position.
         let made = match bulk.queued {
             0 => HashSet::new(),
             _ => bulk_runs::made(txn, self.tenant, bulk.id, &ids).await?,
@@ -222,7 +227,7 @@ impl Block {
         if self.by_judge {
             rows.truncate(usize::try_from(bulk.granted - bulk.queued).unwrap_or(0));
         }
-        // Runs by hand took theirs when they began.
+        // A bulk evaluation reserved its quota at the start.
         let this_month = (self.by_judge && bulk.quota_month.is_none()).then(|| month(self.now));
         if let Some(month) = this_month {
             let (asked, limit) = (count(rows.len()), monthly_limit(quota, self.plan));
@@ -233,7 +238,7 @@ impl Block {
         let kept = rows.len();
         let added = ask::store(txn, rows, self.now).await?;
         if let Some(month) = this_month {
-            // Of those that another backfill of the rule has asked for at the same time.
+            // Concurrent backfills of the rule may have created some of them.
             let left = count(kept - added.min(kept));
             quotas::give_back(txn, self.tenant, month, quota, left).await?;
         }
@@ -245,16 +250,16 @@ impl Block {
             bulk.detail = match (self.stopped, kept < wanted) {
                 (Some(why), _) => Some(why),
                 (None, true) if used_up => Some(exceeded_message(self.plan)),
-                (None, true) => Some(MORE.to_owned()),
+                (None, true) => Some(MORE_TRACES_MESSAGE.to_owned()),
                 (None, false) if bulk.detail.is_some() || !short => bulk.detail,
-                (None, false) if bulk.rule_id.is_some() => Some(LEFT_OUT.to_owned()),
-                (None, false) => Some(GONE.to_owned()),
+                (None, false) if bulk.rule_id.is_some() => Some(SKIPPED_MESSAGE.to_owned()),
+                (None, false) => Some(DELETED_TRACES_MESSAGE.to_owned()),
             };
             if let Some(month) = bulk.quota_month {
                 let left = bulk.granted - bulk.queued;
                 quotas::give_back(txn, self.tenant, month, quota, left).await?;
             }
-            // Those that cost nothing may be more than were counted.
+            // Free evaluations may be more than were counted.
             bulk.matched = bulk.matched.max(bulk.queued);
         }
         let filled = bulk.filled;
@@ -262,7 +267,7 @@ impl Block {
         Ok(filled)
     }
 
-    /// The evaluation of a trace.
+    /// Returns the evaluation of a trace.
     fn row(&self, bulk: &eval_bulk::Model, trace: &trace::Model) -> evaluation::Model {
         let row = evaluations::pending_row(self.tenant, trace.id, trace.project_id, self.now);
         evaluation::Model {

@@ -1,9 +1,8 @@
-//! Rules firing: what happens when traces are ready.
+//! Runs eval rules when traces become ready.
 //!
-//! Marking a trace ready and asking for its evaluations is one transaction, and a trace is marked
-//! by exactly one job, so a rule neither misses a trace nor judges it twice. Filters are compared
-//! before that transaction, on narrow rows: where no rule selects anything, nothing more is written
-//! than without rules.
+//! One transaction marks a trace as ready and creates its evaluations, and exactly one job does this
+//! for a trace, so a rule neither misses a trace nor evaluates it twice. Filters are checked before the
+//! transaction, on narrow rows: if no rule matches, nothing is written in addition.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -31,21 +30,23 @@ use crate::{
     rule_set::{Rule, Setup},
 };
 
-/// What the database is asked to tell apart at most.
-const CONDITIONS: usize = 30;
-/// Projects that it is asked for at most; of more it answers all.
-const PROJECTS: usize = 200;
-/// Evaluations that one transaction asks for, about: it holds locks of traces and of the quota.
-const ASKED: usize = 2_000;
+/// Maximum number of filter conditions in a statement.
+const MAX_CONDITIONS: usize = 30;
+/// Maximum number of projects in a statement; with more, it returns all.
+const MAX_PROJECTS: usize = 200;
+/// Approximate number of evaluations that one transaction creates: it holds locks of traces and of the
+/// quota.
+const MAX_EVALUATIONS_PER_TRANSACTION: usize = 2_000;
 
-/// A trace that falls due, and the rules that select it.
+/// A trace that becomes ready, and the rules that match it.
 type Due = (trace::Model, Vec<Arc<Rule>>);
 
-/// Marks those of the traces ready whose `ready_at` is still the given one, and asks for what rules
-/// want of them.
+/// Marks those traces as ready whose `ready_at` still equals the given one, and creates the evaluations
+/// of matching rules.
 ///
 /// # Errors
-/// When the database fails. What was not done then is done by the next call with the same arguments.
+///
+/// Fails when the database fails. The next call with the same arguments completes the work.
 pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Result<()> {
     let setup = app.known.setup(tenant).await?;
     let mut acting: HashMap<Uuid, Vec<&Arc<Rule>>> = HashMap::new();
@@ -75,7 +76,7 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     for it in due {
         wanted += it.1.len();
         block.push(it);
-        if wanted >= ASKED {
+        if wanted >= MAX_EVALUATIONS_PER_TRANSACTION {
             fire(app, &setup, (tenant, plan), ready_at, &block, &paused).await?;
             (block, wanted) = (Vec::new(), 0);
         }
@@ -83,7 +84,7 @@ pub async fn ready(app: &App, tenant: Uuid, ids: &[Uuid], ready_at: i64) -> Resu
     fire(app, &setup, (tenant, plan), ready_at, &block, &paused).await
 }
 
-/// Those of the traces that rules select, as they are before anything is locked.
+/// Returns the traces that match rules, before anything is locked.
 async fn selected(
     app: &App,
     tenant: Uuid,
@@ -91,7 +92,7 @@ async fn selected(
     ready_at: i64,
     acting: &HashMap<Uuid, Vec<&Arc<Rule>>>,
 ) -> Result<Vec<Due>> {
-    let rows = traces::falling_due(&app.db, tenant, ids, ready_at, &wanted(acting)).await?;
+    let rows = traces::falling_due(&app.db, tenant, ids, ready_at, &conditions(acting)).await?;
     let of = |trace: &trace::Model| acting.get(&trace.project_id).map(Vec::as_slice).unwrap_or_default();
     let asking = |it: &&trace::Model| of(it).iter().any(|rule| rule.filter.span_type.is_some());
     let asked: Vec<Uuid> = rows.iter().filter(asking).map(|it| it.id).collect();
@@ -104,7 +105,7 @@ async fn selected(
     Ok(due.filter(|it| !it.1.is_empty()).collect())
 }
 
-/// Marks traces ready and asks for what their rules want, in one transaction.
+/// Marks traces as ready and creates the evaluations of their rules, in one transaction.
 async fn fire(
     app: &App,
     setup: &Setup,
@@ -135,7 +136,7 @@ async fn fire(
             None => {
                 let evaluator = setup.evaluator(&rule.row.metric_name);
                 let version = evaluator.map_or_else(String::new, |it| it.version());
-                firing.rows.push((Arc::clone(rule), asked(tenant, rule, trace, version, now)));
+                firing.rows.push((Arc::clone(rule), new_evaluation(tenant, rule, trace, version, now)));
             }
         }
     }
@@ -147,22 +148,22 @@ async fn fire(
     Ok(())
 }
 
-/// What rules want, for the database to leave out what none of them does: of many rules no more than
-/// their projects, of very many nothing.
-fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
+/// Returns conditions by which the database excludes traces that no rule matches: with many rules only
+/// their projects, with very many rules none.
+fn conditions(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
     let whole = |rule: &&Arc<Rule>| Wanted {
         project_id: rule.row.project_id,
         model: rule.filter.model.clone(),
         name: rule.filter.name.clone(),
         error: rule.filter.error,
-        // Up to the first colon it is the key's, wherever the value begins.
+        // The part before the first colon belongs to the key, wherever the value begins.
         tag: rule.filter.tag.as_deref().map(|it| it.split(':').next().unwrap_or(it).to_owned()),
     };
     let whole: HashSet<Wanted> = acting.values().flatten().map(whole).collect();
-    if whole.len() <= CONDITIONS {
+    if whole.len() <= MAX_CONDITIONS {
         return whole.into_iter().collect();
     }
-    if acting.len() > PROJECTS {
+    if acting.len() > MAX_PROJECTS {
         return Vec::new();
     }
     acting
@@ -171,8 +172,8 @@ fn wanted(acting: &HashMap<Uuid, Vec<&Arc<Rule>>>) -> Vec<Wanted> {
         .collect()
 }
 
-/// Whether a rule would judge a trace, as far as that follows from the two. `kinds` are the kinds
-/// of spans of each trace.
+/// Whether a rule matches a trace, as far as that follows from the two. `kinds` contains the span types
+/// of each trace.
 fn selects(rule: &Rule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<String>>) -> bool {
     let has = |kind: &str| kinds.get(&trace.id).is_some_and(|it| it.contains(kind));
     rule.row.project_id == trace.project_id
@@ -180,8 +181,14 @@ fn selects(rule: &Rule, trace: &trace::Model, kinds: &HashMap<Uuid, HashSet<Stri
         && sampled(trace.id, rule.row.sample_rate)
 }
 
-/// The evaluation of a trace that a rule asks for.
-fn asked(tenant: Uuid, rule: &Rule, trace: &trace::Model, version: String, now: i64) -> evaluation::Model {
+/// Returns the evaluation of a trace for a rule.
+fn new_evaluation(
+    tenant: Uuid,
+    rule: &Rule,
+    trace: &trace::Model,
+    version: String,
+    now: i64,
+) -> evaluation::Model {
     let is_llm = rule.kind == api::EvaluatorType::Llm;
     evaluation::Model {
         metric_name: rule.row.metric_name.clone(),
@@ -213,7 +220,7 @@ impl Firing {
         });
     }
 
-    /// Leaves out what the month's quota has no room for.
+    /// Drops the evaluations that exceed the monthly quota.
     async fn within_quota(&mut self, txn: &store::Transaction, plan: Plan) -> Result<()> {
         let wanted = self.rows.iter().filter(|it| it.1.quota_month.is_some()).count();
         let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);

@@ -1,6 +1,6 @@
-//! What rules noted, once they are deleted.
+//! Deletes the decisions of deleted eval rules.
 //!
-//! Notes are found by trace, so all of a tenant's are walked past, some at a time.
+//! Decisions are indexed by trace, so all decisions of a tenant are scanned, in batches.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use crate::{app::App, pools};
 
-/// A deleted rule whose notes are removed.
+/// A deleted rule whose decisions are deleted.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ForgetRule {
     /// The rule.
     pub rule: Uuid,
-    /// Notes of traces up to this one are gone.
+    /// Decisions of traces up to this one are deleted.
     pub after: Uuid,
 }
 
@@ -26,19 +26,21 @@ impl Job for ForgetRule {
     const POOL: &'static WorkerPool = &pools::HOUSEKEEPING;
 }
 
-/// Notes that one statement walks past.
-const BATCH: u64 = 1_000;
-/// Batches after which others have their turn.
-const TURN: usize = 50;
-/// Other processes may know the rule for a moment longer, microseconds.
-const PAUSE: i64 = 60_000_000;
+/// Number of decisions that one statement scans.
+const DECISIONS_PER_STATEMENT: u64 = 1_000;
+/// Number of batches after which the job is continued later.
+const BATCHES_PER_RUN: usize = 50;
+/// Delay in microseconds before the deletion: other processes may have the rule in their caches for a
+/// moment.
+const DELAY_MICROS: i64 = 60_000_000;
 
-/// Has the notes of a rule removed that is being deleted.
+/// Enqueues the deletion of the decisions of a rule that is being deleted.
 ///
 /// # Errors
-/// When the database fails.
+///
+/// Fails when the database fails.
 pub async fn soon(txn: &Transaction, tenant: Uuid, rule: Uuid, now: i64) -> Result<(), DbError> {
-    queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + PAUSE, now).await
+    queue::enqueue(txn, tenant, &ForgetRule { rule, after: Uuid::nil() }, now + DELAY_MICROS, now).await
 }
 
 // Removes notes, as many as fit into a turn.
@@ -53,11 +55,11 @@ impl RunJob<App> for ForgetRule {
 
 async fn turn(app: &App, tenant: Uuid, job: ForgetRule) -> Result<(), DbError> {
     let ForgetRule { rule, mut after } = job;
-    for _ in 0..TURN {
+    for _ in 0..BATCHES_PER_RUN {
         if app.is_stopping() {
             break;
         }
-        match eval_rules::forget(&app.db, tenant, rule, after, BATCH).await? {
+        match eval_rules::forget(&app.db, tenant, rule, after, DECISIONS_PER_STATEMENT).await? {
             Some(last) => after = last,
             None => return Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Which traces a rule judges, and what a score is called. Pure.
+//! Matches traces with rule filters, and derives labels from scores. Pure.
 
 use api::eval_rule::RuleFilter;
 use entities::trace;
@@ -6,40 +6,41 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// From this score on the label is `pass`, unless the config says otherwise.
-const THRESHOLD: f64 = 0.7;
-/// So far below it the label is `warn`.
-const WARN: f64 = 0.2;
-/// Scores this near to a bound are at it: 0.7 is not always a sum of tenths.
-const TOLERANCE: f64 = 1e-9;
+/// Lowest score with the label `pass`, unless the configuration sets another.
+const DEFAULT_THRESHOLD: f64 = 0.7;
+/// Width of the range below it with the label `warn`.
+const WARN_WIDTH: f64 = 0.2;
+/// Tolerance of comparisons with a bound: sums of tenths may differ slightly from 0.7.
+const SCORE_TOLERANCE: f64 = 1e-9;
 
-/// The label of a score.
+/// Returns the label of a score.
 pub fn label(score: f64, config: &Map<String, Value>) -> &'static str {
-    let threshold = config.get("threshold").and_then(Value::as_f64).unwrap_or(THRESHOLD);
-    if score >= threshold - TOLERANCE {
+    let threshold = config.get("threshold").and_then(Value::as_f64).unwrap_or(DEFAULT_THRESHOLD);
+    if score >= threshold - SCORE_TOLERANCE {
         "pass"
-    } else if score >= threshold - WARN - TOLERANCE {
+    } else if score >= threshold - WARN_WIDTH - SCORE_TOLERANCE {
         "warn"
     } else {
         "fail"
     }
 }
 
-/// Whether a share of all traces contains this one. It follows from the trace's id alone, so that
-/// it comes out the same each time, and the same for every rule.
+/// Whether a sample of this rate contains a trace. Depends only on the trace's ID, so that the result
+/// is the same each time, and for every rule.
 pub fn sampled(trace: Uuid, rate: f64) -> bool {
     if rate >= 1.0 {
         return true;
     }
     let digest = Sha256::digest(trace.as_bytes());
     let place = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    // 53 bits are what a float holds.
+    // A double has 53 bits of precision.
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
     let place = (place >> 11) as f64 / (1_u64 << 53) as f64;
     place < rate
 }
 
-/// Why a filter does not select a trace; none when it does. `has_span` answers for a kind of span.
+/// Returns why a filter does not match a trace; `None` if it matches. `has_span` tells whether the
+/// trace has a span of a type.
 pub fn unselected(
     filter: &RuleFilter,
     trace: &trace::Model,
@@ -48,25 +49,25 @@ pub fn unselected(
     let RuleFilter { model, tag, name, error, span_type, unknown: _ } = filter;
     if let Some(model) = model.as_deref().filter(|it| Some(*it) != trace.model.as_deref()) {
         return Some(format!(
-            "its model is {}, and the filter asks for `{model}`",
+            "the trace's model is {}, and the filter requires `{model}`",
             shown(trace.model.as_deref())
         ));
     }
     if let Some(name) = name.as_deref().filter(|it| Some(*it) != trace.name.as_deref()) {
         return Some(format!(
-            "its name is {}, and the filter asks for `{name}`",
+            "the trace's name is {}, and the filter requires `{name}`",
             shown(trace.name.as_deref())
         ));
     }
     if let Some(error) = error.filter(|it| *it != trace.error.is_some()) {
         let (asked, has) = if error { ("with", "none") } else { ("without", "one") };
-        return Some(format!("the filter asks for traces {asked} an error, and it has {has}"));
+        return Some(format!("the filter requires traces {asked} an error, and this trace has {has}"));
     }
     if let Some(tag) = tag.as_deref().filter(|it| !tagged(trace, it)) {
-        return Some(format!("it lacks the tag `{tag}`, which the filter asks for"));
+        return Some(format!("the trace has no tag `{tag}`, which the filter requires"));
     }
     if let Some(kind) = span_type.as_deref().filter(|it| !has_span(it)) {
-        return Some(format!("it has no span of type `{kind}`, which the filter asks for"));
+        return Some(format!("the trace has no span of type `{kind}`, which the filter requires"));
     }
     None
 }
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_follow_the_threshold() {
+    fn label_of_score_follows_threshold() {
         let usual = Map::new();
         for (score, word) in
             [(1.0, "pass"), (0.7, "pass"), (0.69, "warn"), (0.5, "warn"), (0.49, "fail"), (0.0, "fail")]
@@ -114,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_its_share_and_always_the_same() {
+    fn sample_has_its_share_and_is_stable() {
         let ids: Vec<Uuid> = (0..20_000_u128).map(|it| Uuid::from_u128(it * 7_919)).collect();
         for rate in [0.0, 0.01, 0.25, 0.9, 1.0] {
             let taken = ids.iter().filter(|it| sampled(**it, rate)).count();
             let expected = rate * ids.len() as f64;
             assert!((taken as f64 - expected).abs() <= 250.0, "{rate}: {taken}");
-            // A smaller share is part of a larger one.
+            // A smaller sample is a subset of a larger one.
             assert!(ids.iter().all(|it| !sampled(*it, rate) || sampled(*it, 1.0)));
         }
         assert!(ids.iter().filter(|it| sampled(**it, 0.1)).all(|it| sampled(*it, 0.2)));

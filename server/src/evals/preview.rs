@@ -1,4 +1,4 @@
-//! Judging a trace while somebody waits, without storing anything.
+//! Evaluates a trace during a request, without storing the result.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    ask::{Asked, exceeded, no_judge},
-    by_judge::{self, Answer, Question},
-    by_rule::{Prepared, absent, failed, finished},
-    subject::{self, Found},
+    ask::{EvaluationRequest, exceeded, no_judge},
+    by_judge::{self, JudgeCall, JudgeCallResult},
+    by_rule::{PreparedEvaluator, absent, failed, finished},
+    subject::{self, SubjectLookup},
 };
 use crate::{
     access::plans::monthly_limit,
@@ -22,22 +22,29 @@ use crate::{
     error::{Result, stopping},
 };
 
-/// What an evaluator says of a trace. By a judge it takes one of the month's evaluations, which is
-/// given back when there is no verdict, also when whoever asked has hung up meanwhile.
+/// Evaluates a trace. An LLM evaluation uses the monthly quota, which is restored if there is no
+/// verdict, even if the client disconnects meanwhile.
 ///
 /// # Errors
-/// `provider_credentials_missing`, `judge_not_configured`, `eval_quota_exceeded`.
-pub async fn judge(app: &Arc<App>, tenant: Uuid, plan: Plan, asked: Asked, trace: Uuid) -> Result<End> {
+///
+/// Fails with `provider_credentials_missing`, `judge_not_configured` or `eval_quota_exceeded`.
+pub async fn judge(
+    app: &Arc<App>,
+    tenant: Uuid,
+    plan: Plan,
+    asked: EvaluationRequest,
+    trace: Uuid,
+) -> Result<End> {
     let (tell, told) = oneshot::channel();
     let task = {
         let app = Arc::clone(app);
         async move { _ = tell.send(judged(&app, tenant, plan, &asked, trace).await) }
     };
     app.spawn(task);
-    told.await.map_err(|_| anyhow::anyhow!("an evaluation broke off"))?
+    told.await.map_err(|_| anyhow::anyhow!("an evaluation was interrupted"))?
 }
 
-async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid) -> Result<End> {
+async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &EvaluationRequest, trace: Uuid) -> Result<End> {
     let Some(tier) = asked.tier.filter(|_| asked.kind == EvaluatorType::Llm) else {
         return by_code(app, tenant, asked, trace).await;
     };
@@ -50,11 +57,11 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid)
         return Err(exceeded(plan));
     }
     txn.commit().await?;
-    let question = Question { evaluator, config, judge: &judge };
+    let question = JudgeCall { evaluator, config, judge: &judge };
     let answer = by_judge::ask(app, tenant, trace, None, &question).await;
     let end = answer.map(|it| match it {
-        Answer::End(end) | Answer::Later { end, .. } | Answer::Broken(end) => end,
-        Answer::Waiting { why, .. } => failed(format!("{why}; try again shortly")),
+        JudgeCallResult::End(end) | JudgeCallResult::Later { end, .. } | JudgeCallResult::Broken(end) => end,
+        JudgeCallResult::Waiting { why, .. } => failed(format!("{why}; try again shortly")),
     });
     if end.as_ref().map_or(true, |it| it.verdict.is_err()) {
         let txn = app.db.begin().await?;
@@ -64,15 +71,16 @@ async fn judged(app: &App, tenant: Uuid, plan: Plan, asked: &Asked, trace: Uuid)
     end
 }
 
-async fn by_code(app: &App, tenant: Uuid, asked: &Asked, trace: Uuid) -> Result<End> {
+async fn by_code(app: &App, tenant: Uuid, asked: &EvaluationRequest, trace: Uuid) -> Result<End> {
     // Acquired before the trace is read, so that waiting requests hold no texts.
     let turn = app.code.turn_of_request(tenant).await?;
     let subject = match subject::read(&app.db, tenant, trace, None, false).await? {
-        Found::Subject(subject) => subject,
+        SubjectLookup::Subject(subject) => subject,
         gone => return Ok(failed(absent(&gone))),
     };
     let text = serde_json::to_string(&asked.config).map_err(anyhow::Error::from)?;
-    let prepared = Prepared { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
+    let prepared =
+        PreparedEvaluator { evaluator: asked.evaluator.clone(), text, config: asked.config.clone() };
     let compiled = Arc::clone(&app.compiled);
     let end = turn.run(move || prepared.judge(tenant, &compiled, &subject)).await;
     finished(end).ok_or_else(stopping)

@@ -1,4 +1,4 @@
-//! Reading what is judged.
+//! Reads the subject of an evaluation.
 
 use std::collections::BTreeMap;
 
@@ -16,44 +16,45 @@ use uuid::Uuid;
 
 use crate::{error::Result, memory::MemoryBudget};
 
-/// Spans of a trace that evaluators see.
-const SPANS: u64 = 2_000;
-/// Bytes of the spans' texts that they see: many traces are read at the same time.
-const SPAN_BYTES: usize = 16 * 1024 * 1024;
-/// Earlier traces of the session that evaluators see.
-const TURNS: usize = 50;
-/// Bytes of their texts together; no judge reads more.
-const TURN_BYTES: usize = 1024 * 1024;
+/// Maximum number of spans of a trace that evaluators see.
+const MAX_SPANS: u64 = 2_000;
+/// Maximum size in bytes of the spans' texts that they see: many traces are read at the same time.
+const MAX_SPAN_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum number of earlier traces of the session that evaluators see.
+const MAX_TURNS: usize = 50;
+/// Maximum size in bytes of their texts together; no judge reads more.
+const MAX_TURN_BYTES: usize = 1024 * 1024;
 
-/// What can be judged of a trace.
-pub enum Found {
-    /// This.
+/// The result of reading a subject.
+pub enum SubjectLookup {
+    /// The subject.
     Subject(Box<Subject>),
-    /// The trace is gone.
+    /// The trace does not exist.
     NoTrace,
-    /// The trace has no such span.
+    /// The trace has no span with this ID.
     NoSpan,
 }
 
-/// Reads a trace, or one span of it, for evaluators; with the earlier turns of its session if they
-/// are wanted.
+/// Reads a trace, or one span of it, for evaluators; with the earlier turns of its session if
+/// requested.
 ///
 /// # Errors
-/// When the database fails.
-pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bool) -> Result<Found> {
+///
+/// Fails when the database fails.
+pub async fn read(db: &Db, tenant: Uuid, id: Uuid, span: Option<Uuid>, turns: bool) -> Result<SubjectLookup> {
     let db = &db.primary();
-    let Some(row) = traces::get(db, tenant, id).await? else { return Ok(Found::NoTrace) };
+    let Some(row) = traces::get(db, tenant, id).await? else { return Ok(SubjectLookup::NoTrace) };
     let texts = traces::trace_texts(db, tenant, &row).await?;
-    let mut spans = traces::spans(db, tenant, id, None, SPANS).await?;
+    let mut spans = traces::spans(db, tenant, id, None, MAX_SPANS).await?;
     if let Some(asked) = span.filter(|it| spans.iter().all(|row| row.id != *it)) {
-        // Far down a long trace: it is judged by itself.
+        // A span beyond the limit is evaluated without the others.
         spans.extend(traces::some_spans(db, tenant, &[(id, asked)]).await?);
     }
-    let packed = PackedSpans::some_of(db, tenant, &spans, span, SPAN_BYTES).await?;
+    let packed = PackedSpans::some_of(db, tenant, &spans, span, MAX_SPAN_BYTES).await?;
     let turns = if turns { earlier(db, tenant, &row).await? } else { Vec::new() };
     // Texts of many megabytes are parsed here.
     let made = tokio::task::spawn_blocking(move || subject(row, texts, spans, packed, turns, span)).await;
-    made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was broken off"))?
+    made.map_err(|_| anyhow::anyhow!("reading a trace for evaluation was interrupted"))?
 }
 
 fn subject(
@@ -63,7 +64,7 @@ fn subject(
     packed: PackedSpans,
     turns: Vec<Turn>,
     asked: Option<Uuid>,
-) -> Result<Found> {
+) -> Result<SubjectLookup> {
     let tags = row.tags.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let mut subject = Subject {
         name: row.name,
@@ -83,9 +84,9 @@ fn subject(
     let spans = with_texts(spans, packed, asked)?;
     let Some(asked) = asked else {
         subject.steps = spans.into_iter().map(step).collect();
-        return Ok(Found::Subject(Box::new(subject)));
+        return Ok(SubjectLookup::Subject(Box::new(subject)));
     };
-    let Some(at) = spans.iter().position(|it| it.0.id == asked) else { return Ok(Found::NoSpan) };
+    let Some(at) = spans.iter().position(|it| it.0.id == asked) else { return Ok(SubjectLookup::NoSpan) };
     let row = &spans[at].0;
     subject.name = Some(row.name.clone());
     subject.error.clone_from(&row.error);
@@ -100,10 +101,10 @@ fn subject(
         subject.output.clone_from(&own.output);
         subject.metadata = own.metadata.clone();
     }
-    Ok(Found::Subject(Box::new(subject)))
+    Ok(SubjectLookup::Subject(Box::new(subject)))
 }
 
-/// The spans with their texts, up to a bound; those beyond it are there without.
+/// Returns the spans with their texts, up to a bound; those beyond it have none.
 fn with_texts(
     spans: Vec<span::Model>,
     mut packed: PackedSpans,
@@ -112,7 +113,7 @@ fn with_texts(
     let mut bytes = 0;
     let mut read = Vec::with_capacity(spans.len());
     for row in spans {
-        let texts = if bytes < SPAN_BYTES || asked == Some(row.id) {
+        let texts = if bytes < MAX_SPAN_BYTES || asked == Some(row.id) {
             packed.take(&row)?
         } else {
             SpanTexts::default()
@@ -124,7 +125,7 @@ fn with_texts(
     Ok(read)
 }
 
-/// A span and what is below it, itself first, the others in order of start.
+/// Returns a span and its descendants, itself first, the others ordered by start.
 fn below(root: Uuid, spans: Vec<(span::Model, SpanTexts)>) -> Vec<(span::Model, SpanTexts)> {
     let mut children: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
     for (row, _) in &spans {
@@ -135,7 +136,7 @@ fn below(root: Uuid, spans: Vec<(span::Model, SpanTexts)>) -> Vec<(span::Model, 
     let mut wanted = std::collections::BTreeSet::from([root]);
     let mut open = vec![root];
     while let Some(id) = open.pop() {
-        // A circle ends where it began.
+        // A loop ends where it began.
         open.extend(children.remove(&id).unwrap_or_default().into_iter().filter(|it| wanted.insert(*it)));
     }
     let (mut own, rest): (Vec<_>, Vec<_>) =
@@ -162,18 +163,18 @@ fn object(text: Option<String>) -> Map<String, Value> {
     text.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default()
 }
 
-/// The traces of the same session that started before, oldest first.
+/// Returns the earlier traces of the same session, oldest first.
 async fn earlier(db: &Db, tenant: Uuid, row: &trace::Model) -> Result<Vec<Turn>> {
     let Some(session) = &row.session_id else { return Ok(Vec::new()) };
     let filter =
         Filter { session_id: Some(session.clone()), project_id: Some(row.project_id), ..Filter::default() };
     let (after, mut memory) = (Some((row.started_at, row.id)), MemoryBudget::uncounted());
-    let page = traces::page(db, tenant, &filter, after, TURNS, &mut memory).await?;
+    let page = traces::page(db, tenant, &filter, after, MAX_TURNS, &mut memory).await?;
     let mut bytes = 0;
     let mut turns = Vec::new();
     for (_, texts) in page.rows {
         bytes += texts.bytes();
-        if bytes > TURN_BYTES {
+        if bytes > MAX_TURN_BYTES {
             break;
         }
         turns.push(Turn { input: texts.input, output: texts.output });

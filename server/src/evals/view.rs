@@ -1,4 +1,4 @@
-//! Rows of evaluations as they are answered.
+//! Converts rows of evaluations and rules to wire types.
 
 use api::{
     Timestamp,
@@ -15,13 +15,14 @@ use uuid::Uuid;
 use super::rules::Pause;
 use crate::{
     error::Result,
-    evaluator::{Evaluator, Own},
+    evaluator::{CustomEvaluator, Evaluator},
 };
 
-/// An evaluation.
+/// Converts an evaluation.
 ///
 /// # Errors
-/// When the row can't be read.
+///
+/// Fails when the row is invalid.
 pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
     let bad = anyhow::Error::from;
     Ok(Evaluation {
@@ -52,10 +53,11 @@ pub fn evaluation(row: evaluation::Model) -> Result<Evaluation> {
     })
 }
 
-/// Converts a rule to its response; `paused` is the reason why it does not run.
+/// Converts a rule; `paused` is the reason why it does not run.
 ///
 /// # Errors
-/// When the row can't be read.
+///
+/// Fails when the row is invalid.
 pub fn rule(row: eval_rule::Model, paused: Option<Pause>) -> Result<EvalRule> {
     let (reason, detail) = paused.map(|it| (it.reason.as_str().to_owned(), it.detail)).unzip();
     let bad = anyhow::Error::from;
@@ -78,14 +80,14 @@ pub fn rule(row: eval_rule::Model, paused: Option<Pause>) -> Result<EvalRule> {
     })
 }
 
-/// A bulk run, with how many of its evaluations are how far.
+/// Converts a bulk evaluation, with the number of its evaluations by status.
 pub fn bulk(row: eval_bulk::Model, progress: &BTreeMap<String, i64>) -> Bulk {
     let count = |word: &str| progress.get(word).copied().unwrap_or(0);
     let (pending, running) = (count("pending"), count("running"));
     let status =
         if row.filled && pending == 0 && running == 0 { BulkStatus::Complete } else { BulkStatus::Running };
-    // A run by hand makes what it was granted, and what is not made yet waits too. How much of it a
-    // backfill makes is not known before.
+    // A bulk evaluation creates as many evaluations as it reserved, so those not yet created are
+    // waiting too. For a backfill the number is not known in advance.
     let to_come = if row.filled || row.rule_id.is_some() { 0 } else { (row.granted - row.queued).max(0) };
     Bulk {
         bulk_id: row.id,
@@ -103,15 +105,15 @@ pub fn bulk(row: eval_bulk::Model, progress: &BTreeMap<String, i64>) -> Bulk {
     }
 }
 
-/// An evaluator.
+/// Converts an evaluator.
 pub fn evaluator(evaluator: &Evaluator) -> Wire {
     match evaluator {
         Evaluator::Builtin(it) => it.described(),
-        Evaluator::Own(it) => own(it, evaluator),
+        Evaluator::Custom(it) => own(it, evaluator),
     }
 }
 
-fn own(own: &Own, evaluator: &Evaluator) -> Wire {
+fn own(own: &CustomEvaluator, evaluator: &Evaluator) -> Wire {
     let (row, said) = (&own.row, &own.said);
     let is_rule = evaluator.types() == [api::EvaluatorType::Rule];
     Wire {

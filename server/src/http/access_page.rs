@@ -1,4 +1,4 @@
-//! The page that says who may call what, made from the table of routes.
+//! Renders `docs/access.md`: access requirements and limits, from the route table.
 
 use std::fmt::Write;
 
@@ -11,9 +11,9 @@ use crate::access::{
     plans::{limits, monthly_limit, requests_per_minute},
 };
 
-/// The page, in Markdown. It is kept in the documentation, where a test compares it with this.
+/// Returns the page in Markdown. A test compares it with the file in the documentation.
 pub fn page() -> String {
-    let mut page = String::from(INTRODUCTION);
+    let mut page = String::from(PAGE_INTRODUCTION);
     page.push_str(
         "| Method | Path | Role | API keys | Plan | Counts to | Audited |\n|---|---|---|---|---|---|---|\n",
     );
@@ -30,7 +30,7 @@ pub fn page() -> String {
         );
     }
     page.push_str(
-        "\n## Requests a minute\n\nAll callers of a tenant together, in windows of one minute.\n\n",
+        "\n## Requests per minute\n\nFor all callers of a tenant together, in windows of one minute.\n\n",
     );
     head(&mut page, "Counts to");
     for bucket in RateBucket::ALL {
@@ -38,34 +38,34 @@ pub fn page() -> String {
         row(&mut page, bucket.as_str(), cells);
     }
     page.push_str(
-        "\n## A month\n\nCalendar months in UTC. Seats are not by the month: they are taken until freed.\n\n",
+        "\n## Monthly quotas\n\nPer calendar month in UTC, except seats, which are taken until they are freed.\n\n",
     );
     head(&mut page, "What");
     row(&mut page, "traces", Plan::ALL.iter().map(|it| number(monthly_limit(Quota::Traces, *it))));
     row(
         &mut page,
-        "evaluations by judges",
+        "LLM evaluations",
         Plan::ALL.iter().map(|it| number(monthly_limit(Quota::LlmEvaluations, *it))),
     );
     row(&mut page, "members with a seat", Plan::ALL.iter().map(|it| number(limits(*it).members)));
     page
 }
 
-const INTRODUCTION: &str = "\
+const PAGE_INTRODUCTION: &str = "\
 # Access
 
-Made from the table of routes by `LOUPE_UPDATE_DOCS=1 cargo nextest run -p tests --test access`;
-changed by hand, it fails the same test.
+Generated from the route table by `LOUPE_UPDATE_DOCS=1 cargo nextest run -p tests --test access`. The same
+test fails if this page is edited manually. Terms are defined in the [glossary](glossary.md).
 
-A request passes, in this order: the token, the rate limit, the scopes of a key, the kind of
-token, the plan, the role; then its body, what it names, and what state that is in. *Role* is the
-lowest that may call: viewer, member, owner. A key has the role of whoever made it. *API keys*
-says which keys may call: `full` those without scopes, `query` those with that scope too, `any`
-every key, `session only` none. *Plan* is the lowest. *Audited* actions are written down, whether
-they were done or refused.
+A request is checked in this order: token, rate limit, scopes of the API key, kind of token, plan, role; then
+the body, the resources that it names, and their state. *Role* is the lowest role that may call: viewer, member,
+owner. An API key has the role of the user who created it. *API keys* tells which keys may call: `full` keys
+without scopes, `query` also keys with that scope, `any` every key, `session only` none. *Plan* is the lowest
+plan. *Counts to* is the rate limit. *Audited* actions are recorded in the audit log, both executed and rejected
+ones.
 
 `/api/public/otel/v1/traces` also accepts Basic authentication with an API key as the password and
-any user name, which is what Langfuse's exporter sends. No other path accepts it.
+any user name, as sent by Langfuse's exporter. No other path accepts it.
 
 ";
 

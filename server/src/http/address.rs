@@ -1,7 +1,7 @@
-//! Who is at the other end: the address that unauthenticated callers are counted by.
+//! Client addresses, by which unauthenticated requests are rate limited.
 //!
-//! A header can be written by anyone. It is believed only as far as proxies that the operator
-//! trusts have written it: from its right end up to the first address that is not one of them.
+//! Any client can write a header. It is trusted only as far as trusted proxies have written it: from
+//! its right end up to the first address that is not a trusted proxy.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -9,16 +9,16 @@ use axum::http::{HeaderMap, HeaderName, header};
 
 use crate::config::proxies::TrustedProxies;
 
-/// The usual list of the addresses that a request came through; each proxy appends its peer.
+/// The common list of the addresses that a request came through; each proxy appends its peer.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The address of a request's caller, an extension of every request.
+/// The address of a request's client, an extension of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 
 impl ClientAddress {
-    /// What callers from this address share: an IPv4 address itself, and of an IPv6 address its
-    /// first 64 bits, because whoever has one address there has all that begin with them.
+    /// Returns the key of the rate limit bucket: an IPv4 address itself, or the first 64 bits of an
+    /// IPv6 address, because one client controls all addresses with that prefix.
     pub fn bucket_key(self) -> IpAddr {
         match self.0 {
             IpAddr::V4(_) => self.0,
@@ -28,7 +28,7 @@ impl ClientAddress {
 }
 
 impl TrustedProxies {
-    /// Who sent a request that came from `peer` with these headers.
+    /// Returns the address of the client that sent a request through `peer` with these headers.
     pub fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
         let peer = peer.to_canonical();
         if !self.trusts(peer) {
@@ -41,7 +41,7 @@ impl TrustedProxies {
         ClientAddress(named)
     }
 
-    /// The first address that is not trusted, else the last that can be read.
+    /// Returns the first address that is not trusted, else the last valid one.
     fn walk(&self, peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
         let mut last = peer;
         for address in addresses.map_while(|it| it) {
@@ -54,16 +54,16 @@ impl TrustedProxies {
     }
 }
 
-/// The entries of a header that is a list, the last one first. Commas within quotes divide too:
-/// a quote that a caller left open must not swallow what a proxy appended.
+/// Returns the entries of a list header, the last one first. Commas within quotes also separate: an
+/// unclosed quote of a client must not swallow an entry that a proxy appended.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let entries =
         headers.get_all(name).into_iter().rev().flat_map(|it| it.as_bytes().rsplit(|it| *it == b','));
-    // What is no text is read as an entry that names nobody.
+    // An entry that is not text is treated as an invalid address.
     entries.map(|it| std::str::from_utf8(it).unwrap_or_default())
 }
 
-/// An address, which may carry a port and, for IPv6, brackets.
+/// Parses an address with an optional port and, for IPv6, brackets.
 fn address(entry: &str) -> Option<IpAddr> {
     let entry = entry.trim();
     let bare = entry.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(entry);
@@ -74,7 +74,7 @@ fn address(entry: &str) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// The `for` of an element of `Forwarded` (RFC 7239, section 5.2).
+/// Returns the `for` of an element of `Forwarded` (RFC 7239, section 5.2).
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     let node = element.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -88,7 +88,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// The caller as a server sees it that trusts 10.0.0.0/8, fd00::/8 and 192.0.2.1.
+    /// Returns the client address as seen by a server that trusts 10.0.0.0/8, fd00::/8 and 192.0.2.1.
     #[track_caller]
     fn check(peer: &str, lines: &[(&str, &str)], caller: &str) {
         let proxies: TrustedProxies = "10.0.0.0/8, fd00::/8,192.0.2.1,".parse().unwrap();
@@ -106,7 +106,7 @@ mod tests {
     const XFF: &str = "x-forwarded-for";
 
     #[test]
-    fn only_a_trusted_proxy_is_believed() {
+    fn forwarded_header_of_untrusted_peer_is_ignored() {
         check("198.51.100.7", &[(XFF, "203.0.113.9")], "198.51.100.7");
         check("198.51.100.7", &[("forwarded", "for=203.0.113.9")], "198.51.100.7");
         check("10.1.2.3", &[], "10.1.2.3");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_wrote_itself_is_not_reached() {
+    fn forwarded_entry_written_by_client_is_ignored() {
         check("10.1.2.3", &[(XFF, "1.1.1.1, 203.0.113.9")], "203.0.113.9");
         check("10.1.2.3", &[(XFF, "1.1.1.1, 203.0.113.9, 10.9.9.9, 192.0.2.1")], "203.0.113.9");
         check("10.1.2.3", &[(XFF, "1.1.1.1"), (XFF, "203.0.113.9")], "203.0.113.9");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_ends_the_walk() {
+    fn invalid_forwarded_entry_ends_the_search() {
         for garbage in
             ["", " ", "unknown", "_hidden", "1.2.3", "1.2.3.4.5", "::1%eth0", "localhost", "\u{e9}"]
         {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_an_address_is_read() {
+    fn forwarded_addresses_are_parsed_in_every_notation() {
         for (entry, address) in [
             ("203.0.113.9", "203.0.113.9"),
             (" 203.0.113.9:8080 ", "203.0.113.9"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_shares_a_bucket_only_in_ipv6() {
+    fn ipv6_prefix_shares_a_rate_limit_bucket() {
         let key = |it: &str| ClientAddress(it.parse().unwrap()).bucket_key().to_string();
         assert_eq!(key("203.0.113.9"), "203.0.113.9");
         assert_eq!(key("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_can_not_be_read_is_refused() {
+    fn invalid_proxy_list_is_rejected() {
         assert_eq!("".parse::<TrustedProxies>().unwrap(), TrustedProxies::default());
         for wrong in ["10.0.0.0/33", "proxy.internal", "10.0.0.0/8;::1", "10.0.0", "1.2.3.4:80"] {
             assert!(wrong.parse::<TrustedProxies>().is_err(), "{wrong}");

@@ -1,4 +1,4 @@
-//! The audit log, to be read.
+//! Handlers of the audit log.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use store::audit::Filter;
 use super::query::Query;
 use crate::{access::Caller, app::App, error::Result};
 
-/// List what was done of consequence, newest first.
+/// List audit records, newest first.
 #[utoipa::path(get, path = "/v1/audit-log", tag = "Audit log", params(
     ("action" = Option<String>, Query, description = "only this action, such as `api_key.create`"),
-    ("actor" = Option<String>, Query, description = "only of this session's subject or key's id"),
+    ("actor" = Option<String>, Query, description = "only of this actor: a session's subject or an API key's ID"),
     ("from" = Option<String>, Query, description = "not before, RFC 3339"),
     ("to" = Option<String>, Query, description = "not after, RFC 3339"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),

@@ -1,4 +1,4 @@
-//! Who is calling: the one place that reads tokens.
+//! Authentication: determines the caller from the token of a request.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     seats,
 };
 
-/// Base64 as clients write it in a header: some leave out the padding.
+/// Base64 with optional padding, because some clients omit it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -28,7 +28,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub enum Schemes {
     /// `Authorization: Bearer <token>`.
     Bearer,
-    /// Also `Authorization: Basic <credentials>` with an API key as the password. The user name
+    /// Also accepts `Authorization: Basic <credentials>` with an API key as the password. The user name
     /// is ignored: exporters of other services send a public key there.
     BearerOrBasic,
 }
@@ -36,15 +36,18 @@ pub enum Schemes {
 /// Returns the caller that a request's bearer token belongs to.
 ///
 /// # Errors
-/// As [`identify_by`].
+///
+/// Same as [`identify_by`].
 pub async fn identify(app: &App, headers: &HeaderMap, request_id: RequestId) -> Result<Caller> {
     identify_by(app, headers, Schemes::Bearer, request_id).await
 }
 
-/// Returns the caller that a request's token belongs to; the token must come by one of `schemes`.
+/// Returns the caller that a request's token belongs to; the token must use one of `schemes`.
 ///
 /// # Errors
-/// `unauthorized` without a valid token; the errors of [`seats::admit`] for a session.
+///
+/// Fails with `unauthorized` without a valid token, and with the errors of [`seats::admit`] for a
+/// session.
 pub async fn identify_by(
     app: &App,
     headers: &HeaderMap,
@@ -78,7 +81,7 @@ pub async fn identify_by(
 
 async fn of_session(app: &App, session: Session, request_id: RequestId) -> Result<Caller> {
     let tenant = app.known.tenant_claimed(&session.tenant).await?.ok_or_else(|| {
-        problem(ErrorCode::UnknownTenant, "the token is valid, but its tenant does not exist here")
+        problem(ErrorCode::UnknownTenant, "the token is valid, but its tenant does not exist")
     })?;
     let caller = Caller {
         tenant_id: tenant.tenant_id,

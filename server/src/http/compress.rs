@@ -1,4 +1,4 @@
-//! Packing of answers for callers that ask for it.
+//! Compression of responses.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use tower_http::compression::{
@@ -6,20 +6,21 @@ use tower_http::compression::{
     predicate::{NotForContentType, Predicate, SizeAbove},
 };
 
-/// Bytes below which packing saves nobody anything: the answer fits into one packet anyway.
-const SMALLEST: u64 = 1_024;
+/// Minimum size in bytes of a compressed response; smaller ones fit into one packet anyway.
+const MIN_COMPRESSED_BYTES: u64 = 1_024;
 
-/// gzip or zstd, as `Accept-Encoding` says. Events are not packed, because each has to leave
-/// at once; nor are pictures, which are.
+/// Returns the layer that compresses with gzip or zstd according to `Accept-Encoding`. Events are not
+/// compressed, because each must be sent immediately; nor are images, which are compressed already.
 pub fn layer() -> CompressionLayer<impl Predicate> {
-    let worth_it =
-        SizeAbove::new(SMALLEST).and(NotForContentType::SSE).and(NotForContentType::const_new("image/"));
-    // The cheapest level already takes away four fifths of a page of traces.
+    let worth_it = SizeAbove::new(MIN_COMPRESSED_BYTES)
+        .and(NotForContentType::SSE)
+        .and(NotForContentType::const_new("image/"));
+    // The fastest level already saves four fifths of a page of traces.
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_it)
 }
 
-/// Makes a plain answer acceptable at the least. Who rules out everything would otherwise be
-/// answered 406 after its request had been carried out.
+/// Makes an uncompressed response acceptable. A client that excludes every encoding would otherwise get
+/// 406 after its request was executed.
 pub fn accept_plain(headers: &mut HeaderMap) {
     if headers.contains_key(header::ACCEPT_ENCODING) {
         headers.append(header::ACCEPT_ENCODING, HeaderValue::from_static("identity;q=0.001"));

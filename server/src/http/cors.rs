@@ -1,4 +1,4 @@
-//! Which pages of other origins may call from a browser.
+//! CORS: which pages of other origins may call the API from a browser.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use tower_http::cors::{Any, CorsLayer};
 
 use crate::config::origins::Origins;
 
-/// How long a browser need not ask again.
+/// How long browsers may cache a preflight response.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// What answers preflights and marks answers; none when no origin is let in.
+/// Returns the layer that answers preflight requests and adds headers; `None` when no origin is
+/// allowed.
 pub fn layer(origins: &Origins) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
@@ -35,7 +36,7 @@ pub fn layer(origins: &Origins) -> Option<CorsLayer> {
         .max_age(MAX_AGE);
     match origins {
         Origins::None => None,
-        // The same for everybody: a cache need not tell origins apart.
+        // The response is the same for all origins, so caches need not distinguish them.
         Origins::Any => Some(layer.allow_origin(Any).vary([])),
         Origins::These(list) => {
             // Their parser accepts visible ASCII only, so every one of them fits into a header.

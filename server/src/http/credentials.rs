@@ -1,4 +1,4 @@
-//! Credentials of providers: stored sealed, never answered.
+//! Handlers of provider credentials, which are stored sealed and never returned.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use crate::{
     span_embedding::backfill::Backfill,
 };
 
-/// Characters of a key.
+/// Maximum length of a key in characters.
 const MAX_KEY: usize = 1_000;
-/// Characters of a model's name.
+/// Maximum length of a model's name in characters.
 const MAX_MODEL: usize = 200;
 
-/// List the credentials by provider, without their keys.
+/// List provider credentials, without their keys.
 #[utoipa::path(get, path = "/v1/provider-credentials", tag = "Provider credentials", params(
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
@@ -57,11 +57,11 @@ pub async fn list(
     Ok(Json(ProviderCredentialList { provider_credentials, has_more, next_cursor }))
 }
 
-/// Store a credential.
+/// Store a provider credential.
 ///
-/// `api_key` may be left out to keep the one that is stored, unless `base_url` changes: a key is
-/// sent only where it was meant to go. With `embedding_model` the newest spans that have no vector
-/// are embedded in the background, and all that come. On the plan Pro a credential is for embedding alone.
+/// `api_key` may be omitted to keep the stored key, unless `base_url` changes: a key is never sent to
+/// another address. With `embedding_model`, the newest spans without a vector are embedded in the
+/// background, and all new ones. On the plan Pro, credentials are for embedding only.
 #[utoipa::path(put, path = "/v1/provider-credentials/{provider}", tag = "Provider credentials",
     request_body = NewProviderCredential,
     params(("provider" = Provider, Path, description = "openai, anthropic or openai_compatible")),
@@ -72,7 +72,7 @@ pub async fn set(
     Path(provider): Path<String>,
     ApiJson(body): ApiJson<NewProviderCredential>,
 ) -> Result<Json<ProviderCredential>> {
-    let provider = known(&provider)?;
+    let provider = parse_provider(&provider)?;
     let body = trimmed(body);
     let needed = lowest_plan(&body);
     if caller.plan < needed {
@@ -91,9 +91,9 @@ pub async fn set(
         (Some(key), _) => (app.sealer.seal(PROVIDER_KEY.place(tenant, provider.as_str()), key)?, last4(key)),
         (None, Some(was)) if was.base_url == base_url => (was.sealed_key.clone(), was.hint.clone()),
         (None, Some(_)) => {
-            return Err(Problem::field("api_key", "must be given again when base_url changes").into());
+            return Err(Problem::field("api_key", "is required when base_url changes").into());
         }
-        (None, None) => return Err(Problem::field("api_key", "is needed the first time").into()),
+        (None, None) => return Err(Problem::field("api_key", "is required for a new credential").into()),
     };
     let row = provider_credential::Model {
         tenant_id: tenant,
@@ -108,7 +108,7 @@ pub async fn set(
         updated_at: now,
     };
     store::credentials::set(&txn, row.clone()).await?;
-    // Rules that a judge could not work for try again with what is there now.
+    // Paused rules resume and use the new credential.
     store::eval_rules::resume_all(&txn, tenant).await?;
     if row.embedding_model.is_some() {
         queue::enqueue(&txn, tenant, &Backfill {}, now, now).await?;
@@ -119,7 +119,7 @@ pub async fn set(
     Ok(Json(wire(row)?))
 }
 
-/// Delete a credential.
+/// Delete a provider credential.
 #[utoipa::path(delete, path = "/v1/provider-credentials/{provider}", tag = "Provider credentials",
     params(("provider" = Provider, Path, description = "openai, anthropic or openai_compatible")),
     responses((status = 204)))]
@@ -128,12 +128,12 @@ pub async fn delete(
     caller: Caller,
     Path(provider): Path<String>,
 ) -> Result<StatusCode> {
-    let provider = known(&provider)?;
+    let provider = parse_provider(&provider)?;
     let txn = app.db.begin().await?;
     if !store::credentials::delete(&txn, caller.tenant_id, provider).await? {
         return Err(not_found("credential"));
     }
-    // Another one may judge now, and whether it can is not known yet.
+    // Another judge may be used now, so paused rules resume.
     store::eval_rules::resume_all(&txn, caller.tenant_id).await?;
     let event = Event::of(Action::CredentialDelete).on(provider);
     audit::record(&txn, &caller, event, app.clock.now()).await?;
@@ -141,11 +141,11 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn known(provider: &str) -> Result<Provider> {
+fn parse_provider(provider: &str) -> Result<Provider> {
     provider.parse().map_err(|_| not_found("provider"))
 }
 
-/// Returns the body with trimmed texts. An empty text counts as absent.
+/// Trims the texts of the body. An empty text counts as absent.
 fn trimmed(body: NewProviderCredential) -> NewProviderCredential {
     let given = |it: Option<String>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
     NewProviderCredential {
@@ -157,7 +157,7 @@ fn trimmed(body: NewProviderCredential) -> NewProviderCredential {
     }
 }
 
-/// Checks the forms of keys and model names.
+/// Validates the keys and model names.
 fn check(body: &NewProviderCredential) -> Result<()> {
     if let Some(key) = &body.api_key
         && (key.len() > MAX_KEY || !key.bytes().all(|it| it.is_ascii_graphic()))
@@ -179,20 +179,20 @@ fn check(body: &NewProviderCredential) -> Result<()> {
     Ok(())
 }
 
-/// Returns the lowest plan whose owners may store this credential: Pro allows one for embedding alone.
+/// Returns the lowest plan that allows storing this credential: Pro allows embedding only.
 fn lowest_plan(body: &NewProviderCredential) -> Plan {
     let judges = body.judge_model_cheap.is_some() || body.judge_model_premium.is_some();
     if body.embedding_model.is_some() && !judges { Plan::Pro } else { Plan::Team }
 }
 
-/// Like [`lowest_plan`] for an unparsed body; for an invalid one, the lowest plan that stores any
+/// Like [`lowest_plan`] for an unparsed body; for an invalid one, the lowest plan that allows any
 /// credential.
 pub fn plan_of_body(bytes: &[u8]) -> Plan {
     read::parse(bytes).map_or(Plan::Pro, |body| lowest_plan(&trimmed(body)))
 }
 
-/// The address to store. One that is `stored` already stays, though it may be one that no tenant
-/// could choose: the first start takes the operator's.
+/// Returns the address to store. A `stored` address is kept even if tenants could not set it: the first
+/// start stores the operator's.
 async fn base_url(
     app: &App,
     provider: Provider,
@@ -202,7 +202,8 @@ async fn base_url(
     let Some(given) = given else {
         return match provider {
             Provider::OpenAiCompatible => {
-                Err(Problem::missing("base_url", "there is no public address for this provider").into())
+                Err(Problem::missing("base_url", "required, because this provider has no public address")
+                    .into())
             }
             Provider::OpenAi | Provider::Anthropic => Ok(None),
         };

@@ -24,10 +24,10 @@ impl Problem {
     }
 }
 
-/// Marks a response whose body has yet to be written: the outermost layer knows the request
-/// id and in which encoding the caller reads errors.
+/// Marks a response whose body must still be written by the outermost layer, which knows the request ID
+/// and the encoding of errors.
 #[derive(Clone, Debug)]
-pub struct Unwritten(pub Problem);
+pub struct UnwrittenProblem(pub Problem);
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
@@ -36,7 +36,7 @@ impl IntoResponse for Error {
             Self::Internal(source) => {
                 let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
                 response.extensions_mut().insert(Fault(format!("{source:#}")));
-                response.extensions_mut().insert(Unwritten(internal()));
+                response.extensions_mut().insert(UnwrittenProblem(internal()));
                 return response;
             }
         };
@@ -48,11 +48,11 @@ impl IntoResponse for Error {
         if problem.code == ErrorCode::Unauthorized {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response.extensions_mut().insert(Unwritten(problem));
+        response.extensions_mut().insert(UnwrittenProblem(problem));
         response
     }
 }
 
-/// What really happened behind a 500, for the log only.
+/// The cause of a 500, for the log only.
 #[derive(Clone, Debug)]
 pub struct Fault(pub String);

@@ -1,4 +1,4 @@
-//! Evaluations: asking for them, one and many, and reading them.
+//! Handlers of evaluations, on demand and in bulk.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found},
     evals::{
-        ask::{self, Asked},
+        ask::{self, EvaluationRequest},
         bulk, view,
     },
 };
 
-/// Parameters of the list of traces that choose what a bulk run judges.
-const CHOOSING: [&str; 19] = [
+/// Parameters of the trace list that select the traces of a bulk evaluation.
+const TRACE_FILTERS: [&str; 19] = [
     "project_id",
     "model",
     "error",
@@ -55,12 +55,12 @@ const CHOOSING: [&str; 19] = [
     "external_id",
 ];
 
-/// Ask for an evaluation of a trace.
+/// Evaluate a trace.
 ///
-/// It is done in the background: read it until its `status` is `complete` or `failed`. One of type
-/// `llm` takes one of the month's evaluations, which is given back if it fails.
+/// The evaluation runs in the background: poll it until its `status` is `complete` or `failed`. An
+/// evaluation of type `llm` uses the monthly quota, which is restored if it fails.
 #[utoipa::path(post, path = "/v1/eval", tag = "Evaluations", request_body = NewEvaluation,
-    responses((status = 202, description = "it waits for a worker", body = Evaluation)))]
+    responses((status = 202, description = "the evaluation is queued", body = Evaluation)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -70,8 +70,8 @@ pub async fn create(
     Ok((StatusCode::ACCEPTED, Json(view::evaluation(row)?)))
 }
 
-/// Show one evaluation.
-#[utoipa::path(get, path = "/v1/eval/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "id of the evaluation")),
+/// Show an evaluation.
+#[utoipa::path(get, path = "/v1/eval/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "ID of the evaluation")),
     responses((status = 200, body = Evaluation)))]
 pub async fn detail(
     State(app): State<Arc<App>>,
@@ -82,18 +82,18 @@ pub async fn detail(
     Ok(Json(view::evaluation(row.ok_or_else(|| not_found("evaluation"))?)?))
 }
 
-/// List evaluations, by the time they were asked for, newest first. All filters must match.
+/// List evaluations by creation time, newest first. All filters must match.
 #[utoipa::path(get, path = "/v1/eval", tag = "Evaluations", params(
     ("project_id" = Option<Uuid>, Query, description = "of traces of this project"),
     ("trace_id" = Option<Uuid>, Query, description = "of this trace"),
     ("metric_name" = Option<String>, Query, description = "by this evaluator"),
     ("evaluator_type" = Option<EvaluatorType>, Query, description = "llm or rule"),
     ("status" = Option<EvaluationStatus>, Query, description = "pending, running, complete or failed"),
-    ("label" = Option<String>, Query, description = "pass, warn, fail, or a level of the evaluator's own"),
+    ("label" = Option<String>, Query, description = "pass, warn, fail, or a label of the evaluator's scale"),
     ("context" = Option<EvaluationContext>, Query, description = "fresh or remediation"),
-    ("rule_id" = Option<Uuid>, Query, description = "that this rule asked for"),
-    ("from" = Option<Timestamp>, Query, description = "asked for then or later"),
-    ("to" = Option<Timestamp>, Query, description = "asked for then or earlier"),
+    ("rule_id" = Option<Uuid>, Query, description = "created by this eval rule"),
+    ("from" = Option<Timestamp>, Query, description = "created at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "created at this time or earlier"),
     ("min_score" = Option<f64>, Query, description = "with at least this score"),
     ("max_score" = Option<f64>, Query, description = "with at most this score"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
@@ -131,13 +131,13 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// Ask for evaluations of all traces that a filter selects.
+/// Evaluate all traces that match a filter.
 ///
-/// `filter` takes the parameters of `GET /v1/traces` but `q`, `cursor`, `limit` and `preview`; `tag`
-/// may be a list, of which all must match. Traces that are stored later are no part of it. `queued` is
-/// less than `matched` when the month's evaluations end.
+/// `filter` accepts the parameters of `GET /v1/traces` except `q`, `cursor`, `limit` and `preview`;
+/// `tag` may be a list whose tags must all match. Traces stored later are not included. `queued` is
+/// smaller than `matched` when the monthly quota is exhausted.
 #[utoipa::path(post, path = "/v1/eval/bulk", tag = "Evaluations", request_body = NewBulk,
-    responses((status = 202, description = "they are being made", body = BulkStarted)))]
+    responses((status = 202, description = "the evaluations are being created", body = BulkStarted)))]
 pub async fn create_bulk(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -145,7 +145,7 @@ pub async fn create_bulk(
 ) -> Result<(StatusCode, Json<BulkStarted>)> {
     let NewBulk { metric_name, evaluator_type, filter, config, model_tier } = body;
     let (tenant, kind, tier) = (caller.tenant_id, evaluator_type.as_deref(), model_tier.as_deref());
-    let asked = Asked::checked(&app, tenant, &metric_name, kind, config, tier).await?;
+    let asked = EvaluationRequest::checked(&app, tenant, &metric_name, kind, config, tier).await?;
     let filter = chosen(filter.unwrap_or_default())?;
     if let Some(project) = filter.project_id
         && projects::get(app.db.current(), tenant, project).await?.is_none()
@@ -160,8 +160,8 @@ pub async fn create_bulk(
     ))
 }
 
-/// Show how far a bulk run or a backfill is. What began more than 30 days ago is forgotten.
-#[utoipa::path(get, path = "/v1/eval/bulk/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "`bulk_id` of the run")),
+/// Show the progress of a bulk evaluation or backfill. It is deleted after 30 days.
+#[utoipa::path(get, path = "/v1/eval/bulk/{id}", tag = "Evaluations", params(("id" = Uuid, Path, description = "`bulk_id` of the bulk evaluation or backfill")),
     responses((status = 200, body = Bulk)))]
 pub async fn bulk_progress(
     State(app): State<Arc<App>>,
@@ -174,17 +174,17 @@ pub async fn bulk_progress(
     Ok(Json(view::bulk(row, &progress)))
 }
 
-/// The traces that the members of a filter choose. What is left out would judge, and cost, more than
-/// was meant: so nothing is that was given.
+/// Parses the filter of a bulk evaluation. Unknown and empty fields are rejected: ignoring one would
+/// evaluate, and cost, more than intended.
 fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
     let mut pairs = Vec::new();
     for (name, value) in filter {
         let wrong = |why: &str| Err(Problem::field(format!("filter.{name}"), why).into());
         if name == "q" {
-            return wrong("words choose nothing here: they are looked for in the newest traces only");
+            return wrong("is not allowed here: text search covers only the newest traces");
         }
-        if !CHOOSING.contains(&name.as_str()) {
-            return wrong(&format!("is no filter of traces; there are {}", CHOOSING.join(", ")));
+        if !TRACE_FILTERS.contains(&name.as_str()) {
+            return wrong(&format!("is not a filter of traces; filters: {}", TRACE_FILTERS.join(", ")));
         }
         let values = match value {
             Value::Null => continue,
@@ -203,7 +203,7 @@ fn chosen(filter: Map<String, Value>) -> Result<TraceFilter> {
                     return wrong("must be a text, a number, true or false");
                 }
             };
-            // A tag may be only a word, without a value.
+            // The value of a tag may be empty.
             if text.is_empty() && name != "tag_value" {
                 return wrong("must not be empty");
             }

@@ -1,4 +1,4 @@
-//! Eval rules: making and changing them, what they decided, trying them, running them over the past.
+//! Handlers of eval rules: create, change, decisions, test, backfill.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{
-        ask::Asked,
+        ask::EvaluationRequest,
         bulk, decide, forget, preview,
         rules::{self, STARTER_RULES},
         view,
@@ -37,7 +37,7 @@ use crate::{
     rule_set::Rule,
 };
 
-/// Bytes of the configs and filters of a tenant's rules together.
+/// Maximum size in bytes of the configurations and filters of all rules of a tenant.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// List eval rules, newest first.
@@ -60,7 +60,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(Json(EvalRuleList { eval_rules, has_more: next_cursor.is_some(), next_cursor }))
 }
 
-/// Show one eval rule.
+/// Show an eval rule.
 #[utoipa::path(get, path = "/v1/eval-rules/{id}", tag = "Eval rules", params(("id" = Uuid, Path, description = "id of the rule")),
     responses((status = 200, body = EvalRule)))]
 pub async fn detail(
@@ -72,10 +72,10 @@ pub async fn detail(
     Ok(Json(shown(&app, &caller, row.ok_or_else(|| not_found("eval rule"))?).await?))
 }
 
-/// Make an eval rule: from now on every matching trace of the project is judged when it is ready.
+/// Create an eval rule. It evaluates every new trace that matches when the trace is ready.
 ///
-/// A rule whose judge can't work is made all the same: `paused_reason` has the code of the reason, and
-/// `paused_detail` says what to do.
+/// A rule without an available judge is created too: `paused_reason` contains the code of the reason,
+/// and `paused_detail` what to do.
 #[utoipa::path(post, path = "/v1/eval-rules", tag = "Eval rules", request_body = NewEvalRule,
     responses((status = 201, body = EvalRule)))]
 pub async fn create(
@@ -103,7 +103,7 @@ pub async fn create(
     };
     check(&app, &row).await?;
     let txn = app.db.begin().await?;
-    // Two rules made at the same time must not both be the third.
+    // A lock, so that concurrent requests can't exceed the plan's limit.
     store::tenants::lock(&txn, tenant).await?;
     in_place(&txn, &row).await?;
     if caller.plan == Plan::Starter && table::count(&txn, tenant).await? >= STARTER_RULES as u64 {
@@ -117,8 +117,8 @@ pub async fn create(
 
 /// Change an eval rule.
 ///
-/// What is absent stays; `config` and `filter` are replaced as a whole. A changed rule tries again
-/// if it was paused.
+/// Absent fields keep their values; `config` and `filter` are replaced as a whole. A paused rule
+/// resumes.
 #[utoipa::path(patch, path = "/v1/eval-rules/{id}", tag = "Eval rules", request_body = EvalRuleChange,
     params(("id" = Uuid, Path, description = "id of the rule")),
     responses((status = 200, body = EvalRule)))]
@@ -130,19 +130,19 @@ pub async fn update(
 ) -> Result<Json<EvalRule>> {
     let (tenant, id, now) = (caller.tenant_id, path_id(&id)?, app.clock.now());
     within_plan(&caller, found(&app, tenant, id).await?.as_ref())?;
-    // What is wrong is found before anything is locked; the row is read again then.
+    // Validation happens before the lock; the row is read again afterwards.
     let seen = table::get(app.db.current(), tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
     check(&app, &changed(&seen, &change, now)?).await?;
     let txn = app.db.begin().await?;
     store::tenants::lock(&txn, tenant).await?;
     let was = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
-    // That it was paused meanwhile is nobody's change.
+    // A pause in the meantime is not a change by a user.
     let unpaused =
         |it: &eval_rule::Model| eval_rule::Model { paused_reason: None, paused_at: None, ..it.clone() };
     if unpaused(&was) != unpaused(&seen) {
         return Err(problem(
             ErrorCode::Conflict,
-            "the rule was changed at the same time; look at it and try again",
+            "another request changed the rule at the same time; check it and try again",
         ));
     }
     let row = changed(&was, &change, now)?;
@@ -151,7 +151,7 @@ pub async fn update(
     }
     in_place(&txn, &row).await?;
     if (&row.metric_name, &row.evaluator_type) != (&was.metric_name, &was.evaluator_type) {
-        // What waits is judged as it was asked for.
+        // Waiting evaluations keep the configuration with which they were created.
         store::evaluations::keep_config(&txn, tenant, id, &was.config).await?;
     }
     table::replace(&txn, row.clone()).await?;
@@ -160,9 +160,9 @@ pub async fn update(
     Ok(Json(shown(&app, &caller, row).await?))
 }
 
-/// Delete an eval rule. Its evaluations stay, and those that wait are done.
+/// Delete an eval rule. Its evaluations are kept, and waiting ones are executed.
 #[utoipa::path(delete, path = "/v1/eval-rules/{id}", tag = "Eval rules", params(("id" = Uuid, Path, description = "id of the rule")),
-    responses((status = 204, description = "it is gone")))]
+    responses((status = 204, description = "the rule is deleted")))]
 pub async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -171,7 +171,7 @@ pub async fn delete(
     let (tenant, id) = (caller.tenant_id, path_id(&id)?);
     let txn = app.db.begin().await?;
     let rule = table::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("eval rule"))?;
-    // What waits is judged as it was asked for.
+    // Waiting evaluations keep the configuration with which they were created.
     store::evaluations::keep_config(&txn, tenant, id, &rule.config).await?;
     table::delete(&txn, tenant, id).await?;
     forget::soon(&txn, tenant, id, app.clock.now()).await?;
@@ -179,10 +179,10 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Show why a rule judged traces, or did not: one row a trace of its project, newest trace first.
+/// List the decisions of an eval rule, newest trace first.
 #[utoipa::path(get, path = "/v1/eval-rules/{id}/decisions", tag = "Eval rules", params(
     ("id" = Uuid, Path, description = "id of the rule"),
-    ("trace_id" = Option<Uuid>, Query, description = "only of this trace, whatever its project"),
+    ("trace_id" = Option<Uuid>, Query, description = "only of this trace, in any project"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = RuleDecisionList)))]
@@ -211,9 +211,9 @@ pub async fn decisions(
     Ok(Json(RuleDecisionList { decisions, has_more: next_cursor.is_some(), next_cursor }))
 }
 
-/// Try a rule on a trace: the answer is its verdict, and nothing is stored.
+/// Test an eval rule on a trace without storing the result.
 ///
-/// A rule of type `llm` takes one of the month's evaluations, which is given back if it fails.
+/// A rule of type `llm` uses the monthly quota, which is restored if the evaluation fails.
 #[utoipa::path(post, path = "/v1/eval-rules/{id}/test", tag = "Eval rules", request_body = NewRuleTest,
     params(("id" = Uuid, Path, description = "id of the rule")),
     responses((status = 200, body = RuleTest)))]
@@ -230,7 +230,7 @@ pub async fn test(
         traces::get(&app.db.primary(), tenant, body.trace_id).await?.ok_or_else(|| not_found("trace"))?;
     let paused = rules::paused(&app, tenant, caller.plan, &rule).await?;
     let (decision, detail) = decide::foreseen(&app, tenant, &rule, &trace, paused).await?;
-    let asked = asked(&app, &rule).await?;
+    let asked = evaluation_request(&app, &rule).await?;
     let evaluator_version = asked.evaluator.version();
     let end = preview::judge(&app, tenant, caller.plan, asked, trace.id).await?;
     let (status, score, label, reasoning, error) = match end.verdict {
@@ -256,13 +256,14 @@ pub async fn test(
     }))
 }
 
-/// Run a rule over past traces, as its filter and its sample select them.
+/// Apply an eval rule to existing traces that match its filter and sample.
 ///
-/// Traces that it has judged are left out, so `queued` is what it comes to at most;
-/// `GET /v1/eval/bulk/{id}` tells of the progress. It ends early when the rule is paused, and says so.
+/// Traces that the rule has already evaluated are skipped, so `queued` is an upper bound; `GET
+/// /v1/eval/bulk/{id}` shows the progress. The backfill ends early when the rule is paused, and reports
+/// it.
 #[utoipa::path(post, path = "/v1/eval-rules/{id}/backfill", tag = "Eval rules", request_body = NewBackfill,
     params(("id" = Uuid, Path, description = "id of the rule")),
-    responses((status = 202, description = "they are being made", body = BulkStarted)))]
+    responses((status = 202, description = "the evaluations are being created", body = BulkStarted)))]
 pub async fn backfill(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -275,7 +276,7 @@ pub async fn backfill(
     }
     let rule = found(&app, caller.tenant_id, path_id(&id)?).await?;
     within_plan(&caller, &rule)?;
-    let asked = asked(&app, &rule).await?;
+    let asked = evaluation_request(&app, &rule).await?;
     asked.judged(&app, caller.tenant_id, caller.plan).await?;
     let filter = bulk::filter_of(&rule, from, to);
     let row = bulk::begin(&app, caller.tenant_id, caller.plan, &asked, filter, Some(rule.row.id)).await?;
@@ -285,24 +286,25 @@ pub async fn backfill(
     ))
 }
 
-/// Rules that a lowered plan has too many of can be looked at and deleted.
+/// Fails for a rule beyond the plan's limit; after a plan was lowered, such rules can be read and
+/// deleted.
 fn within_plan(caller: &Caller, rule: &Rule) -> Result<()> {
     if caller.plan == Plan::Starter && rule.older >= STARTER_RULES { Err(too_many()) } else { Ok(()) }
 }
 
 fn too_many() -> Error {
     let message =
-        format!("the plan starter has {STARTER_RULES} eval rules; delete one or take a higher plan");
+        format!("the plan starter allows {STARTER_RULES} eval rules; delete one or upgrade the plan");
     problem(ErrorCode::EvalRulesQuotaExceeded, message)
 }
 
-/// Every process keeps all rules of a tenant in memory.
+/// Fails if the tenant's rules are too large together: every process keeps all of them in memory.
 async fn within_bounds(txn: &store::Transaction, tenant: Uuid) -> Result<()> {
     if table::space(txn, tenant).await? <= MAX_BYTES {
         return Ok(());
     }
     let message = format!(
-        "the configs of a tenant's rules have room for {} MiB together; delete rules that are not needed",
+        "the configurations of all rules of a tenant may take {} MiB; delete rules that are not needed",
         MAX_BYTES / 1024 / 1024
     );
     Err(Problem::field("config", message).into())
@@ -312,16 +314,16 @@ async fn found(app: &App, tenant: Uuid, id: Uuid) -> Result<Arc<Rule>> {
     rules::rule(app, tenant, id).await?.ok_or_else(|| not_found("eval rule"))
 }
 
-async fn asked(app: &App, rule: &Rule) -> Result<Asked> {
+async fn evaluation_request(app: &App, rule: &Rule) -> Result<EvaluationRequest> {
     let row = &rule.row;
     let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
     let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
-    Asked::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
+    EvaluationRequest::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await
 }
 
-/// A rule as it is answered, with why it does not run.
+/// Converts a rule to its wire type, with the reason of a pause.
 async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<EvalRule> {
-    // Only Starter asks how many are older.
+    // Only the plan Starter needs the number of older rules.
     let older = match caller.plan {
         Plan::Starter => table::older(app.db.current(), &row, STARTER_RULES as u64).await?,
         _ => 0,
@@ -332,7 +334,7 @@ async fn shown(app: &App, caller: &Caller, row: eval_rule::Model) -> Result<Eval
     view::rule(rule.row, paused)
 }
 
-/// A rule with a change in it.
+/// Returns a rule with a change applied.
 fn changed(was: &eval_rule::Model, change: &EvalRuleChange, now: i64) -> Result<eval_rule::Model> {
     let was = was.clone();
     Ok(eval_rule::Model {
@@ -352,7 +354,7 @@ fn changed(was: &eval_rule::Model, change: &EvalRuleChange, now: i64) -> Result<
     })
 }
 
-/// Everything that can be wrong with a rule by itself.
+/// Validates a rule.
 async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
     let field = |name: &str, message: &str| Err(Problem::field(name, message).into());
     if row.min_score_drop.is_some_and(|it| !it.is_finite() || it < 0.0) {
@@ -364,7 +366,7 @@ async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
     let RuleFilter { model, tag, name, error: _, span_type, unknown } =
         serde_json::from_str(&row.filter).map_err(anyhow::Error::from)?;
     if let Some(member) = unknown.keys().next() {
-        let message = "is no filter of rules; there are model, tag, name, error, span_type";
+        let message = "is not a filter of rules; filters: model, tag, name, error, span_type";
         return field(&format!("filter.{member}"), message);
     }
     for (member, text) in [("model", &model), ("tag", &tag), ("name", &name), ("span_type", &span_type)] {
@@ -383,17 +385,17 @@ async fn check(app: &App, row: &eval_rule::Model) -> Result<()> {
         .map_err(|it: api::enums::UnknownWord| Problem::field("evaluator_type", it.to_string()))?;
     let config: Map<String, Value> = serde_json::from_str(&row.config).map_err(anyhow::Error::from)?;
     let (kind, tier) = (Some(row.evaluator_type.as_str()), Some(row.model_tier.as_str()));
-    Asked::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await.map(drop)
+    EvaluationRequest::checked(app, row.tenant_id, &row.metric_name, kind, Some(config), tier).await.map(drop)
 }
 
-/// Makes sure that what a rule names is there; the tenant is locked.
+/// Fails if the rule's project or evaluator does not exist; the tenant is locked.
 async fn in_place(txn: &store::Transaction, row: &eval_rule::Model) -> Result<()> {
     if store::projects::get(txn, row.tenant_id, row.project_id).await?.is_none() {
         return Err(not_found("project"));
     }
     let builtin = evaluators::builtin::find(&row.metric_name).is_some();
     if !builtin && store::evaluators::get(txn, row.tenant_id, &row.metric_name).await?.is_none() {
-        return Err(Problem::field("metric_name", "there is no such evaluator any more").into());
+        return Err(Problem::field("metric_name", "the evaluator was deleted").into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Evaluators: the built-in ones, and those that a tenant makes.
+//! Handlers of evaluators, built-in and custom.
 
 use std::sync::Arc;
 
@@ -22,32 +22,32 @@ use crate::{
     app::App,
     error::{Error, Problem, Result, not_found, problem},
     evals::{ask::unchecked, rules, view},
-    evaluator::{Evaluator, Own, refused},
+    evaluator::{CustomEvaluator, Evaluator, refused},
     ingest::checked::short,
 };
 
-/// Characters of a name at most.
+/// Maximum length of a name in characters.
 const MAX_NAME: usize = 100;
-/// Tags at most, and characters of one.
+/// Maximum number of tags, and maximum length of a tag in characters.
 const MAX_TAGS: (usize, usize) = (20, 50);
-/// Characters of a description at most.
+/// Maximum length of a description in characters.
 const MAX_DESCRIPTION: usize = 4_000;
-/// Bytes of everything that is said of an evaluator.
+/// Maximum size of an evaluator in bytes.
 const MAX_DEFINITION: usize = 256 * 1024;
 
-/// Evaluators that a tenant may have.
+/// Maximum number of custom evaluators of a tenant.
 const MAX_COUNT: usize = 1_000;
-/// Bytes of their definitions together.
+/// Maximum size in bytes of all definitions of a tenant.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// List evaluators: the built-in ones by name, then the tenant's own, newest first.
+/// List evaluators: the built-in ones by name, then the custom ones, newest first.
 #[utoipa::path(get, path = "/v1/evaluators", tag = "Evaluators", params(
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = EvaluatorList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<EvaluatorList>> {
     let (tenant, limit) = (caller.tenant_id, query.limit()?);
-    // A place in the list: below zero the number of a built-in, else where an own one stands.
+    // The position in the list: a negative number for a built-in evaluator, else time and ID.
     let after: Option<(i64, Uuid)> =
         query.get("cursor").map(|it| app.cursors.open(tenant, "evaluators", it)).transpose()?;
     let skip = after.map_or(0, |it| it.0.min(0).unsigned_abs());
@@ -63,9 +63,9 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     for row in table::all(app.db.current(), tenant).await? {
         let place = (row.created_at, derived_id(tenant, &row.name));
         if after.is_none_or(|it| it.0 < 0 || place < it) {
-            match Own::of(row) {
-                Ok(it) => own.push((place, Evaluator::Own(Arc::new(it)))),
-                Err(error) => tracing::error!(%tenant, %error, "a stored evaluator can't be read"),
+            match CustomEvaluator::of(row) {
+                Ok(it) => own.push((place, Evaluator::Custom(Arc::new(it)))),
+                Err(error) => tracing::error!(%tenant, %error, "a stored evaluator can't be parsed"),
             }
         }
     }
@@ -81,7 +81,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// Show one evaluator.
+/// Show an evaluator.
 #[utoipa::path(get, path = "/v1/evaluators/{name}", tag = "Evaluators", params(("name" = String, Path, description = "its `metric_name`")),
     responses((status = 200, body = Wire)))]
 pub async fn detail(
@@ -93,11 +93,11 @@ pub async fn detail(
     Ok(Json(view::evaluator(&found.ok_or_else(|| not_found("evaluator"))?)))
 }
 
-/// Make an evaluator.
+/// Create a custom evaluator.
 ///
-/// Of type `llm`: a judge model follows the `rubric`, a template in which `{{input}}`, `{{output}}`,
-/// `{{documents}}`, `{{tools}}`, `{{metadata.key}}` and `{{config.key}}` stand for what it is shown,
-/// and answers on the `scale`. Of type `rule`: `checks` are run over the trace.
+/// Type `llm`: a judge model follows the `rubric`, a template with `{{input}}`, `{{output}}`,
+/// `{{documents}}`, `{{tools}}`, `{{metadata.key}}` and `{{config.key}}`, and scores on the `scale`.
+/// Type `rule`: code runs the `checks` on the trace.
 #[utoipa::path(post, path = "/v1/evaluators", tag = "Evaluators", request_body = NewEvaluator,
     responses((status = 201, body = Wire)))]
 pub async fn create(
@@ -107,7 +107,7 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<Wire>)> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let (body, kind) = checked(&app, tenant, body).await?;
-    let taken = |name: &str| problem(ErrorCode::Conflict, format!("there is an evaluator `{name}` already"));
+    let taken = |name: &str| problem(ErrorCode::Conflict, format!("the evaluator `{name}` exists already"));
     if evaluators::builtin::find(&body.name).is_some() {
         return Err(problem(
             ErrorCode::Conflict,
@@ -141,9 +141,9 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(wire(row)?)))
 }
 
-/// Change an evaluator of the tenant's own, which makes a new version of it.
+/// Change a custom evaluator, which creates a new version.
 ///
-/// What is absent stays. Evaluations that wait are done by the new version, and say so.
+/// Absent fields keep their values. Waiting evaluations use the new version and contain its number.
 #[utoipa::path(patch, path = "/v1/evaluators/{name}", tag = "Evaluators", request_body = EvaluatorChange,
     params(("name" = String, Path, description = "its `metric_name`")),
     responses((status = 200, body = Wire)))]
@@ -154,7 +154,7 @@ pub async fn update(
     ApiJson(change): ApiJson<EvaluatorChange>,
 ) -> Result<Json<Wire>> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
-    // Compiling can take long, so it happens before the tenant is locked.
+    // Compiling can take long, so it happens before the lock.
     let before = table::get(app.db.current(), tenant, &name).await?;
     let (body, _) = match before.clone() {
         Some(was) => checked(&app, tenant, with_change(was, change)?).await?,
@@ -182,10 +182,10 @@ pub async fn update(
     Ok(Json(wire(row)?))
 }
 
-/// The evaluator after the change.
+/// Returns the evaluator with the change applied.
 fn with_change(was: evaluator::Model, change: EvaluatorChange) -> Result<NewEvaluator> {
     let (name, evaluator_type) = (was.name.clone(), was.evaluator_type.clone());
-    let said = Own::of(was)?.said;
+    let said = CustomEvaluator::of(was)?.said;
     Ok(NewEvaluator {
         name,
         evaluator_type,
@@ -204,22 +204,24 @@ fn changed_meanwhile() -> Error {
     problem(ErrorCode::Conflict, "the evaluator was changed by another request meanwhile; try again")
 }
 
-/// Every process keeps all evaluators of a tenant in memory.
+/// Fails if the tenant's evaluators are too many or too large: every process keeps all of them in
+/// memory.
 async fn within_bounds(txn: &Transaction, tenant: Uuid) -> Result<()> {
     let (bytes, count) = table::space(txn, tenant).await?;
     if bytes <= MAX_BYTES && count <= MAX_COUNT {
         return Ok(());
     }
     let message = format!(
-        "a tenant has room for {MAX_COUNT} evaluators of its own, of {} MiB together; delete some that are not needed",
+        "a tenant may have {MAX_COUNT} custom evaluators, of {} MiB together; delete some that are not needed",
         MAX_BYTES / 1024 / 1024
     );
     Err(problem(ErrorCode::ValidationFailed, message))
 }
 
-/// Delete an evaluator of the tenant's own. Its evaluations stay; while rules use it, it does too.
+/// Delete a custom evaluator. Its evaluations are kept. An evaluator that eval rules use can't be
+/// deleted.
 #[utoipa::path(delete, path = "/v1/evaluators/{name}", tag = "Evaluators", params(("name" = String, Path, description = "its `metric_name`")),
-    responses((status = 204, description = "it is gone")))]
+    responses((status = 204, description = "the evaluator is deleted")))]
 pub async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -227,7 +229,7 @@ pub async fn delete(
 ) -> Result<StatusCode> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
-    // Whoever makes a rule holds this lock too.
+    // Creating a rule takes the same lock.
     store::tenants::lock(&txn, tenant).await?;
     let was = own(&txn, tenant, &name).await?;
     let using = store::eval_rules::count_using(&txn, tenant, &name).await?;
@@ -238,7 +240,7 @@ pub async fn delete(
             format!("{using} eval {rules} it; delete or change those first"),
         ));
     }
-    // Of what it was only the version is of use later.
+    // Only the version is needed later.
     let definition = "{}".to_owned();
     table::replace(&txn, evaluator::Model { definition, deleted_at: Some(now), updated_at: now, ..was })
         .await?;
@@ -246,10 +248,10 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An evaluator of the tenant's own, locked.
+/// Returns a custom evaluator and locks it.
 async fn own(txn: &Transaction, tenant: Uuid, name: &str) -> Result<evaluator::Model> {
     if evaluators::builtin::find(name).is_some() {
-        let message = format!("`{name}` is a built-in evaluator and can't be changed; make one of your own");
+        let message = format!("`{name}` is a built-in evaluator and can't be changed; create a custom one");
         return Err(problem(ErrorCode::Conflict, message));
     }
     let found = table::lock(txn, tenant, name).await?.filter(|it| it.deleted_at.is_none());
@@ -261,10 +263,10 @@ fn text(body: &NewEvaluator) -> Result<String> {
 }
 
 fn wire(row: evaluator::Model) -> Result<Wire> {
-    Ok(view::evaluator(&Evaluator::Own(Arc::new(Own::of(row)?))))
+    Ok(view::evaluator(&Evaluator::Custom(Arc::new(CustomEvaluator::of(row)?))))
 }
 
-/// Everything that can be wrong with an evaluator, but its name being taken.
+/// Validates an evaluator, except the uniqueness of its name.
 async fn checked(app: &App, tenant: Uuid, body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
     let turn = app.code.turn_of_request(tenant).await?;
     turn.run(move || compiled(body)).await.map_err(|why| unchecked("checks", why))?
@@ -287,7 +289,7 @@ fn compiled(body: NewEvaluator) -> Result<(NewEvaluator, EvaluatorType)> {
     if tags.len() > MAX_TAGS.0
         || tags.iter().any(|it| it.trim().is_empty() || it.chars().count() > MAX_TAGS.1)
     {
-        let message = format!("must be at most {} texts of 1 to {} characters", MAX_TAGS.0, MAX_TAGS.1);
+        let message = format!("must be at most {} strings of 1 to {} characters", MAX_TAGS.0, MAX_TAGS.1);
         return Err(Problem::field("tags", message).into());
     }
     if text(&body)?.len() > MAX_DEFINITION {

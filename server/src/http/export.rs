@@ -1,9 +1,9 @@
-//! Exports: everything that the list's filters select, as lines, for as long as it takes.
+//! Exports: all traces that match the list's filters, as lines, without a limit of size.
 //!
-//! A task reads page after page and hands pieces to the answer's body through a channel of two,
-//! so that no more is read than the caller takes, and what is held does not grow with what is
-//! exported. A failure in the middle breaks the body off: half an export must not look like a
-//! whole one. What is read and written for a trace is in [`lines`].
+//! A task reads page after page and passes chunks to the response body through a channel of capacity
+//! two, so that it reads no faster than the client and its memory is independent of the size of the
+//! export. An error truncates the body: a partial export must not look complete. [`lines`] reads and
+//! writes the individual traces.
 
 mod jsonl;
 mod lines;
@@ -34,7 +34,7 @@ use super::{
     pieces::Pieces as JsonPieces,
     query::{Query, invalid},
     read_size::ROWS_PER_READ,
-    standing::Standing,
+    standing::TokenRecheck,
     traces,
 };
 use crate::{
@@ -44,30 +44,30 @@ use crate::{
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
-/// Traces that are read at once.
-const PAGE: usize = 50;
-/// Pieces that wait for the caller.
-const AHEAD: usize = 2;
-/// Bytes of a piece, about.
-const PIECE: usize = 64 * 1024;
-/// Limits the exports of a tenant that wait for another to end.
+/// Number of traces read at once.
+const TRACES_PER_READ: usize = 50;
+/// Number of chunks that wait for the client.
+const CHANNEL_CAPACITY: usize = 2;
+/// Approximate size of a chunk in bytes.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Maximum number of exports of a tenant that wait for another to end.
 const MAX_WAITING_EXPORTS: usize = 16;
 /// Bytes counted for the chunks between the task and the connection.
 const EXPORT_IN_FLIGHT_BYTES: usize = 512 * 1024;
 
 /// Export traces with their spans and events, newest first.
 ///
-/// Takes the filters of the list. `jsonl`: a line a trace, in the shape of the detail, with all
-/// spans. `otlp`: a line an OTLP request, to be posted to `/v1/otlp/traces` as it is; a very
-/// long trace takes several lines. What changes meanwhile may or may not be in it. A body that
-/// breaks off is not complete.
+/// Accepts the filters of the list. `jsonl`: one trace per line, in the shape of the trace detail, with
+/// all spans. `otlp`: one OTLP request per line, to be sent to `/v1/otlp/traces`; a very long trace
+/// takes several lines. Concurrent changes may or may not be included. A truncated response is not
+/// complete.
 #[utoipa::path(get, path = "/v1/traces/export", tag = "Traces", params(
     ("format" = Option<String>, Query, description = "jsonl (the default) or otlp")),
     responses((status = 200, description = "lines of JSON", content_type = "application/x-ndjson")))]
 pub async fn export(
     State(app): State<Arc<App>>,
     caller: Caller,
-    standing: Standing,
+    standing: TokenRecheck,
     query: Query,
 ) -> Result<Response> {
     let filter = traces::filter(&query)?;
@@ -77,8 +77,8 @@ pub async fn export(
         Some(_) => return Err(invalid("format", "must be jsonl or otlp")),
     };
     let tenant = caller.tenant_id;
-    // Before the answer begins, so that a database that is away is told as everywhere.
-    // A disconnected client's export ends a moment later, so a new one waits for a while.
+    // Checked before the response begins, so that an unreachable database gives an error response. The
+    // export of a disconnected client ends a moment later, so a new one waits for a while.
     let Some(permit) = app.exports.acquire(&tenant, MAX_WAITING_EXPORTS, MEMORY_WAIT).await else {
         return Err(problem(
             ErrorCode::Overloaded,
@@ -90,11 +90,11 @@ pub async fn export(
     in_flight.grow(EXPORT_IN_FLIGHT_BYTES, MEMORY_WAIT).await?;
     let first = {
         let _permit = app.read_permit(tenant).await?;
-        store::traces::page(&app.db, tenant, &filter, None, PAGE, &mut memory).await?
+        store::traces::page(&app.db, tenant, &filter, None, TRACES_PER_READ, &mut memory).await?
     };
     let disposition =
         format!("attachment; filename=\"traces-{}.{}\"", stamp(app.clock.now()), format.suffix());
-    let (sender, receiver) = mpsc::channel(AHEAD);
+    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let export = Export {
         tenant,
         standing,
@@ -117,12 +117,12 @@ pub async fn export(
     Ok(response)
 }
 
-/// What the task sends, up to the mark of its end: none in place of a piece.
-type Sent = Option<Bytes>;
+/// A message of the task: a chunk, or `None` as the end mark.
+type ExportMessage = Option<Bytes>;
 
-/// Everything up to the end. A task that goes without marking it, for whatever reason, leaves an
-/// error.
-fn body(receiver: mpsc::Receiver<Sent>) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
+/// Returns the chunks up to the end mark. If the task ends without the mark, for whatever reason, the
+/// stream ends with an error.
+fn body(receiver: mpsc::Receiver<ExportMessage>) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
     let pieces = stream::unfold(Some(receiver), |receiver| async {
         let mut receiver = receiver?;
         match receiver.recv().await {
@@ -131,37 +131,37 @@ fn body(receiver: mpsc::Receiver<Sent>) -> impl Stream<Item = Result<Bytes, Brok
             None => Some((Err(BrokenOff), None)),
         }
     });
-    // Whoever packs it asks again after its end.
+    // The compression layer polls again after the end.
     pieces.fuse()
 }
 
-/// In place of the end of half an export.
+/// The error that ends a partial export.
 #[derive(Debug, thiserror::Error)]
-#[error("the export was broken off")]
+#[error("the export was interrupted")]
 struct BrokenOff;
 
 /// Why an export ends early.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
-    /// Nobody takes it any more.
-    #[error("the caller is gone")]
+    /// The client has disconnected.
+    #[error("the client has disconnected")]
     Gone,
-    /// The caller's token is no longer good.
-    #[error("the token was revoked or is over")]
+    /// The caller's token is no longer valid.
+    #[error("the token was revoked or has expired")]
     Unwelcome,
-    /// The server goes down.
+    /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
     /// The database became unreachable.
     #[error(transparent)]
     Unavailable(Unavailable),
-    /// It could not be read.
+    /// The database failed.
     #[error(transparent)]
     Failed(#[from] DbError),
     /// A read failed, or there was no memory for the result.
     #[error(transparent)]
     Unreadable(#[from] Error),
-    /// It could not be written.
+    /// A trace could not be serialized.
     #[error(transparent)]
     Unwritable(#[from] serde_json::Error),
 }
@@ -174,7 +174,7 @@ impl From<StoreError> for Stopped {
 
 struct Export {
     tenant: Uuid,
-    standing: Standing,
+    standing: TokenRecheck,
     filter: Filter,
     format: Format,
     pieces: Pieces,
@@ -188,7 +188,7 @@ impl Export {
         match written.unwrap_or_else(|reason| Err(Stopped::Unavailable(reason))) {
             Ok(()) | Err(Stopped::Gone) => {}
             Err(error) => {
-                tracing::warn!(%error, "an export was broken off");
+                tracing::warn!(%error, "an export was interrupted");
             }
         }
     }
@@ -212,12 +212,14 @@ impl Export {
             self.pieces.memory.shrink_to(app.workspace_bytes());
             let _permit = app.read_permit(self.tenant).await?;
             let memory = &mut self.pieces.memory;
-            page = store::traces::page(&app.db, self.tenant, &self.filter, page.next, PAGE, memory).await?;
+            page =
+                store::traces::page(&app.db, self.tenant, &self.filter, page.next, TRACES_PER_READ, memory)
+                    .await?;
         }
     }
 }
 
-/// Takes the next traces that are read together: one, or as many as have few spans.
+/// Removes the traces to read next: one, or several with few spans.
 fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Texts)> {
     let (mut taken, mut spans) = (Vec::new(), 0);
     while let Some((row, _)) = rows.front() {
@@ -230,32 +232,32 @@ fn together(rows: &mut VecDeque<(trace::Model, Texts)>) -> Vec<(trace::Model, Te
     taken
 }
 
-/// The body of the answer, piece by piece.
+/// The response body, written in chunks.
 struct Pieces {
     app: Arc<App>,
     /// Returns the number of bytes of texts that the task holds.
     memory: Reservation,
-    sender: mpsc::Sender<Sent>,
+    sender: mpsc::Sender<ExportMessage>,
     open: Vec<u8>,
 }
 
 impl Pieces {
-    /// Adds to the body. Waits while the caller is slow.
+    /// Appends text to the body. Waits while the client is slow.
     async fn push(&mut self, text: &str) -> Result<(), Stopped> {
-        for part in text.as_bytes().chunks(PIECE) {
+        for part in text.as_bytes().chunks(CHUNK_BYTES) {
             self.open.extend_from_slice(part);
-            if self.open.len() >= PIECE {
+            if self.open.len() >= CHUNK_BYTES {
                 self.flush().await?;
             }
         }
         Ok(())
     }
 
-    /// Adds JSON, large texts in chunks.
+    /// Appends JSON, large texts in chunks.
     async fn write(&mut self, mut json: JsonPieces) -> Result<(), Stopped> {
         while let Some(piece) = json.next_piece() {
             self.open.extend_from_slice(&piece);
-            if self.open.len() >= PIECE {
+            if self.open.len() >= CHUNK_BYTES {
                 self.flush().await?;
             }
         }
@@ -267,7 +269,7 @@ impl Pieces {
         if piece.is_empty() { Ok(()) } else { self.send(Some(piece)).await }
     }
 
-    async fn send(&self, sent: Sent) -> Result<(), Stopped> {
+    async fn send(&self, sent: ExportMessage) -> Result<(), Stopped> {
         let stopping = self.app.stopping();
         tokio::select! {
             biased;
@@ -277,7 +279,7 @@ impl Pieces {
     }
 }
 
-/// A time as it stands in a file's name.
+/// Formats a time for a file name.
 fn stamp(micros: i64) -> String {
     let text = api::Timestamp::from_micros(micros).to_string();
     text.chars().take(19).filter(|it| !matches!(it, '-' | ':')).collect()

@@ -1,4 +1,4 @@
-//! What end users and reviewers say of traces.
+//! Handlers of feedback.
 
 use std::sync::Arc;
 
@@ -28,17 +28,16 @@ use crate::{
     ingest::checked::{label, object, short, without_nul},
 };
 
-/// Characters of a comment at most.
+/// Maximum length of a comment in characters.
 const MAX_COMMENT: usize = 10_000;
-/// Bytes of free data at most.
+/// Maximum size of the metadata in bytes.
 const MAX_METADATA: usize = 16 * 1024;
 
-/// Say something of a trace.
+/// Give feedback on a trace.
 ///
-/// The trace is named by exactly one of `trace_id`, `external_id` (the newest trace that has it)
-/// and `otel_trace_id`. Feedback of a user takes the place of what the same user said of the trace
-/// before from the same source: 200. Without a user each one counts. An archived project takes
-/// feedback like any other.
+/// Exactly one of `trace_id`, `external_id` (the newest trace that has it) and `otel_trace_id` names
+/// the trace. Feedback of the same user, trace and source replaces the earlier one: 200. Feedback
+/// without a user is always added. Archived projects accept feedback.
 #[utoipa::path(post, path = "/v1/feedback", tag = "Feedback", request_body = NewFeedback,
     responses((status = 201, body = Feedback), (status = 200, description = "it replaced an earlier one", body = Feedback)))]
 pub async fn create(
@@ -49,17 +48,17 @@ pub async fn create(
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let (meant, new) = checked(body, tenant, now)?;
     let gone = || not_found("trace");
-    // What can only be refused does not wait for whoever writes.
+    // Errors are returned without waiting for the writer.
     let trace_id = match meant {
-        Meant::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
-        Meant::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
+        TraceReference::Id(id) => traces::exists(&app.db, tenant, id).await?.then_some(id),
+        TraceReference::External(text) => traces::by_external_id(&app.db, tenant, &text).await?,
     };
     let new = feedback::Model { trace_id: trace_id.ok_or_else(gone)?, ..new };
     match store::feedback::say(&app.db, new).await? {
         Said::Added(row) => Ok((StatusCode::CREATED, Json(wire(row)?))),
         Said::Replaced(row) => Ok((StatusCode::OK, Json(wire(row)?))),
         Said::NoTrace => Err(gone()),
-        Said::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no such span")),
+        Said::NoSpan => Err(problem(ErrorCode::NotFound, "the trace has no span with this ID")),
     }
 }
 
@@ -67,9 +66,9 @@ pub async fn create(
 #[utoipa::path(get, path = "/v1/feedback", tag = "Feedback", params(
     ("project_id" = Option<Uuid>, Query, description = "on traces of this project"),
     ("trace_id" = Option<Uuid>, Query, description = "on this trace"),
-    ("label" = Option<FeedbackLabel>, Query, description = "of this verdict"),
-    ("from" = Option<Timestamp>, Query, description = "first given then or later"),
-    ("to" = Option<Timestamp>, Query, description = "first given then or earlier"),
+    ("label" = Option<FeedbackLabel>, Query, description = "with this label"),
+    ("from" = Option<Timestamp>, Query, description = "first given at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "first given at this time or earlier"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = FeedbackList)))]
@@ -96,14 +95,15 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// The trace that a caller means.
-enum Meant {
+/// How the body names the trace.
+enum TraceReference {
     Id(Uuid),
     External(String),
 }
 
-/// What is meant, and the row that is stored if it is said of that; the trace's ids are still missing.
-fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback::Model), Problem> {
+/// Validates the body; returns the target of the feedback and the row to insert, in which the trace's
+/// IDs are missing.
+fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(TraceReference, feedback::Model), Problem> {
     let NewFeedback {
         trace_id,
         external_id,
@@ -130,8 +130,8 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback
         span_id,
         label: label.as_str().to_owned(),
         comment: short("comment", comment, MAX_COMMENT)?,
-        user_id: who("user_id", user_id)?,
-        source: who("source", source)?.unwrap_or_default(),
+        user_id: bounded_name("user_id", user_id)?,
+        source: bounded_name("source", source)?.unwrap_or_default(),
         metadata,
         created_at: now,
         updated_at: now,
@@ -139,19 +139,23 @@ fn checked(body: NewFeedback, tenant: Uuid, now: i64) -> Result<(Meant, feedback
     Ok((meant, row))
 }
 
-fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Result<Meant, Problem> {
+fn meant(
+    id: Option<Uuid>,
+    external: Option<String>,
+    otel: Option<String>,
+) -> Result<TraceReference, Problem> {
     match (id, external, otel) {
-        (Some(id), None, None) => Ok(Meant::Id(id)),
-        // As ingest stored it; a longer one is the name of nothing.
-        (None, Some(text), None) => Ok(Meant::External(without_nul(text))),
+        (Some(id), None, None) => Ok(TraceReference::Id(id)),
+        // Normalized as at ingest; a longer text matches no trace.
+        (None, Some(text), None) => Ok(TraceReference::External(without_nul(text))),
         (None, None, Some(hex)) => match hex.len() {
             32 => Uuid::parse_str(&hex).ok(),
             _ => None,
         }
-        .map(Meant::Id)
+        .map(TraceReference::Id)
         .ok_or_else(|| Problem::field("otel_trace_id", "must be 32 hexadecimal digits")),
         (None, None, None) => {
-            Err(Problem::missing("trace_id", "the trace is named by trace_id, external_id or otel_trace_id"))
+            Err(Problem::missing("trace_id", "name the trace with trace_id, external_id or otel_trace_id"))
         }
         _ => Err(Problem::field(
             "trace_id",
@@ -160,8 +164,8 @@ fn meant(id: Option<Uuid>, external: Option<String>, otel: Option<String>) -> Re
     }
 }
 
-/// A user or a source: both stand in one index entry.
-fn who(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+/// Validates a user or a source; both are part of one index entry.
+fn bounded_name(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     let text = label(field, text.filter(|it| !it.is_empty()))?;
     if text.as_ref().is_some_and(|it| it.len() > MAX_TAG_BYTES) {
         return Err(Problem::field(field, format!("has more than {MAX_TAG_BYTES} bytes")));

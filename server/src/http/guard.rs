@@ -1,5 +1,5 @@
-//! What every request passes before its handler: token, rate limit, access, repetition, in this
-//! order. What a route asks for is data of the table of routes.
+//! Middleware that runs before every handler: authentication, rate limiting, authorization and
+//! idempotency, in that order. The requirements of each route are declared in the route table.
 
 use std::sync::Arc;
 
@@ -22,25 +22,25 @@ use crate::{
     app::App,
     audit::{self, Action, Actor, Event},
     error::{Error, Problem, Result, internal, problem},
-    http::error::Unwritten,
+    http::error::UnwrittenProblem,
     limits::Verdict,
     seats,
 };
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// What [`guard`] needs to know of a route.
+/// The requirements of a route.
 #[derive(Clone)]
 pub struct Guard {
     /// The state.
     pub app: Arc<App>,
-    /// Who may call.
+    /// Access requirements.
     pub access: Access,
-    /// Which requests a minute it counts to.
+    /// The rate limit bucket.
     pub bucket: RateBucket,
-    /// What a refusal is written down as.
+    /// The action under which rejections are recorded in the audit log.
     pub audited: Option<Action>,
     /// The authentication schemes that the route accepts.
     pub schemes: auth::Schemes,
@@ -50,7 +50,7 @@ pub struct Guard {
     pub waits_for_permit: bool,
 }
 
-/// Lets a request pass whose token may do what the route does.
+/// Serves a request whose caller meets the requirements of the route.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let limited = routes::is_rate_limited(request.uri().path());
     if guard.access == Access::Open {
@@ -73,7 +73,7 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
     }
 }
 
-/// Refuses writes that can't be stored. Deleting is allowed on a nearly full disk.
+/// Rejects writes that can't be stored. Deleting is allowed on a nearly full disk.
 fn may_write(app: &App, writes: bool, is_delete: bool) -> Result<(), Unavailable> {
     match app.db.health.unavailable() {
         Some(Unavailable::DiskFull) if is_delete => Ok(()),
@@ -98,7 +98,7 @@ async fn serve(guard: Guard, request: Request, next: Next) -> Response {
     response
 }
 
-/// For paths and methods that no route has: they are counted like the others.
+/// Counts requests to unknown paths and methods against the rate limit.
 pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if !routes::is_rate_limited(request.uri().path()) {
         return next.run(request).await;
@@ -121,7 +121,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
-        // Missing only if a handler asks for a caller on an open route.
+        // Missing only if a handler requires a caller on a public route.
         parts.extensions.get::<Self>().cloned().ok_or_else(|| internal().into())
     }
 }
@@ -146,7 +146,7 @@ fn authenticate<'a>(
     }
 }
 
-/// The id that the outermost layer gave the request.
+/// Returns the ID that the outermost layer assigned to the request.
 fn id(request: &Request) -> RequestId {
     request.extensions().get().cloned().unwrap_or_default()
 }
@@ -156,7 +156,7 @@ async fn take(guard: &Guard, caller: &Caller) -> Result<Verdict> {
     guard.app.limits.take(caller.tenant_id, caller.plan, guard.bucket, now).await
 }
 
-/// The request of a known caller within the limit.
+/// Authorizes and serves a request of a known caller within the rate limit.
 async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Next) -> Response {
     if let Err(error) = seats::note(&guard.app, &caller).await {
         return error.into_response();
@@ -169,22 +169,23 @@ async fn admitted(guard: &Guard, caller: Caller, mut request: Request, next: Nex
         Err(problem) => Error::from(problem).into_response(),
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
-            if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY) {
+            if request.method() == Method::POST && request.headers().contains_key(idempotency::KEY_HEADER) {
                 idempotency::once(&guard.app, &caller, request, next).await
             } else {
                 run(guard, &caller, request, next).await
             }
         }
     };
-    let refused = response.extensions().get::<Unwritten>().map(|Unwritten(problem)| problem.code);
+    let refused =
+        response.extensions().get::<UnwrittenProblem>().map(|UnwrittenProblem(problem)| problem.code);
     if let (Some(action), Some(path), Some(code)) = (guard.audited, target, refused) {
         write_down(&guard.app, &caller, action, &path, code).await;
     }
     response
 }
 
-/// Returns the error for a plan that is too low. Where the required plan depends on the body, this reads
-/// the body, so that a caller who upgrades to the named plan is not refused again.
+/// Returns the error for a plan that is too low. If the required plan depends on the body, this parses
+/// the body, so that a caller who upgrades to the named plan is not rejected again.
 async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem: Problem) -> Response {
     let Some(plan_of_body) = guard.plan_of_body else { return Error::from(problem).into_response() };
     let (parts, body) = request.into_parts();
@@ -196,7 +197,7 @@ async fn plan_too_low(guard: &Guard, caller: &Caller, request: Request, problem:
     Error::from(Problem::plan_too_low(needed, caller.plan)).into_response()
 }
 
-/// Runs the handler. A read waits while too many reads of its tenant are running.
+/// Runs the handler. A read waits for a permit while too many reads of its tenant are running.
 async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Response {
     let (app, tenant) = (&guard.app, caller.tenant_id);
     let _permit = match guard.waits_for_permit {
@@ -214,9 +215,9 @@ async fn run(guard: &Guard, caller: &Caller, request: Request, next: Next) -> Re
     }
 }
 
-/// Writes down that a sensitive action was refused to a known caller.
+/// Records in the audit log that a sensitive action of a known caller was rejected.
 async fn write_down(app: &App, caller: &Caller, action: Action, path: &str, code: ErrorCode) {
-    // What was malformed, or aimed at nothing, was no attempt.
+    // Malformed requests and unknown targets are not recorded.
     if !matches!(code.status(), 402 | 403 | 409) {
         return;
     }
@@ -229,11 +230,11 @@ async fn write_down(app: &App, caller: &Caller, action: Action, path: &str, code
         event = event.on(id);
     }
     if let Err(error) = audit::refused(&app.db.write, actor, event, code.as_str(), now).await {
-        tracing::warn!(%error, action = action.as_str(), "a refusal could not be written down");
+        tracing::warn!(%error, action = action.as_str(), "a rejected action could not be recorded in the audit log");
     }
 }
 
-/// An open route under `/v1`: its caller has no token, only an address.
+/// Serves a public route under `/v1`, which is rate limited by client address.
 async fn nobody(app: &App, request: Request, next: Next) -> Response {
     let verdict = app.addresses.take(address(&request).bucket_key(), app.clock.now());
     let mut response = if verdict.allowed { next.run(request).await } else { too_many(app, verdict) };
@@ -241,8 +242,8 @@ async fn nobody(app: &App, request: Request, next: Next) -> Response {
     response
 }
 
-/// Who can't be let in is told so as often as the address may ask; who could not be judged is
-/// told that in any case.
+/// Failed authentications are rate limited by client address. A request that could not be authenticated
+/// because the identity provider is down always gets its 503.
 fn turned_away(app: &App, request: &Request, error: Error) -> Response {
     let verdict = app.addresses.take(address(request).bucket_key(), app.clock.now());
     let response = error.into_response();
@@ -253,31 +254,32 @@ fn turned_away(app: &App, request: &Request, error: Error) -> Response {
 }
 
 fn address(request: &Request<Body>) -> ClientAddress {
-    // Every connection has one; without it all share one bucket.
+    // Every connection has one; without it, all would share one bucket.
     let unknown = ClientAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
     request.extensions().get().copied().unwrap_or(unknown)
 }
 
 fn too_many(app: &App, verdict: Verdict) -> Response {
     let seconds = (verdict.resets_at - app.clock.now().div_euclid(1_000_000)).max(1);
-    let message = format!("{} requests a minute are allowed here; try again in {seconds} s", verdict.limit);
+    let message =
+        format!("at most {} requests per minute are allowed; try again in {seconds} s", verdict.limit);
     let mut response = problem(ErrorCode::RateLimited, message).into_response();
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
 
 fn tell(headers: &mut HeaderMap, verdict: Verdict) {
-    headers.insert(LIMIT, HeaderValue::from(verdict.limit));
-    headers.insert(REMAINING, HeaderValue::from(verdict.remaining));
-    headers.insert(RESET, HeaderValue::from(verdict.resets_at));
+    headers.insert(LIMIT_HEADER, HeaderValue::from(verdict.limit));
+    headers.insert(REMAINING_HEADER, HeaderValue::from(verdict.remaining));
+    headers.insert(RESET_HEADER, HeaderValue::from(verdict.resets_at));
 }
 
-/// Answers what no route has.
+/// Responds to requests for unknown paths.
 pub async fn nothing_here() -> Response {
-    Error::from(Problem::new(ErrorCode::NotFound, "there is nothing at this path")).into_response()
+    Error::from(Problem::new(ErrorCode::NotFound, "this path does not exist")).into_response()
 }
 
-/// Answers a method that a path does not take; the router adds those that it takes.
+/// Responds to unsupported methods; the router adds the `Allow` header.
 pub async fn not_this_way() -> Response {
     StatusCode::METHOD_NOT_ALLOWED.into_response()
 }

@@ -10,16 +10,18 @@ use store::new_id;
 
 use crate::error::{Problem, Result, problem};
 
-/// Limits the head of a request in bytes: the request line and all headers.
+/// Maximum size in bytes of a request head: the request line and all headers.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// Bounds the size of the response with which hyper refuses a head: the status line and three headers.
+/// Maximum size in bytes of the response that hyper sends for an invalid head: the status line and
+/// three headers.
 const MAX_BARE_RESPONSE_BYTES: usize = 256;
 
-/// Checks the `Host` header according to RFC 9112, section 3.2: HTTP/1.1 requires one, several are an
-/// error, and the value must be a host with an optional port.
+/// Checks the `Host` header according to RFC 9112, section 3.2: HTTP/1.1 requires exactly one, and the
+/// value must be a host with an optional port.
 ///
 /// # Errors
-/// `invalid_request`.
+///
+/// Fails with `invalid_request`.
 pub fn check_host(request: &Request) -> Result<()> {
     let invalid = |message| Err(problem(ErrorCode::InvalidRequest, message));
     let mut hosts = request.headers().get_all(header::HOST).iter();
@@ -63,7 +65,7 @@ pub fn replace_bare_response(written: &[u8]) -> Option<Vec<u8>> {
             "connection: close" => closes = true,
             "content-length: 0" => is_empty = true,
             line if line.starts_with("date: ") => {}
-            // Responses of this service have a request id at least.
+            // Responses of this service have at least a request ID.
             _ => return None,
         }
     }
@@ -83,7 +85,7 @@ fn response(status: u16) -> Vec<u8> {
     };
     let (id, status) = (new_id().to_string(), problem.code.status());
     let body: ErrorBody = problem.body(&id);
-    // Serialising a text never fails.
+    // Serializing a text never fails.
     let body = serde_json::to_string(&body).unwrap_or_default();
     let reason = StatusCode::from_u16(status).ok().and_then(|it| it.canonical_reason()).unwrap_or_default();
     format!(
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_names_or_addresses_with_a_port() {
+    fn host_header_is_name_or_address_with_optional_port() {
         for good in ["", "x", "x.example", "x:80", "127.0.0.1:4600", "[::1]", "[::1]:80", "x:", "xn--a"] {
             assert!(is_host(good.as_bytes()), "{good}");
         }
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_responses_of_the_http_library_are_replaced() {
+    fn bare_response_is_replaced_only_if_sent_by_hyper() {
         let bare = "HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\
                     date: Sun, 22 Nov 2026 16:00:00 GMT\r\n\r\n";
         let replaced = String::from_utf8(replace_bare_response(bare.as_bytes()).unwrap()).unwrap();

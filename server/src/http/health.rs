@@ -1,4 +1,4 @@
-//! Whether the process is up and can serve.
+//! Health checks: whether the process runs and can serve requests.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Status {
     status: &'static str,
 }
 
-/// A few words for whoever opens the address in a browser.
+/// Show a short page for browsers.
 #[utoipa::path(get, path = "/", tag = "Health",
     responses((status = 200, description = "a short page", body = String, content_type = "text/html")))]
 pub async fn root() -> Html<&'static str> {
@@ -28,21 +28,22 @@ pub async fn root() -> Html<&'static str> {
     )
 }
 
-/// The process is up.
+/// Check that the process runs.
 #[utoipa::path(get, path = "/healthz", tag = "Health",
     responses((status = 200, description = "up", body = Status)))]
 pub async fn live() -> Json<Status> {
     Json(Status { status: "ok" })
 }
 
-/// Reports whether the database answers, its schema is current, and it can be written to.
+/// Check that the server can serve requests: the database responds, its schema is current, and it is
+/// writable.
 #[utoipa::path(get, path = "/readyz", tag = "Health",
     responses((status = 200, description = "can serve", body = Status)))]
 pub async fn ready(State(app): State<Arc<App>>) -> Result<Json<Status>> {
     if let Err(reason) = app.db.health.check_writable() {
         return Err(reason.into());
     }
-    // Serving begins after the migrations, so a reachable database is a current one.
+    // Serving begins after the migrations, so the schema of a reachable database is current.
     if app.is_stopping() || !app.db.is_reachable().await {
         return Err(problem(
             ErrorCode::Overloaded,

@@ -22,7 +22,7 @@ use crate::{
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
-/// Size up to which a response is not counted, because the connection's buffer takes it at once.
+/// Size in bytes up to which a response is not counted, because the connection buffers it immediately.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
 /// Memory of a compressor in bytes, at the fastest level of zstd.
 const COMPRESSOR_BYTES: usize = 1024 * 1024;
@@ -31,7 +31,7 @@ const COMPRESSOR_BYTES: usize = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct BodyMemory {
     reservation: Arc<Reservation>,
-    /// The request changed nothing, so it may still be answered 503.
+    /// The request changed nothing, so it may still get a 503.
     is_refusable: bool,
 }
 
@@ -45,7 +45,8 @@ impl BodyMemory {
 /// Counts a response that was built as a whole, unless it is small or counted already.
 ///
 /// # Errors
-/// When the tenant's share stays used up for too long.
+///
+/// Fails when the tenant's share stays used up for too long.
 pub async fn count(app: &App, tenant: Uuid, response: Response) -> Result<Response> {
     count_for(app, Holder::Tenant(tenant), response).await
 }
@@ -78,7 +79,7 @@ async fn count_for(app: &App, holder: Holder, mut response: Response) -> Result<
     Ok(response)
 }
 
-/// Bytes of a response that have to be counted; 0 when it is small or counted already.
+/// Returns the bytes of a response that must be counted; 0 when it is small or counted already.
 fn uncounted_bytes(response: &Response) -> usize {
     let bytes =
         response.body().size_hint().exact().and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
@@ -88,8 +89,8 @@ fn uncounted_bytes(response: &Response) -> usize {
     }
 }
 
-/// Attaches the memory of a response to its body. The outermost layer does this, so that the output of the
-/// compression is counted too.
+/// Attaches the memory of a response to its body. The outermost layer does this, so that the output of
+/// the compression is counted too.
 pub fn attach(mut response: Response) -> Response {
     let Some(mut memory) = response.extensions_mut().remove::<BodyMemory>() else { return response };
     // The state of the compressor exists until the client has read the body.

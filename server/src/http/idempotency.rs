@@ -31,10 +31,10 @@ use crate::{
     memory::Holder,
 };
 
-/// The header that a caller sends.
-pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header of an answer that is given again.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// The request header.
+pub const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header that marks a stored response.
+const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// How long a response is stored, in microseconds.
 const RESPONSE_TTL: i64 = 24 * 3_600_000_000;
@@ -50,7 +50,7 @@ const OUTCOME_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// is lost.
 const LATE_CLAIM_PERIOD: Duration = Duration::from_secs(5);
 
-/// Runs the request, unless one with the same key was answered or is running.
+/// Runs the request, unless one with the same key is finished or in progress.
 pub async fn once(app: &Arc<App>, caller: &Caller, request: Request, next: Next) -> Response {
     let (request, row) = match prepare(app, caller, request).await {
         Ok(prepared) => prepared,
@@ -97,7 +97,7 @@ async fn respond(app: &Arc<App>, request: Request, next: Next, row: idempotency:
         Ok(existing) => existing,
         Err(error) => {
             // The row may have been inserted although the statement failed.
-            settle_later(app, Outcome { row, claimed: false });
+            settle_later(app, StoredOutcome { row, claimed: false });
             return error.into_response();
         }
     };
@@ -120,29 +120,30 @@ fn respond_from(existing: idempotency::Model, row: &idempotency::Model) -> Resul
         Some(status) => Ok(replay(status, existing.content_type, existing.answer)),
         None => Err(problem(
             ErrorCode::IdempotencyInFlight,
-            "a request with this Idempotency-Key is being worked on; try again shortly",
+            "a request with this Idempotency-Key is in progress; try again shortly",
         )),
     }
 }
 
-/// What has to be the same for a request to be the same: the body, and what else says what it is
-/// about.
+/// Returns the hash of the content that identifies a request: the body, and the query and headers that
+/// determine its meaning.
 fn body_hash(parts: &Parts, body: &[u8]) -> Vec<u8> {
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let project = parts.headers.get(project_of::HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
+    let project =
+        parts.headers.get(project_of::PROJECT_NAME_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
     let mut digest = Sha256::new();
     for part in [query, project] {
         digest.update(part);
-        // Neither of them can have a NUL in it.
+        // Neither part can contain a NUL.
         digest.update([0]);
     }
     digest.update(body);
     digest.finalize().to_vec()
 }
 
-/// What a key is remembered by: a key means nothing to another credential or on another path.
+/// Returns the hash under which a key is stored: keys of other credentials and paths are different.
 fn key_hash(caller: &Caller, request: &Request) -> Result<Vec<u8>> {
-    let mut values = request.headers().get_all(KEY).iter();
+    let mut values = request.headers().get_all(KEY_HEADER).iter();
     let (Some(key), None) = (values.next(), values.next()) else {
         return Err(Problem::field("Idempotency-Key", "must be sent once").into());
     };
@@ -167,11 +168,11 @@ async fn finish(app: &Arc<App>, mut row: idempotency::Model, response: Response)
     let (parts, body) = response.into_parts();
     if body.size_hint().upper().is_none_or(|it| it > MAX_RESPONSE_BYTES as u64) {
         // The response is too large to be stored or to be buffered as a whole.
-        settle(app, Outcome { row, claimed: true }).await;
+        settle(app, StoredOutcome { row, claimed: true }).await;
         return Response::from_parts(parts, body);
     }
     let Ok(bytes) = body.collect().await.map(Collected::to_bytes) else {
-        settle(app, Outcome { row, claimed: true }).await;
+        settle(app, StoredOutcome { row, claimed: true }).await;
         return Error::from(internal()).into_response();
     };
     if parts.status.is_success() && bytes.len() <= MAX_RESPONSE_BYTES {
@@ -181,19 +182,19 @@ async fn finish(app: &Arc<App>, mut row: idempotency::Model, response: Response)
         row.answer = Some(without_secret(&bytes));
         row.expires_at = app.clock.now() + RESPONSE_TTL;
     }
-    settle(app, Outcome { row, claimed: true }).await;
+    settle(app, StoredOutcome { row, claimed: true }).await;
     Response::from_parts(parts, Body::from(bytes))
 }
 
 /// The outcome of a request with a key, to be written to the database.
-struct Outcome {
+struct StoredOutcome {
     /// The claim; with a status if it has a response to be stored, else the key is to be released.
     row: idempotency::Model,
     /// Whether the claim is known to be in the database.
     claimed: bool,
 }
 
-impl Outcome {
+impl StoredOutcome {
     /// Writes the outcome. Returns whether the claim was found.
     async fn write(&self, app: &App) -> Result<bool> {
         let (db, row) = (&app.db.write, &self.row);
@@ -211,7 +212,7 @@ impl Outcome {
 }
 
 /// Writes the outcome now, or in the background if the database fails.
-async fn settle(app: &Arc<App>, outcome: Outcome) {
+async fn settle(app: &Arc<App>, outcome: StoredOutcome) {
     if let Err(error) = outcome.write(app).await {
         tracing::warn!(%error, "the outcome of a request with an Idempotency-Key is written later");
         settle_later(app, outcome);
@@ -219,7 +220,7 @@ async fn settle(app: &Arc<App>, outcome: Outcome) {
 }
 
 /// Writes the outcome in the background, until it succeeds or the claim has expired.
-fn settle_later(app: &Arc<App>, mut outcome: Outcome) {
+fn settle_later(app: &Arc<App>, mut outcome: StoredOutcome) {
     let mut memory = app.memory.reservation(Holder::Tenant(outcome.row.tenant_id));
     let response = outcome.row.answer.as_ref().map_or(0, Vec::len);
     if memory.try_grow(response).is_err() {
@@ -237,7 +238,7 @@ fn settle_later(app: &Arc<App>, mut outcome: Outcome) {
     });
 }
 
-async fn write_repeatedly(app: &App, outcome: &Outcome) {
+async fn write_repeatedly(app: &App, outcome: &StoredOutcome) {
     let expiry = Instant::now() + CLAIM_TTL;
     // When the database answered for the first time.
     let mut answered: Option<Instant> = None;
@@ -267,7 +268,7 @@ fn without_secret(bytes: &Bytes) -> Vec<u8> {
 fn replay(status: i16, content_type: Option<String>, answer: Option<Vec<u8>>) -> Response {
     let status = u16::try_from(status).ok().and_then(|it| StatusCode::from_u16(it).ok()).unwrap_or_default();
     let mut response = (status, answer.unwrap_or_default()).into_response();
-    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
     match content_type.and_then(|it| HeaderValue::try_from(it).ok()) {
         Some(value) => response.headers_mut().insert(header::CONTENT_TYPE, value),
         None => response.headers_mut().remove(header::CONTENT_TYPE),

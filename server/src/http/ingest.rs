@@ -1,4 +1,4 @@
-//! The JSON ingest.
+//! Handlers of JSON ingest.
 
 use std::{fmt, sync::Arc};
 
@@ -31,10 +31,10 @@ use crate::{
 
 /// Store one trace.
 ///
-/// The id may be any text; what is no UUID becomes one, and stays as `external_id`. The same
-/// id again is refused with 409 and changes nothing, so a retry is safe.
+/// The ID may be any text; text that is not a UUID is hashed to one and stored as `external_id`. A
+/// repeated ID gets 409 and changes nothing, so a retry is safe.
 #[utoipa::path(post, path = "/v1/ingest", tag = "Ingest", request_body = TraceItem,
-    params(("X-Project-Name" = Option<String>, Header, description = "project by name, in place of the key's own")),
+    params(("X-Project-Name" = Option<String>, Header, description = "name of the project; default: the API key's project")),
     responses((status = 201, body = Ingested)))]
 pub async fn one(
     State(app): State<Arc<App>>,
@@ -52,7 +52,7 @@ pub async fn one(
     let bytes = held.bytes.len();
     let memory = Some(held.into_memory());
     let Some((part, stored)) = app.writer.store(vec![part], terms, memory).await?.pop() else {
-        return Err(anyhow::anyhow!("the writer answered nothing").into());
+        return Err(anyhow::anyhow!("the writer returned no result").into());
     };
     app.telemetry.ingest.stored(bytes);
     match stored {
@@ -78,9 +78,9 @@ pub async fn one(
 
 /// Store up to 1,000 traces.
 ///
-/// Good items are stored even when others are refused; `results` has one entry an item.
+/// Valid items are stored even if others are rejected; `results` has one entry per item.
 #[utoipa::path(post, path = "/v1/ingest/batch", tag = "Ingest", request_body = api::ingest::Batch,
-    params(("X-Project-Name" = Option<String>, Header, description = "project by name, in place of the key's own")),
+    params(("X-Project-Name" = Option<String>, Header, description = "name of the project; default: the API key's project")),
     responses((status = 200, body = BatchResult)))]
 pub async fn batch(
     State(app): State<Arc<App>>,
@@ -146,27 +146,27 @@ pub async fn batch(
     }))
 }
 
-/// What is said of a trace beyond the month's quota.
+/// Returns the error for a trace beyond the monthly quota.
 pub fn quota_used_up(caller: &Caller) -> Problem {
     let limit = monthly_limit(Quota::Traces, caller.plan).unwrap_or_default();
     let message = format!(
-        "the month's {limit} traces of the {} plan are used up; more can be stored from the first day of the next month (UTC)",
+        "the {} plan's quota of {limit} traces per month is used up; it renews on the first day of the next month (UTC)",
         caller.plan
     );
     Problem::new(ErrorCode::IngestQuotaExceeded, message)
 }
 
-/// A batch whose items are still text: one that can't be read must not cost the others.
+/// A batch with unparsed items, so that an invalid item does not affect the others.
 #[derive(Deserialize)]
 struct RawBatch<'a> {
     #[serde(borrow, deserialize_with = "first_items")]
     traces: Vec<&'a RawValue>,
 }
 
-/// The items of a batch; of too many, only the first one beyond the limit is kept.
+/// Deserializes the items of a batch; beyond the limit, only the first further one is kept.
 fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
-    struct Items;
-    impl<'de> Visitor<'de> for Items {
+    struct ItemsVisitor;
+    impl<'de> Visitor<'de> for ItemsVisitor {
         type Value = Vec<&'de RawValue>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,10 +184,10 @@ fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de Ra
             Ok(items)
         }
     }
-    deserializer.deserialize_seq(Items)
+    deserializer.deserialize_seq(ItemsVisitor)
 }
 
-/// Where the items of one request go.
+/// The origin of the items of a request.
 struct Source {
     receipt: Receipt,
     prices: Arc<crate::ingest::prices::PriceBook>,

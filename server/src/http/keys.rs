@@ -1,4 +1,4 @@
-//! Managing API keys. The secret is shown once, by [`create`].
+//! Handlers of API keys. Only the response of [`create`] contains the secret.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::{
     error::{Problem, Result, not_found, problem},
 };
 
-/// Characters of a name.
+/// Maximum length of a name in characters.
 const MAX_NAME: usize = 200;
 
-/// List the keys that are not revoked, newest first.
+/// List API keys that are not revoked, newest first.
 #[utoipa::path(get, path = "/v1/apikeys", tag = "API keys", params(
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
@@ -44,9 +44,9 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(Json(ApiKeyList { apikeys, has_more: next_cursor.is_some(), next_cursor }))
 }
 
-/// Create a key. Its rights end at the role of the session that makes it.
+/// Create an API key with the role of the session that creates it.
 #[utoipa::path(post, path = "/v1/apikeys", tag = "API keys", request_body = NewApiKey,
-    responses((status = 201, description = "the key, with its `secret` this once", body = WireKey)))]
+    responses((status = 201, description = "the key, with its `secret`, which is shown only once", body = WireKey)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -65,7 +65,7 @@ pub async fn create(
         }
     }
     if body.expires_at.is_some_and(|it| it.micros() <= now) {
-        return Err(Problem::field("expires_at", "lies in the past").into());
+        return Err(Problem::field("expires_at", "must be in the future").into());
     }
     let project = match body.project_id {
         Some(id) => store::projects::get(app.db.current(), caller.tenant_id, id).await?,
@@ -95,7 +95,7 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(wire(row, Some(key.reveal().to_owned()))?)))
 }
 
-/// Revoke a key. It stops working at once here and within a second on other processes.
+/// Revoke an API key. It becomes invalid immediately in this process and within a second in others.
 #[utoipa::path(delete, path = "/v1/apikeys/{id}", tag = "API keys", params(("id" = Uuid, Path, description = "id of the key")),
     responses((status = 204)))]
 pub async fn revoke(
@@ -114,25 +114,26 @@ pub async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Show the key that this request came with.
+/// Show the API key of this request.
 #[utoipa::path(get, path = "/v1/apikeys/current", tag = "API keys", responses((status = 200, body = WireKey)))]
 pub async fn current(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<WireKey>> {
     let Credential::Key { id, .. } = caller.credential else {
-        return Err(not_found("API key: this request came with a session"));
+        return Err(not_found("API key: this request was sent with a session token"));
     };
     of_caller(&app, caller.tenant_id, id).await.map(Json)
 }
 
-/// The key that a request came with.
+/// Returns the API key of a caller.
 ///
 /// # Errors
-/// `unauthorized` when it has been revoked since the request came.
+///
+/// Fails with `unauthorized` when it was revoked in the meantime.
 pub async fn of_caller(app: &App, tenant: Uuid, id: Uuid) -> Result<WireKey> {
     let row = store::keys::get(app.db.current(), tenant, id).await?;
-    wire(row.ok_or_else(|| problem(ErrorCode::Unauthorized, "the API key was revoked just now"))?, None)
+    wire(row.ok_or_else(|| problem(ErrorCode::Unauthorized, "the API key was revoked"))?, None)
 }
 
-/// A key as it is answered.
+/// Converts a key to its wire type.
 pub fn wire(row: api_key::Model, secret: Option<String>) -> Result<WireKey> {
     let api_key::Model {
         id,

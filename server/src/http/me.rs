@@ -1,4 +1,4 @@
-//! Who am I.
+//! The caller's own tenant, role and limits.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     error::{Result, not_found},
 };
 
-/// Show whose credential this is and what it may do.
+/// Show the tenant, role and limits of the credential.
 #[utoipa::path(get, path = "/v1/me", tag = "Access", responses((status = 200, body = Me)))]
 pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>> {
     let row = app.known.tenant(caller.tenant_id).await?.ok_or_else(|| not_found("tenant"))?;

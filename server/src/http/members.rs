@@ -1,4 +1,4 @@
-//! Members of a tenant: listing them, removing and restoring.
+//! Handlers of members.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
     seats,
 };
 
-/// List the members, newest first, removed ones too.
+/// List members, newest first, including removed ones.
 #[utoipa::path(get, path = "/v1/members", tag = "Members", params(
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
@@ -41,7 +41,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(Json(MemberList { members, has_more: next_cursor.is_some(), next_cursor }))
 }
 
-/// Remove a member: the seat is free, and tokens of the subject are refused from now on.
+/// Remove a member. The seat is freed, and the member's tokens are rejected from now on.
 #[utoipa::path(delete, path = "/v1/members/{id}", tag = "Members",
     params(("id" = Uuid, Path, description = "id of the member")), responses((status = 204)))]
 pub async fn remove(
@@ -53,7 +53,7 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Let a removed member in again, if there is a seat.
+/// Restore a removed member, if a seat is free.
 #[utoipa::path(patch, path = "/v1/members/{id}", tag = "Members", request_body = MemberChange,
     params(("id" = Uuid, Path, description = "id of the member")), responses((status = 200, body = Member)))]
 pub async fn update(
@@ -71,7 +71,7 @@ pub async fn update(
 async fn set_status(app: &App, caller: &Caller, id: Uuid, status: MemberStatus) -> Result<member::Model> {
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
-    // Seats must not be counted while others take them.
+    // A lock, so that concurrent requests can't exceed the number of seats.
     store::tenants::lock(&txn, tenant).await?;
     let was = store::members::get(&txn, tenant, id).await?.ok_or_else(|| not_found("member"))?;
     if was.status == status.as_str() {

@@ -1,4 +1,4 @@
-//! The server's own figures, for Prometheus.
+//! The server's own metrics, for Prometheus.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use axum::{extract::State, http::header, response::IntoResponse};
 
 use crate::{app::App, error::Result};
 
-/// Where the figures are, unless they have an address of their own.
-pub const PATH: &str = "/metrics";
+/// The path of the metrics, unless they are served on a separate address.
+pub const METRICS_PATH: &str = "/metrics";
 
-/// Figures of this process: requests, ingest, jobs, database, memory.
+/// Show metrics of this process: requests, ingest, jobs, database, memory.
 #[utoipa::path(get, path = "/metrics", tag = "Health",
     responses((status = 200, description = "OpenMetrics 1.0", body = String, content_type = "application/openmetrics-text")))]
 pub async fn show(State(app): State<Arc<App>>) -> Result<impl IntoResponse> {

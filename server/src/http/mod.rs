@@ -1,5 +1,4 @@
-//! Everything of HTTP: the table of routes, who may call them, how requests are read and
-//! answers written.
+//! HTTP: the route table, middleware, parsing of requests and writing of responses.
 
 pub mod access_page;
 pub mod address;
@@ -56,10 +55,10 @@ use axum::{Router, handler::Handler, middleware};
 
 use crate::{app::App, error::problem};
 
-/// The whole service, without the figures when they have an address of their own.
+/// Returns the whole service, without the metrics if they are served on a separate address.
 pub fn router(app: &Arc<App>) -> Router {
     let elsewhere = app.config.metrics_listen.is_some();
-    let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::PATH));
+    let routes = routes::all().into_iter().filter(|it| !(elsewhere && it.path == metrics::METRICS_PATH));
     let counted = middleware::from_fn_with_state(Arc::clone(app), guard::count);
     let router = table(app, routes)
         .method_not_allowed_fallback(guard::not_this_way.layer(counted.clone()))
@@ -68,13 +67,13 @@ pub fn router(app: &Arc<App>) -> Router {
     layered(router, app).with_state(Arc::clone(app))
 }
 
-/// The figures alone.
+/// Returns a service with the metrics only.
 pub fn figures(app: &Arc<App>) -> Router {
-    let routes = routes::all().into_iter().filter(|it| it.path == metrics::PATH);
+    let routes = routes::all().into_iter().filter(|it| it.path == metrics::METRICS_PATH);
     layered(table(app, routes), app).with_state(Arc::clone(app))
 }
 
-/// What answers when nothing more can be taken on.
+/// Returns the service for connections beyond the limit.
 pub fn busy(app: &Arc<App>) -> Router {
     let refuse =
         || async { problem(ErrorCode::Overloaded, "too many connections are open; try again shortly") };
@@ -97,7 +96,7 @@ fn table(app: &Arc<App>, routes: impl Iterator<Item = routes::Route>) -> Router<
     })
 }
 
-/// What holds for every answer.
+/// Adds the layers that apply to all responses.
 fn layered(router: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     // Inside of the compression layer, where the size is known.
     let router = router.layer(middleware::from_fn_with_state(Arc::clone(app), held::count_open));
@@ -106,6 +105,6 @@ fn layered(router: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
         Some(cors) => router.layer(cors),
         None => router,
     };
-    // Outermost: whatever happens inside, the caller gets a body and a request id.
+    // Outermost, so that every response has a body and a request ID.
     router.layer(middleware::from_fn_with_state(Arc::clone(app), outer::wrap))
 }

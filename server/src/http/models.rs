@@ -1,4 +1,4 @@
-//! Model prices.
+//! Handlers of model prices.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     error::{Problem, Result},
 };
 
-/// Prices that a tenant can set: all of them are in memory while it ingests.
+/// Maximum number of prices of a tenant: all of them are in memory during ingest.
 const MAX_PRICES: usize = 1_000;
 
 /// List all prices that apply to the tenant, by name.
@@ -53,7 +53,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     }))
 }
 
-/// Set the tenant's own price of a model. It applies to spans received from now on.
+/// Set the tenant's price of a model. It applies to spans received from now on.
 #[utoipa::path(put, path = "/v1/models/{name}", tag = "Models", request_body = ModelPrice,
     params(("name" = String, Path, description = "name of the model, without provider prefix and date")),
     responses((status = 200, body = Model)))]
@@ -67,7 +67,7 @@ pub async fn set(
         return Err(Problem::field("name", format!("must have 1 to {MAX_LABEL} characters")).into());
     }
     if let Some(field) = invalid_rate(&price) {
-        return Err(Problem::field(field, "must lie between 0 and 1,000,000 US dollars").into());
+        return Err(Problem::field(field, "must be between 0 and 1,000,000 US dollars").into());
     }
     let now = app.clock.now();
     let own = store::prices::all(app.db.current(), caller.tenant_id).await?;

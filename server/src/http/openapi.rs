@@ -1,5 +1,5 @@
-//! The OpenAPI document: paths and schemas from the handlers, errors and security from the
-//! table of routes. Parts common to all operations are added in `common`.
+//! The OpenAPI document: paths and schemas from the handlers, errors and security from the route table.
+//! `common` adds parts that all operations share.
 
 mod common;
 
@@ -92,13 +92,13 @@ use crate::access::{Access, Keys};
         super::credentials::set,
         super::credentials::delete,
     ),
-    // What only parameters name is found by nobody else.
+    // Types used only by parameters are not found automatically.
     components(schemas(ErrorBody, Interval, Window))
 )]
 struct Handlers;
 
-/// Paths that another path's handler answers too.
-pub const ALIASES: &[(&str, &str)] = &[
+/// Paths that are aliases of another path.
+pub const PATH_ALIASES: &[(&str, &str)] = &[
     ("/v1/otlp/v1/traces", "/v1/otlp/traces"),
     ("/v1/traces", "/v1/otlp/traces"),
     ("/api/public/otel/v1/traces", "/v1/otlp/traces"),
@@ -106,7 +106,7 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("/v1/logs", "/v1/otlp/v1/logs"),
 ];
 
-/// The document.
+/// Returns the document.
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Handlers::openapi();
     let scheme = HttpBuilder::new()
@@ -130,7 +130,8 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> Option<&'a mut Operation> {
-    if let Some((_, original)) = ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST)
+    if let Some((_, original)) =
+        PATH_ALIASES.iter().find(|it| it.0 == route.path && route.method == Method::POST)
     {
         let mut copy = document.paths.paths.get(*original)?.post.clone()?;
         copy.operation_id = copy.operation_id.map(|it| format!("{it}{}", route.path.replace('/', "_")));
@@ -147,8 +148,8 @@ fn operation<'a>(document: &'a mut utoipa::openapi::OpenApi, route: &Route) -> O
     }
 }
 
-/// Adds who may call and every error that can be answered, and makes the name unique: a
-/// handler's own is unique within its tag.
+/// Adds access requirements and all error codes, and makes the operation's name unique: a handler's own
+/// name is unique only within its tag.
 fn describe(operation: &mut Operation, route: &Route) {
     if let (Some([tag, ..]), Some(name)) = (operation.tags.as_deref(), &operation.operation_id) {
         operation.operation_id = Some(format!("{}_{name}", tag.to_lowercase().replace(' ', "_")));
@@ -187,7 +188,7 @@ fn describe(operation: &mut Operation, route: &Route) {
     }
 }
 
-/// Every code that a route can answer: those of access, and its own.
+/// Returns every error code of a route: those that follow from access, and its own.
 pub fn codes(route: &Route) -> Vec<ErrorCode> {
     let mut codes = Vec::new();
     if let Access::Token { plan, .. } = route.access {

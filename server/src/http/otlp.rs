@@ -23,7 +23,7 @@ use crate::{
     ingest::spans::{Receipt, parts},
 };
 
-/// How a request is written, and its answer with it.
+/// The encoding of a request and its response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Protobuf,
@@ -32,12 +32,12 @@ enum Form {
 
 /// Receive spans from any OpenTelemetry SDK.
 ///
-/// Spans of one trace may come in any order over any number of requests; a span that came
-/// before changes nothing. Spans that can't be read are counted in `partial_success`.
+/// Spans of one trace may arrive in any order over any number of requests; known spans change nothing.
+/// `partial_success` counts spans that can't be parsed.
 #[utoipa::path(post, path = "/v1/otlp/traces", tag = "Ingest",
     request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")),
-        description = "an OTLP ExportTraceServiceRequest, optionally packed with gzip or zstd"),
-    params(("X-Project-Name" = Option<String>, Header, description = "project by name, in place of the key's own")),
+        description = "an OTLP ExportTraceServiceRequest, optionally compressed with gzip or zstd"),
+    params(("X-Project-Name" = Option<String>, Header, description = "name of the project; default: the API key's project")),
     responses((status = 200, description = "an OTLP ExportTraceServiceResponse in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn traces(
@@ -98,19 +98,20 @@ pub async fn traces(
     Ok(answer(form, decoded.rejected + spans, Some(message)))
 }
 
-/// Metrics are not stored; stock SDKs are told so in a way that keeps them quiet.
+/// Accept metrics without storing them. The response is one that SDKs do not retry or log as an error.
 #[utoipa::path(post, path = "/v1/otlp/v1/metrics", tag = "Ingest",
     request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
-    responses((status = 200, description = "a partial success that says so, in the encoding of the request",
+    responses((status = 200, description = "a partial success that reports it, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn metrics(headers: HeaderMap) -> Result<Response> {
     Ok(answer(form(&headers)?, 0, Some("metrics are not stored".to_owned())))
 }
 
-/// Log records are not stored; stock SDKs are told so in a way that keeps them quiet.
+/// Accept log records without storing them. The response is one that SDKs do not retry or log as an
+/// error.
 #[utoipa::path(post, path = "/v1/otlp/v1/logs", tag = "Ingest",
     request_body(content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")), description = "any export request"),
-    responses((status = 200, description = "a partial success that says so, in the encoding of the request",
+    responses((status = 200, description = "a partial success that reports it, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (Object = "application/json")))))]
 pub async fn logs(headers: HeaderMap) -> Result<Response> {
     Ok(answer(form(&headers)?, 0, Some("log records are not stored".to_owned())))
@@ -127,7 +128,8 @@ fn form(headers: &HeaderMap) -> Result<Form> {
     }
 }
 
-/// The messages for the three signals share their shape: a count of what was refused, and why.
+/// Encodes the response. The messages for the three signals have the same shape: the number of rejected
+/// items and the reason.
 fn answer(form: Form, rejected: usize, message: Option<String>) -> Response {
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
     let partial = (rejected > 0 || message.is_some()).then(|| ExportTracePartialSuccess {

@@ -1,4 +1,4 @@
-//! The outermost layer: request ids, error bodies, panics.
+//! The outermost layer: request IDs, error bodies, panics.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
@@ -18,29 +18,29 @@ use super::{compress, head, held};
 use crate::{
     app::App,
     error::{Error, Problem, internal},
-    http::error::{Fault, Unwritten},
+    http::error::{Fault, UnwrittenProblem},
 };
 
-/// Identifies a request, in both directions.
+/// The header with the request ID, in requests and responses.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The machine-readable code, on answers of the OTLP endpoints.
+/// The header with the error code, on responses of the OTLP endpoints.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
 
-/// A request's id, an extension of every request.
+/// The ID of a request, an extension of every request.
 #[derive(Clone, Debug, Default)]
 pub struct RequestId(pub Arc<str>);
 
-/// How the caller reads errors.
+/// The encoding of error bodies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Json,
-    /// JSON with the code in a header too.
+    /// JSON, with the code also in a header.
     OtlpJson,
     /// A `google.rpc.Status`.
     OtlpProtobuf,
 }
 
-/// Gives every response a request id and every failure a body.
+/// Gives every response a request ID and every error a body.
 pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let figures = app.telemetry.http.begin(request.method().as_str(), route);
@@ -57,7 +57,7 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     if let Some(Fault(fault)) = response.extensions_mut().remove() {
         tracing::error!(request.id = &*id, request.line = line, fault, "{line} failed");
     }
-    let unwritten = response.extensions_mut().remove::<Unwritten>().map(|it| it.0);
+    let unwritten = response.extensions_mut().remove::<UnwrittenProblem>().map(|it| it.0);
     let problem = unwritten.or_else(|| unanswered(&response));
     figures.answered(response.status().as_u16(), problem.as_ref().map(|it| it.code.as_str()));
     if let Some(problem) = problem {
@@ -69,13 +69,13 @@ pub async fn wrap(State(app): State<Arc<App>>, mut request: Request, next: Next)
     response
 }
 
-/// What a handler answers, or that it panicked.
+/// Runs a handler and converts a panic to an error response.
 pub async fn caught(handler: impl Future<Output = Response>) -> Response {
     let caught = AssertUnwindSafe(handler).catch_unwind().await;
     caught.unwrap_or_else(|_| Error::Internal(anyhow::anyhow!("a handler panicked")).into_response())
 }
 
-/// The caller's own id if it is 1 to 128 visible ASCII characters, else a new one.
+/// Returns the client's own ID if it is 1 to 128 visible ASCII characters, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     headers
         .get(REQUEST_ID)
@@ -84,7 +84,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
-/// Returns whether errors of a path have the form of OTLP.
+/// Whether errors of a path have the form of OTLP.
 pub fn speaks_otlp(method: &Method, path: &str) -> bool {
     path.starts_with("/v1/otlp/")
         || path.starts_with("/api/public/otel/")
@@ -105,27 +105,24 @@ fn encoding(request: &Request) -> Encoding {
     }
 }
 
-/// A failure that the router answered, without a body of ours.
+/// Returns the error that the router responded with, without a body.
 fn unanswered(response: &Response) -> Option<Problem> {
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) {
         return None;
     }
     Some(match status {
-        // Parameters of the path whose percent-encoding gives no text.
-        StatusCode::BAD_REQUEST => {
-            Problem::new(ErrorCode::InvalidQuery, "the path is not readable as UTF-8 text")
-        }
-        StatusCode::NOT_FOUND => Problem::new(ErrorCode::NotFound, "there is nothing at this path"),
+        // Path parameters whose percent-encoding is not valid UTF-8.
+        StatusCode::BAD_REQUEST => Problem::new(ErrorCode::InvalidQuery, "the path is not valid UTF-8"),
+        StatusCode::NOT_FOUND => Problem::new(ErrorCode::NotFound, "this path does not exist"),
         StatusCode::METHOD_NOT_ALLOWED => {
-            Problem::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
+            Problem::new(ErrorCode::MethodNotAllowed, "this path does not support this method")
         }
         _ => internal(),
     })
 }
 
-/// Gives a failure its body. What the response has of headers stays: Allow, Retry-After, those
-/// of CORS.
+/// Gives an error its body. Existing headers are kept: Allow, Retry-After, those of CORS.
 fn write(problem: Problem, id: &str, encoding: Encoding, response: &mut Response) {
     let status = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let code = problem.code.as_str();
@@ -134,7 +131,7 @@ fn write(problem: Problem, id: &str, encoding: Encoding, response: &mut Response
             let status = RpcStatus { code: grpc_code(status), message: format!("{code}: {problem}") };
             ("application/x-protobuf", status.encode_to_vec())
         }
-        // Text and numbers always serialise.
+        // Serializing texts and numbers never fails.
         Encoding::Json | Encoding::OtlpJson => {
             ("application/json", serde_json::to_vec(&problem.body(id)).unwrap_or_default())
         }
@@ -158,7 +155,7 @@ struct RpcStatus {
     message: String,
 }
 
-/// The code of gRPC that goes with a status.
+/// Returns the gRPC code for an HTTP status.
 fn grpc_code(status: StatusCode) -> i32 {
     match status.as_u16() {
         400 | 413 | 415 | 422 => 3,

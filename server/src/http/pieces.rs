@@ -1,7 +1,7 @@
 //! JSON responses that are built item by item and bounded by the bytes that are sent.
 //!
-//! Large texts are not copied into the serialised JSON, where control characters take six times the memory.
-//! They stay as they are and are escaped when the client reads.
+//! Large texts are not copied into the serialized JSON, where control characters take six times the
+//! memory. They are kept unescaped and are escaped when the client reads.
 
 use std::{
     collections::VecDeque,
@@ -28,25 +28,25 @@ use crate::{
     memory::{MEMORY_WAIT, Reservation},
 };
 
-/// Size in sent bytes from which a page ends early.
+/// Size in sent bytes at which a page ends early.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// Size from which a text is escaped only when it is sent.
+/// Size in bytes from which a text is escaped only when it is sent.
 const LARGE_TEXT_BYTES: usize = 128 * 1024;
-/// Size of one chunk of a large text before escaping.
+/// Size in bytes of a chunk of a large text before escaping.
 const PIECE_BYTES: usize = 16 * 1024;
 /// Bytes counted for the chunks of a large text in flight.
 const LARGE_TEXT_IN_FLIGHT_BYTES: usize = 256 * 1024;
 
-/// Number of serialised bytes after which other tasks get their turn.
+/// Number of serialized bytes after which the task yields to others.
 const YIELD_BYTES: usize = 256 * 1024;
 
 /// A part of a response.
 enum Segment {
-    /// Serialised JSON.
+    /// Serialized JSON.
     Json(Vec<u8>),
-    /// A text that becomes a JSON string when it is sent.
+    /// A text that is encoded as a JSON string when it is sent.
     Text(LargeText),
-    /// JSON as it was stored.
+    /// JSON in stored form.
     Raw { json: Box<str>, sent: usize },
 }
 
@@ -66,7 +66,7 @@ pub struct Pieces {
     left: usize,
 }
 
-/// A value with large texts that can be taken out.
+/// A value with large texts that can be extracted.
 pub trait LargeTexts: Serialize {
     /// Passes the texts to `taker`.
     fn texts(&mut self, taker: &mut TextTaker);
@@ -105,7 +105,7 @@ impl LargeTexts for api::search::SearchResult {
     }
 }
 
-/// Takes large texts out of a value and leaves placeholders.
+/// Extracts large texts from a value and leaves placeholders.
 #[derive(Default)]
 pub struct TextTaker {
     /// Random, so that no stored text contains a placeholder.
@@ -120,14 +120,14 @@ impl TextTaker {
         format!("{}-{}", mark.simple(), self.taken.len())
     }
 
-    /// Takes a text that serialises as a JSON string.
+    /// Extracts a text that serializes as a JSON string.
     pub fn text(&mut self, text: &mut Option<String>) {
         let Some(large) = text.as_mut().filter(|it| it.len() >= LARGE_TEXT_BYTES) else { return };
         let text = std::mem::replace(large, self.placeholder());
         self.taken.push(Some(Segment::Text(LargeText { text, sent: 0, opened: false, closed: false })));
     }
 
-    /// Takes JSON that serialises unchanged.
+    /// Extracts JSON that serializes unchanged.
     pub fn json(&mut self, json: &mut Option<RawObject>) {
         let Some(large) = json.as_mut().filter(|it| it.get().len() >= LARGE_TEXT_BYTES) else { return };
         let placeholder = self.placeholder();
@@ -138,17 +138,18 @@ impl TextTaker {
 }
 
 impl Pieces {
-    /// Serialises a value.
+    /// Serializes a value.
     ///
     /// # Errors
-    /// When the value can't be serialised.
+    ///
+    /// Fails when the value can't be serialized.
     pub fn of(mut value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut taker = TextTaker::default();
         value.texts(&mut taker);
         Self::splice(serde_json::to_vec(&value)?, taker)
     }
 
-    /// Appends serialised JSON.
+    /// Appends serialized JSON.
     pub fn json(&mut self, json: &[u8]) {
         self.left += json.len();
         match self.segments.back_mut() {
@@ -160,7 +161,8 @@ impl Pieces {
     /// Like [`Self::of`], for an object that stays open for more members.
     ///
     /// # Errors
-    /// When the value can't be serialised.
+    ///
+    /// Fails when the value can't be serialized.
     pub fn of_open_object(value: impl LargeTexts) -> serde_json::Result<Self> {
         let mut pieces = Self::of(value)?;
         pieces.reopen();
@@ -234,7 +236,7 @@ impl Pieces {
         segments.sum::<usize>() + if large { LARGE_TEXT_IN_FLIGHT_BYTES } else { 0 }
     }
 
-    /// Returns the next chunk; none at the end.
+    /// Returns the next chunk; `None` at the end.
     pub fn next_piece(&mut self) -> Option<Bytes> {
         loop {
             let piece = match self.segments.front_mut()? {
@@ -273,7 +275,7 @@ impl LargeText {
             piece.push(b'"');
         }
         let end = self.text.floor_char_boundary((self.sent + PIECE_BYTES).min(self.text.len()));
-        // Serialising a text never fails; its quotes are removed.
+        // Serializing a text never fails; its quotes are removed.
         let escaped = serde_json::to_vec(&self.text[self.sent..end]).unwrap_or_default();
         piece.extend_from_slice(escaped.get(1..escaped.len().saturating_sub(1)).unwrap_or_default());
         self.sent = end;
@@ -307,7 +309,7 @@ pub struct PageWriter {
     items: usize,
     /// Whether the first item of the array is written regardless of its size.
     needs_item: bool,
-    /// Bytes serialised since other tasks last had their turn.
+    /// Bytes serialized since the task last yielded.
     since_yield: usize,
     /// Bytes reserved for the output, apart from earlier reservations.
     counted: usize,
@@ -330,11 +332,12 @@ impl PageWriter {
         Self { pieces, memory, items: 0, needs_item: true, since_yield: 0, counted: 0 }
     }
 
-    /// Begins a page with an object that stays open for more members. `texts` bytes are already reserved
-    /// for its texts.
+    /// Begins a page with an object that stays open for more members. `texts` bytes are already
+    /// reserved for its texts.
     ///
     /// # Errors
-    /// When there is not enough memory.
+    ///
+    /// Fails when there is not enough memory.
     pub async fn begin_object(memory: Reservation, object: impl LargeTexts, texts: usize) -> Result<Self> {
         let mut page = Self::begin(memory, b"");
         page.push(object, texts).await?;
@@ -367,12 +370,13 @@ impl PageWriter {
     /// reserved for the item's texts; the part that the page does not keep is released.
     ///
     /// # Errors
-    /// When there is no memory for the first item.
+    ///
+    /// Fails when there is no memory for the first item.
     pub async fn push(&mut self, item: impl LargeTexts, texts: usize) -> Result<PushOutcome> {
         let item = Pieces::of(item).map_err(anyhow::Error::from)?;
         self.since_yield += item.len();
         if self.since_yield > YIELD_BYTES {
-            // Serialising blocks the thread, so other requests get their turn in between.
+            // Serializing blocks the thread, so the task yields in between.
             self.since_yield = 0;
             tokio::task::yield_now().await;
         }
@@ -440,14 +444,14 @@ mod tests {
     use super::*;
 
     #[derive(Serialize)]
-    struct Item {
+    struct TestItem {
         before: u8,
         input: Option<String>,
         metadata: Option<RawObject>,
         after: &'static str,
     }
 
-    impl LargeTexts for Item {
+    impl LargeTexts for TestItem {
         fn texts(&mut self, taker: &mut TextTaker) {
             // Not in the order of serialisation.
             taker.json(&mut self.metadata);
@@ -476,13 +480,13 @@ mod tests {
     }
 
     #[test]
-    fn large_texts_are_sent_as_serde_would_write_them() {
+    fn large_texts_are_escaped_like_serde() {
         let large: String = "a\"\\\n\u{1}\u{8}\u{c}\u{7f}ä🙏\r\t/".repeat(20_000);
         let object = format!("{{\"k\":\"{}\"}}", "v".repeat(200_000));
         for (input, metadata) in [(None, None), (Some("small"), Some("{}")), (Some(&*large), Some(&*object))]
         {
             let raw = |it: &str| RawValue::from_string(it.to_owned()).unwrap();
-            let item = || Item {
+            let item = || TestItem {
                 before: 1,
                 input: input.map(str::to_owned),
                 metadata: metadata.map(raw),

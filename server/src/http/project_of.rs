@@ -1,4 +1,4 @@
-//! The project that an ingest goes to.
+//! Determines the project of an ingest request.
 
 use api::ErrorCode;
 use axum::http::{HeaderMap, HeaderName};
@@ -14,16 +14,18 @@ use crate::{
     error::{Problem, Result, problem},
 };
 
-/// The header that names a project.
-pub const HEADER: HeaderName = HeaderName::from_static("x-project-name");
+/// The header with the name of a project.
+pub const PROJECT_NAME_HEADER: HeaderName = HeaderName::from_static("x-project-name");
 
-/// Limits the projects that ingest creates for a tenant; projects created by request do not count.
+/// Maximum number of projects that ingest creates for a tenant; projects created by request do not
+/// count.
 const MAX_PROJECTS_BY_INGEST: u64 = 100;
 
-/// The project for what names none, and whether the caller may ingest at all.
+/// Returns the default project of the caller, and checks that the caller may ingest.
 ///
 /// # Errors
-/// `error.project.archived` when the key's project is archived.
+///
+/// Fails with `error.project.archived` when the key's project is archived.
 pub async fn own(app: &App, caller: &Caller) -> Result<Uuid> {
     let archived_or_missing = || archived("the project");
     match &caller.credential {
@@ -40,10 +42,12 @@ pub async fn own(app: &App, caller: &Caller) -> Result<Uuid> {
     }
 }
 
-/// The project of that name; it is made if there is none.
+/// Returns the project with this name and creates it if it does not exist.
 ///
 /// # Errors
-/// `error.project.archived` when it is archived; `validation_failed` when it can't be made.
+///
+/// Fails with `error.project.archived` when it is archived, and with `validation_failed` when it can't
+/// be created.
 pub async fn named(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
     let name = projects::checked_name("project_name", name)?;
     let tenant = caller.tenant_id;
@@ -60,12 +64,13 @@ pub async fn named(app: &App, caller: &Caller, name: &str) -> Result<Uuid> {
     }
 }
 
-/// The name that a request's header gives.
+/// Returns the project name in a request's header.
 ///
 /// # Errors
-/// `validation_failed` when it is not readable text.
+///
+/// Fails with `validation_failed` when it is not valid text.
 pub fn header_name(headers: &HeaderMap) -> Result<Option<String>> {
-    let Some(value) = headers.get(HEADER) else { return Ok(None) };
+    let Some(value) = headers.get(PROJECT_NAME_HEADER) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes())
         .map_err(|_| Problem::field("X-Project-Name", "must be UTF-8 text"))?;
     Ok(Some(text.to_owned()).filter(|it| !it.trim().is_empty()))
@@ -73,13 +78,12 @@ pub fn header_name(headers: &HeaderMap) -> Result<Option<String>> {
 
 async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
     let tenant = caller.tenant_id;
-    // Looked at without a lock first: whoever names again and again what can't be made must not
-    // hold others up.
+    // Checked without a lock first, so that repeated invalid names do not block other requests.
     if !is_missing(app.db.current(), tenant, name).await? {
         return Ok(());
     }
     let txn = app.db.begin().await?;
-    // Many requests may name new projects at once; the tenant may not have more for it.
+    // A lock, so that concurrent requests can't exceed the limit.
     store::tenants::lock(&txn, tenant).await?;
     if !is_missing(&txn, tenant, name).await? {
         return Ok(());
@@ -87,7 +91,7 @@ async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
     let new = projects::new(tenant, name.to_owned(), app.clock.now());
     let row = project::Model { created_by_ingest: true, ..new };
     match store::projects::add(&txn, row.clone()).await {
-        // Making one by request, or renaming one, takes no lock.
+        // Creating or renaming a project by request takes no lock.
         Err(error) if store::is_duplicate(&error) => return Ok(()),
         added => added?,
     }
@@ -95,12 +99,13 @@ async fn create(app: &App, caller: &Caller, name: &str) -> Result<()> {
     Ok(txn.commit().await?)
 }
 
-/// Whether a project has to be made; false if it is there.
+/// Whether a project must be created; false if it exists.
 ///
 /// # Errors
-/// `validation_failed` when it may not be made.
+///
+/// Fails with `validation_failed` when it must not be created.
 async fn is_missing(db: &impl Connection, tenant: Uuid, name: &str) -> Result<bool> {
-    // In this order: the one that made the tenant full may be the one that is named.
+    // In this order: the project that reached the limit may be the one with this name.
     let projects = store::projects::count_created_by_ingest(db, tenant).await?;
     if store::projects::by_name(db, tenant, name).await?.is_some() {
         return Ok(false);
@@ -116,5 +121,5 @@ async fn is_missing(db: &impl Connection, tenant: Uuid, name: &str) -> Result<bo
 }
 
 fn archived(what: &str) -> crate::error::Error {
-    problem(ErrorCode::ProjectArchived, format!("{what} is archived and takes no traces"))
+    problem(ErrorCode::ProjectArchived, format!("{what} is archived and does not accept traces"))
 }

@@ -1,4 +1,4 @@
-//! Projects: reading, making, changing, archiving, unarchiving.
+//! Handlers of projects.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::{
     error::{Error, Problem, Result, not_found, problem},
 };
 
-/// Longest retention, in days.
+/// Maximum retention in days.
 const MAX_RETENTION: i32 = 3_650;
 
-/// List projects, newest first; archived ones only when asked for.
+/// List active projects, newest first; archived ones on request.
 #[utoipa::path(get, path = "/v1/projects", tag = "Projects", params(
     ("status" = Option<String>, Query, description = "active (default), archived or all"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`"),
@@ -52,7 +52,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(Json(ProjectList { projects: rows.into_iter().map(wire).collect(), has_more, next_cursor }))
 }
 
-/// Show one project.
+/// Show a project.
 #[utoipa::path(get, path = "/v1/projects/{id}", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
 pub async fn detail(
@@ -64,7 +64,7 @@ pub async fn detail(
     row.map(|it| Json(wire(it))).ok_or_else(|| not_found("project"))
 }
 
-/// Make a project.
+/// Create a project.
 #[utoipa::path(post, path = "/v1/projects", tag = "Projects", request_body = NewProject,
     responses((status = 201, body = Project)))]
 pub async fn create(
@@ -87,7 +87,8 @@ pub async fn create(
 
 /// Change a project's settings.
 ///
-/// What is absent stays. With `retention_days` older traces go, soon and for good.
+/// Absent fields keep their values. With `retention_days`, older traces are deleted soon and
+/// permanently.
 #[utoipa::path(patch, path = "/v1/projects/{id}", tag = "Projects", request_body = ProjectChange,
     params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
@@ -119,7 +120,7 @@ pub async fn update(
     Ok(Json(wire(row)))
 }
 
-/// Archive a project: ingest with its keys is refused from now on; data, keys and history are kept.
+/// Archive a project. Ingest with its keys is rejected from now on; data, keys and history are kept.
 #[utoipa::path(post, path = "/v1/projects/{id}/archive", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
 pub async fn archive(
@@ -130,7 +131,7 @@ pub async fn archive(
     set_archived(&app, &caller, path_id(&id)?, true).await
 }
 
-/// Unarchive a project: ingest resumes at once, with the same keys.
+/// Unarchive a project. Ingest resumes immediately with the same keys.
 #[utoipa::path(post, path = "/v1/projects/{id}/unarchive", tag = "Projects", params(("id" = Uuid, Path, description = "id of the project")),
     responses((status = 200, body = Project)))]
 pub async fn unarchive(
@@ -145,11 +146,11 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
     let (tenant, now) = (caller.tenant_id, app.clock.now());
     let txn = app.db.begin().await?;
     if archive {
-        // Two projects archived at the same time must not both be told that the other remains.
+        // A lock, so that concurrent requests can't archive the last two projects.
         tenants::lock(&txn, tenant).await?;
     }
     let was = store::projects::lock(&txn, tenant, id).await?.ok_or_else(|| not_found("project"))?;
-    // Already as asked: nothing changes.
+    // The project is already in the requested state.
     if was.archived_at.is_some() == archive {
         return Ok(Json(wire(was)));
     }
@@ -168,7 +169,7 @@ async fn set_archived(app: &App, caller: &Caller, id: Uuid, archive: bool) -> Re
     Ok(Json(wire(row)))
 }
 
-/// A project that has only a name.
+/// Returns a new project with default settings.
 pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
     project::Model {
         tenant_id: tenant,
@@ -183,16 +184,17 @@ pub fn new(tenant: Uuid, name: String, now: i64) -> project::Model {
     }
 }
 
-/// What is written down of a project that was made.
+/// Returns the audit event of a created project.
 pub fn made(row: &project::Model) -> Event {
     let detail = json!({"name": row.name, "retention_days": row.retention_days});
     Event::of(Action::ProjectCreate).on(row.id).with(detail)
 }
 
-/// A name as it is stored.
+/// Validates and normalizes a name.
 ///
 /// # Errors
-/// `validation_failed` when it is empty or too long.
+///
+/// Fails with `validation_failed` when it is empty or too long.
 pub fn checked_name(field: &str, text: &str) -> Result<String> {
     let name = text.trim().replace('\0', "\u{fffd}");
     if name.is_empty() || name.chars().nth(MAX_LABEL).is_some() {
@@ -205,18 +207,18 @@ fn retention(days: Option<i64>) -> Result<Option<i32>> {
     let Some(days) = days else { return Ok(None) };
     let allowed = i32::try_from(days).ok().filter(|it| (1..=MAX_RETENTION).contains(it));
     let problem =
-        || Problem::field("retention_days", format!("must lie between 1 and {MAX_RETENTION}, or be null"));
+        || Problem::field("retention_days", format!("must be between 1 and {MAX_RETENTION}, or be null"));
     Ok(Some(allowed.ok_or_else(problem)?))
 }
 
 fn name_taken(error: DbError, name: &str) -> Error {
     match is_duplicate(&error) {
-        true => problem(ErrorCode::Conflict, format!("there is a project \"{name}\" already")),
+        true => problem(ErrorCode::Conflict, format!("the project \"{name}\" exists already")),
         false => error.into(),
     }
 }
 
-/// What differs, each with what it was and what it is.
+/// Returns the changed fields with their old and new values.
 fn changes(was: &project::Model, is: &project::Model) -> Value {
     let pairs = [
         ("name", json!(was.name), json!(is.name)),

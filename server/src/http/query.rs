@@ -1,5 +1,5 @@
 //! Parses query strings: unknown parameters are ignored, known ones must be well-formed. A parameter
-//! without a value has the empty text as its value; it never counts as absent.
+//! without a value has an empty value; it does not count as absent.
 
 use api::{
     ErrorCode, Timestamp,
@@ -29,7 +29,7 @@ impl<S: Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// Parameters that came in another way.
+    /// Creates a query from parameters of another origin.
     pub fn of(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
     }
@@ -39,7 +39,7 @@ impl Query {
         self.all(name).last()
     }
 
-    /// Every value of a parameter.
+    /// Returns all values of a parameter.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |it| it.0 == name).map(|it| it.1.as_str())
     }
@@ -52,7 +52,8 @@ impl Query {
     /// Returns a text that must not be empty.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn filled_text(&self, name: &str) -> Result<Option<String>> {
         match self.get(name) {
             Some("") => Err(invalid(name, "must not be empty")),
@@ -60,18 +61,20 @@ impl Query {
         }
     }
 
-    /// A UUID.
+    /// Returns a UUID.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn uuid(&self, name: &str) -> Result<Option<Uuid>> {
         self.get(name).map(|it| Uuid::parse_str(it).map_err(|_| invalid(name, "must be a UUID"))).transpose()
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
         match self.get(name) {
             None => Ok(None),
@@ -81,12 +84,13 @@ impl Query {
         }
     }
 
-    /// A time, in microseconds.
+    /// Returns a time in microseconds.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn time(&self, name: &str) -> Result<Option<i64>> {
-        // A `+` of a time zone that was not encoded arrives as a blank.
+        // An unencoded `+` of a time zone is decoded as a space.
         let text = self.get(name).map(|it| it.replace(' ', "+"));
         text.map(|it| {
             it.parse::<Timestamp>().map(Timestamp::micros).map_err(|error| invalid(name, &error.to_string()))
@@ -94,19 +98,21 @@ impl Query {
         .transpose()
     }
 
-    /// A whole number that is not negative.
+    /// Returns a whole number that is not negative.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn natural(&self, name: &str) -> Result<Option<i64>> {
         let bad = || invalid(name, "must be a whole number of at least 0");
         self.get(name).map(|it| it.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(bad)).transpose()
     }
 
-    /// US dollars, as pico-dollars.
+    /// Returns an amount in US dollars as pico-dollars.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn money(&self, name: &str) -> Result<Option<i64>> {
         let bad = || invalid(name, "must be a number between 0 and 1,000,000");
         self.get(name)
@@ -114,10 +120,11 @@ impl Query {
             .transpose()
     }
 
-    /// Two bounds, the second not below the first.
+    /// Returns two bounds, the second not below the first.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn ordered(
         names: (&str, &str),
         bounds: (Option<i64>, Option<i64>),
@@ -130,10 +137,11 @@ impl Query {
         }
     }
 
-    /// `limit`, 1 to 200, 50 if absent.
+    /// Returns `limit`: 1 to 200, 50 if absent.
     ///
     /// # Errors
-    /// `invalid_query`.
+    ///
+    /// Fails with `invalid_query`.
     pub fn limit(&self) -> Result<usize> {
         let limit = match self.get("limit") {
             None => Some(DEFAULT_LIMIT),
@@ -145,8 +153,8 @@ impl Query {
     }
 }
 
-/// Decodes one `name=value` of `application/x-www-form-urlencoded`. Bytes that are not UTF-8 are an error,
-/// because a replacement character would search for another text.
+/// Decodes one `name=value` of `application/x-www-form-urlencoded`. Bytes that are not UTF-8 are an
+/// error, because a replacement character would match another text.
 fn pair(text: &str) -> Result<(String, String)> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let decode = |part: &str| {
@@ -160,15 +168,16 @@ fn pair(text: &str) -> Result<(String, String)> {
     }
 }
 
-/// A parameter that can't be read.
+/// Returns the error for an invalid parameter.
 pub fn invalid(name: &str, why: &str) -> Error {
     problem(ErrorCode::InvalidQuery, format!("{name}: {why}"))
 }
 
-/// A UUID from a path.
+/// Parses a UUID in a path.
 ///
 /// # Errors
-/// `invalid_query`: what is no UUID can't be the id of anything.
+///
+/// Fails with `invalid_query`.
 pub fn path_id(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text).map_err(|_| invalid("id", "must be a UUID"))
 }

@@ -1,4 +1,4 @@
-//! Reading request bodies: content types, encodings, limits, time, memory.
+//! Reads request bodies: content types, encodings, limits of size, time and memory.
 
 use std::{io::Read, sync::Arc, time::Duration};
 
@@ -25,32 +25,32 @@ use crate::{
     memory::{Holder, Reservation},
 };
 
-/// How long a body waits for memory of its tenant at most.
+/// Maximum time that a body waits for memory of its tenant.
 const BODY_MEMORY_WAIT: Duration = Duration::from_secs(2);
-/// Initial size of a body's buffer in bytes, and the least by which it grows.
+/// Initial size of a body's buffer in bytes, and the minimum by which it grows.
 const BUFFER_STEP_BYTES: usize = 64 * 1024;
-/// Limits the objects and lists of a JSON body of the ingest.
+/// Maximum number of objects and lists in a JSON ingest body.
 const MAX_STRUCTURES: usize = 100_000;
-/// Memory of an object or a list in such a body once it is decoded, in bytes: the two bytes `{}` become a
-/// row of some hundred bytes.
+/// Memory in bytes of a decoded object or list in such a body: the two bytes `{}` become a row of
+/// several hundred bytes.
 const STRUCTURE_BYTES: usize = 1_024;
-/// Limits bodies other than those of the ingest, in bytes.
+/// Maximum size in bytes of bodies other than ingest.
 const MAX_SMALL_BODY_BYTES: usize = 4 * 1024 * 1024;
-/// How many times a list of digits grows as a tree of JSON values.
+/// Factor by which a list of digits grows as a tree of JSON values.
 const VALUE_EXPANSION: usize = 16;
 /// The period over which the sending rate is measured.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
-/// Bytes of a body that must arrive in each period: 4 KiB a second.
+/// Minimum number of bytes of a body that must arrive in each period: 4 KiB per second.
 const MIN_WINDOW_BYTES: usize = 20 * 1024;
 
 /// A body in memory, counted against its tenant's share until it is dropped.
-pub struct Held {
-    /// The body, unpacked.
+pub struct BufferedBody {
+    /// The body, decompressed.
     pub bytes: Bytes,
     memory: Reservation,
 }
 
-impl Held {
+impl BufferedBody {
     /// Drops the body and keeps its bytes reserved.
     pub fn into_memory(self) -> Reservation {
         self.memory
@@ -59,7 +59,9 @@ impl Held {
     /// Reserves memory for the decoded objects and lists of a JSON body.
     ///
     /// # Errors
-    /// `payload_too_large` when the body has too many of them; `overloaded` when there is no memory.
+    ///
+    /// Fails with `payload_too_large` when the body has too many of them, and with `overloaded` when
+    /// there is no memory.
     pub async fn reserve_structures(&mut self) -> Result<()> {
         let structures = count_structures(&self.bytes);
         if structures > MAX_STRUCTURES {
@@ -74,13 +76,14 @@ impl Held {
     /// Reserves more memory while the body is processed.
     ///
     /// # Errors
-    /// `overloaded` when there is no memory.
+    ///
+    /// Fails with `overloaded` when there is no memory.
     pub async fn reserve(&mut self, bytes: usize) -> Result<()> {
         Ok(self.memory.grow(bytes, BODY_MEMORY_WAIT).await?)
     }
 }
 
-/// A JSON body of a small request.
+/// The parsed JSON body of a small request.
 pub struct ApiJson<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
@@ -92,7 +95,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
         let tenant = parts.extensions.get::<Caller>().map(|it| it.tenant_id);
         let limit = app.config.max_body_bytes.min(MAX_SMALL_BODY_BYTES);
         let held = read_up_to(app, tenant, &parts.headers, body, limit).await?;
-        let Held { bytes, mut memory } = held;
+        let BufferedBody { bytes, mut memory } = held;
         memory.grow(bytes.len() * VALUE_EXPANSION, BODY_MEMORY_WAIT).await?;
         Ok(Self(parse(&bytes)?))
     }
@@ -111,16 +114,17 @@ pub fn parse<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     })
 }
 
-/// The media type of the body, in lower case and without parameters.
+/// Returns the media type of the body, in lower case and without parameters.
 pub fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
-/// Refuses what is not declared to be JSON.
+/// Rejects bodies that are not declared as JSON.
 ///
 /// # Errors
-/// `unsupported_media_type`.
+///
+/// Fails with `unsupported_media_type`.
 pub fn require_json(headers: &HeaderMap) -> Result<()> {
     match media_type(headers).as_deref() {
         Some("application/json") => Ok(()),
@@ -131,10 +135,11 @@ pub fn require_json(headers: &HeaderMap) -> Result<()> {
 /// Reads a body to its end and decompresses it. Its memory counts for `tenant`.
 ///
 /// # Errors
-/// `payload_too_large` beyond the limit, packed or not; `unsupported_media_type` for an
-/// unknown encoding; `invalid_body` for damaged, stalled or very slow ones; `overloaded` when the
-/// tenant has too much in memory already.
-pub async fn read(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<Held> {
+///
+/// Fails with `payload_too_large` beyond the limit, compressed or not; with `unsupported_media_type`
+/// for an unknown encoding; with `invalid_body` for damaged, stalled or very slow bodies; with
+/// `overloaded` when the tenant has too much in memory.
+pub async fn read(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<BufferedBody> {
     read_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
 }
 
@@ -144,24 +149,30 @@ async fn read_up_to(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-) -> Result<Held> {
+) -> Result<BufferedBody> {
     let packing = packing(headers)?;
-    let Held { bytes, mut memory } = packed_up_to(app, tenant, headers, body, limit).await?;
+    let BufferedBody { bytes, mut memory } = packed_up_to(app, tenant, headers, body, limit).await?;
     if packing == Packing::None {
-        return Ok(Held { bytes, memory });
+        return Ok(BufferedBody { bytes, memory });
     }
     let packed_bytes = memory.bytes();
     let unpacked = unpack(packing, &bytes, limit, &mut memory).await?;
     drop(bytes);
     memory.shrink(packed_bytes);
-    Ok(Held { bytes: unpacked.into(), memory })
+    Ok(BufferedBody { bytes: unpacked.into(), memory })
 }
 
-/// Reads a body to its end as it is sent.
+/// Reads a body to its end without decompressing it.
 ///
 /// # Errors
-/// As [`read`], but for what unpacking finds.
-pub async fn packed(app: &App, tenant: Option<Uuid>, headers: &HeaderMap, body: Body) -> Result<Held> {
+///
+/// Like [`read`], except errors of decompression.
+pub async fn packed(
+    app: &App,
+    tenant: Option<Uuid>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<BufferedBody> {
     packed_up_to(app, tenant, headers, body, app.config.max_body_bytes).await
 }
 
@@ -171,7 +182,7 @@ async fn packed_up_to(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
-) -> Result<Held> {
+) -> Result<BufferedBody> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > limit) {
         return Err(too_large(limit));
@@ -188,7 +199,7 @@ async fn packed_up_to(
     let bytes = tokio::time::timeout(within, collect(body, limit, declared.unwrap_or(0), &mut memory))
         .await
         .map_err(|_| problem(ErrorCode::InvalidBody, "the body did not arrive in time"))??;
-    Ok(Held { bytes: bytes.into(), memory })
+    Ok(BufferedBody { bytes: bytes.into(), memory })
 }
 
 async fn collect(mut body: Body, limit: usize, expected: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
@@ -235,7 +246,7 @@ impl Window {
         self.end += time;
     }
 
-    /// Returns the next frame; none at the end of the body.
+    /// Returns the next frame; `None` at the end of the body.
     async fn next(&mut self, body: &mut Body) -> Result<Option<Frame<Bytes>>> {
         loop {
             match tokio::time::timeout_at(self.end, body.frame()).await {
@@ -264,12 +275,13 @@ impl Window {
 
 async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Reservation) -> Result<Vec<u8>> {
     let damaged =
-        || problem(ErrorCode::InvalidBody, "the body can't be unpacked as its Content-Encoding says");
+        || problem(ErrorCode::InvalidBody, "the body can't be decompressed with its Content-Encoding");
     let mut reader: Box<dyn Read + Send + '_> = match packing {
         Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
         Packing::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(|_| damaged())?;
-            // 8 MiB, what every decoder must support; more would be the sender's claim on our memory.
+            // 8 MiB, which every decoder must support; a larger window would let the sender claim our
+            // memory.
             decoder.window_log_max(23).map_err(|_| damaged())?;
             Box::new(decoder)
         }
@@ -278,7 +290,7 @@ async fn unpack(packing: Packing, packed: &[u8], limit: usize, memory: &mut Rese
     let mut bytes: Vec<u8> = Vec::new();
     let mut step = (packed.len() * 4).clamp(64 * 1024, 4 * 1024 * 1024);
     loop {
-        // The output grows in steps, each of which reserves memory.
+        // The output grows in steps, and each step reserves memory.
         memory.grow(step, BODY_MEMORY_WAIT).await?;
         let before = bytes.len();
         bytes.reserve_exact(step);

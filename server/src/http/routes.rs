@@ -1,6 +1,6 @@
-//! The table of routes: method, path, who may call, which errors it can answer beside those
-//! that follow from access, and the handler. Access is data here and is checked in one place;
-//! the OpenAPI document and the tests of access read the same table.
+//! The route table: method, path, access requirements, error codes and handler of every route. Access
+//! requirements are data and are checked in one place; the OpenAPI document and the access tests use
+//! the same table.
 
 use std::sync::Arc;
 
@@ -26,33 +26,33 @@ use crate::{
     telemetry::http::Name,
 };
 
-/// One row of the table.
+/// A row of the route table.
 pub struct Route {
     /// The method.
     pub method: Method,
     /// The path, with `{name}` for parameters.
     pub path: &'static str,
-    /// Who may call.
+    /// Access requirements.
     pub access: Access,
-    /// Which requests a minute it counts to.
+    /// The rate limit bucket.
     pub bucket: RateBucket,
-    /// What it does that is written down, so that refusals are too.
+    /// The audited action, so that rejections are recorded too.
     pub audited: Option<Action>,
     /// The authentication schemes that the route accepts.
     pub schemes: Schemes,
-    /// Returns the lowest plan that allows a request with this body, where the plan depends on the body.
+    /// Returns the lowest plan that allows a request with this body, if the plan depends on the body.
     /// Called only when the tenant's plan is too low.
     pub plan_of_body: Option<fn(&[u8]) -> Plan>,
     /// Whether the handler runs with one of the tenant's read permits.
     pub waits_for_permit: bool,
-    /// Codes that the handler can answer.
+    /// Error codes of the handler; those that follow from access are derived.
     pub errors: &'static [ErrorCode],
-    /// What answers.
+    /// The handler.
     pub handler: MethodRouter<Arc<App>>,
 }
 
-/// Codes of the ingest handlers.
-const INGEST: &[ErrorCode] = &[
+/// Error codes of JSON ingest.
+const INGEST_ERRORS: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
     ValidationFailed,
@@ -63,8 +63,8 @@ const INGEST: &[ErrorCode] = &[
     Conflict,
     Overloaded,
 ];
-/// Codes of handlers for OTLP.
-const OTLP: &[ErrorCode] = &[
+/// Error codes of OTLP ingest.
+const OTLP_ERRORS: &[ErrorCode] = &[
     InvalidBody,
     ValidationFailed,
     PayloadTooLarge,
@@ -73,22 +73,22 @@ const OTLP: &[ErrorCode] = &[
     IngestQuotaExceeded,
     Overloaded,
 ];
-/// Codes of the signals that are answered, but not stored.
-const SIGNAL: &[ErrorCode] = &[UnsupportedMediaType];
-/// Codes of setting a price: the name of the model is read from the path.
-const PRICE: &[ErrorCode] =
+/// Error codes of OTLP metrics and logs, which are not stored.
+const SIGNAL_ERRORS: &[ErrorCode] = &[UnsupportedMediaType];
+/// Error codes of setting a price, whose model is in the path.
+const PRICE_ERRORS: &[ErrorCode] =
     &[InvalidQuery, InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType];
-/// Codes of lists.
-const LIST: &[ErrorCode] = &[InvalidQuery, InvalidCursor];
-/// Codes of the list of traces.
-const TRACES: &[ErrorCode] = &[InvalidQuery, InvalidCursor, TagsFilterIncomplete];
-/// Codes of what is found by its id.
-const FOUND: &[ErrorCode] = &[InvalidQuery, NotFound];
-/// Codes of saying something of a trace.
-const FEEDBACK: &[ErrorCode] =
+/// Error codes of lists.
+const LIST_ERRORS: &[ErrorCode] = &[InvalidQuery, InvalidCursor];
+/// Error codes of the trace list.
+const TRACES_ERRORS: &[ErrorCode] = &[InvalidQuery, InvalidCursor, TagsFilterIncomplete];
+/// Error codes of requests for a resource by ID.
+const FOUND_ERRORS: &[ErrorCode] = &[InvalidQuery, NotFound];
+/// Error codes of giving feedback.
+const FEEDBACK_ERRORS: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound];
-/// Codes of asking for an evaluation.
-const EVAL: &[ErrorCode] = &[
+/// Error codes of evaluating a trace.
+const EVAL_ERRORS: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
     ValidationFailed,
@@ -99,8 +99,8 @@ const EVAL: &[ErrorCode] = &[
     JudgeNotConfigured,
     EvalQuotaExceeded,
 ];
-/// Codes of asking for many.
-const EVAL_BULK: &[ErrorCode] = &[
+/// Error codes of a bulk evaluation.
+const EVAL_BULK_ERRORS: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
     ValidationFailed,
@@ -111,8 +111,8 @@ const EVAL_BULK: &[ErrorCode] = &[
     JudgeNotConfigured,
     EvalQuotaExceeded,
 ];
-/// Codes of asking a rule for evaluations.
-const EVAL_OF_RULE: &[ErrorCode] = &[
+/// Error codes of testing and backfilling an eval rule.
+const EVAL_OF_RULE_ERRORS: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
     InvalidBody,
@@ -125,8 +125,8 @@ const EVAL_OF_RULE: &[ErrorCode] = &[
     EvalRulesQuotaExceeded,
     EvalQuotaExceeded,
 ];
-/// Codes of making an eval rule.
-const NEW_RULE: &[ErrorCode] = &[
+/// Error codes of creating an eval rule.
+const NEW_RULE_ERRORS: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
     ValidationFailed,
@@ -135,8 +135,8 @@ const NEW_RULE: &[ErrorCode] = &[
     NotFound,
     EvalRulesQuotaExceeded,
 ];
-/// Codes of changing an eval rule.
-const CHANGE_RULE: &[ErrorCode] = &[
+/// Error codes of changing an eval rule.
+const CHANGE_RULE_ERRORS: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
     InvalidBody,
@@ -147,17 +147,17 @@ const CHANGE_RULE: &[ErrorCode] = &[
     Conflict,
     EvalRulesQuotaExceeded,
 ];
-/// Codes of changing an evaluator, which is found by its name.
-const CHANGE_EVALUATOR: &[ErrorCode] =
+/// Error codes of changing a custom evaluator, which is named in the path.
+const CHANGE_EVALUATOR_ERRORS: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
-/// Codes of creating a key.
-const NEW_KEY: &[ErrorCode] =
+/// Error codes of creating an API key.
+const NEW_KEY_ERRORS: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, NotFound, Conflict];
-/// Codes of creating what has a name.
-const NEW: &[ErrorCode] =
+/// Error codes of creating a resource with a name.
+const NEW_ERRORS: &[ErrorCode] =
     &[InvalidJson, InvalidBody, ValidationFailed, PayloadTooLarge, UnsupportedMediaType, Conflict];
-/// Codes of changing what has a name.
-const CHANGE: &[ErrorCode] = &[
+/// Error codes of changing a resource with a name.
+const CHANGE_ERRORS: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
     InvalidBody,
@@ -167,8 +167,8 @@ const CHANGE: &[ErrorCode] = &[
     NotFound,
     Conflict,
 ];
-/// Codes of changing a member.
-const CHANGE_MEMBER: &[ErrorCode] = &[
+/// Error codes of changing a member.
+const CHANGE_MEMBER_ERRORS: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
     InvalidBody,
@@ -177,8 +177,8 @@ const CHANGE_MEMBER: &[ErrorCode] = &[
     UnsupportedMediaType,
     NotFound,
 ];
-/// Codes of storing a provider's credential.
-const CREDENTIAL: &[ErrorCode] = &[
+/// Error codes of storing a provider credential.
+const CREDENTIAL_ERRORS: &[ErrorCode] = &[
     InvalidQuery,
     InvalidJson,
     InvalidBody,
@@ -187,8 +187,8 @@ const CREDENTIAL: &[ErrorCode] = &[
     UnsupportedMediaType,
     NotFound,
 ];
-/// Codes of searching by a vector.
-const SEARCH: &[ErrorCode] = &[
+/// Error codes of a search by vector.
+const SEARCH_ERRORS: &[ErrorCode] = &[
     InvalidJson,
     InvalidBody,
     ValidationFailed,
@@ -197,10 +197,10 @@ const SEARCH: &[ErrorCode] = &[
     NotFound,
     InvalidCursor,
 ];
-/// Codes of archiving.
-const ARCHIVE: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
+/// Error codes of archiving a project.
+const ARCHIVE_ERRORS: &[ErrorCode] = &[InvalidQuery, NotFound, CannotArchiveLast];
 
-/// Every route.
+/// Returns all routes.
 pub fn all() -> Vec<Route> {
     let open = Access::Open;
     let viewer = Access::viewer().keys(Keys::Query);
@@ -212,26 +212,32 @@ pub fn all() -> Vec<Route> {
         row(Method::GET, "/", open, &[], get(health::root)),
         row(Method::GET, "/healthz", open, &[], get(health::live)),
         row(Method::GET, "/readyz", open, &[Overloaded], get(health::ready)),
-        row(Method::GET, metrics::PATH, open, &[], get(metrics::show)),
+        row(Method::GET, metrics::METRICS_PATH, open, &[], get(metrics::show)),
         row(Method::GET, "/v1/openapi.json", open, &[], get(docs::document)),
-        row(Method::POST, "/v1/ingest", ingest, INGEST, post(ingest::one)).counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/ingest/batch", ingest, INGEST, post(ingest::batch))
+        row(Method::POST, "/v1/ingest", ingest, INGEST_ERRORS, post(ingest::one))
             .counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/otlp/traces", ingest, OTLP, post(otlp::traces)).counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP, post(otlp::traces))
+        row(Method::POST, "/v1/ingest/batch", ingest, INGEST_ERRORS, post(ingest::batch))
             .counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/traces", ingest, OTLP, post(otlp::traces)).counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/otlp/traces", ingest, OTLP_ERRORS, post(otlp::traces))
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/traces", ingest, OTLP_ERRORS, post(otlp::traces))
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/traces", ingest, OTLP_ERRORS, post(otlp::traces))
+            .counts_to(RateBucket::Ingest),
         // The path of Langfuse's exporter, which supports Basic authentication only.
-        row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP, post(otlp::traces))
+        row(Method::POST, "/api/public/otel/v1/traces", ingest, OTLP_ERRORS, post(otlp::traces))
             .counts_to(RateBucket::Ingest)
             .accepts_basic(),
-        row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL, post(otlp::metrics))
+        row(Method::POST, "/v1/otlp/v1/metrics", ingest, SIGNAL_ERRORS, post(otlp::metrics))
             .counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/metrics", ingest, SIGNAL, post(otlp::metrics)).counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(RateBucket::Ingest),
-        row(Method::POST, "/v1/logs", ingest, SIGNAL, post(otlp::logs)).counts_to(RateBucket::Ingest),
-        row(Method::GET, "/v1/traces", viewer, TRACES, get(traces::list)).counts_to(RateBucket::Traces),
-        row(Method::GET, "/v1/traces/stream", viewer, TRACES, get(stream::follow)).acquires_permits(),
+        row(Method::POST, "/v1/metrics", ingest, SIGNAL_ERRORS, post(otlp::metrics))
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/otlp/v1/logs", ingest, SIGNAL_ERRORS, post(otlp::logs))
+            .counts_to(RateBucket::Ingest),
+        row(Method::POST, "/v1/logs", ingest, SIGNAL_ERRORS, post(otlp::logs)).counts_to(RateBucket::Ingest),
+        row(Method::GET, "/v1/traces", viewer, TRACES_ERRORS, get(traces::list))
+            .counts_to(RateBucket::Traces),
+        row(Method::GET, "/v1/traces/stream", viewer, TRACES_ERRORS, get(stream::follow)).acquires_permits(),
         row(
             Method::GET,
             "/v1/traces/export",
@@ -240,12 +246,12 @@ pub fn all() -> Vec<Route> {
             get(export::export),
         )
         .acquires_permits(),
-        row(Method::GET, "/v1/traces/{id}", viewer, FOUND, get(traces::detail)),
+        row(Method::GET, "/v1/traces/{id}", viewer, FOUND_ERRORS, get(traces::detail)),
         row(
             Method::DELETE,
             "/v1/traces/{id}",
             Access::owner().keys(Keys::Full),
-            FOUND,
+            FOUND_ERRORS,
             delete(traces::delete),
         )
         .audited(Action::TraceDelete),
@@ -258,20 +264,26 @@ pub fn all() -> Vec<Route> {
         ),
         row(Method::GET, "/v1/metrics", viewer, &[InvalidQuery, Overloaded], get(trace_metrics::show))
             .counts_to(RateBucket::Metrics),
-        row(Method::GET, "/v1/projects/{id}/metrics", viewer, FOUND, get(trace_metrics::of_project)),
-        row(Method::GET, "/v1/sessions", viewer, LIST, get(sessions::list)),
-        row(Method::GET, "/v1/feedback", viewer, LIST, get(feedback::list)),
-        row(Method::POST, "/v1/feedback", member, FEEDBACK, post(feedback::create))
+        row(Method::GET, "/v1/projects/{id}/metrics", viewer, FOUND_ERRORS, get(trace_metrics::of_project)),
+        row(Method::GET, "/v1/sessions", viewer, LIST_ERRORS, get(sessions::list)),
+        row(Method::GET, "/v1/feedback", viewer, LIST_ERRORS, get(feedback::list)),
+        row(Method::POST, "/v1/feedback", member, FEEDBACK_ERRORS, post(feedback::create))
             .counts_to(RateBucket::Feedback),
-        row(Method::GET, "/v1/eval", viewer, LIST, get(eval::list)),
-        row(Method::POST, "/v1/eval", member, EVAL, post(eval::create)).counts_to(RateBucket::Eval),
-        row(Method::POST, "/v1/eval/bulk", member, EVAL_BULK, post(eval::create_bulk)),
-        row(Method::GET, "/v1/eval/bulk/{id}", viewer, FOUND, get(eval::bulk_progress)),
-        row(Method::GET, "/v1/eval/{id}", viewer, FOUND, get(eval::detail)),
-        row(Method::GET, "/v1/evaluators", viewer, LIST, get(evaluators::list)),
-        row(Method::POST, "/v1/evaluators", member, NEW, post(evaluators::create)),
+        row(Method::GET, "/v1/eval", viewer, LIST_ERRORS, get(eval::list)),
+        row(Method::POST, "/v1/eval", member, EVAL_ERRORS, post(eval::create)).counts_to(RateBucket::Eval),
+        row(Method::POST, "/v1/eval/bulk", member, EVAL_BULK_ERRORS, post(eval::create_bulk)),
+        row(Method::GET, "/v1/eval/bulk/{id}", viewer, FOUND_ERRORS, get(eval::bulk_progress)),
+        row(Method::GET, "/v1/eval/{id}", viewer, FOUND_ERRORS, get(eval::detail)),
+        row(Method::GET, "/v1/evaluators", viewer, LIST_ERRORS, get(evaluators::list)),
+        row(Method::POST, "/v1/evaluators", member, NEW_ERRORS, post(evaluators::create)),
         row(Method::GET, "/v1/evaluators/{name}", viewer, &[NotFound], get(evaluators::detail)),
-        row(Method::PATCH, "/v1/evaluators/{name}", member, CHANGE_EVALUATOR, patch(evaluators::update)),
+        row(
+            Method::PATCH,
+            "/v1/evaluators/{name}",
+            member,
+            CHANGE_EVALUATOR_ERRORS,
+            patch(evaluators::update),
+        ),
         row(
             Method::DELETE,
             "/v1/evaluators/{name}",
@@ -279,11 +291,11 @@ pub fn all() -> Vec<Route> {
             &[NotFound, Conflict],
             delete(evaluators::delete),
         ),
-        row(Method::GET, "/v1/eval-rules", viewer, LIST, get(eval_rules::list)),
-        row(Method::POST, "/v1/eval-rules", member, NEW_RULE, post(eval_rules::create)),
-        row(Method::GET, "/v1/eval-rules/{id}", viewer, FOUND, get(eval_rules::detail)),
-        row(Method::PATCH, "/v1/eval-rules/{id}", member, CHANGE_RULE, patch(eval_rules::update)),
-        row(Method::DELETE, "/v1/eval-rules/{id}", member, FOUND, delete(eval_rules::delete)),
+        row(Method::GET, "/v1/eval-rules", viewer, LIST_ERRORS, get(eval_rules::list)),
+        row(Method::POST, "/v1/eval-rules", member, NEW_RULE_ERRORS, post(eval_rules::create)),
+        row(Method::GET, "/v1/eval-rules/{id}", viewer, FOUND_ERRORS, get(eval_rules::detail)),
+        row(Method::PATCH, "/v1/eval-rules/{id}", member, CHANGE_RULE_ERRORS, patch(eval_rules::update)),
+        row(Method::DELETE, "/v1/eval-rules/{id}", member, FOUND_ERRORS, delete(eval_rules::delete)),
         row(
             Method::GET,
             "/v1/eval-rules/{id}/decisions",
@@ -291,8 +303,14 @@ pub fn all() -> Vec<Route> {
             &[InvalidQuery, InvalidCursor, NotFound],
             get(eval_rules::decisions),
         ),
-        row(Method::POST, "/v1/eval-rules/{id}/test", member, EVAL_OF_RULE, post(eval_rules::test)),
-        row(Method::POST, "/v1/eval-rules/{id}/backfill", member, EVAL_OF_RULE, post(eval_rules::backfill)),
+        row(Method::POST, "/v1/eval-rules/{id}/test", member, EVAL_OF_RULE_ERRORS, post(eval_rules::test)),
+        row(
+            Method::POST,
+            "/v1/eval-rules/{id}/backfill",
+            member,
+            EVAL_OF_RULE_ERRORS,
+            post(eval_rules::backfill),
+        ),
         row(
             Method::GET,
             "/v1/search/spans",
@@ -301,75 +319,77 @@ pub fn all() -> Vec<Route> {
             get(search::by_words),
         )
         .acquires_permits(),
-        row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH, post(search::by_vector)),
-        row(Method::GET, "/v1/apikeys", Access::member(), LIST, get(keys::list)),
-        row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY, post(keys::create))
+        row(Method::POST, "/v1/search/spans", viewer.plan(Plan::Pro), SEARCH_ERRORS, post(search::by_vector)),
+        row(Method::GET, "/v1/apikeys", Access::member(), LIST_ERRORS, get(keys::list)),
+        row(Method::POST, "/v1/apikeys", Access::member(), NEW_KEY_ERRORS, post(keys::create))
             .audited(Action::KeyCreate),
         row(Method::GET, "/v1/apikeys/current", any, &[NotFound], get(keys::current)),
-        row(Method::DELETE, "/v1/apikeys/{id}", Access::member(), FOUND, delete(keys::revoke))
+        row(Method::DELETE, "/v1/apikeys/{id}", Access::member(), FOUND_ERRORS, delete(keys::revoke))
             .audited(Action::KeyRevoke),
-        row(Method::GET, "/v1/projects", viewer, LIST, get(projects::list)),
-        row(Method::POST, "/v1/projects", member, NEW, post(projects::create)).audited(Action::ProjectCreate),
-        row(Method::GET, "/v1/projects/{id}", viewer, FOUND, get(projects::detail)),
-        row(Method::PATCH, "/v1/projects/{id}", owner, CHANGE, patch(projects::update))
+        row(Method::GET, "/v1/projects", viewer, LIST_ERRORS, get(projects::list)),
+        row(Method::POST, "/v1/projects", member, NEW_ERRORS, post(projects::create))
+            .audited(Action::ProjectCreate),
+        row(Method::GET, "/v1/projects/{id}", viewer, FOUND_ERRORS, get(projects::detail)),
+        row(Method::PATCH, "/v1/projects/{id}", owner, CHANGE_ERRORS, patch(projects::update))
             .audited(Action::ProjectUpdate),
-        row(Method::POST, "/v1/projects/{id}/archive", owner, ARCHIVE, post(projects::archive))
+        row(Method::POST, "/v1/projects/{id}/archive", owner, ARCHIVE_ERRORS, post(projects::archive))
             .audited(Action::ProjectArchive),
-        row(Method::POST, "/v1/projects/{id}/unarchive", owner, FOUND, post(projects::unarchive))
+        row(Method::POST, "/v1/projects/{id}/unarchive", owner, FOUND_ERRORS, post(projects::unarchive))
             .audited(Action::ProjectUnarchive),
-        row(Method::GET, "/v1/models", viewer, LIST, get(models::list)),
-        row(Method::PUT, "/v1/models/{name}", owner, PRICE, put(models::set)).audited(Action::PriceSet),
+        row(Method::GET, "/v1/models", viewer, LIST_ERRORS, get(models::list)),
+        row(Method::PUT, "/v1/models/{name}", owner, PRICE_ERRORS, put(models::set))
+            .audited(Action::PriceSet),
         row(Method::GET, "/v1/me", any, &[], get(me::me)),
-        row(Method::GET, "/v1/members", Access::viewer(), LIST, get(members::list)),
-        row(Method::DELETE, "/v1/members/{id}", Access::owner(), FOUND, delete(members::remove))
+        row(Method::GET, "/v1/members", Access::viewer(), LIST_ERRORS, get(members::list)),
+        row(Method::DELETE, "/v1/members/{id}", Access::owner(), FOUND_ERRORS, delete(members::remove))
             .audited(Action::MemberRemove),
-        row(Method::PATCH, "/v1/members/{id}", Access::owner(), CHANGE_MEMBER, patch(members::update))
+        row(Method::PATCH, "/v1/members/{id}", Access::owner(), CHANGE_MEMBER_ERRORS, patch(members::update))
             .audited(Action::MemberRestore),
         row(
             Method::GET,
             "/v1/provider-credentials",
             Access::owner().plan(Plan::Pro),
-            LIST,
+            LIST_ERRORS,
             get(credentials::list),
         ),
         row(
             Method::PUT,
             "/v1/provider-credentials/{provider}",
             Access::owner().plan(Plan::Pro),
-            CREDENTIAL,
+            CREDENTIAL_ERRORS,
             put(credentials::set),
         )
         .audited(Action::CredentialSet)
         .plan_of_body(credentials::plan_of_body),
-        // What a lowered plan left behind can be deleted.
+        // Allowed on every plan, so that credentials can be deleted after a downgrade.
         row(
             Method::DELETE,
             "/v1/provider-credentials/{provider}",
             Access::owner(),
-            FOUND,
+            FOUND_ERRORS,
             delete(credentials::delete),
         )
         .audited(Action::CredentialDelete),
-        row(Method::GET, "/v1/audit-log", owner, LIST, get(audit_log::list)),
+        row(Method::GET, "/v1/audit-log", owner, LIST_ERRORS, get(audit_log::list)),
     ]
 }
 
-/// Returns whether requests to a path count towards a rate limit; those to health checks and pages don't.
+/// Whether requests to a path count towards a rate limit; those to health checks and pages do not.
 pub fn is_rate_limited(path: &str) -> bool {
     path.starts_with("/v1/") || path.starts_with("/api/public/otel/")
 }
 
-/// How the routes are named in figures about them.
+/// Returns the names of the routes in metrics.
 pub fn names() -> impl Iterator<Item = Name> {
     all().into_iter().map(|it| Name {
-        // The table uses methods that HTTP itself defines; their names are constants.
-        method: METHODS.into_iter().find(|name| *name == it.method.as_str()).unwrap_or_default(),
+        // The table uses methods that HTTP defines; their names are constants.
+        method: HTTP_METHODS.into_iter().find(|name| *name == it.method.as_str()).unwrap_or_default(),
         route: it.path,
     })
 }
 
-/// The methods that routes may have.
-const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+/// The methods of routes.
+const HTTP_METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 fn row(
     method: Method,
@@ -394,22 +414,22 @@ fn row(
 }
 
 impl Route {
-    /// Counts to these requests a minute.
+    /// Sets the rate limit bucket.
     fn counts_to(self, bucket: RateBucket) -> Self {
         Self { bucket, ..self }
     }
 
-    /// Names the plan that the body needs in the error for a plan that is too low.
+    /// Sets the function that determines the plan required by a body.
     fn plan_of_body(self, plan: fn(&[u8]) -> Plan) -> Self {
         Self { plan_of_body: Some(plan), ..self }
     }
 
-    /// The handler acquires read permits when it reads the database.
+    /// Declares that the handler acquires read permits itself.
     fn acquires_permits(self) -> Self {
         Self { waits_for_permit: false, ..self }
     }
 
-    /// Refusals are written down as those of this action.
+    /// Records rejections as this action in the audit log.
     fn audited(self, action: Action) -> Self {
         Self { audited: Some(action), ..self }
     }

@@ -1,4 +1,4 @@
-//! Searching spans by what they mean.
+//! Handlers of semantic search.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -33,38 +33,38 @@ use crate::{
     ingest::checked::unit_vector,
 };
 
-/// Characters of a question at most.
+/// Maximum length of a query in characters.
 const MAX_QUESTION: usize = 4_000;
 
-/// What is looked for, and which page of it.
+/// The query vector, filters and page of a search.
 struct Search<'a> {
     question: &'a UnitVector,
     filter: Filter,
-    /// What tells the question from others, for the cursor.
+    /// Identifies the query vector, for the cursor.
     name: String,
     cursor: Option<&'a str>,
     limit: usize,
 }
 
-/// Find spans by words, the nearest in meaning first.
+/// Search spans by text, most similar first.
 ///
-/// The words are embedded with the tenant's own provider credential and compared with the spans whose
-/// vectors come from the same model; `not_searched` counts the others. Without a credential that has
-/// an `embedding_model` the answer is 502. The vector of a query is kept for ten minutes, for the pages
-/// that follow the first.
+/// The text is embedded with the tenant's own provider credential and compared with spans whose vectors
+/// come from the same model; `not_searched` counts the others. Without a credential with an
+/// `embedding_model` the response is 502. The vector of a query is cached for ten minutes, for further
+/// pages.
 #[utoipa::path(get, path = "/v1/search/spans", tag = "Search", params(
-    ("q" = String, Query, description = "what to look for, in words; at most 4,000 characters"),
+    ("q" = String, Query, description = "the text to search for; at most 4,000 characters"),
     ("project_id" = Option<Uuid>, Query, description = "only spans of this project"),
-    ("from" = Option<Timestamp>, Query, description = "only spans that started then or later"),
-    ("to" = Option<Timestamp>, Query, description = "only spans that started then or earlier"),
-    ("type" = Option<String>, Query, description = "only spans of this kind"),
+    ("from" = Option<Timestamp>, Query, description = "only spans that started at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "only spans that started at this time or earlier"),
+    ("type" = Option<String>, Query, description = "only spans of this type"),
     ("model" = Option<String>, Query, description = "only spans of this model, exactly"),
-    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same words and filters"),
+    ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same text and filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = SearchResults)))]
 pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Response> {
     let words = query.get("q").map(str::trim).filter(|it| !it.is_empty());
-    let words = words.ok_or_else(|| invalid("q", "is required: what to look for, in words"))?;
+    let words = words.ok_or_else(|| invalid("q", "is required: the text to search for"))?;
     if words.chars().nth(MAX_QUESTION).is_some() {
         return Err(invalid("q", &format!("is longer than {MAX_QUESTION} characters")));
     }
@@ -75,7 +75,7 @@ pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query)
     if let Some(id) = project_id
         && projects::get(&app.db.read, caller.tenant_id, id).await?.is_none()
     {
-        // As lists do; and nobody pays for a question that nothing can answer.
+        // The same shape as an empty list; no provider is called if there is nothing to search.
         let (results, next_cursor) = (Vec::new(), None);
         return Ok(Json(SearchResults {
             results,
@@ -98,12 +98,12 @@ pub async fn by_words(State(app): State<Arc<App>>, caller: Caller, query: Query)
     page(&app, caller.tenant_id, search).await
 }
 
-/// Find spans by a vector, the nearest first.
+/// Search spans by vector, most similar first.
 ///
-/// The vector is compared with those of `embedding_model`, or with all: with those that came with
-/// their spans too. It needs no embedding provider. In place of a vector, `near` names a stored
-/// span: its vector is compared with those of the model that made it, itself included, and a span
-/// that is unknown or has no vector (yet) is not found.
+/// The vector is compared with the vectors of `embedding_model`, or with all, including those sent with
+/// their spans. No embedding provider is needed. Instead of a vector, `near` names a stored span: its
+/// vector is compared with those of the same model, including itself. An unknown span, or one without a
+/// vector, gets 404.
 #[utoipa::path(post, path = "/v1/search/spans", tag = "Search", request_body = VectorSearch,
     responses((status = 200, body = SearchResults)))]
 pub async fn by_vector(
@@ -121,7 +121,7 @@ pub async fn by_vector(
             (unit_vector("vector", &vector)?, embedding_model)
         }
         Some(_) if vector.is_some() => {
-            return Err(Problem::field("near", "can't be given beside a vector").into());
+            return Err(Problem::field("near", "can't be combined with vector").into());
         }
         Some(NearSpan { trace_id, span_id }) => {
             let found = vectors::of_span(&app.db, caller.tenant_id, trace_id, span_id).await?;
@@ -130,7 +130,7 @@ pub async fn by_vector(
         }
     };
     for (field, text) in [("type", &kind), ("model", &model), ("embedding_model", &embedding_model)] {
-        // PostgreSQL has no text with NUL in it.
+        // PostgreSQL can't store NUL in texts.
         if text.as_deref().is_some_and(|it| it.contains('\0')) {
             return Err(Problem::field(field, "must not contain NUL").into());
         }
@@ -139,12 +139,12 @@ pub async fn by_vector(
     if let (Some(from), Some(to)) = times
         && to < from
     {
-        return Err(Problem::field("to", "lies before from").into());
+        return Err(Problem::field("to", "must not be before from").into());
     }
     let limit = match limit.map(u32::try_from) {
         None => DEFAULT_LIMIT,
         Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => limit,
-        Some(_) => return Err(Problem::field("limit", format!("must lie between 1 and {MAX_LIMIT}")).into()),
+        Some(_) => return Err(Problem::field("limit", format!("must be between 1 and {MAX_LIMIT}")).into()),
     };
     if let Some(id) = project_id {
         projects::get(&app.db.read, caller.tenant_id, id).await?.ok_or_else(|| not_found("project"))?;
@@ -176,7 +176,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
             traces::TextBlocks::load(&app.db, tenant, rows.iter().filter_map(|it| it.body_id)).await?;
         let mut rows: HashMap<_, _> = rows.into_iter().map(|it| ((it.trace_id, it.id), it)).collect();
         for hit in block {
-            // The span may have been removed since it was found.
+            // The span may have been deleted since it was found.
             let Some(row) = rows.remove(&(hit.trace_id, hit.id)) else { continue };
             let counted = texts.of_span(&app.db, &row, page.memory()).await?;
             let (distance, score) = (hit.distance, (1.0 - hit.distance).clamp(0.0, 1.0));
@@ -199,7 +199,7 @@ async fn page(app: &App, tenant: Uuid, search: Search<'_>) -> Result<Response> {
     Ok(page.finish(end.as_bytes()))
 }
 
-/// A short name of a vector.
+/// Returns a short digest of a vector.
 fn digest(vector: &UnitVector) -> String {
     let mut digest = Sha256::new();
     vector.numbers().iter().for_each(|it| digest.update(it.to_le_bytes()));

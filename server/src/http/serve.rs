@@ -1,4 +1,4 @@
-//! The accept loop: deadlines, a limit of connections, no delayed segments, graceful stop.
+//! The accept loop: deadlines, connection limit, TCP_NODELAY, graceful shutdown.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -27,47 +27,48 @@ use super::{
 };
 use crate::{app::App, telemetry::process::most_open_files};
 
-/// How long requests in flight may take once the server is told to stop.
-const GRACE: Duration = Duration::from_secs(5);
-/// After this part of it, streams are ended: by themselves they never would.
-const GRACE_OF_STREAMS: Duration = Duration::from_millis(500);
+/// Maximum time for requests in progress after the stop signal.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Time after which streams are ended on shutdown; they never end by themselves.
+const STREAM_GRACE_PERIOD: Duration = Duration::from_millis(500);
 
-/// Connections to the figures' own address: there are few monitors.
-const MONITORS: usize = 32;
-/// Callers that are told at the same time that there are too many connections.
-const REFUSALS: usize = 64;
-/// How long such a caller may take to say what it wants.
-const REFUSAL: Duration = Duration::from_secs(2);
-/// Files that stay free for the database, the log and the rest of the process.
+/// Maximum number of connections to the separate address of the metrics.
+const MAX_METRICS_CONNECTIONS: usize = 32;
+/// Maximum number of rejected connections that get a response at the same time.
+const MAX_REJECTED_CONNECTIONS: usize = 64;
+/// Maximum time that a rejected connection may take to send its request.
+const REJECTION_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of files reserved for the database, the log and the rest of the process.
 const RESERVED_FILES: usize = 256;
 
-/// Callers that the system keeps until they are accepted; it may allow fewer. When it has no room
-/// for a burst, some of it hang for a second and others are reset.
-const BACKLOG: u32 = 4_096;
+/// Length of the system's accept queue; the system may allow fewer. If a burst exceeds it, some clients
+/// wait for a second and others are reset.
+const ACCEPT_QUEUE_LENGTH: u32 = 4_096;
 
-/// Binds an address with room for many callers at once.
+/// Binds an address with a long accept queue.
 ///
 /// # Errors
-/// When the address is taken or not ours.
+///
+/// Fails when the address is in use or does not belong to this machine.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A new start need not wait for what the system remembers of the last one's connections.
+    // A restart need not wait for connections of the previous process in TIME_WAIT.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(ACCEPT_QUEUE_LENGTH)
 }
 
-/// Serves until `stop` resolves, then finishes what is in flight.
+/// Serves until `stop` resolves, then finishes requests in progress.
 pub async fn serve(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()>) {
     let most = most_connections(app);
     accept(app, listener, super::router(app), most, stop).await;
 }
 
-/// Serves nothing but the figures, until the app stops.
+/// Serves only the metrics, until the app stops.
 pub async fn serve_figures(app: Arc<App>, listener: TcpListener) {
     let stop = app.stopping().cancelled_owned();
-    accept(&app, listener, super::figures(&app), MONITORS, stop).await;
+    accept(&app, listener, super::figures(&app), MAX_METRICS_CONNECTIONS, stop).await;
 }
 
 async fn accept(
@@ -84,14 +85,14 @@ async fn accept(
     let mut server = http1::Builder::new();
     // Bounds the unread response bytes that a connection buffers uncounted.
     server.max_buf_size(64 * 1024);
-    // Without a timer hyper waits for ever for the rest of a request's head.
+    // Without a timer, hyper waits forever for the rest of a request's head.
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(app.config.header_timeout));
     server.max_header_size(MAX_HEAD_BYTES);
     let mut brief = server.clone();
-    brief.keep_alive(false).header_read_timeout(REFUSAL);
+    brief.keep_alive(false).header_read_timeout(REJECTION_TIMEOUT);
     let busy = super::busy(app);
     let free = Arc::new(Semaphore::new(most));
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let refusals = Arc::new(Semaphore::new(MAX_REJECTED_CONNECTIONS));
     let unauthenticated = Unauthenticated::new(MAX_UNAUTHENTICATED_CONNECTIONS);
     let connections = Connections {
         app: Arc::clone(app),
@@ -105,7 +106,8 @@ async fn accept(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of descriptors, or cut off before it was accepted: others may still come.
+                    // Out of file descriptors, or the client disconnected before it was accepted; later
+                    // accepts may succeed.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -122,7 +124,7 @@ async fn accept(
             continue;
         }
         app.telemetry.http.refused_connections.inc();
-        // Beyond these there is no time even for saying no.
+        // Beyond this number, connections are closed without a response.
         if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
             connections.start(&brief, busy.clone(), (stream, peer), permit, None);
         }
@@ -135,9 +137,9 @@ async fn accept(
 struct Connections {
     app: Arc<App>,
     graceful: GracefulShutdown,
-    /// No more requests are taken.
+    /// No more requests are accepted.
     closing: CancellationToken,
-    /// The grace is over.
+    /// The grace period is over.
     over: CancellationToken,
 }
 
@@ -151,7 +153,8 @@ impl Connections {
         permit: OwnedSemaphorePermit,
         slot: Option<Slot>,
     ) {
-        // Head and body leave in one segment or two; neither waits for the caller's delayed acknowledgement.
+        // Head and body are sent in one segment or two; neither waits for the client's delayed
+        // acknowledgement.
         _ = stream.set_nodelay(true);
         let patience = Duration::from_secs(self.app.config.write_timeout);
         let socket = TokioIo::new(Socket::new(stream, patience, self.closing.clone()));
@@ -181,7 +184,7 @@ impl Connections {
             open.inc();
             tokio::select! {
                 ended = connection => if let Err(error) = ended {
-                    // A caller that goes away in the middle is no event.
+                    // A client that disconnects early is not worth a warning.
                     tracing::debug!(%error, "a connection ended early");
                 },
                 () = over.cancelled() => {}
@@ -194,23 +197,23 @@ impl Connections {
         });
     }
 
-    /// Lets requests in flight finish, within limits.
+    /// Lets requests in progress finish, within limits.
     async fn finish(self) {
         self.closing.cancel();
         let stopping = self.app.stopping();
         tokio::select! {
             () = self.graceful.shutdown() => {}
             () = async {
-                tokio::time::sleep(GRACE_OF_STREAMS).await;
+                tokio::time::sleep(STREAM_GRACE_PERIOD).await;
                 stopping.cancel();
-                tokio::time::sleep(GRACE).await;
+                tokio::time::sleep(GRACE_PERIOD).await;
             } => tracing::warn!("some requests did not end in time"),
         }
         self.over.cancel();
     }
 }
 
-/// The setting, or less where the system allows fewer files.
+/// Returns the configured number of connections, or less if the system allows fewer files.
 fn most_connections(app: &App) -> usize {
     let wanted = app.config.max_connections.clamp(1, Semaphore::MAX_PERMITS);
     let Some(files) = most_open_files().and_then(|it| usize::try_from(it).ok()) else { return wanted };
@@ -219,7 +222,7 @@ fn most_connections(app: &App) -> usize {
         tracing::info!(
             possible,
             wanted,
-            "the system lets this process open {files} files: at most {possible} connections are served"
+            "the system allows this process {files} open files: at most {possible} connections are served"
         );
     }
     wanted.min(possible)

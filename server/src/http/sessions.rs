@@ -1,4 +1,4 @@
-//! Sessions: conversations that traces belong to.
+//! Handlers of sessions.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use store::traces::{Filter, SessionSums};
 use super::query::Query;
 use crate::{access::Caller, app::App, error::Result};
 
-/// List sessions, by the start of their newest trace, newest first.
+/// List sessions by the start of their newest trace, newest first.
 ///
-/// Of a session only the traces that match are counted. A page may be short, with `has_more`,
-/// when sessions are very long.
+/// Only traces that match are counted. A page may be short, with `has_more`, when sessions are very
+/// long.
 #[utoipa::path(get, path = "/v1/sessions", tag = "Sessions", params(
     ("project_id" = Option<Uuid>, Query, description = "of this project"),
     ("user_id" = Option<String>, Query, description = "of this end user"),
-    ("from" = Option<Timestamp>, Query, description = "with traces that started then or later"),
-    ("to" = Option<Timestamp>, Query, description = "with traces that started then or earlier"),
+    ("from" = Option<Timestamp>, Query, description = "with traces that started at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "with traces that started at this time or earlier"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = SessionList)))]

@@ -1,9 +1,8 @@
-//! The socket under a connection: it does not wait for ever for a caller to read, and does not
-//! cut off one that is still sending when it has been answered.
+//! The socket of a connection: it has a write timeout, and a lingering close for clients that are still
+//! sending when the response is complete.
 //!
-//! A socket that is closed while bytes lie in it unread resets the connection, and the reset
-//! can overtake the answer. So the own side is closed first, and what still comes is thrown
-//! away for a while.
+//! Closing a socket with unread bytes resets the connection, and the reset can overtake the response.
+//! Therefore the write side is closed first, and incoming bytes are discarded for a while.
 
 use std::{
     io,
@@ -21,20 +20,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::head;
 
-/// Longest that a caller may go on sending after the connection is closed for it.
-const LINGER: Duration = Duration::from_secs(2);
-/// Bytes thrown away of what it sends then.
+/// Maximum time for which incoming bytes are discarded after the write side is closed.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+/// Maximum number of bytes discarded then.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// A caller's socket.
+/// The socket of a client.
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
-    /// Longest that a write may wait for the caller to read.
+    /// Maximum time that a write may wait for the client to read.
     patience: Duration,
     /// The end of that time, while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// The server is going down: nobody is lingered for.
+    /// Set on shutdown, when closing does not linger.
     stopping: CancellationToken,
     lingering: Option<Lingering>,
     /// A response with a body that replaces one without.
@@ -56,12 +55,12 @@ struct Lingering {
 }
 
 impl Socket {
-    /// Around an accepted connection; `stopping` tells that the server goes down.
+    /// Wraps an accepted connection; `stopping` is cancelled on shutdown.
     pub fn new(stream: TcpStream, patience: Duration, stopping: CancellationToken) -> Self {
         Self { stream, patience, stalled: None, stopping, lingering: None, replacement: None }
     }
 
-    /// What a write says, unless it has been waiting for too long.
+    /// Returns the result of a write, or a timeout error if it has waited for too long.
     fn hurry<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -70,7 +69,7 @@ impl Socket {
         let patience = self.patience;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the caller does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 
     /// Begins to replace `bytes` if they are a response of the HTTP library without a body.
@@ -102,7 +101,7 @@ impl Socket {
 
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let lingering = self.lingering.get_or_insert_with(|| Lingering {
-            until: Box::pin(tokio::time::sleep_until(Instant::now() + LINGER)),
+            until: Box::pin(tokio::time::sleep_until(Instant::now() + LINGER_TIME)),
             bytes_left: LINGER_BYTES,
         });
         let mut discarded = [0; 16 * 1024];
@@ -112,7 +111,7 @@ impl Socket {
                 Ok(()) if !buffer.filled().is_empty() => {
                     lingering.bytes_left = lingering.bytes_left.saturating_sub(buffer.filled().len());
                 }
-                // The caller has closed its side, or is gone.
+                // The client has closed its side or disconnected.
                 Ok(()) | Err(_) => break,
             }
         }

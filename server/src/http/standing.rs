@@ -1,4 +1,4 @@
-//! Whether the caller of an answer that takes long may still have it.
+//! Re-checks the token of a long response, such as a stream or an export.
 
 use api::ErrorCode;
 use axum::{
@@ -12,12 +12,12 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The token that a long answer was asked for with.
-pub struct Standing(HeaderMap);
+/// The token of the request.
+pub struct TokenRecheck(HeaderMap);
 
-impl Standing {
-    /// False once the token is revoked or over, or its member removed. While the database is away
-    /// nobody can tell, and there is nothing to be had from it either.
+impl TokenRecheck {
+    /// Whether the token is still valid: not revoked or expired, and its member not removed. True while
+    /// the database is unreachable, because the token can't be checked and no data can be read.
     pub async fn holds(&self, app: &App) -> bool {
         match auth::identify(app, &self.0, RequestId::default()).await {
             Ok(_) => true,
@@ -27,7 +27,7 @@ impl Standing {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Standing {
+impl<S: Sync> FromRequestParts<S> for TokenRecheck {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {

@@ -1,11 +1,11 @@
-//! The stream of traces: server-sent events of what was committed or changed.
+//! The stream of traces: server-sent events for traces that were stored or changed.
 //!
-//! The database is the source: each wake-up reads what changed after the last event. A commit
-//! of this process wakes at once, those of others are found by looking once a second. With
-//! several writers a change can become visible after a later one, so a short stretch before
-//! the last event is read again and what was sent already is left out.
-//! Nothing is queued for a subscriber: texts are read when its connection has room. A subscriber that does
-//! not read gets a `lagged` event with the cursor to resume from, and the stream ends.
+//! The database is the source: each wake-up reads the changes after the last event. Commits of this
+//! process wake the stream immediately, those of other processes are found by polling once a second.
+//! With several writers, a change can become visible after a later one, so a short period before the
+//! last event is read again and changes already sent are skipped. No queue is kept per subscriber:
+//! texts are read when its connection has room. A subscriber that does not read gets a `lagged` event
+//! with the cursor to resume from, and the stream ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,7 +27,7 @@ use store::traces::{Changes, Filter, TextBlocks, changed_since, holds};
 use tokio::{sync::broadcast, time::Instant};
 use uuid::Uuid;
 
-use super::{held, pieces::Pieces, query::Query, standing::Standing, trace_view, traces};
+use super::{held, pieces::Pieces, query::Query, standing::TokenRecheck, trace_view, traces};
 use crate::{
     access::Caller,
     app::{App, MAX_STREAMS},
@@ -36,42 +36,43 @@ use crate::{
     memory::{Holder, MEMORY_WAIT, Reservation},
 };
 
-/// Seconds after which a refused client may try again.
+/// Delay in seconds after which a rejected client may try again.
 const RETRY_SECONDS: u64 = 10;
 /// Number of changes read at once.
-const BLOCK: usize = 50;
+const CHANGES_PER_READ: usize = 50;
 /// Bytes of rows that a stream keeps until they are sent.
 const MAX_ROW_BYTES: usize = 128 * 1024;
 /// Size of a batch of events in bytes.
 const CHUNK_BYTES: usize = 32 * 1024;
-/// How far back is read again, microseconds: longer than a commit takes.
-const OVERLAP: i64 = 3_000_000;
+/// Length in microseconds of the period before the last event that is read again: longer than a commit
+/// takes.
+const OVERLAP_MICROS: i64 = 3_000_000;
 /// Number of sent changes that a stream remembers.
 const MAX_REMEMBERED_CHANGES: usize = 4_096;
-/// Pause between looks for what other processes committed.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of polling for commits of other processes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// A read that takes longer than this has lost its connection to the database; it is repeated.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// Silence after which the stream sends a comment.
+/// Time without events after which the stream sends a comment.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// A subscriber that reads nothing for this long has fallen behind.
+/// Time without reads after which a subscriber has fallen behind.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Follow traces as they are committed or changed.
+/// Stream traces as they are stored or changed.
 ///
-/// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes:
-/// a trace may then come twice, none is left out. Takes the filters of the list. The stream ends
-/// when its token is revoked or over. A client that falls behind gets an event `lagged` with
-/// `{"cursor": "…"}`, and the stream ends: send the cursor as `Last-Event-ID` to go on from there.
-/// A tenant may have 50 streams open; one more is 429 with `Retry-After`.
+/// Server-sent events named `trace`, each with a trace as in the list. `Last-Event-ID` resumes: a trace
+/// may be repeated, none is skipped. Accepts the filters of the list. The stream ends when its token is
+/// revoked or expires. A client that falls behind gets an event `lagged` with `{"cursor": "…"}`, and
+/// the stream ends: send the cursor as `Last-Event-ID` to continue. A tenant may have 50 open streams;
+/// further ones get 429 with `Retry-After`.
 #[utoipa::path(get, path = "/v1/traces/stream", tag = "Traces", params(
     ("Last-Event-ID" = Option<String>, Header, description = "id of the last event received"),
-    ("preview" = Option<bool>, Query, description = "cut texts at 2,048 characters")),
+    ("preview" = Option<bool>, Query, description = "truncate texts to 2,048 characters")),
     responses((status = 200, description = "events", content_type = "text/event-stream")))]
 pub async fn follow(
     State(app): State<Arc<App>>,
     caller: Caller,
-    standing: Standing,
+    standing: TokenRecheck,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response> {
@@ -80,13 +81,13 @@ pub async fn follow(
     let tenant = caller.tenant_id;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty());
     let resume = match last {
-        Some(id) => app.cursors.open::<(i64, Uuid)>(tenant, SCOPE, id)?,
+        Some(id) => app.cursors.open::<(i64, Uuid)>(tenant, CURSOR_SCOPE, id)?,
         None => (app.clock.now(), Uuid::nil()),
     };
     let Some(permit) = app.streams.try_acquire(&tenant) else { return Ok(too_many_streams()) };
     let follower = Follower {
         wake: app.changed.subscribe(),
-        position: (resume.0.saturating_sub(OVERLAP), Uuid::nil()),
+        position: (resume.0.saturating_sub(OVERLAP_MICROS), Uuid::nil()),
         overlap_from: i64::MIN,
         resume,
         opened_to: resume,
@@ -124,14 +125,14 @@ fn too_many_streams() -> Response {
     response
 }
 
-/// What ids of events are bound to.
-const SCOPE: &str = "stream";
+/// The scope of the cursors in event IDs.
+const CURSOR_SCOPE: &str = "stream";
 /// A comment, which clients ignore.
 const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// The result of reading what comes next.
 enum ReadAhead {
-    /// There are new events in [`Follower::open`].
+    /// New events were read into [`Follower::open`].
     Events,
     /// Nothing has changed.
     NoChange,
@@ -144,7 +145,7 @@ enum ReadAhead {
 struct Follower {
     app: Arc<App>,
     tenant: Uuid,
-    standing: Standing,
+    standing: TokenRecheck,
     filter: Filter,
     preview: bool,
     wake: broadcast::Receiver<Uuid>,
@@ -156,7 +157,7 @@ struct Follower {
     resume: (i64, Uuid),
     /// The last change in `open`, or the one before.
     opened_to: (i64, Uuid),
-    /// Changes read within the overlap, each sent or not wanted: trace and time of change.
+    /// Changes read within the overlap, sent or not matching: trace and time of change.
     sent: HashMap<Uuid, i64>,
     /// Changes still to be sent.
     rows: VecDeque<trace::Model>,
@@ -173,8 +174,8 @@ struct Follower {
 }
 
 impl Follower {
-    /// Returns the next bytes; none when the server stops, the token is no longer valid, or the subscriber
-    /// has fallen behind.
+    /// Returns the next bytes; `None` when the server stops, the token is no longer valid, or the
+    /// subscriber has fallen behind.
     async fn next(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
@@ -194,7 +195,7 @@ impl Follower {
                 let mut memory = self.app.memory.reservation(Holder::Tenant(self.tenant));
                 return match memory.grow(piece.len(), MEMORY_WAIT).await {
                     Ok(()) => Some(held::counted(piece, memory)),
-                    // The event is cut off, and is sent again when the client resumes.
+                    // The event is truncated, and is sent again when the client resumes.
                     Err(_) => None,
                 };
             }
@@ -214,7 +215,7 @@ impl Follower {
                 // There is no memory for the texts of the next event.
                 Err(error) if error.passes() && !self.rows.is_empty() => return Some(self.lagged()),
                 Err(error) => {
-                    tracing::warn!(%error, "the stream could not be read; trying again");
+                    tracing::warn!(%error, "reading the stream's changes failed; trying again");
                     self.pause().await
                 }
             };
@@ -243,7 +244,7 @@ impl Follower {
     /// Builds the event that tells a subscriber where to resume. The stream ends with it.
     fn lagged(&mut self) -> Bytes {
         self.has_ended = true;
-        let cursor = self.app.cursors.seal(self.tenant, SCOPE, self.resume);
+        let cursor = self.app.cursors.seal(self.tenant, CURSOR_SCOPE, self.resume);
         // A cursor contains no characters that JSON escapes.
         format!("event: lagged\nid: {cursor}\ndata: {{\"cursor\":\"{cursor}\"}}\n\n").into()
     }
@@ -269,7 +270,7 @@ impl Follower {
             if let Some(row) = self.rows.pop_front()
                 && holds(&row, &counted.texts, &self.filter.words)
             {
-                let id = app.cursors.seal(self.tenant, SCOPE, change);
+                let id = app.cursors.seal(self.tenant, CURSOR_SCOPE, change);
                 let event = Pieces::of(trace_view::trace(row, counted.texts, self.preview));
                 let event = event.map_err(anyhow::Error::from)?;
                 self.open.json(format!("event: trace\nid: {id}\ndata: ").as_bytes());
@@ -286,14 +287,14 @@ impl Follower {
 
     /// Reads the next changes.
     async fn read_rows(&mut self) -> Result<(), Error> {
-        // One writer commits in order, so there nothing appears behind the last event's microsecond.
-        let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP };
+        // A single writer commits in order, so no change appears before the last event's time.
+        let overlap = if self.app.db.commits_in_order() { 0 } else { OVERLAP_MICROS };
         let from = self.position.0.saturating_sub(overlap).max(self.overlap_from);
         let mut after = (from, Uuid::nil());
         let mut bytes = 0;
         loop {
             let Changes { rows, last, more } =
-                changed_since(&self.app.db, self.tenant, &self.filter, after, BLOCK).await?;
+                changed_since(&self.app.db, self.tenant, &self.filter, after, CHANGES_PER_READ).await?;
             let Some(last) = last else { break };
             after = last;
             let mut has_room = true;
@@ -314,7 +315,7 @@ impl Follower {
                 break;
             }
         }
-        let horizon = self.position.0.saturating_sub(2 * OVERLAP);
+        let horizon = self.position.0.saturating_sub(2 * OVERLAP_MICROS);
         self.sent.retain(|_, at| *at >= horizon);
         if self.sent.len() > MAX_REMEMBERED_CHANGES {
             // This many changes came within seconds, so a shorter period is read again.
@@ -328,7 +329,7 @@ impl Follower {
 
     /// Waits before the next attempt to read. Returns true when a comment is due.
     async fn pause(&self) -> bool {
-        self.app.pause(LOOK).await;
+        self.app.pause(POLL_INTERVAL).await;
         Instant::now() >= self.last_output + KEEP_ALIVE_INTERVAL
     }
 
@@ -341,14 +342,14 @@ impl Follower {
             loop {
                 match self.wake.recv().await {
                     Ok(tenant) if tenant != self.tenant => {}
-                    // Lagged: something of ours may be among what was missed.
+                    // The channel lagged: a commit of this tenant may have been missed.
                     Ok(_) | Err(_) => return,
                 }
             }
         };
         tokio::select! {
             () = commit => {}
-            () = tokio::time::sleep_until(comment_at.min(Instant::now() + LOOK)) => {}
+            () = tokio::time::sleep_until(comment_at.min(Instant::now() + POLL_INTERVAL)) => {}
             () = stopping.cancelled() => {}
         }
         Instant::now() >= comment_at

@@ -1,4 +1,4 @@
-//! Rolling metrics of traces, and metrics of a project.
+//! Handlers of trace metrics and project metrics.
 
 use std::{str::FromStr, sync::Arc};
 
@@ -20,23 +20,22 @@ use crate::{
     metrics::{answer::Question, ask::GroupBy},
 };
 
-/// Points of a series: a week by minute.
+/// Maximum number of buckets of a series: a week by minute.
 const MAX_POINTS: i64 = 7 * 24 * 60 + 1;
-/// Points of a series that every group has too: 30 days by hour, and the begun one.
+/// Maximum number of buckets of a series with groups: 30 days by hour, and the current one.
 const MAX_GROUP_POINTS: i64 = 30 * 24 + 1;
 
-/// Show metrics of the traces that started within a time.
+/// Show metrics of the traces that started within a period.
 ///
-/// Right the moment that a trace is acknowledged; percentiles are within 1 %. Groups by `name` and
-/// `tag:<key>` are read from the traces themselves, the newest 50,000 of them; groups by `model`
-/// are not limited in time.
+/// Traces are counted as soon as they are acknowledged; percentiles are within 1 %. Groups by `name`
+/// and `tag:<key>` are computed from the newest 50,000 traces; groups by `model` are not limited.
 #[utoipa::path(get, path = "/v1/metrics", tag = "Metrics", params(
     ("project_id" = Option<Uuid>, Query, description = "of this project"),
     ("model" = Option<String>, Query, description = "of this model, exactly"),
-    ("window" = Option<Window>, Query, description = "how long, up to now; 24h if absent"),
-    ("from" = Option<Timestamp>, Query, description = "started then or later; wins over window"),
-    ("to" = Option<Timestamp>, Query, description = "started then or earlier; now if absent"),
-    ("interval" = Option<Interval>, Query, description = "adds `series`: at most 10,081 stretches, with `group_by` 721"),
+    ("window" = Option<Window>, Query, description = "the period up to now; default 24h"),
+    ("from" = Option<Timestamp>, Query, description = "start of the period; overrides window"),
+    ("to" = Option<Timestamp>, Query, description = "end of the period; default now"),
+    ("interval" = Option<Interval>, Query, description = "adds `series`: at most 10,081 buckets, with `group_by` 721"),
     ("group_by" = Option<String>, Query, description = "adds `groups`: model, name or tag:<key>")),
     responses((status = 200, body = Metrics)))]
 pub async fn show(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<Json<Metrics>> {
@@ -52,7 +51,7 @@ pub async fn show(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     let most = if group_by.is_some() { MAX_GROUP_POINTS } else { MAX_POINTS };
     if question.points() > most {
         let why = format!(
-            "would make {} points of at most {most}: choose a longer one or less time",
+            "would give {} buckets of at most {most}: choose a longer interval or a shorter period",
             question.points()
         );
         return Err(invalid("interval", &why));
@@ -61,12 +60,12 @@ pub async fn show(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(Json(app.asking.ask(&app.db, caller.tenant_id, project, question, group_by).await?))
 }
 
-/// Show a metric of a project: `retry_cap_hit`, how many of its traces had a policy reach its
+/// Show a metric of a project: `retry_cap_hit`, the number of traces on which a policy reached its
 /// `max_retry_depth`.
 #[utoipa::path(get, path = "/v1/projects/{id}/metrics", tag = "Metrics", params(
     ("id" = Uuid, Path, description = "the project"),
     ("metric" = ProjectMetric, Query, description = "retry_cap_hit"),
-    ("window" = ProjectWindow, Query, description = "how long, up to now")),
+    ("window" = ProjectWindow, Query, description = "the period up to now")),
     responses((status = 200, body = ProjectMetricValue)))]
 pub async fn of_project(
     State(app): State<Arc<App>>,
@@ -86,7 +85,7 @@ pub async fn of_project(
     Ok(Json(ProjectMetricValue { metric, value, window }))
 }
 
-/// The time that is asked for, both ends inclusive, microseconds.
+/// Returns the requested period, both ends inclusive, in microseconds.
 fn time(query: &Query, now: i64) -> Result<(i64, i64)> {
     let window = word(query, "window")?.unwrap_or(Window::Day);
     let (from, to) = Query::ordered(("from", "to"), (query.time("from")?, query.time("to")?))?;
@@ -105,7 +104,7 @@ fn group_by(text: &str) -> Result<GroupBy> {
     }
 }
 
-/// A word of an enumeration.
+/// Parses a word of an enumeration.
 fn word<T: FromStr<Err: std::fmt::Display>>(query: &Query, name: &str) -> Result<Option<T>> {
     let parse =
         |it: &str| it.parse().map_err(|error| problem(ErrorCode::InvalidQuery, format!("{name}: {error}")));

@@ -1,4 +1,4 @@
-//! Traces, spans and events as they are answered, from their rows and texts.
+//! Converts rows and texts of traces, spans and events to wire types.
 
 use api::{
     SpanType, Timestamp, UsageDetails,
@@ -11,10 +11,10 @@ use store::traces::{SpanTexts, Texts, failure_of};
 
 use crate::ingest::{part::details_of, spans::splice};
 
-/// Characters that a preview keeps of a text.
-const PREVIEW: usize = 2_048;
+/// Maximum length of a text in a preview, in characters.
+const PREVIEW_CHARS: usize = 2_048;
 
-/// A trace as the list shows it.
+/// Returns a trace as in list responses.
 pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
     let trace::Model {
         tenant_id: _,
@@ -88,7 +88,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
         tag_map,
         metadata: raw(texts.metadata.unwrap_or_else(no_members)),
         span_count: i64::from(span_count),
-        // The job that evaluates rules sets the flag a moment later.
+        // The readiness job sets the flag a moment later.
         ready: ready || ready_at <= updated_at,
         control_loop_depth: None,
         spans: None,
@@ -97,7 +97,7 @@ pub fn trace(row: trace::Model, texts: Texts, preview: bool) -> Trace {
     }
 }
 
-/// A span of the detail.
+/// Returns a span of the trace detail.
 pub fn span(row: span::Model, texts: SpanTexts) -> Span {
     let details = details_of(&row);
     let span::Model {
@@ -130,7 +130,7 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
         missing_texts: _,
     } = row;
     let mut metadata = texts.metadata;
-    // What another span reports already is kept where no one adds it up.
+    // Usage that another span reports already is kept in the metadata, where it is not added up.
     let has_tokens = prompt_tokens.is_some() || completion_tokens.is_some() || details.reported().is_some();
     let repeated_tokens = !counted && has_tokens;
     let repeated_cost = !cost_counted && cost.is_some();
@@ -177,7 +177,7 @@ pub fn span(row: span::Model, texts: SpanTexts) -> Span {
     }
 }
 
-/// An event of the detail.
+/// Returns an event of the trace detail.
 pub fn event(row: event::Model) -> Event {
     let event::Model { tenant_id: _, trace_id: _, id, span_id, message, level, metadata, created_at } = row;
     Event {
@@ -199,7 +199,7 @@ fn raw(json: String) -> Option<RawObject> {
 }
 
 fn first_characters(text: String) -> String {
-    match text.char_indices().nth(PREVIEW) {
+    match text.char_indices().nth(PREVIEW_CHARS) {
         Some((end, _)) => text[..end].to_owned(),
         None => text,
     }

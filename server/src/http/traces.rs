@@ -1,4 +1,4 @@
-//! Reading and deleting traces.
+//! Handlers of traces.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::{
     trace_removal,
 };
 
-/// Spans that the detail carries at most; the rest is paged.
+/// Maximum number of spans in the trace detail; further ones are paged.
 const DETAIL_SPANS: usize = 2_000;
-/// Events that the detail carries at most.
+/// Maximum number of events in the trace detail.
 const DETAIL_EVENTS: u64 = 2_000;
-/// Tags that a list can be narrowed by at once.
+/// Maximum number of tag filters of a list.
 const MAX_TAG_FILTERS: usize = 20;
 /// The position before the first span of a trace.
 const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
@@ -39,14 +39,14 @@ const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
 /// List traces, newest first.
 ///
 /// All filters must match. A page may end early, with `has_more`, when the response reaches 8 MiB or
-/// when words are looked for.
+/// when `q` is used.
 #[utoipa::path(get, path = "/v1/traces", tag = "Traces", params(
     ("project_id" = Option<Uuid>, Query, description = "of this project"),
     ("model" = Option<String>, Query, description = "of this model, exactly"),
-    ("error" = Option<bool>, Query, description = "ended in an error, or did not"),
-    ("failure_type" = Option<String>, Query, description = "a span failed so: timeout, rate_limit, invalid_response, context_length"),
-    ("from" = Option<Timestamp>, Query, description = "started then or later"),
-    ("to" = Option<Timestamp>, Query, description = "started then or earlier"),
+    ("error" = Option<bool>, Query, description = "failed traces (true) or successful ones (false)"),
+    ("failure_type" = Option<String>, Query, description = "with a span of this failure type: timeout, rate_limit, invalid_response, context_length"),
+    ("from" = Option<Timestamp>, Query, description = "started at this time or later"),
+    ("to" = Option<Timestamp>, Query, description = "started at this time or earlier"),
     ("latency_min" = Option<u64>, Query, description = "milliseconds, inclusive"),
     ("latency_max" = Option<u64>, Query, description = "milliseconds, inclusive"),
     ("token_count_min" = Option<u64>, Query, description = "tokens, inclusive"),
@@ -56,12 +56,12 @@ const BEFORE_FIRST_SPAN: store::traces::Position = (i64::MIN, Uuid::nil());
     ("tag_key" = Option<String>, Query, description = "with this tag; needs tag_value"),
     ("tag_value" = Option<String>, Query, description = "and this value; needs tag_key"),
     ("tag" = Option<Vec<String>>, Query, description = "`key` or `key:value`; repeated, all must match"),
-    ("session_id" = Option<String>, Query, description = "of this conversation"),
+    ("session_id" = Option<String>, Query, description = "of this session"),
     ("user_id" = Option<String>, Query, description = "of this end user"),
     ("name" = Option<String>, Query, description = "of this name, exactly"),
-    ("external_id" = Option<String>, Query, description = "the caller's own name for it"),
-    ("q" = Option<String>, Query, description = "words in name, error, input or output, whatever the case; looks through the newest 2,000 in range a page"),
-    ("preview" = Option<bool>, Query, description = "cut texts at 2,048 characters"),
+    ("external_id" = Option<String>, Query, description = "the sender's own identifier of the trace"),
+    ("q" = Option<String>, Query, description = "text in name, error, input or output, ignoring case; searches the newest 2,000 traces in range per page"),
+    ("preview" = Option<bool>, Query, description = "truncate texts to 2,048 characters"),
     ("cursor" = Option<String>, Query, description = "from a previous `next_cursor`, with the same filters"),
     ("limit" = Option<u32>, Query, description = "1 to 200, default 50")),
     responses((status = 200, body = TraceList)))]
@@ -90,17 +90,17 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> 
     Ok(page.finish(&end_of_page(next.map(|it| app.cursors.seal(tenant, &scope, it)))?))
 }
 
-/// The end of a JSON page after its items.
+/// Returns the end of a JSON page after its items.
 fn end_of_page(next_cursor: Option<String>) -> Result<Vec<u8>> {
     let next = serde_json::to_string(&next_cursor).map_err(anyhow::Error::from)?;
     Ok(format!("],\"has_more\":{},\"next_cursor\":{next}}}", next_cursor.is_some()).into_bytes())
 }
 
-/// Show one trace with its spans and events.
+/// Show a trace with its spans and events.
 ///
-/// The id may be the 32 hexadecimal digits of an OpenTelemetry trace id. Beyond 2,000 spans or 8 MiB
-/// the response carries the first spans and `spans_next_cursor`; of the events it carries up to 2,000,
-/// as many as fit.
+/// The ID may be the 32 hexadecimal digits of an OpenTelemetry trace ID. Beyond 2,000 spans or 8 MiB,
+/// the response contains the first spans and `spans_next_cursor`; it contains up to 2,000 events, as
+/// many as fit.
 #[utoipa::path(get, path = "/v1/traces/{id}", tag = "Traces", params(("id" = String, Path, description = "id of the trace")),
     responses((status = 200, body = Trace)))]
 pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<String>) -> Result<Response> {
@@ -110,7 +110,7 @@ pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<
     let texts = store::traces::TextBlocks::of_traces(&app.db, tenant, std::slice::from_ref(&row)).await?;
     let counted = texts.of_trace(&app.db, &row, &mut memory).await?;
     let mut trace = view::trace(row, counted.texts, false);
-    // No remediation has been executed on any trace: actions arrive with the control loop.
+    // No control action has been executed on any trace: they arrive with the control loop.
     trace.control_loop_depth = Some(0);
     let mut page = PageWriter::begin_object(memory, trace, counted.reserved).await?;
     page.next_array(b",\"spans\":[", true);
@@ -125,7 +125,7 @@ pub async fn detail(State(app): State<Arc<App>>, caller: Caller, Path(id): Path<
     Ok(page.finish(b"]}"))
 }
 
-/// Page through the spans of a trace, by start time.
+/// List the spans of a trace by start time.
 #[utoipa::path(get, path = "/v1/traces/{id}/spans", tag = "Traces", params(
     ("id" = String, Path, description = "id of the trace"),
     ("cursor" = Option<String>, Query, description = "from `spans_next_cursor` or a previous `next_cursor`"),
@@ -146,11 +146,11 @@ pub async fn spans(
     Ok(page.finish(&end_of_page(next)?))
 }
 
-/// Delete a trace with all that hangs on it.
+/// Delete a trace with its spans, evaluations and feedback.
 ///
-/// The same id may be ingested again afterwards.
+/// The same ID may be ingested again afterwards.
 #[utoipa::path(delete, path = "/v1/traces/{id}", tag = "Traces", params(("id" = String, Path, description = "id of the trace")),
-    responses((status = 204, description = "it is gone")))]
+    responses((status = 204, description = "the trace is deleted")))]
 pub async fn delete(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -162,8 +162,8 @@ pub async fn delete(
     }
 }
 
-/// Writes up to `limit` spans of a trace after `after`. Returns the cursor of the next page; none at the
-/// end.
+/// Writes up to `limit` spans of a trace after `after`. Returns the cursor of the next page; `None` at
+/// the end.
 async fn write_spans(
     app: &App,
     page: &mut PageWriter,
@@ -227,7 +227,7 @@ async fn write_events(app: &App, page: &mut PageWriter, (tenant, trace): (Uuid, 
     Ok(())
 }
 
-/// The filters of a query string.
+/// Parses the filters of a query string.
 pub fn filter(query: &Query) -> Result<Filter> {
     let mut tags = Vec::new();
     // A tag's value may be empty, its key may not.
@@ -248,7 +248,7 @@ pub fn filter(query: &Query) -> Result<Filter> {
         Some((key, value)) => Tag::Pair(key.to_owned(), value.to_owned()),
         None => Tag::Key(it.to_owned()),
     }));
-    // Nothing has more, and each is a condition of the statement, whose size is bounded.
+    // No trace has more tags, and each filter is a condition of the statement, whose size is bounded.
     if tags.len() > MAX_TAG_FILTERS {
         return Err(invalid("tag", &format!("must not be repeated more than {MAX_TAG_FILTERS} times")));
     }
@@ -293,7 +293,7 @@ pub fn filter(query: &Query) -> Result<Filter> {
     })
 }
 
-/// What a cursor of the list is bound to.
+/// Returns the scope of a list's cursors.
 fn scope(filter: &Filter) -> String {
     format!("traces {filter:?}")
 }

@@ -34,7 +34,7 @@ pub struct Unauthenticated {
 struct Connections {
     next_id: u64,
     count: usize,
-    /// Connections by address, then by age: ids grow.
+    /// Connections by address, then by age: IDs increase.
     by_address: HashMap<IpAddr, BTreeMap<u64, Connection>>,
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_connection_of_the_busiest_address_is_displaced() {
+    fn oldest_connection_of_busiest_address_is_displaced() {
         let (budget, start) = (Unauthenticated::new(4), Instant::now());
         let other = budget.try_admit(address(2), start).unwrap();
         let own: Vec<Slot> = (0..3).map(|_| budget.try_admit(address(1), start).unwrap()).collect();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn young_connections_and_those_whose_token_is_checked_are_kept() {
+    fn young_and_authenticating_connections_are_not_displaced() {
         let (budget, start) = (Unauthenticated::new(2), Instant::now());
         let first = budget.try_admit(address(1), start).unwrap();
         let second = budget.try_admit(address(1), start).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_tokens_and_closed_connections_make_room() {
+    fn authenticated_and_closed_connections_free_their_place() {
         let (budget, start) = (Unauthenticated::new(1), Instant::now());
         let first = budget.try_admit(address(1), start).unwrap();
         first.authenticated();

@@ -1,9 +1,9 @@
-//! Request bodies of which the handler has read enough.
+//! Discards the rest of request bodies that the handler has not read to the end.
 //!
-//! Many callers send the whole body before they look at the answer. If the rest stayed unread
-//! when they are refused, the connection would have to be closed in the middle of their
-//! sending, and some would never see why. So the rest is read and thrown away, up to a limit,
-//! and the connection can serve the next request.
+//! Many clients send the whole body before they read the response. If the rest stayed unread after a
+//! rejection, the connection would have to be closed while the client is sending, and some clients
+//! would never see the error. So the rest is read and discarded, up to a limit, and the connection can
+//! be reused.
 
 use std::{
     pin::Pin,
@@ -21,22 +21,22 @@ use hyper::body::{Frame, Incoming, SizeHint};
 
 use crate::app::App;
 
-/// Bytes thrown away of one body.
-const MOST: usize = 64 * 1024 * 1024;
-/// Longest that they may take.
-const WITHIN: Duration = Duration::from_secs(10);
+/// Maximum number of bytes discarded of one body.
+const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum time for discarding.
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(10);
 
-/// A body that is read on in the background when it is dropped before its end.
+/// A request body. If it is dropped before its end, the rest is discarded in the background.
 pub struct RequestBody {
-    /// None once nothing more can come of it.
+    /// `None` when there is nothing left to read.
     body: Option<Incoming>,
-    /// The caller sends it only when told to, which the first read does.
+    /// Whether the client waits for `100 Continue`, which the first read sends.
     awaited: bool,
     app: Arc<App>,
 }
 
 impl RequestBody {
-    /// The request with its body wrapped.
+    /// Wraps the body of a request.
     pub fn wrap(app: &Arc<App>, request: Request<Incoming>) -> Request<Self> {
         let awaited = request.headers().contains_key(header::EXPECT);
         request.map(|body| Self { body: Some(body), awaited, app: Arc::clone(app) })
@@ -78,7 +78,7 @@ impl Drop for RequestBody {
         let stopping = self.app.stopping();
         self.app.spawn(async move {
             tokio::select! {
-                _ = tokio::time::timeout(WITHIN, discard(rest)) => {}
+                _ = tokio::time::timeout(MAX_DISCARD_TIME, discard(rest)) => {}
                 () = stopping.cancelled() => {}
             }
         });
@@ -89,7 +89,7 @@ async fn discard(mut body: Incoming) {
     let mut bytes = 0;
     while let Some(Ok(frame)) = body.frame().await {
         bytes += frame.data_ref().map_or(0, Bytes::len);
-        if bytes > MOST {
+        if bytes > MAX_DISCARDED_BYTES {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! Texts and objects that callers send, as they are stored.
+//! Validates and normalizes texts and objects that clients send.
 
 use std::fmt;
 
@@ -14,18 +14,20 @@ use store::{
 
 use crate::error::Problem;
 
-/// A text of at most [`MAX_LABEL`] characters.
+/// Validates a text of at most [`MAX_LABEL`] characters.
 ///
 /// # Errors
-/// `validation_failed` with the field.
+///
+/// Fails with `validation_failed` and the field.
 pub fn label(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     short(field, text, MAX_LABEL)
 }
 
-/// A text of at most `most` characters.
+/// Validates a text of at most `most` characters.
 ///
 /// # Errors
-/// `validation_failed` with the field.
+///
+/// Fails with `validation_failed` and the field.
 pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<String>, Problem> {
     let Some(text) = text else { return Ok(None) };
     if text.chars().nth(most).is_some() {
@@ -34,10 +36,11 @@ pub fn short(field: &str, text: Option<String>, most: usize) -> Result<Option<St
     Ok(Some(without_nul(text)))
 }
 
-/// Checks that a text has at most [`MAX_ROW_TEXT_BYTES`].
+/// Validates that a text has at most [`MAX_ROW_TEXT_BYTES`].
 ///
 /// # Errors
-/// `validation_failed` with the field.
+///
+/// Fails with `validation_failed` and the field.
 pub fn bounded_text(field: &str, text: String) -> Result<String, Problem> {
     if text.len() > MAX_ROW_TEXT_BYTES {
         return Err(Problem::field(field, format!("is longer than {MAX_ROW_TEXT_BYTES} bytes")));
@@ -60,12 +63,12 @@ pub fn unit_vector(field: &str, numbers: &[f32]) -> Result<UnitVector, Problem> 
 /// The text of a JSON object, checked as a whole: what is stored must be readable for everyone.
 ///
 /// # Errors
-/// `invalid_body` with the field.
+///
+/// Fails with `invalid_body` and the field.
 pub fn object(field: &str, raw: Option<RawObject>) -> Result<Option<String>, Problem> {
     let Some(raw) = raw else { return Ok(None) };
     let invalid = |why: String| Problem::new(ErrorCode::InvalidBody, format!("{field}: {why}"));
-    // The parser reads the text to its end without building values: a tree takes many times the memory of
-    // its text.
+    // Parsing without building values: a tree takes many times the memory of its text.
     match serde_json::from_str(raw.get()).map_err(|it| invalid(api::plain::json_error(&it)))? {
         Shape::Null => Ok(None),
         Shape::Object => Ok(Some(without_nul_escapes(String::from(Box::<str>::from(raw))))),
@@ -82,7 +85,7 @@ enum Shape {
 
 impl<'de> Deserialize<'de> for Shape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Strings and numbers are decoded, so that invalid ones are refused.
+        // Strings and numbers are decoded, so that invalid ones are rejected.
         deserializer.deserialize_any(ShapeVisitor)
     }
 }
@@ -131,7 +134,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 }
 
-/// Replaces NUL by U+FFFD in valid JSON, where NUL can only occur as an escape.
+/// Replaces NUL by U+FFFD in valid JSON, where NUL can occur only as an escape.
 fn without_nul_escapes(json: String) -> String {
     const NUL: &str = "\\u0000";
     if !json.contains(NUL) {
@@ -146,7 +149,7 @@ fn without_nul_escapes(json: String) -> String {
             written.push_str("\\ufffd");
             rest = after;
         } else {
-            // Skips the escaped character, so that an escaped backslash begins no escape.
+            // Skips the escaped character, so that an escaped backslash does not begin an escape.
             let end = escape.char_indices().nth(2).map_or(escape.len(), |it| it.0);
             written.push_str(&escape[..end]);
             rest = &escape[end..];
@@ -156,7 +159,7 @@ fn without_nul_escapes(json: String) -> String {
     written
 }
 
-/// U+FFFD in place of NUL, which PostgreSQL can't store in a text.
+/// Replaces NUL, which PostgreSQL can't store in a text, by U+FFFD.
 pub fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

@@ -1,8 +1,6 @@
-//! Spans that Loupe exported, on their way back: what their records say, held to the limits that
-//! hold for everybody.
+//! Imports spans that Loupe exported: their records are validated like all other input.
 //!
-//! Nothing is priced, classified or added up anew here; a record stands for what was found when
-//! the span came first.
+//! Nothing is priced, classified or added up again; a record contains the original results.
 
 use api::Timestamp;
 use entities::{event, span, trace};
@@ -20,17 +18,17 @@ use uuid::Uuid;
 
 use super::{
     item::MAX_TAGS,
-    part::{Given, Hints},
+    part::{Hints, TraceValues},
     spans::{Receipt, span_id},
 };
 
-/// The id of a draft's span.
+/// Returns the ID of a draft's span.
 pub fn id_of(draft: &SpanDraft) -> Uuid {
     let named = draft.record.as_ref().and_then(|it| it.id);
     named.unwrap_or_else(|| span_id(Uuid::from_bytes(draft.trace_id), draft.span_id))
 }
 
-/// The row and the texts of an exported span.
+/// Returns the row and the texts of an exported span.
 pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (span::Model, Entry) {
     let trace_id = Uuid::from_bytes(draft.trace_id);
     let started_at = clamp(draft.start_us.unwrap_or(receipt.now));
@@ -53,7 +51,7 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
         counted: true,
         cost_counted: true,
         response_hash: record.response,
-        // One with an id of its own did not come over OpenTelemetry in the first place.
+        // A span with an ID of its own was not received over OpenTelemetry originally.
         otel_span_id: record.id.is_none().then(|| draft.span_id.to_vec()),
         hints: record.hints.clone().and_then(hints),
         body_id: None,
@@ -74,7 +72,7 @@ pub fn span(draft: SpanDraft, record: &Record, id: Uuid, receipt: Receipt) -> (s
     (row, entry)
 }
 
-/// The row of an event of the span `span`, the `i`th in the order sent.
+/// Returns the row of an event of the span `span`, the `i`th in the order sent.
 pub fn event(
     draft: EventDraft,
     i: usize,
@@ -102,17 +100,17 @@ pub fn event(
     }
 }
 
-/// Gives a trace's row what was given for the whole trace; answers its own texts, if it has some.
+/// Applies the values that were sent for the whole trace; returns the trace's own texts, if any.
 pub fn trace(row: &mut trace::Model, record: TraceRecord) -> Option<Entry> {
     let TraceRecord { given, input, output, metadata } = record;
-    let given: Given = serde_json::from_value(given).ok()?;
+    let given: TraceValues = serde_json::from_value(given).ok()?;
     let own = given.own_texts.then(|| Entry {
         input: input.map(clean),
         output: output.map(clean),
         metadata: metadata.and_then(object),
         ..Entry::default()
     });
-    let given = Given {
+    let given = TraceValues {
         name: given.name.map(|it| label(&clean(it))),
         model: given.model.map(|it| label(&clean(it))),
         error: given.error.map(|it| row_text(clean(it))),
@@ -158,7 +156,7 @@ fn clamp(micros: i64) -> i64 {
     Timestamp::from_micros(micros).micros()
 }
 
-/// U+FFFD in place of NUL, which PostgreSQL can't store in a text.
+/// Replaces NUL, which PostgreSQL can't store in a text, by U+FFFD.
 fn clean(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

@@ -1,4 +1,4 @@
-//! Evaluations that clients made and sent with their spans (`gen_ai.evaluation.*`).
+//! External evaluations, which clients send with their spans (`gen_ai.evaluation.*`).
 
 use api::eval::EvaluationStatus;
 use entities::evaluation;
@@ -6,14 +6,14 @@ use semantics::draft::EvaluationDraft;
 use store::{derived_id, evaluations, row_text::MAX_LABEL};
 use uuid::Uuid;
 
-/// What such an evaluation says judged.
-pub const EXTERNAL: &str = "external";
+/// The evaluator version of external evaluations.
+pub const EXTERNAL_VERSION: &str = "external";
 
-/// Characters of a reason that are kept.
+/// Maximum length of a reason in characters; longer ones are truncated.
 const MAX_REASON: usize = 10_000;
 
-/// The rows of the evaluations that came with a span. The same span again gives the same ids, so
-/// that what a client repeats is stored once.
+/// Returns the rows of the external evaluations of a span. A repeated span gives the same IDs, so that
+/// its evaluations are stored once.
 pub fn rows(
     drafts: &[EvaluationDraft],
     (tenant, project): (Uuid, Uuid),
@@ -24,9 +24,9 @@ pub fn rows(
         id: derived_id(span, &format!("evaluation:{place}:{}", draft.name)),
         span_id: Some(span),
         metric_name: cut(&draft.name, MAX_LABEL),
-        // The specification knows two types; that a client may have used code is not told.
+        // The specification has two types; whether the client used code is unknown.
         evaluator_type: api::EvaluatorType::Llm.as_str().to_owned(),
-        evaluator_version: EXTERNAL.to_owned(),
+        evaluator_version: EXTERNAL_VERSION.to_owned(),
         status: EvaluationStatus::Complete.as_str().to_owned(),
         score: draft.score.filter(|it| it.is_finite()),
         label: draft.label.as_deref().map(|it| cut(it, MAX_LABEL)),

@@ -1,7 +1,7 @@
-//! From an item of the JSON ingest to a part.
+//! Converts an item of JSON ingest to a chunk.
 //!
-//! An item is taken as given or refused as a whole, with the field that is wrong; nothing is
-//! cut or guessed.
+//! An item is accepted unchanged or rejected as a whole, with the invalid field; nothing is truncated
+//! or guessed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,16 +27,16 @@ use uuid::Uuid;
 
 use super::{
     checked::{bounded_text, label, object, unit_vector, without_nul},
-    part::{Given, summarise},
+    part::{TraceValues, summarise},
     prices::PriceBook,
     spans::{Receipt, empty_trace, metadata_cost, splice},
 };
 use crate::error::Problem;
 
-/// Most tags on a trace; over OTLP, those beyond are left out.
+/// Maximum number of tags of a trace; over OTLP, further ones are dropped.
 pub const MAX_TAGS: usize = 100;
 
-/// Makes a part of an item. `raw` is the item's JSON text, by which a repetition is known.
+/// Converts an item to a chunk. `raw` is the item's JSON text, whose digest identifies a repetition.
 ///
 /// # Errors
 /// A [`Problem`] that names the field: 400 for a wrong shape, 422 for a value not allowed.
@@ -47,7 +47,7 @@ pub fn part(
     prices: &PriceBook,
 ) -> Result<TraceChunk, Problem> {
     let (id, made_external) = trace_id(item.id.as_deref(), receipt.project_id);
-    let given = Given {
+    let given = TraceValues {
         name: label("name", item.name)?,
         model: label("model", item.model)?,
         error: item.error.map(|it| row_text(without_nul(it))),
@@ -65,7 +65,7 @@ pub fn part(
     if let (Some(start), Some(end)) = (given.started_at, given.ended_at)
         && end < start
     {
-        return Err(Problem::field("ended_at", "lies before started_at"));
+        return Err(Problem::field("ended_at", "must not be before started_at"));
     }
     let metadata = object("metadata", item.metadata)?;
     let texts = Entry {
@@ -88,7 +88,7 @@ pub fn part(
         entries.insert(0, texts);
     }
     trace.digest = Some(Sha256::digest(raw).to_vec());
-    trace.given = serde_json::to_string(&Given { own_texts, missing_texts, ..given }).ok();
+    trace.given = serde_json::to_string(&TraceValues { own_texts, missing_texts, ..given }).ok();
     let (packed, places) = pack(&entries).map_err(|_| crate::error::internal())?;
     let mut places = places.into_iter();
     if own_texts && let Some((body_id, index)) = places.next() {
@@ -107,19 +107,19 @@ pub fn part(
     Ok(TraceChunk { trace, spans, events, bodies, vectors, evaluations: Vec::new() })
 }
 
-/// The spans of an item, their texts, and the vectors that came with some of them.
+/// The spans of an item, their texts, and the vectors sent with some of them.
 struct SpanRows {
     spans: Vec<span::Model>,
     entries: Vec<Entry>,
     vectors: Vec<VectorRow>,
 }
 
-/// What all spans and events of one item share.
+/// Values that all spans and events of an item share.
 struct Source<'a> {
     trace_id: Uuid,
     receipt: Receipt,
     prices: &'a PriceBook,
-    /// The start of spans that give no time.
+    /// The start of spans without a time.
     base: i64,
 }
 
@@ -158,7 +158,7 @@ impl Source<'_> {
             cached: not_negative(&at("usage_details.cached_input_tokens"), details.cached_input_tokens)?,
             cache_write: not_negative(&at("usage_details.cache_write_tokens"), details.cache_write_tokens)?,
             reasoning: not_negative(&at("usage_details.reasoning_tokens"), details.reasoning_tokens)?,
-            // The details should be parts of the counts. If they are not, the numbers are kept and taken as
+            // The details should be parts of the counts. If they are not, both are kept and treated as
             // separate.
             cached_in_prompt: true,
         };
@@ -169,7 +169,7 @@ impl Source<'_> {
         if let (Some(start), Some(end)) = (start, end)
             && end < start
         {
-            return Err(Problem::field(at("end_time"), "lies before start_time"));
+            return Err(Problem::field(at("end_time"), "must not be before start_time"));
         }
         let clamp = |micros: i64| api::Timestamp::from_micros(micros).micros();
         let started_at =
@@ -265,7 +265,7 @@ impl Source<'_> {
     }
 }
 
-/// A trace's id as given or made of the given text, and the text where it is no UUID.
+/// Returns a trace's ID, as sent or derived from the text, and the text if it is not a UUID.
 fn trace_id(given: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
     match given {
         None | Some("") => (new_id(), None),
@@ -278,8 +278,8 @@ fn trace_id(given: Option<&str>, project_id: Uuid) -> (Uuid, Option<String>) {
     }
 }
 
-/// Where spans without a time of their own begin.
-fn base_time(given: &Given, now: i64) -> i64 {
+/// Returns the start of spans without a time.
+fn base_time(given: &TraceValues, now: i64) -> i64 {
     let latency = given.latency_ms.unwrap_or(0).saturating_mul(1_000);
     let start = given.started_at.unwrap_or_else(|| given.ended_at.unwrap_or(now).saturating_sub(latency));
     api::Timestamp::from_micros(start).micros()
@@ -296,7 +296,7 @@ fn money(field: &str, usd: Option<f64>) -> Result<Option<i64>, Problem> {
     let Some(usd) = usd else { return Ok(None) };
     match money::from_usd(usd) {
         Some(pico) => Ok(Some(pico)),
-        None => Err(Problem::field(field, "must lie between 0 and 1,000,000 US dollars")),
+        None => Err(Problem::field(field, "must be between 0 and 1,000,000 US dollars")),
     }
 }
 

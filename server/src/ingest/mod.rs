@@ -1,8 +1,8 @@
-//! Ingest: from a request's body to rows that are committed.
+//! Ingest: from a request body to committed rows.
 //!
-//! The path: the HTTP handler decodes ([`semantics::otlp`], or the items of [`api::ingest`]),
-//! this module makes [`part`]s of it (prices, classifies, compresses; no I/O, in parallel),
-//! and the [`writer`] commits what has queued as one transaction.
+//! The HTTP handler decodes the body ([`semantics::otlp`], or the items of [`api::ingest`]); this
+//! module creates [`part`]s from it (prices, classifies, compresses; no I/O, in parallel); and the
+//! [`writer`] commits all queued parts in one transaction.
 
 pub mod checked;
 mod exported;

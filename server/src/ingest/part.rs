@@ -18,15 +18,15 @@ use store::{
 };
 use uuid::Uuid;
 
-/// A root that ended and no new span for so long: the trace is ready. Microseconds.
-const QUIET: i64 = 5_000_000;
-/// The same without a root.
-const QUIET_ROOTLESS: i64 = 600_000_000;
+/// Time in microseconds without a new span after which a trace with an ended root is ready.
+const READY_AFTER_MICROS: i64 = 5_000_000;
+/// Time in microseconds without a new span after which a trace without a root is ready.
+const READY_AFTER_WITHOUT_ROOT_MICROS: i64 = 600_000_000;
 
-/// What the caller of the JSON ingest gave for the whole trace; it wins over the spans.
+/// Values that JSON ingest sent for the whole trace; they take precedence over the spans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Given {
+pub struct TraceValues {
     /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -36,68 +36,68 @@ pub struct Given {
     /// Error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Conversation.
+    /// Session ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// End user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// The caller's own id.
+    /// The sender's own ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
-    /// Milliseconds.
+    /// Latency in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<i64>,
-    /// Pico-dollars.
+    /// Cost in pico-dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<i64>,
-    /// Microseconds.
+    /// Start, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<i64>,
-    /// Microseconds.
+    /// End, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
-    /// Key to value.
+    /// Tags.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// The trace has an entry of its own for its texts.
+    /// Whether the trace has texts of its own in a text block.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub own_texts: bool,
-    /// Returns which texts that entry lacks, as in the column `missing_texts`; null when it has both.
+    /// The missing texts, encoded as in the column `missing_texts`; null when it has both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_texts: Option<i16>,
 }
 
-/// What an OTLP span says about its trace, as stored beside the span.
+/// The trace hints of an OTLP span, as stored in its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hints {
     /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Conversation.
+    /// Session ID.
     #[serde(skip_serializing_if = "Option::is_none", rename = "session")]
     pub session_id: Option<String>,
     /// End user.
     #[serde(skip_serializing_if = "Option::is_none", rename = "user")]
     pub user_id: Option<String>,
-    /// The caller's own id.
+    /// The sender's own ID.
     #[serde(skip_serializing_if = "Option::is_none", rename = "external")]
     pub external_id: Option<String>,
-    /// Key to value.
+    /// Tags.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// No more spans will come.
+    /// The sender declares the trace complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
 }
 
-/// Makes the trace's row from all its spans, and settles which spans count.
+/// Computes the trace's row from all its spans, and decides which spans count.
 ///
-/// `trace` brings what does not follow from spans: ids, project, `given`, where a trace's own
-/// texts are, and the times of receipt. `now` is when the newest span was received.
+/// `trace` provides values that do not follow from spans: IDs, project, `given`, the location of its
+/// own texts, and the times of receipt. `now` is the time of receipt of the newest span.
 pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) {
-    let given: Given =
+    let given: TraceValues =
         trace.given.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let is_item = trace.digest.is_some();
     let facts: Vec<SpanFacts<'_>> = spans.iter().map(facts).collect();
@@ -134,8 +134,8 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
     trace.ready = false;
     trace.ready_at = match (is_item || hints.complete, ended) {
         (true, _) => now,
-        (false, true) => now.saturating_add(QUIET),
-        (false, false) => now.saturating_add(QUIET_ROOTLESS),
+        (false, true) => now.saturating_add(READY_AFTER_MICROS),
+        (false, false) => now.saturating_add(READY_AFTER_WITHOUT_ROOT_MICROS),
     };
     for (i, span) in spans.iter_mut().enumerate() {
         span.counted = sums.counted[i];
@@ -143,9 +143,9 @@ pub fn summarise(trace: &mut trace::Model, spans: &mut [span::Model], now: i64) 
     }
 }
 
-/// Says where the trace's texts are: in its own entry if it has one, which may lack some
-/// (`own_missing`), else in that of its root or first span. What an entry lacks is taken from the next
-/// that has it: the root's, then the first model call's input and the last one's output.
+/// Sets the location of the trace's texts: its own texts if it has some (which may be incomplete,
+/// `own_missing`), else those of its root or first span. Missing texts are taken from the next source
+/// that has them: the root, then the first model call's input and the last one's output.
 fn texts(
     trace: &mut trace::Model,
     has_own: bool,
@@ -194,7 +194,7 @@ fn facts(span: &span::Model) -> SpanFacts<'_> {
     }
 }
 
-/// Returns the details of a span's token counts, whether they count towards the trace or not.
+/// Returns the details of a span's token counts, whether or not they count towards the trace.
 pub fn details_of(span: &span::Model) -> UsageDetails {
     UsageDetails {
         cached_input_tokens: span.cached_input_tokens,
@@ -203,7 +203,7 @@ pub fn details_of(span: &span::Model) -> UsageDetails {
     }
 }
 
-/// The first word on each matter: the root's, else that of the earliest span that has one.
+/// Merges the hints: the root's take precedence, then those of the earliest span.
 fn gather(spans: &[span::Model], root: Option<usize>) -> Hints {
     let mut said: Vec<(bool, i64, Uuid, Hints)> = spans
         .iter()
@@ -260,7 +260,7 @@ fn times(
 fn failures(sums: &Rollup, bare_error: bool, error: Option<&str>) -> i16 {
     let bits = i16::from(sums.failures.bits());
     match error {
-        // An item without spans still says why it failed.
+        // The error of an item without spans is classified too.
         Some(message) if bare_error => bits | bit_of(semantics::failure::classify_message(message)),
         _ => bits,
     }

@@ -1,4 +1,4 @@
-//! The prices that apply to one tenant, with the answers remembered.
+//! The prices of one tenant, with a cache of look-ups.
 
 use std::{
     collections::HashMap,
@@ -10,25 +10,25 @@ use semantics::{
     prices::{Overrides, PriceTable},
 };
 
-/// Prices of a tenant: its own, then the operator's file, then the built-in table.
+/// The prices of a tenant: its own, then the operator's file, then the built-in table.
 #[derive(Debug)]
 pub struct PriceBook {
     table: Arc<PriceTable>,
     own: Overrides,
-    /// Resolving a name tries several spellings, and a service uses few models.
+    /// The rates already looked up, by model name; a look-up is slow, because it tries several spellings.
     found: RwLock<HashMap<String, Option<Rate>>>,
 }
 
-/// Names remembered; a sender that makes up names must not fill the memory.
-const MOST_NAMES: usize = 2_000;
+/// Maximum number of cached names, so that invented names can't fill the memory.
+const MAX_CACHED_NAMES: usize = 2_000;
 
 impl PriceBook {
-    /// The prices of a tenant that has set `own`.
+    /// Creates the prices of a tenant that has set `own`.
     pub fn new(table: Arc<PriceTable>, own: Overrides) -> Self {
         Self { table, own, found: RwLock::default() }
     }
 
-    /// The price of a model's name as a span gives it; none if unknown.
+    /// Returns the price of a sent model name; `None` if unknown.
     pub fn find(&self, model: &str) -> Option<Rate> {
         if let Ok(found) = self.found.read()
             && let Some(known) = found.get(model)
@@ -37,7 +37,7 @@ impl PriceBook {
         }
         let answer = self.table.rate(model, &self.own);
         if let Ok(mut found) = self.found.write()
-            && found.len() < MOST_NAMES
+            && found.len() < MAX_CACHED_NAMES
         {
             found.insert(model.to_owned(), answer.clone());
         }

@@ -1,4 +1,4 @@
-//! From OTLP drafts to parts.
+//! Converts OTLP drafts to chunks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,18 +23,18 @@ use super::{
 };
 use crate::ingest::external;
 
-/// Where the spans go and when they were received.
+/// The destination of the spans and their time of receipt.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
     /// The key's tenant.
     pub tenant_id: Uuid,
-    /// The project to store new traces in.
+    /// The project of new traces.
     pub project_id: Uuid,
     /// Microseconds.
     pub now: i64,
 }
 
-/// Sorts drafts by trace and makes one part of each. A second copy of a span is left out.
+/// Groups drafts by trace and creates one chunk of each. Duplicate spans are dropped.
 ///
 /// # Errors
 /// When the texts can't be compressed.
@@ -57,7 +57,7 @@ pub fn parts(
 
 fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std::io::Result<TraceChunk> {
     let trace_id = drafts.first().map_or(Uuid::nil(), |it| Uuid::from_bytes(it.trace_id));
-    // The root's texts are what lists show: first in the body, they are unpacked alone.
+    // Lists show the root's texts, so these come first in the block and are decompressed alone.
     drafts.sort_by_key(|it| it.parent_span_id.is_some());
     let mut seen = HashSet::with_capacity(drafts.len());
     drafts.retain(|it| seen.insert(exported::id_of(it)));
@@ -76,7 +76,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
         let end = draft.end_us.unwrap_or(receipt.now);
         for (i, it) in draft.events.drain(..).enumerate() {
             let event = exported::event(it, i, trace_id, id, end, receipt.tenant_id);
-            // A record may say an id that another one has said.
+            // A record may contain a duplicate ID.
             if noted.insert(event.id) {
                 events.push(event);
             }
@@ -98,7 +98,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
     for (span, entry) in spans.iter_mut().zip(&entries) {
         span.missing_texts = entry.missing();
     }
-    // Texts of the trace itself come before those of any span.
+    // Texts of the trace itself precede those of its spans.
     entries.splice(..0, own_texts);
     let (packed, places) = pack(&entries)?;
     let mut places = places.into_iter();
@@ -118,7 +118,7 @@ fn part(mut drafts: Vec<SpanDraft>, receipt: Receipt, prices: &PriceBook) -> std
     Ok(TraceChunk { trace, spans, events, bodies, vectors: Vec::new(), evaluations })
 }
 
-/// A trace's row before anything is known of it.
+/// Returns an empty row of a trace.
 pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
     trace::Model {
         tenant_id: receipt.tenant_id,
@@ -163,7 +163,7 @@ pub fn empty_trace(receipt: Receipt, id: Uuid) -> trace::Model {
     }
 }
 
-/// The id of an OTLP span: its 16 hexadecimal digits as a name within its trace.
+/// Returns the ID of an OTLP span: derived from its 16 hexadecimal digits within its trace.
 pub fn span_id(trace_id: Uuid, otel: [u8; 8]) -> Uuid {
     let mut digits = [0_u8; 16];
     for (pair, byte) in digits.chunks_exact_mut(2).zip(otel) {
@@ -254,7 +254,7 @@ fn hints(said: TraceHints) -> Option<String> {
     (hints != Hints::default()).then(|| serde_json::to_string(&hints).unwrap_or_default())
 }
 
-/// `cost_usd` of a metadata object, which is parsed only if it can be in there.
+/// Returns `cost_usd` of a metadata object, which is parsed only if it may contain it.
 pub fn metadata_cost(metadata: &str) -> Option<f64> {
     #[derive(serde::Deserialize)]
     struct Priced {
@@ -270,7 +270,7 @@ pub fn metadata_cost(metadata: &str) -> Option<f64> {
     }
 }
 
-/// Adds a member, given as JSON, to the text of a JSON object, in the place of one of that name.
+/// Adds a member, given as JSON, to the text of a JSON object, replacing a member of that name.
 pub fn splice(object: &mut String, name: &str, value: &str) {
     if object.contains(&format!("\"{name}\""))
         && let Ok(mut members) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)

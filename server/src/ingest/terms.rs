@@ -1,10 +1,10 @@
-//! On which terms a tenant's traces are stored.
+//! Quota and embedding settings for storing traces.
 
-/// What plan and settings say about storing the traces of one request.
+/// What plan and settings determine for the traces of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
-    /// Traces a month; none is no limit.
+    /// Traces per month; `None` means no limit.
     pub limit: Option<u64>,
-    /// Their spans are to be embedded.
+    /// Whether the spans are to be embedded.
     pub embeds: bool,
 }

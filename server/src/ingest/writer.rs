@@ -1,8 +1,8 @@
-//! The group commit: whatever has queued while the last transaction ran becomes the next one.
+//! Group commit: all requests queued during a transaction are stored in the next one.
 //!
-//! Handlers hand finished rows over and wait; a request is answered only after the commit
-//! that holds it. There is no timer and no window in which something is acknowledged but not
-//! saved. When the queue is full the caller is told to come back.
+//! Handlers submit finished rows and wait; a request gets its response only after the commit that
+//! contains it. There is no timer, and no moment at which data is acknowledged but not saved. When the
+//! queue is full, the client gets 503.
 
 use std::{sync::Arc, time::Instant};
 
@@ -24,51 +24,52 @@ use crate::{
     telemetry::{Telemetry, ingest::count},
 };
 
-/// Requests that may wait for a commit.
-const QUEUE: usize = 256;
-/// Requests in one transaction at most.
-const GROUP: usize = 64;
-/// Spans after which a transaction takes no further request.
-const GROUP_SPANS: usize = 4_000;
-/// Packed bytes after which a transaction takes no further request.
-const GROUP_BYTES: usize = 16 * 1024 * 1024;
-/// As how many spans a vector counts: a row of 3 KiB, and its place in an index.
-const VECTOR: usize = 16;
-/// Tries of a transaction that lost against another one.
-const TRIES: u32 = 3;
+/// Maximum number of requests that wait for a commit.
+const MAX_WAITING_REQUESTS: usize = 256;
+/// Maximum number of requests in one transaction.
+const MAX_GROUP_REQUESTS: usize = 64;
+/// Number of spans after which a transaction takes no further request.
+const MAX_GROUP_SPANS: usize = 4_000;
+/// Compressed bytes after which a transaction takes no further request.
+const MAX_GROUP_BYTES: usize = 16 * 1024 * 1024;
+/// Number of spans that a vector counts as: it is a row of 3 KiB, with an index entry.
+const VECTOR_SPAN_EQUIVALENTS: usize = 16;
+/// Maximum number of attempts of a transaction that conflicts with another.
+const MAX_ATTEMPTS: u32 = 3;
 
-/// What one request wants stored.
+/// The chunks of one request.
 struct Submission {
     parts: Vec<TraceChunk>,
     terms: Terms,
-    /// Counts the memory of the parts until they are committed, even after the client disconnects.
+    /// Counts the memory of the chunks until they are committed, even after the client disconnects.
     memory: Option<Reservation>,
     answer: oneshot::Sender<Result<Vec<(TraceChunk, ChunkOutcome)>>>,
 }
 
-/// Hands parts to the writers.
+/// Submits chunks to the writers.
 #[derive(Clone, Debug)]
 pub struct Writer {
     queue: mpsc::Sender<Submission>,
 }
 
 impl Writer {
-    /// A writer and the queue that [`WriterQueue::run`] works off.
+    /// Creates a writer and the queue that [`WriterQueue::run`] processes.
     pub fn new() -> (Self, WriterQueue) {
-        let (queue, receiver) = mpsc::channel(QUEUE);
+        let (queue, receiver) = mpsc::channel(MAX_WAITING_REQUESTS);
         (Self { queue }, WriterQueue(Arc::new(tokio::sync::Mutex::new(receiver))))
     }
 
-    /// Requests that wait for a commit.
+    /// Returns the number of requests that wait for a commit.
     pub fn waiting(&self) -> usize {
-        QUEUE - self.queue.capacity()
+        MAX_WAITING_REQUESTS - self.queue.capacity()
     }
 
-    /// Stores the parts of one request, all or none but for what is beyond the traces of a month, on
-    /// these terms of their tenant, and answers what became of each. `memory` counts them until then.
+    /// Stores the chunks of one request, all or none except traces beyond the monthly quota, and
+    /// returns the result of each. `memory` counts them until then.
     ///
     /// # Errors
-    /// `overloaded` when the queue is full or the server is stopping; internal when the
+    ///
+    /// Fails with `overloaded` when the queue is full or the server is stopping; internal when the
     /// database fails.
     pub async fn store(
         &self,
@@ -81,7 +82,7 @@ impl Writer {
         }
         let (answer, stored) = oneshot::channel();
         self.queue.try_send(Submission { parts, terms, memory, answer }).map_err(|_| {
-            problem(ErrorCode::Overloaded, "more is being ingested than can be stored; try again shortly")
+            problem(ErrorCode::Overloaded, "too many ingest requests are waiting; try again shortly")
         })?;
         stored.await.map_err(|_| stopping())?
     }
@@ -92,8 +93,8 @@ impl Writer {
 pub struct WriterQueue(Arc<tokio::sync::Mutex<mpsc::Receiver<Submission>>>);
 
 impl WriterQueue {
-    /// Works until `stopping`, and then until the queue is empty. `changed` is told which
-    /// tenants have new or changed traces.
+    /// Stores requests until `stopping`, and then until the queue is empty. `changed` announces the
+    /// tenants with new or changed traces.
     pub async fn run(
         self,
         db: Db,
@@ -104,28 +105,28 @@ impl WriterQueue {
         stopping: CancellationToken,
     ) {
         let storage = Storage { db: &db, rules: rules.as_ref(), clock: clock.as_ref() };
-        // Any of many will do: writers that share one wait for each other, no more.
+        // Any shard will do: writers that share one only wait for each other.
         let slot = own_slot();
         while let Some(group) = self.next_group(&stopping).await {
             commit(storage, &changed, &telemetry, group, slot).await;
         }
     }
 
-    /// Waits for a request and takes what else has queued.
+    /// Waits for a request and takes all others that are queued.
     async fn next_group(&self, stopping: &CancellationToken) -> Option<Vec<Submission>> {
         let mut queue = self.0.lock().await;
         let first = tokio::select! {
             biased;
             first = queue.recv() => first,
             () = stopping.cancelled() => {
-                // Who comes now is told that the server is stopping.
+                // Later requests get an error that the server is stopping.
                 queue.close();
                 queue.recv().await
             }
         };
         let mut group = vec![first?];
         let (mut spans, mut bytes) = size(&group[0]);
-        while group.len() < GROUP && spans < GROUP_SPANS && bytes < GROUP_BYTES {
+        while group.len() < MAX_GROUP_REQUESTS && spans < MAX_GROUP_SPANS && bytes < MAX_GROUP_BYTES {
             let Ok(next) = queue.try_recv() else { break };
             let more = size(&next);
             (spans, bytes) = (spans + more.0, bytes + more.1);
@@ -135,11 +136,11 @@ impl WriterQueue {
     }
 }
 
-/// Spans, with what counts as some, and packed bytes of a request.
+/// Returns the number of spans of a request, including their equivalents, and its compressed bytes.
 fn size(submission: &Submission) -> (usize, usize) {
     let parts = &submission.parts;
     let bytes = parts.iter().flat_map(|it| &it.bodies).map(|it| it.data.len()).sum();
-    (parts.iter().map(|it| it.spans.len() + 1 + VECTOR * it.vectors.len()).sum(), bytes)
+    (parts.iter().map(|it| it.spans.len() + 1 + VECTOR_SPAN_EQUIVALENTS * it.vectors.len()).sum(), bytes)
 }
 
 /// What a transaction needs beside its chunks.
@@ -181,7 +182,8 @@ async fn commit(
             tally(telemetry, &parts, &outcomes);
             let mut stored = parts.into_iter().zip(outcomes);
             for (answer, size) in answers.into_iter().zip(sizes) {
-                // Who no longer waits has been cut off; the data is stored all the same.
+                // A client that disconnected does not receive the result; the data is stored all the
+                // same.
                 _ = answer.send(Ok(stored.by_ref().take(size).collect()));
             }
         }
@@ -190,15 +192,15 @@ async fn commit(
                 _ = answer.send(Err(error));
             }
         }
-        // The database is away: it would be so for each of them, one wait after the other.
+        // The database is unreachable: trying the requests one by one would only wait for each.
         Err(Error::Problem(away)) if away.code == ErrorCode::Overloaded => {
             for answer in answers {
                 _ = answer.send(Err(Error::Problem(away.clone())));
             }
         }
-        // One request must not take others down with it: each is tried alone.
+        // A failing request must not affect the others: each is tried alone.
         Err(error) => {
-            tracing::warn!(%error, requests = answers.len(), "a group could not be committed; its requests are tried alone");
+            tracing::warn!(%error, requests = answers.len(), "a group commit failed; its requests are committed one by one");
             let mut parts = parts.into_iter();
             for (answer, size) in answers.into_iter().zip(sizes) {
                 let mut own: Vec<TraceChunk> = parts.by_ref().take(size).collect();
@@ -213,7 +215,7 @@ async fn commit(
     }
 }
 
-/// One transaction, tried again while it loses against others.
+/// Executes one transaction, with retries after conflicts.
 async fn attempt(
     storage: Storage<'_>,
     parts: &mut [TraceChunk],
@@ -226,7 +228,7 @@ async fn attempt(
         let stored = db.health.while_reachable(store(db, parts, allowance, rules, clock.now()));
         match stored.await.unwrap_or_else(|it| Err(it.into())) {
             Ok(outcomes) => return Ok(outcomes),
-            Err(error) if tried < TRIES && lost_a_race(&error) => {}
+            Err(error) if tried < MAX_ATTEMPTS && lost_a_race(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -237,7 +239,7 @@ fn announce(changed: &broadcast::Sender<Uuid>, parts: &[TraceChunk], outcomes: &
     for (part, outcome) in parts.iter().zip(outcomes) {
         let tenant = part.trace.tenant_id;
         if matches!(outcome, ChunkOutcome::New | ChunkOutcome::Merged) && last != Some(tenant) {
-            // Nobody may be listening.
+            // There may be no subscribers.
             _ = changed.send(tenant);
             last = Some(tenant);
         }

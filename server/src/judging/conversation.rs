@@ -1,4 +1,4 @@
-//! A conversation with a judge: the question, an answer, and once more if it can't be read.
+//! A conversation with a judge: the prompt, the reply, and a repair request if it can't be parsed.
 
 use std::time::Duration;
 
@@ -8,37 +8,41 @@ use evaluators::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Chosen, Judge, Spent, ways::Course};
-use crate::providers::judge::{Answer, Failure, Question};
+use super::{Judge, JudgeUsage, SelectedJudge, ways::OutputModeAttempt};
+use crate::providers::judge::{Failure, JudgeReply, Question};
 
-/// Tokens that an answer may have: a few hundred for the verdict, the rest for a model that thinks.
+/// Maximum number of tokens of a reply: a few hundred for the verdict, the rest for reasoning models.
 const MAX_TOKENS: u32 = 4_096;
-/// The same for the second answer, when the first one was cut off.
-const MAX_TOKENS_AGAIN: u32 = 8_192;
-/// Characters of an answer that can't be read which the judge is shown again.
-const SHOWN_AGAIN: usize = 4_000;
-/// Pause before the one request that is sent again at once.
-const QUICK: Duration = Duration::from_millis(300);
+/// Maximum number of tokens of the second reply, if the first one was truncated.
+const MAX_RETRY_TOKENS: u32 = 8_192;
+/// Number of characters of an unparsable reply that are sent back to the judge.
+const MAX_QUOTED_REPLY_CHARS: usize = 4_000;
+/// Delay before the one immediate retry.
+const RETRY_DELAY: Duration = Duration::from_millis(300);
 
-/// A conversation at some point.
-struct Talk<'a> {
+/// The state of a conversation.
+struct Conversation<'a> {
     judge: &'a Judge,
-    chosen: &'a Chosen,
+    chosen: &'a SelectedJudge,
     ask: &'a Ask,
     turns: Vec<String>,
-    course: Course,
+    course: OutputModeAttempt,
     max_tokens: u32,
-    /// Whether something that broke was tried again at once.
+    /// Whether the immediate retry was used.
     has_retried: bool,
-    /// When the time for all of it is over.
+    /// The deadline of the conversation.
     end: Instant,
-    spent: Spent,
+    spent: JudgeUsage,
 }
 
 impl Judge {
-    /// Asks for a verdict; answers what that took as well.
-    pub(super) async fn converse(&self, chosen: &Chosen, ask: &Ask) -> (Spent, Result<Verdict, Failure>) {
-        let mut talk = Talk {
+    /// Requests a verdict; returns the usage as well.
+    pub(super) async fn converse(
+        &self,
+        chosen: &SelectedJudge,
+        ask: &Ask,
+    ) -> (JudgeUsage, Result<Verdict, Failure>) {
+        let mut talk = Conversation {
             judge: self,
             chosen,
             ask,
@@ -47,14 +51,14 @@ impl Judge {
             max_tokens: MAX_TOKENS,
             has_retried: false,
             end: Instant::now() + self.settings.timeout() * 2,
-            spent: Spent::default(),
+            spent: JudgeUsage::default(),
         };
         let verdict = talk.run().await;
         (talk.spent, verdict)
     }
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     async fn run(&mut self) -> Result<Verdict, Failure> {
         let answer = self.answer().await?;
         let why = match read(self.ask, &answer.text) {
@@ -66,7 +70,7 @@ impl Talk<'_> {
         };
         self.judge.telemetry.judge.repairs.inc();
         if answer.is_cut {
-            self.max_tokens = MAX_TOKENS_AGAIN;
+            self.max_tokens = MAX_RETRY_TOKENS;
         } else if matches!(why, Unreadable::NoObject(_)) {
             self.course.ignored(self.chosen.endpoint.provider);
         }
@@ -80,38 +84,38 @@ impl Talk<'_> {
             }
             Err(why) if answer.is_cut => {
                 let tokens = self.max_tokens;
-                Err(Failure::Unusable(format!("{why}, having been cut off at {tokens} tokens")))
+                Err(Failure::Unusable(format!("{why}; the reply was truncated at {tokens} tokens")))
             }
             Err(why) => Err(Failure::Unusable(why.to_string())),
         }
     }
 
-    /// The judge's next answer, by whichever way it can be had.
-    async fn answer(&mut self) -> Result<Answer, Failure> {
+    /// Returns the judge's next reply in the best supported mode.
+    async fn answer(&mut self) -> Result<JudgeReply, Failure> {
         loop {
             let failure = match self.request().await {
-                Ok(Answer { declined: Some(why), .. }) => return Err(Failure::Refused(why)),
+                Ok(JudgeReply { declined: Some(why), .. }) => return Err(Failure::Refused(why)),
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
             match failure {
                 Failure::Form { why, part } => {
                     if !self.course.refused(part, self.chosen.endpoint.provider) {
-                        // Nothing is left to do without: it is what is asked.
+                        // No feature is left to omit, so the content itself is rejected.
                         return Err(Failure::Refused(why));
                     }
                 }
                 Failure::Passing { at_once: true, .. } if !self.has_retried => {
                     self.has_retried = true;
-                    sleep(QUICK).await;
+                    sleep(RETRY_DELAY).await;
                 }
                 other => return Err(other),
             }
         }
     }
 
-    /// One request, counted and timed.
-    async fn request(&mut self) -> Result<Answer, Failure> {
+    /// Sends one request, with metrics.
+    async fn request(&mut self) -> Result<JudgeReply, Failure> {
         let (judge, chosen) = (self.judge, self.chosen);
         let began = Instant::now();
         let timeout = self.end.saturating_duration_since(began).min(judge.settings.timeout());
@@ -132,10 +136,11 @@ impl Talk<'_> {
     }
 }
 
-/// An answer as the judge is reminded of it. Nothing can't be said in that place.
+/// Returns the part of a reply that is sent back to the judge. An empty reply is replaced, because APIs
+/// reject empty messages.
 fn shown_again(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(SHOWN_AGAIN) {
+    match text.char_indices().nth(MAX_QUOTED_REPLY_CHARS) {
         _ if text.is_empty() => "(nothing)".to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

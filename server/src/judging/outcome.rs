@@ -1,4 +1,4 @@
-//! What comes of asking a judge.
+//! Results of calling a judge.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use semantics::{cost, money::Pico, usage::Usage};
 
 use crate::{ingest::prices::PriceBook, providers::judge::Failure};
 
-/// A verdict, and what it took.
+/// A verdict, and its usage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgeResult {
     /// The verdict.
     pub verdict: Verdict,
-    /// The model that was asked.
+    /// The judge model.
     pub model: String,
-    /// What it took.
-    pub spent: Spent,
+    /// The usage.
+    pub spent: JudgeUsage,
 }
 
-/// What judging took, of all requests together. It is never estimated: what a provider does not
-/// tell, or has no known price, is not known.
+/// The usage of all requests for a verdict. Never estimated: unreported counts and unknown prices give
+/// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Tokens that the judge was shown.
+pub struct JudgeUsage {
+    /// Prompt tokens.
     pub prompt_tokens: Option<i64>,
-    /// Tokens that it answered, its thinking included.
+    /// Completion tokens, including reasoning.
     pub completion_tokens: Option<i64>,
-    /// What these cost, in pico-dollars.
+    /// The cost in pico-dollars.
     pub cost: Option<Pico>,
 }
 
-impl Spent {
-    /// Adds what one answer of this model took.
+impl JudgeUsage {
+    /// Adds the usage of one reply of this model.
     pub fn add(&mut self, usage: &Usage, model: &str, prices: &PriceBook) {
         if !usage.is_reported() {
             return;
@@ -48,24 +48,24 @@ impl Spent {
     }
 }
 
-/// What to do about a judge that did not judge.
+/// The kind of a judge's failure, which determines the reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It was not asked: it rests after failures, or others wait for it already. This is no attempt.
+    /// Not called: the circuit breaker is open, or too many requests wait. Not counted as an attempt.
     Waiting,
-    /// It may work later.
+    /// Temporary.
     Later,
-    /// It works when somebody has changed the credential, the account or the model: until then
-    /// rules that need it are paused.
+    /// Permanent until a person changes the credential, the account or the model; eval rules that need
+    /// it are paused.
     Broken,
-    /// The provider does not let this trace be judged; others may be.
+    /// The provider rejects this trace; others may be accepted.
     Refused,
-    /// It answered, twice, and no verdict could be read.
+    /// Two replies could not be parsed.
     Unreadable,
 }
 
 impl Kind {
-    /// The word in the figures.
+    /// Returns the label in metrics.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -81,16 +81,16 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JudgeFailure {
-    /// What to do about it.
+    /// The kind of the failure.
     pub kind: Kind,
-    /// In a sentence, with the model's name, and what to do. It is fit for the tenant.
+    /// A sentence with the model's name and what to do, suitable for the tenant.
     pub message: String,
-    /// How long to wait before asking again, if the provider or its rest says so.
+    /// The delay before the next attempt, if the provider or the circuit breaker requires one.
     pub retry_after: Option<Duration>,
-    /// Since when the provider has failed without a pause, microseconds, if it is left alone for it.
+    /// Start of the provider's uninterrupted failure in microseconds, if its circuit breaker is open.
     pub failing_since: Option<i64>,
-    /// What was spent for nothing.
-    pub spent: Spent,
+    /// The usage of the failed requests.
+    pub spent: JudgeUsage,
 }
 
 impl From<&Failure> for Kind {
@@ -113,11 +113,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_requests_count() {
+    fn judge_usage_sums_all_requests() {
         let prices = PriceBook::new(Arc::new(PriceTable::builtin()), Overrides::default());
-        let mut spent = Spent::default();
+        let mut spent = JudgeUsage::default();
         spent.add(&Usage::default(), "gpt-4o", &prices);
-        assert_eq!(spent, Spent::default());
+        assert_eq!(spent, JudgeUsage::default());
         let usage = Usage {
             prompt: Some(1_000),
             completion: Some(100),
@@ -129,10 +129,10 @@ mod tests {
         spent.add(&usage, "gpt-4o", &prices);
         spent.add(&usage, "gpt-4o", &prices);
         assert_eq!((spent.prompt_tokens, spent.completion_tokens), (Some(2_000), Some(200)));
-        // 800 at 2.5, 200 at 1.25 and 100 at 10 dollars a million, twice.
+        // 800 at 2.5, 200 at 1.25 and 100 at 10 dollars per million, twice.
         assert_eq!(spent.cost, Some(6_500_000_000));
-        let mut unknown = Spent::default();
-        unknown.add(&usage, "a model of nobody", &prices);
+        let mut unknown = JudgeUsage::default();
+        unknown.add(&usage, "a model without price", &prices);
         assert_eq!((unknown.prompt_tokens, unknown.cost), (Some(1_000), None));
     }
 }

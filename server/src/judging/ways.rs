@@ -1,88 +1,88 @@
-//! Which form of request a model at an address takes, as it was found out.
+//! Caches, per provider endpoint and model, which structured-output mode the model supports.
 
 use std::time::Duration;
 
 use api::credential::Provider;
 use moka::sync::Cache;
 
-use crate::providers::judge::{Endpoint, Part, Way};
+use crate::providers::judge::{Endpoint, RequestFeature, RequestFeatures};
 
-/// How long a way is kept: servers learn, and then the surer one is tried again.
-const KEPT: Duration = Duration::from_secs(3_600);
-/// Models that are remembered.
-const MANY: u64 = 5_000;
+/// How long a mode is cached: services improve, and then a stricter mode is tried again.
+const MODE_TTL: Duration = Duration::from_secs(3_600);
+/// Maximum number of cached models.
+const MAX_CACHED_MODELS: u64 = 5_000;
 
-/// Where a way works: protocol, address, model.
-type Place = (Provider, Option<String>, String);
+/// Identifies a model: protocol, address, name.
+type ModelKey = (Provider, Option<String>, String);
 
-/// The way that one conversation takes.
+/// The mode used in one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
-    /// How to ask next.
-    pub way: Way,
-    /// This way has worked before, so that an unclear refusal is not of the form.
+pub struct OutputModeAttempt {
+    /// The mode of the next request.
+    pub way: RequestFeatures,
+    /// Whether this mode has worked before, so that an unspecific error is not attributed to it.
     is_proven: bool,
-    /// Found for this question alone: it says nothing of the next one.
+    /// Whether the mode was adapted to this prompt only and must not be cached.
     is_singular: bool,
 }
 
-impl Course {
-    /// Goes on without the part that is refused. False when there is no other way.
-    pub fn refused(&mut self, part: Part, provider: Provider) -> bool {
-        let is_unclear = self.is_proven && part == Part::Unknown;
+impl OutputModeAttempt {
+    /// Continues without the rejected feature. Returns false when there is no other mode.
+    pub fn refused(&mut self, part: RequestFeature, provider: Provider) -> bool {
+        let is_unclear = self.is_proven && part == RequestFeature::Unknown;
         let Some(way) = self.way.without(part, provider).filter(|_| !is_unclear) else { return false };
         self.way = way;
-        // It is this question that is long.
-        self.is_singular |= part == Part::Length;
+        // This prompt is too long.
+        self.is_singular |= part == RequestFeature::Length;
         true
     }
 
-    /// Whoever takes a schema and answers prose does not hold to it; perhaps to another form. One
-    /// such answer is no rule.
+    /// Falls back after a reply in prose, because the model ignores the schema. One such reply is not
+    /// cached.
     pub fn ignored(&mut self, provider: Provider) {
         self.is_proven = false;
-        if let Some(way) = self.way.without(Part::Rung, provider) {
+        if let Some(way) = self.way.without(RequestFeature::OutputMode, provider) {
             self.way = way;
             self.is_singular = true;
         }
     }
 }
 
-/// The ways that work.
-pub struct Ways(Cache<Place, Way>);
+/// The cache of working modes.
+pub struct OutputModeCache(Cache<ModelKey, RequestFeatures>);
 
-impl Default for Ways {
+impl Default for OutputModeCache {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(MANY).time_to_live(KEPT).build())
+        Self(Cache::builder().max_capacity(MAX_CACHED_MODELS).time_to_live(MODE_TTL).build())
     }
 }
 
-impl Ways {
-    /// How to begin.
-    pub fn of(&self, endpoint: &Endpoint) -> Course {
+impl OutputModeCache {
+    /// Returns the first mode to try.
+    pub fn of(&self, endpoint: &Endpoint) -> OutputModeAttempt {
         let known = self.0.get(&place(endpoint));
-        let way = known.unwrap_or_else(|| Way::first(endpoint.provider));
-        Course { way, is_proven: known.is_some(), is_singular: false }
+        let way = known.unwrap_or_else(|| RequestFeatures::first(endpoint.provider));
+        OutputModeAttempt { way, is_proven: known.is_some(), is_singular: false }
     }
 
-    /// This course has led to a verdict.
-    pub fn works(&self, endpoint: &Endpoint, course: Course) {
+    /// Records that this mode led to a verdict.
+    pub fn works(&self, endpoint: &Endpoint, course: OutputModeAttempt) {
         let place = place(endpoint);
-        // What is there already keeps its time.
+        // An existing entry keeps its expiry time.
         if !course.is_singular && self.0.get(&place) != Some(course.way) {
             self.0.insert(place, course.way);
         }
     }
 }
 
-fn place(endpoint: &Endpoint) -> Place {
+fn place(endpoint: &Endpoint) -> ModelKey {
     (endpoint.provider, endpoint.base_url.clone(), endpoint.model.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::judge::Rung;
+    use crate::providers::judge::OutputMode;
 
     const OPENAI: Provider = Provider::OpenAi;
 
@@ -97,28 +97,29 @@ mod tests {
     }
 
     #[test]
-    fn each_model_at_each_address_has_its_own() {
-        let ways = Ways::default();
+    fn output_mode_is_cached_per_model_and_address() {
+        let ways = OutputModeCache::default();
         let mut course = ways.of(&endpoint("a", None));
-        assert!(course.refused(Part::Rung, OPENAI));
+        assert!(course.refused(RequestFeature::OutputMode, OPENAI));
         ways.works(&endpoint("a", None), course);
-        let way = Way { rung: Rung::Tool, ..Way::first(OPENAI) };
-        let known = Course { way, is_proven: true, is_singular: false };
+        let way = RequestFeatures { rung: OutputMode::Tool, ..RequestFeatures::first(OPENAI) };
+        let known = OutputModeAttempt { way, is_proven: true, is_singular: false };
         assert_eq!(ways.of(&endpoint("a", None)), known);
-        let first = Course { way: Way::first(OPENAI), is_proven: false, is_singular: false };
+        let first =
+            OutputModeAttempt { way: RequestFeatures::first(OPENAI), is_proven: false, is_singular: false };
         for other in [endpoint("b", None), endpoint("a", Some("http://x"))] {
             assert_eq!(ways.of(&other), first);
         }
     }
 
     #[test]
-    fn what_one_question_needed_is_not_kept() {
-        let (ways, place) = (Ways::default(), endpoint("a", None));
+    fn output_mode_of_one_prompt_is_not_cached() {
+        let (ways, place) = (OutputModeCache::default(), endpoint("a", None));
         let first = ways.of(&place);
         let (mut long, mut prose) = (first, first);
-        assert!(long.refused(Part::Length, OPENAI) && long.way.limit.is_none());
+        assert!(long.refused(RequestFeature::Length, OPENAI) && long.way.limit.is_none());
         prose.ignored(OPENAI);
-        assert_eq!(prose.way.rung, Rung::Tool);
+        assert_eq!(prose.way.rung, OutputMode::Tool);
         for course in [long, prose] {
             ways.works(&place, course);
             assert_eq!(ways.of(&place), first);
@@ -126,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unclear_refusal_of_what_has_worked_is_not_of_the_form() {
-        let (ways, place) = (Ways::default(), endpoint("a", None));
+    fn unspecific_error_of_proven_mode_is_not_attributed_to_mode() {
+        let (ways, place) = (OutputModeCache::default(), endpoint("a", None));
         let mut course = ways.of(&place);
         ways.works(&place, course);
-        assert!(course.refused(Part::Unknown, OPENAI));
-        assert!(!ways.of(&place).refused(Part::Unknown, OPENAI));
+        assert!(course.refused(RequestFeature::Unknown, OPENAI));
+        assert!(!ways.of(&place).refused(RequestFeature::Unknown, OPENAI));
     }
 }

@@ -1,4 +1,4 @@
-//! Whose key judges, and which model. Pure.
+//! Selects the judge: account, provider and model. Pure.
 
 use api::{Plan, credential::Provider, eval::ModelTier};
 use entities::provider_credential;
@@ -6,51 +6,51 @@ use evaluators::judge::Prefers;
 
 use crate::config::JudgeSettings;
 
-/// Who judges.
+/// A selected judge.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Which<'a> {
+pub enum JudgeSelection<'a> {
     /// The tenant's own provider, with this model.
     Own(&'a provider_credential::Model, Provider, &'a str),
-    /// The platform's, with this model.
+    /// The platform's provider, with this model.
     Platform(Provider, &'a str),
 }
 
-/// Why nobody judges. It says what to do.
+/// Why there is no judge, with what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Nobody {
-    /// From Team on, only the tenant's own provider is asked, and there is none.
+pub enum NoJudge {
+    /// From Team on, only the tenant's own provider is used, and none is stored.
     #[error(
         "no credential of a judge is stored: an owner stores one with PUT /v1/provider-credentials/openai or anthropic, or openai_compatible with judge_model_cheap or judge_model_premium"
     )]
     CredentialsMissing,
-    /// Below Team, only the platform's is asked, and there is none.
+    /// Below Team, only the platform's provider is used, and none is configured.
     #[error(
-        "no judge is configured: whoever operates this server sets LOUPE_JUDGE_OPENAI_API_KEY or LOUPE_JUDGE_ANTHROPIC_API_KEY; evaluators of type rule need none"
+        "no judge is configured: the operator of this server must set LOUPE_JUDGE_OPENAI_API_KEY or LOUPE_JUDGE_ANTHROPIC_API_KEY; evaluators of type rule need none"
     )]
     NotConfigured,
-    /// There is a credential, and the server can't open it: the key that sealed it is gone.
+    /// The stored key can't be decrypted: the master key that sealed it is missing.
     #[error(
-        "the stored key of the judge can't be opened: an owner stores it anew with PUT /v1/provider-credentials"
+        "the stored key of the judge can't be decrypted: an owner must store it again with PUT /v1/provider-credentials"
     )]
     Sealed,
 }
 
-/// Who judges on a plan with these credentials.
+/// Selects the judge on a plan with these credentials.
 ///
-/// Below Team the platform's key and nothing else; from Team on the tenant's own and nothing else. The
-/// provider that the evaluator prefers comes first, then the other, then `openai_compatible`. A
-/// credential that names a model for embedding and none for judging was stored for that: it judges
-/// when there is no other.
+/// Below Team only the platform's provider is used, from Team on only the tenant's own. The evaluator's
+/// preferred provider comes first, then the other, then `openai_compatible`. A credential that names an
+/// embedding model but no judge model was stored for embedding, and is used last.
 ///
 /// # Errors
-/// Which of the two is missing.
-pub fn which<'a>(
+///
+/// Fails with the missing account.
+pub fn select_judge<'a>(
     plan: Plan,
     credentials: &'a [provider_credential::Model],
     settings: &'a JudgeSettings,
     prefers: Option<Prefers>,
     tier: ModelTier,
-) -> Result<Which<'a>, Nobody> {
+) -> Result<JudgeSelection<'a>, NoJudge> {
     let order = match prefers.unwrap_or(Prefers::OpenAi) {
         Prefers::OpenAi => [Provider::OpenAi, Provider::Anthropic, Provider::OpenAiCompatible],
         Prefers::Anthropic => [Provider::Anthropic, Provider::OpenAi, Provider::OpenAiCompatible],
@@ -58,21 +58,21 @@ pub fn which<'a>(
     if plan < Plan::Team {
         let platform = |provider: Provider| {
             let model = settings.model(provider, tier).filter(|_| settings.is_set(provider))?;
-            Some(Which::Platform(provider, model))
+            Some(JudgeSelection::Platform(provider, model))
         };
-        return order.into_iter().find_map(platform).ok_or(Nobody::NotConfigured);
+        return order.into_iter().find_map(platform).ok_or(NoJudge::NotConfigured);
     }
     let own = |provider: Provider, for_judging: bool| {
         let row = credentials.iter().find(|it| it.provider == provider.as_str())?;
         let is_meant = named(row, tier).is_some() || row.embedding_model.is_none();
         let model = named(row, tier).or_else(|| settings.model(provider, tier))?;
-        (is_meant == for_judging).then_some(Which::Own(row, provider, model))
+        (is_meant == for_judging).then_some(JudgeSelection::Own(row, provider, model))
     };
     let meant = order.into_iter().find_map(|it| own(it, true));
-    meant.or_else(|| order.into_iter().find_map(|it| own(it, false))).ok_or(Nobody::CredentialsMissing)
+    meant.or_else(|| order.into_iter().find_map(|it| own(it, false))).ok_or(NoJudge::CredentialsMissing)
 }
 
-/// The model that a credential names: of this tier, else of the other.
+/// Returns the model that a credential names: of this tier, else of the other.
 fn named(row: &provider_credential::Model, tier: ModelTier) -> Option<&str> {
     let (first, second) = match tier {
         ModelTier::Cheap => (&row.judge_model_cheap, &row.judge_model_premium),
@@ -121,17 +121,17 @@ mod tests {
         prefers: Prefers,
         tier: ModelTier,
     ) -> String {
-        match which(plan, rows, settings, Some(prefers), tier) {
-            Ok(Which::Own(_, provider, model)) => format!("own {provider} {model}"),
-            Ok(Which::Platform(provider, model)) => format!("platform {provider} {model}"),
-            Err(Nobody::CredentialsMissing) => "missing".to_owned(),
-            Err(Nobody::NotConfigured) => "none".to_owned(),
-            Err(Nobody::Sealed) => "sealed".to_owned(),
+        match select_judge(plan, rows, settings, Some(prefers), tier) {
+            Ok(JudgeSelection::Own(_, provider, model)) => format!("own {provider} {model}"),
+            Ok(JudgeSelection::Platform(provider, model)) => format!("platform {provider} {model}"),
+            Err(NoJudge::CredentialsMissing) => "missing".to_owned(),
+            Err(NoJudge::NotConfigured) => "none".to_owned(),
+            Err(NoJudge::Sealed) => "sealed".to_owned(),
         }
     }
 
     #[test]
-    fn on_every_plan() {
+    fn judge_is_selected_by_plan() {
         let rows = [row(Provider::Anthropic, Some("mine"), None)];
         for (plan, neither, platform, own, both) in [
             (Plan::Starter, "none", "platform openai o-cheap", "none", "platform openai o-cheap"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_one_first() {
+    fn preferred_judge_provider_is_selected_first() {
         use ModelTier::{Cheap, Premium};
         let platform = |openai, anthropic, prefers, tier| {
             word(Plan::Pro, &[], &settings(openai, anthropic), prefers, tier)
@@ -169,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn models_that_are_not_named() {
+    fn unnamed_judge_model_falls_back_to_default() {
         use ModelTier::{Cheap, Premium};
         let own = |rows: &[_], tier| word(Plan::Team, rows, &settings(false, false), Prefers::OpenAi, tier);
-        // The other tier's, before the usual one; a compatible server has no usual one.
+        // The other tier's model, before the default; a compatible service has no default.
         assert_eq!(own(&[row(Provider::OpenAi, Some("c"), None)], Premium), "own openai c");
         assert_eq!(
             own(&[row(Provider::OpenAiCompatible, None, Some("p"))], Cheap),
@@ -181,7 +181,7 @@ mod tests {
         let mut embeds = row(Provider::OpenAiCompatible, None, None);
         embeds.embedding_model = Some("e".to_owned());
         assert_eq!(own(&[embeds], Cheap), "missing");
-        // What was stored for embedding judges last.
+        // A credential stored for embedding is used last.
         let mut embeds = row(Provider::OpenAi, None, None);
         embeds.embedding_model = Some("e".to_owned());
         assert_eq!(own(&[embeds.clone()], Cheap), "own openai o-cheap");

@@ -1,5 +1,4 @@
-//! Buckets that each process keeps on its own: what they bound is work, not what somebody pays
-//! for.
+//! Rate limits that each process counts separately: they bound work, not paid requests.
 
 use std::{
     hash::Hash,
@@ -12,32 +11,32 @@ use std::{
 
 use moka::sync::Cache;
 
-use super::{WINDOW, window::Verdict, window_of};
+use super::{WINDOW_SECONDS, window::Verdict, window_of};
 
-/// Buckets that are remembered.
-const BUCKETS: u64 = 100_000;
+/// Maximum number of buckets in memory.
+const MAX_BUCKETS: u64 = 100_000;
 
-/// A bucket for each `K`.
+/// A bucket for each key `K`.
 pub struct LocalBuckets<K> {
     limit: u64,
-    /// The minute in the upper half, what was taken in it in the lower.
+    /// The minute in the upper half, the count in the lower half.
     counts: Cache<K, Arc<AtomicU64>>,
 }
 
 impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
-    /// Of `limit` a minute each.
+    /// Creates buckets of `limit` per minute each.
     pub fn new(limit: u32) -> Self {
         let counts = Cache::builder()
-            .max_capacity(BUCKETS)
-            .time_to_idle(Duration::from_secs(2 * WINDOW.unsigned_abs()));
+            .max_capacity(MAX_BUCKETS)
+            .time_to_idle(Duration::from_secs(2 * WINDOW_SECONDS.unsigned_abs()));
         Self { limit: u64::from(limit), counts: counts.build() }
     }
 
-    /// Takes one out of the bucket of `key` at `now` (microseconds).
+    /// Counts one request of `key` at `now` (microseconds).
     pub fn take(&self, key: K, now: i64) -> Verdict {
         let starts_at = window_of(now);
-        // Enough bits for every minute of some thousand years.
-        let minute = u64::try_from(starts_at / WINDOW).unwrap_or(0) & 0xffff_ffff;
+        // Enough bits for every minute of several thousand years.
+        let minute = u64::try_from(starts_at / WINDOW_SECONDS).unwrap_or(0) & 0xffff_ffff;
         let count = self.counts.get_with(key, Arc::default);
         let before = count
             .fetch_update(Relaxed, Relaxed, |it| {
@@ -50,7 +49,7 @@ impl<K: Hash + Eq + Send + Sync + 'static> LocalBuckets<K> {
             allowed: used < self.limit,
             limit: self.limit,
             remaining: self.limit.saturating_sub(used + 1),
-            resets_at: starts_at + WINDOW,
+            resets_at: starts_at + WINDOW_SECONDS,
         }
     }
 }
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_is_refused_when_it_is_empty_and_full_again_a_minute_later() {
+    fn exhausted_bucket_is_refilled_after_a_minute() {
         let buckets = LocalBuckets::new(2);
         let (here, there) = ("192.0.2.1", "192.0.2.2");
         let take = |key, now: i64| buckets.take(key, now * 1_000_000);

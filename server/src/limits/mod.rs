@@ -1,10 +1,9 @@
-//! How many requests a minute are served: a bucket a tenant and group of routes, in fixed
-//! windows of one minute, exact over all processes; and buckets that a process keeps on its own.
+//! Rate limits: requests per minute for each tenant and bucket, in fixed windows, exact over all
+//! processes; and limits that each process counts separately.
 //!
-//! A process takes requests from the database in slices and hands them out on its own. A slice
-//! is small at first, grows while the process keeps asking, and shrinks again when little is
-//! left, so that nothing lies unused in one process while another refuses. On SQLite there is
-//! one process, which needs nobody's leave.
+//! A process leases requests from the database and counts them locally. A lease is small at first,
+//! grows while the process is busy, and shrinks when little is left, so that no requests are unused in
+//! one process while another rejects. On SQLite there is one process, which needs no leases.
 
 mod local;
 mod window;
@@ -27,37 +26,37 @@ use crate::{
     error::{Result, problem},
 };
 
-/// What the headers say where there is no limit.
+/// Value of the rate limit headers if there is no limit.
 pub const NO_LIMIT: u64 = 1_000_000_000;
-/// Length of a window, in seconds.
-pub const WINDOW: i64 = 60;
-/// Buckets that are remembered.
-const BUCKETS: u64 = 100_000;
+/// Length of a window in seconds.
+pub const WINDOW_SECONDS: i64 = 60;
+/// Maximum number of buckets in memory.
+const MAX_BUCKETS: u64 = 100_000;
 
-/// The buckets of the tenants, as far as this process knows them.
+/// The tenants' buckets in this process.
 pub struct Limits {
     db: Db,
     windows: Cache<(Uuid, RateBucket), Arc<Mutex<Shared>>>,
 }
 
-/// What the requests of one bucket share.
+/// A bucket, shared by concurrent requests.
 #[derive(Default)]
 struct Shared {
     window: Window,
-    /// When a slice was asked for in vain.
+    /// Time of the last failed lease.
     failed: Option<Instant>,
 }
 
 impl Limits {
-    /// None yet.
+    /// Creates limits without buckets.
     pub fn new(db: Db) -> Self {
         let windows = Cache::builder()
-            .max_capacity(BUCKETS)
-            .time_to_idle(Duration::from_secs(2 * WINDOW.unsigned_abs()));
+            .max_capacity(MAX_BUCKETS)
+            .time_to_idle(Duration::from_secs(2 * WINDOW_SECONDS.unsigned_abs()));
         Self { db, windows: windows.build() }
     }
 
-    /// Takes one request out of a tenant's bucket at `now` (microseconds).
+    /// Counts one request of a tenant's bucket at `now` (microseconds).
     ///
     /// # Errors
     /// When the database fails.
@@ -66,16 +65,16 @@ impl Limits {
         let Some(limit) = requests_per_minute(bucket, plan) else { return Ok(Verdict::unlimited(starts_at)) };
         let came = Instant::now();
         let shared = self.windows.get_with((tenant, bucket), Arc::default);
-        // Held while a slice is fetched: who comes meanwhile is served from it.
+        // Held during a lease, so that concurrent requests use the same lease.
         let mut shared = shared.lock().await;
         let Shared { window, failed } = &mut *shared;
         window.turn_to(starts_at);
         if let Some(wanted) = window.wants(limit) {
             if failed.is_some_and(|at| at >= came) {
-                // Asking again, each would wait as long as all before it.
+                // Otherwise each request would wait as long as all before it.
                 return Err(problem(
                     ErrorCode::Overloaded,
-                    "the database does not answer; try again shortly",
+                    "the database does not respond; try again shortly",
                 ));
             }
             let slice = self.slice(tenant, bucket, starts_at, wanted, limit, window.leased()).await;
@@ -85,7 +84,7 @@ impl Limits {
         Ok(window.take(limit))
     }
 
-    /// How much of what is wanted may be handed out, and how much all processes took.
+    /// Leases requests; returns how many were granted, and how many all processes have leased.
     async fn slice(
         &self,
         tenant: Uuid,
@@ -103,8 +102,8 @@ impl Limits {
     }
 }
 
-/// Start of the window of a time in microseconds, in seconds.
+/// Returns the start of the window of a time in microseconds, in seconds.
 fn window_of(now: i64) -> i64 {
     let seconds = now.div_euclid(1_000_000);
-    seconds - seconds.rem_euclid(WINDOW)
+    seconds - seconds.rem_euclid(WINDOW_SECONDS)
 }

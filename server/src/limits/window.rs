@@ -1,77 +1,77 @@
-//! One bucket in one minute, as one process sees it. Pure.
+//! One bucket in one minute, as seen by one process. Pure.
 
-use super::{NO_LIMIT, WINDOW};
+use super::{NO_LIMIT, WINDOW_SECONDS};
 
-/// What becomes of a request, and what the headers say.
+/// Whether a request is allowed, and the values of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// It is served.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Requests a window.
+    /// Requests per window.
     pub limit: u64,
-    /// Requests left in it.
+    /// Requests left in the window.
     pub remaining: u64,
-    /// When it ends, in seconds since the epoch.
+    /// End of the window, in seconds since the epoch.
     pub resets_at: i64,
 }
 
 impl Verdict {
-    /// Served, without a limit.
+    /// Allows a request without a limit.
     pub fn unlimited(starts_at: i64) -> Self {
-        Self { allowed: true, limit: NO_LIMIT, remaining: NO_LIMIT, resets_at: starts_at + WINDOW }
+        Self { allowed: true, limit: NO_LIMIT, remaining: NO_LIMIT, resets_at: starts_at + WINDOW_SECONDS }
     }
 }
 
-/// What a process holds of a bucket.
+/// The state of a bucket in a process.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     starts_at: i64,
-    /// Requests taken from the database so far.
+    /// Requests leased from the database so far.
     leased: u64,
-    /// Requests served of those.
+    /// Leased requests that were used.
     used: u64,
-    /// Requests that all processes took, as of the last slice.
+    /// Requests leased by all processes, at the time of the last lease.
     taken: u64,
-    /// Size of the next slice.
+    /// Size of the next lease.
     slice: u64,
-    /// The limit of which nothing is left to take; with another plan there may be.
+    /// The limit that is used up; a changed plan may allow more.
     exhausted: Option<u64>,
 }
 
 impl Window {
-    /// Begins anew when the minute is another one: later, or earlier where a clock was set back.
+    /// Resets the window for another minute: later, or earlier after a clock was set back.
     pub(super) fn turn_to(&mut self, starts_at: i64) {
         if self.starts_at != starts_at {
             *self = Self { starts_at, ..Self::default() };
         }
     }
 
-    /// How many requests to fetch before the next one can be judged; none if that can be done now.
+    /// Returns the number of requests to lease before the next request can be decided; `None` if no
+    /// lease is needed.
     pub(super) fn wants(&mut self, limit: u64) -> Option<u64> {
         if self.used < self.leased.min(limit) || self.exhausted == Some(limit) {
             return None;
         }
-        // Doubled each time: a process that serves much asks rarely, one that serves little
-        // keeps little from the others.
+        // Doubled each time, so that a busy process leases rarely and an idle one holds few requests.
         self.slice = (self.slice * 2).clamp(1, limit.max(1));
         Some(self.slice)
     }
 
-    /// Takes in what the database granted of this limit, and how much is taken by all now.
+    /// Records what the database granted of this limit, and the total of all processes.
     pub(super) fn grant(&mut self, granted: u64, taken: u64, limit: u64) {
         self.leased += granted;
         self.taken = taken;
         self.exhausted = (granted == 0).then_some(limit);
     }
 
-    /// Requests taken from the database so far.
+    /// Returns the requests leased from the database so far.
     pub(super) fn leased(&self) -> u64 {
         self.leased
     }
 
-    /// Serves one request, if one is left.
+    /// Uses one request, if one is left.
     pub(super) fn take(&mut self, limit: u64) -> Verdict {
-        // What was leased under a larger limit is not served under a smaller one.
+        // Requests leased under a larger limit do not count under a smaller one.
         let allowed = self.used < self.leased.min(limit);
         self.used += u64::from(allowed);
         let remaining = if allowed {
@@ -80,7 +80,7 @@ impl Window {
         } else {
             0
         };
-        Verdict { allowed, limit, remaining, resets_at: self.starts_at + WINDOW }
+        Verdict { allowed, limit, remaining, resets_at: self.starts_at + WINDOW_SECONDS }
     }
 }
 
@@ -88,7 +88,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// What the database does: an eighth of what is left at most, at least one, never too much.
+    /// Simulates the database: grants at most an eighth of the remainder, at least one, never beyond
+    /// the limit.
     fn database(taken: &mut u64, wanted: u64, limit: u64) -> (u64, u64) {
         let left = limit - *taken;
         let granted = wanted.min((left / 8).max(1)).min(left);
@@ -105,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_all_ask_serve_the_limit_exactly() {
+    fn busy_processes_serve_the_limit_exactly() {
         for processes in 1..=4 {
             for limit in [0, 1, 2, 7, 300, 3_600] {
                 let mut windows: Vec<Window> = (0..processes).map(|_| Window::default()).collect();
                 let mut taken = 0;
                 let mut served = 0;
                 for round in 0..limit * 3 + 10 {
-                    // Unevenly: the first process asks most.
+                    // Unevenly: the first process has the most requests.
                     let which = if round % 3 == 0 { usize::try_from(round).unwrap() % processes } else { 0 };
                     windows.iter_mut().for_each(|it| it.turn_to(60));
                     served += u64::from(serve(&mut windows[which], &mut taken, limit));
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_process_asks_rarely_and_an_idle_one_holds_little() {
+    fn busy_process_leases_rarely_and_idle_process_holds_little() {
         let (mut window, mut taken, mut asked) = (Window::default(), 0, 0);
         for _ in 0..3_600 {
             asked += u64::from(window.used == window.leased);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn another_limit_counts_at_once() {
+    fn changed_limit_takes_effect_immediately() {
         let mut window = Window::default();
         window.turn_to(60);
         window.grant(2, 2, 2);
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn another_minute_begins_anew_in_either_direction() {
+    fn window_resets_when_minute_changes_in_either_direction() {
         let mut window = Window::default();
         window.turn_to(120);
         window.grant(1, 1, 1);

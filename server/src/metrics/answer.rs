@@ -1,4 +1,4 @@
-//! Adding up what was read to the answer of a request.
+//! Adds up nodes and deltas to the response of a metrics query.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,26 +17,26 @@ use store::metrics::{
 
 use super::cell::{Cell, Counter};
 
-/// Groups that an answer shows.
-pub const GROUPS: usize = 100;
+/// Maximum number of groups in a response.
+pub const MAX_GROUPS: usize = 100;
 
-/// What is asked for.
+/// A metrics query.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Traces that started then or later, microseconds.
+    /// Start of the period, microseconds.
     pub from: i64,
-    /// Traces that started then or earlier, microseconds.
+    /// End of the period, microseconds.
     pub to: i64,
-    /// Traces of this model only.
+    /// Only traces of this model.
     pub model: Option<String>,
-    /// Also as a series.
+    /// Length of the buckets of the series, if any.
     pub interval: Option<Interval>,
-    /// Also by model.
+    /// Whether to group by model.
     pub by_model: bool,
 }
 
 impl Question {
-    /// The longest nodes that may be taken whole.
+    /// Returns the longest nodes that may be used whole.
     pub fn widest(&self) -> Level {
         match self.interval {
             None | Some(Interval::Day) => Level::DAY,
@@ -45,7 +45,7 @@ impl Question {
         }
     }
 
-    /// How many points the series has; 0 without one.
+    /// Returns the number of buckets of the series; 0 without a series.
     pub fn points(&self) -> i64 {
         let Some(interval) = self.interval else { return 0 };
         self.to.div_euclid(interval.micros()) - self.from.div_euclid(interval.micros()) + 1
@@ -65,48 +65,49 @@ impl Question {
     }
 }
 
-/// A stretch of time of which only the traces themselves can tell what is of one model.
+/// A period for which the totals of one model must be computed from trace rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unclear {
+pub struct UnknownPeriod {
     /// Microseconds, inclusive.
     pub from: i64,
     /// Microseconds, inclusive.
     pub to: i64,
 }
 
-/// The sums of an answer while it is made.
-pub struct Answer {
+/// The totals of a response under construction.
+pub struct MetricsResult {
     question: Question,
     all: Cell,
     series: Vec<Cell>,
     groups: HashMap<Option<Arc<str>>, Group>,
     lists: Vec<Latencies>,
-    /// Nodes that have a rest.
+    /// Number of nodes with models that are not listed by name.
     rests: usize,
 }
 
 #[derive(Default)]
 struct Group {
-    /// Nodes with a rest that name the group's model: in others some of its traces may be in the rest.
+    /// Number of such nodes that list the group's model by name: in others, some of its traces may be
+    /// unlisted.
     certain: usize,
     all: Cell,
     points: BTreeMap<usize, Cell>,
 }
 
-/// What the sums came to.
+/// The results of a query.
 pub struct Values {
-    /// Over everything.
+    /// Over the whole period.
     pub all: MetricValues,
-    /// By stretch.
+    /// By bucket.
     pub series: Option<Vec<MetricPoint>>,
     /// By group, the largest first.
     pub groups: Vec<MetricGroup>,
-    /// There were more groups.
+    /// Whether there were more groups.
     pub truncated: bool,
 }
 
-impl Answer {
-    /// Nothing is added yet.
+impl MetricsResult {
+    /// Creates an empty response.
     pub fn to(question: Question) -> Self {
         let points = usize::try_from(question.points()).unwrap_or_default();
         Self {
@@ -119,7 +120,7 @@ impl Answer {
         }
     }
 
-    /// Adds a fact if it is asked for.
+    /// Adds a fact if it matches the query.
     pub fn add(&mut self, fact: &Fact, weight: i64) {
         if !self.question.wants(fact.at) || !self.question.wants_model(fact.model.as_deref()) {
             return;
@@ -134,7 +135,7 @@ impl Answer {
         }
     }
 
-    /// Adds a fact to a group, and to nothing else.
+    /// Adds a fact to a group only.
     pub fn add_to_group(&mut self, key: Option<Arc<str>>, fact: &Fact, weight: i64) {
         let point = self.question.point(fact.at);
         let group = self.groups.entry(key).or_default();
@@ -144,18 +145,19 @@ impl Answer {
         }
     }
 
-    /// Adds what a node holds and is asked for. A node of which only a part is asked for adds
-    /// nothing if it holds sums: nodes below it are read in its place. Answers the stretch for
-    /// which the sums can't tell.
+    /// Adds the matching contents of a node. A node with totals that is only partly within the period
+    /// adds nothing: its child nodes are read instead. Returns the period for which the totals of the
+    /// model are not known.
     ///
     /// # Errors
-    /// When the node is damaged.
+    ///
+    /// Fails when the node is damaged.
     pub fn add_node(
         &mut self,
         level: Level,
         start: i64,
         node: &Stored,
-    ) -> Result<Option<Unclear>, DecodeError> {
+    ) -> Result<Option<UnknownPeriod>, DecodeError> {
         if let Some(facts) = node.facts() {
             for (fact, weight) in facts {
                 self.add(&fact, weight);
@@ -168,7 +170,9 @@ impl Answer {
         }
         let rest = node.rest()?.filter(|it| !it.is_empty());
         if let Some(model) = self.question.model.clone() {
-            let Some(sums) = node.of_model(&model)? else { return Ok(rest.map(|_| Unclear { from, to })) };
+            let Some(sums) = node.of_model(&model)? else {
+                return Ok(rest.map(|_| UnknownPeriod { from, to }));
+            };
             let (totals, list) = self.share(sums);
             self.add_sums(start, &totals, list);
             if self.question.by_model {
@@ -189,14 +193,14 @@ impl Answer {
         Ok(None)
     }
 
-    /// Puts latencies where all cells find them.
+    /// Moves latencies to the list that all cells share.
     fn share(&mut self, Sums { totals, latencies }: Sums) -> (Totals, u32) {
         let list = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
         self.lists.push(latencies);
         (totals, list)
     }
 
-    /// Adds sums of traces that started at `at` or somewhat later.
+    /// Adds totals of traces that started at or shortly after `at`.
     fn add_sums(&mut self, at: i64, totals: &Totals, list: u32) {
         self.all.add_sums(totals, list);
         if let Some(cell) = self.question.point(at).and_then(|it| self.series.get_mut(it)) {
@@ -214,16 +218,16 @@ impl Answer {
         group
     }
 
-    /// The metrics.
+    /// Returns the metrics.
     pub fn values(self) -> Values {
         let Self { question, all, series, groups, lists, rests } = self;
         let mut counter = Counter::default();
-        // By model and with rests, only models of which every trace is known are shown.
+        // Only models are shown whose traces are all known by name.
         let shown = |it: &Group| it.all.traces() > 0 && (!question.by_model || it.certain == rests);
         let mut groups: Vec<_> = groups.into_iter().filter(|it| shown(&it.1)).collect();
         groups.sort_unstable_by(|a, b| (b.1.all.traces(), &a.0).cmp(&(a.1.all.traces(), &b.0)));
-        let truncated = (question.by_model && rests > 0) || groups.len() > GROUPS;
-        groups.truncate(GROUPS);
+        let truncated = (question.by_model && rests > 0) || groups.len() > MAX_GROUPS;
+        groups.truncate(MAX_GROUPS);
         let length = question.interval.map_or(1, Interval::micros);
         let first = question.from.div_euclid(length);
         let start = |point: usize| {

@@ -1,4 +1,4 @@
-//! Answering a question: reading what it needs and adding it up.
+//! Answers metrics queries: reads the necessary rows and adds them up.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,25 +16,25 @@ use store::{
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use uuid::Uuid;
 
-use super::answer::{Answer, Question, Unclear, Values};
+use super::answer::{MetricsResult, Question, UnknownPeriod, Values};
 use crate::error::{Result, problem};
 
-/// Traces that are read for groups by name or tag.
-const GROUPED: usize = 50_000;
-/// Those that are read at once.
-const PAGE: usize = 1_000;
-/// Bytes of tags that are read for groups.
-const TAGS: usize = 64 * 1024 * 1024;
-/// Traces of one model that are read where sums don't tell.
-const OF_MODEL: usize = 100_000;
-/// Stretches for which they are.
-const STRETCHES: usize = 64;
-/// Traces that no sum counts yet and that are read.
-const UNMEASURED: usize = 5_000;
-/// Bytes of nodes and points of series from which on others would notice the work.
-const MUCH: usize = 64 * 1024;
+/// Maximum number of traces read for groups by name or tag.
+const MAX_GROUPED_TRACES: usize = 50_000;
+/// Number of traces read at once.
+const TRACES_PER_READ: usize = 1_000;
+/// Maximum size in bytes of the tags read for groups.
+const MAX_TAG_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum number of traces of one model that are read where totals are not known.
+const MAX_MODEL_TRACES: usize = 100_000;
+/// Maximum number of periods for which they are read.
+const MAX_UNKNOWN_PERIODS: usize = 64;
+/// Maximum number of uncounted traces that a query reads.
+const MAX_UNMEASURED_TRACES: usize = 5_000;
+/// Size in bytes or buckets from which the computation runs on a blocking thread.
+const BLOCKING_THRESHOLD: usize = 64 * 1024;
 
-/// What the groups of an answer have in common.
+/// The property by which a response is grouped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupBy {
     /// The model.
@@ -45,21 +45,22 @@ pub enum GroupBy {
     Tag(String),
 }
 
-/// Answers questions, the large ones a few at a time.
+/// Answers queries, with limited concurrency of large ones.
 #[derive(Debug)]
-pub struct Asking(Semaphore);
+pub struct MetricsQueries(Semaphore);
 
-impl Asking {
-    /// With room for so many large questions at once.
+impl MetricsQueries {
+    /// Creates it with a maximum number of concurrent large queries.
     pub fn new(at_once: usize) -> Self {
         Self(Semaphore::new(at_once))
     }
 
-    /// Answers a question about a tenant's traces, or those of one project.
+    /// Answers a query about a tenant's traces, or those of one project.
     ///
     /// # Errors
-    /// `overloaded` while traces from before there were metrics are being counted; `invalid_query`
-    /// when more traces would have to be read than one request may.
+    ///
+    /// Fails with `overloaded` while traces from before metrics existed are being counted, and with
+    /// `invalid_query` when the query would read too many traces.
     pub async fn ask(
         &self,
         db: &Db,
@@ -68,7 +69,7 @@ impl Asking {
         question: Question,
         group_by: Option<GroupBy>,
     ) -> Result<Metrics> {
-        // Series and groups may be long; a plain question never is.
+        // Series and groups may be long; other queries are small.
         let large = question.interval.is_some() || group_by.is_some();
         let _turn = match large {
             true => Some(self.0.acquire().await.context("the server is stopping")?),
@@ -83,7 +84,7 @@ impl Asking {
             sum.unclear.is_empty().then_some(sum)
         };
         if sum.is_none() {
-            // Rows must be read too, as of the same moment.
+            // Rows must be read from the same snapshot.
             let snapshot = db.snapshot().await?;
             let reading = store::metrics::read(&snapshot, tenant, project, &parts).await?;
             let unmeasured = reading.unmeasured;
@@ -95,7 +96,7 @@ impl Asking {
             snapshot.commit().await?;
             sum = Some(again);
         }
-        let mut answer = sum.context("nothing was added up")?.answer;
+        let mut answer = sum.context("no totals were computed")?.answer;
         let groups_from = match &group_by {
             None | Some(GroupBy::Model) => None,
             Some(by) => add_groups(db, tenant, project, by, &mut answer, &question).await?,
@@ -117,20 +118,20 @@ impl Asking {
     }
 }
 
-/// What was read, added up.
+/// The totals of the rows read so far.
 struct Sum {
-    answer: Answer,
-    /// Stretches of projects for which the sums can't tell what is of one model.
-    unclear: Vec<(Uuid, Unclear)>,
+    answer: MetricsResult,
+    /// Periods of projects for which the totals of the model are not known.
+    unclear: Vec<(Uuid, UnknownPeriod)>,
     changes: Changes,
 }
 
 async fn add_up(reading: Reading, project: Option<Uuid>, question: Question) -> Result<Sum> {
     let work = move |reading: Reading| {
-        let mut answer = Answer::to(question);
+        let mut answer = MetricsResult::to(question);
         let (mut changes, mut unclear) = (Changes::new(), Vec::new());
         for bytes in &reading.deltas {
-            let read = delta::decode(bytes).context("a delta of metrics can't be read")?;
+            let read = delta::decode(bytes).context("a metrics delta can't be decoded")?;
             changes.extend(read.into_iter().filter(|it| project.is_none_or(|of| of == it.0)));
         }
         for (fact, weight) in changes.iter().flat_map(|it| &it.1) {
@@ -139,27 +140,31 @@ async fn add_up(reading: Reading, project: Option<Uuid>, question: Question) -> 
         for node in reading.nodes {
             let stored = Stored::open(&node.data);
             let told = stored.and_then(|it| answer.add_node(node.level, node.start, &it));
-            unclear.extend(told.context("a node of metrics can't be read")?.map(|it| (node.project, it)));
+            unclear.extend(told.context("a metrics node can't be decoded")?.map(|it| (node.project, it)));
         }
         Ok::<_, anyhow::Error>(Sum { answer, unclear, changes })
     };
-    let sum = if reading.bytes() < MUCH { work(reading) } else { elsewhere(move || work(reading)).await? };
+    let sum = if reading.bytes() < BLOCKING_THRESHOLD {
+        work(reading)
+    } else {
+        elsewhere(move || work(reading)).await?
+    };
     Ok(sum?)
 }
 
-/// Works where nobody waits for a thread.
+/// Runs a computation on a blocking thread.
 async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    Ok(spawn_blocking(work).await.context("adding up was broken off")?)
+    Ok(spawn_blocking(work).await.context("the computation was interrupted")?)
 }
 
 impl Sum {
-    /// Reads the traces of one model in the stretches for which the sums can't tell.
+    /// Reads the traces of one model in the periods for which the totals are not known.
     ///
-    /// The rows hold what deltas have yet to bring, so deltas of these stretches are taken off again.
+    /// The rows include changes that are still in deltas, so deltas of these periods are subtracted.
     async fn add_unclear(&mut self, db: &impl Connection, tenant: Uuid, question: &Question) -> Result<()> {
         let stretches = joined(std::mem::take(&mut self.unclear));
-        let mut left = OF_MODEL;
-        for (place, (project, Unclear { from, to })) in stretches.iter().enumerate() {
+        let mut left = MAX_MODEL_TRACES;
+        for (place, (project, UnknownPeriod { from, to })) in stretches.iter().enumerate() {
             let which = Rows {
                 project: Some(*project),
                 model: question.model.as_deref(),
@@ -169,8 +174,8 @@ impl Sum {
                 ..Rows::default()
             };
             let rows = store::metrics::rows(db, tenant, &which, left + 1).await?;
-            if rows.len() > left || place == STRETCHES {
-                let why = "model: there are too many models in this time to tell one of them apart; choose a shorter time";
+            if rows.len() > left || place == MAX_UNKNOWN_PERIODS {
+                let why = "model: there are too many models in this period to compute one of them; choose a shorter period";
                 return Err(problem(ErrorCode::InvalidQuery, why));
             }
             left -= rows.len();
@@ -186,10 +191,10 @@ impl Sum {
     }
 }
 
-/// Stretches of a project that touch are one.
-fn joined(mut stretches: Vec<(Uuid, Unclear)>) -> Vec<(Uuid, Unclear)> {
+/// Joins adjacent periods of a project.
+fn joined(mut stretches: Vec<(Uuid, UnknownPeriod)>) -> Vec<(Uuid, UnknownPeriod)> {
     stretches.sort_unstable_by_key(|it| (it.0, it.1.from));
-    let mut joined: Vec<(Uuid, Unclear)> = Vec::new();
+    let mut joined: Vec<(Uuid, UnknownPeriod)> = Vec::new();
     for (project, stretch) in stretches {
         match joined.last_mut() {
             Some((of, last)) if *of == project && stretch.from <= last.to.saturating_add(1) => {
@@ -205,13 +210,13 @@ async fn add_unmeasured(
     db: &impl Connection,
     tenant: Uuid,
     project: Option<Uuid>,
-    answer: &mut Answer,
+    answer: &mut MetricsResult,
     question: &Question,
 ) -> Result<()> {
     let Question { from, to, .. } = *question;
     let which = Rows { project, from, to, measured: Some(false), ..Rows::default() };
-    let rows = store::metrics::rows(db, tenant, &which, UNMEASURED + 1).await?;
-    if rows.len() > UNMEASURED {
+    let rows = store::metrics::rows(db, tenant, &which, MAX_UNMEASURED_TRACES + 1).await?;
+    if rows.len() > MAX_UNMEASURED_TRACES {
         let why = "traces from before an update are still being counted; try again shortly";
         return Err(problem(ErrorCode::Overloaded, why));
     }
@@ -221,14 +226,14 @@ async fn add_unmeasured(
     Ok(())
 }
 
-/// Adds the groups of the newest traces, page by page; answers the start of the last one that was
-/// read if there are more.
+/// Adds the groups of the newest traces, page by page; returns the start of the last one read if there
+/// are more.
 async fn add_groups(
     db: &Db,
     tenant: Uuid,
     project: Option<Uuid>,
     by: &GroupBy,
-    answer: &mut Answer,
+    answer: &mut MetricsResult,
     question: &Question,
 ) -> Result<Option<i64>> {
     let label = match by {
@@ -241,9 +246,9 @@ async fn add_groups(
     let mut which = Rows { project, model, from, to, label, ..Rows::default() };
     let (mut read, mut bytes) = (0, 0);
     loop {
-        let page = store::metrics::rows(&db.read, tenant, &which, PAGE).await?;
+        let page = store::metrics::rows(&db.read, tenant, &which, TRACES_PER_READ).await?;
         let last = page.last().map(|it| (it.fact.at, it.id));
-        let full = page.len() == PAGE;
+        let full = page.len() == TRACES_PER_READ;
         read += page.len();
         for Grouped { fact, label, .. } in page {
             bytes += label.as_ref().map_or(0, String::len);
@@ -258,14 +263,14 @@ async fn add_groups(
             return Ok(None);
         }
         which.before = last;
-        if read >= GROUPED || bytes >= TAGS {
-            // Whether there are more is not looked for: who reads so many may be told so.
+        if read >= MAX_GROUPED_TRACES || bytes >= MAX_TAG_BYTES {
+            // Whether there are more is not checked.
             return Ok(last.map(|it| it.0));
         }
     }
 }
 
-/// The value of a tag in the JSON object of a trace's tags.
+/// Returns the value of a tag in the JSON object of a trace's tags.
 fn tag(tags: Option<&str>, key: &str) -> Option<Arc<str>> {
     let tags: BTreeMap<String, String> = serde_json::from_str(tags?).ok()?;
     tags.get(key).map(|it| Arc::from(it.as_str()))

@@ -1,4 +1,4 @@
-//! One set of traces of an answer: all of them, a point of a series, a group.
+//! The totals of one set of traces of a response: all traces, a bucket, a group.
 
 use api::metrics::MetricValues;
 use semantics::money;
@@ -8,19 +8,19 @@ use store::metrics::{
     sums::{Latencies, Totals},
 };
 
-/// What is known of the set. Long lists of latencies are not copied into it but named, and added
-/// up once at the end.
+/// The totals of the set. Long lists of latencies are referenced instead of copied, and added up once
+/// at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     totals: Totals,
-    /// Places in a list of latencies that all cells of an answer share.
+    /// Indexes into the list of latencies that all cells of a response share.
     lists: Vec<u32>,
-    /// Single latencies, by bin.
+    /// Single latencies, by bucket.
     single: Vec<(u16, i64)>,
 }
 
 impl Cell {
-    /// Adds one fact.
+    /// Adds a fact.
     pub fn add(&mut self, fact: &Fact, weight: i64) {
         self.totals.add(fact, weight);
         if let Some(latency) = fact.latency_ms {
@@ -28,18 +28,18 @@ impl Cell {
         }
     }
 
-    /// Adds sums whose latencies are at a place of the shared list.
+    /// Adds totals whose latencies are at an index of the shared list.
     pub fn add_sums(&mut self, totals: &Totals, list: u32) {
         self.totals.merge(totals);
         self.lists.push(list);
     }
 
-    /// Traces in it.
+    /// Returns the number of traces.
     pub fn traces(&self) -> i64 {
         self.totals.traces
     }
 
-    /// Its metrics.
+    /// Returns the metrics.
     #[expect(clippy::cast_precision_loss, reason = "rates and dollars are shown, not counted with")]
     pub fn values(&self, shared: &[Latencies], counter: &mut Counter) -> MetricValues {
         let Totals { traces, errors, cost, labelled, good } = self.totals;
@@ -71,7 +71,7 @@ impl Cell {
     }
 }
 
-/// A place to add up counts by bin, used again for each cell.
+/// A buffer for adding up histograms, reused for each cell.
 #[derive(Debug)]
 pub struct Counter {
     counts: Vec<i64>,
@@ -107,15 +107,15 @@ impl Counter {
     }
 }
 
-/// The 50th, 95th and 99th percentile of what was counted, bins ascending. Between two ranks it
-/// is interpolated, as spreadsheets and statistics libraries do by default.
+/// Returns the 50th, 95th and 99th percentile of a histogram, buckets ascending. Interpolates between
+/// ranks, like spreadsheets and statistics libraries.
 fn percentiles(counts: impl Iterator<Item = (u16, i64)> + Clone) -> [Option<f64>; 3] {
     let total: i64 = counts.clone().map(|it| it.1.max(0)).sum();
     if total == 0 {
         return [None; 3];
     }
     let mut wanted = [50, 95, 99].map(|percent| {
-        // In hundredths of a rank, so that no rank is missed by a rounding error.
+        // In hundredths of a rank, to avoid rounding errors.
         let rank = i128::from(total - 1) * percent;
         Rank { low: (rank / 100) as i64, part: (rank % 100) as f64 / 100.0, at_low: None, at_high: None }
     });
@@ -130,7 +130,7 @@ fn percentiles(counts: impl Iterator<Item = (u16, i64)> + Clone) -> [Option<f64>
     wanted.map(|it| it.value())
 }
 
-/// A rank between two whole ones.
+/// A position between two ranks.
 struct Rank {
     low: i64,
     part: f64,
@@ -139,7 +139,7 @@ struct Rank {
 }
 
 impl Rank {
-    /// The ranks from `before` to below `after` are in this bin.
+    /// Records that the ranks from `before` to below `after` are in this bucket.
     fn see(&mut self, before: i64, after: i64, bin: u16) {
         let within = before..after;
         if within.contains(&self.low) {

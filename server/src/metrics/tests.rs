@@ -1,4 +1,4 @@
-//! The tree against a list of what is in it.
+//! Compares the roll-up tree with a list of the same facts.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,11 +12,11 @@ use store::metrics::{
     wire,
 };
 
-use super::answer::{Answer, Question, Values};
+use super::answer::{MetricsResult, Question, Values};
 
 const DAY: i64 = 86_400_000_000;
 
-/// Nodes as a database would keep them.
+/// The nodes as stored in a database.
 #[derive(Default)]
 struct Tree(BTreeMap<(Level, i64), Vec<u8>>);
 
@@ -44,7 +44,7 @@ impl Tree {
     }
 
     fn ask(&self, question: Question) -> Values {
-        let mut answer = Answer::to(question.clone());
+        let mut answer = MetricsResult::to(question.clone());
         for range in ranges(question.from, question.to, question.widest()) {
             for ((level, start), bytes) in self.0.range((range.level, range.from)..=(range.level, range.to)) {
                 let node = wire::Stored::open(bytes).unwrap();
@@ -57,9 +57,9 @@ impl Tree {
     }
 }
 
-/// The same from the list.
+/// Returns the values computed from the list.
 fn by_hand(facts: &[Fact], question: &Question) -> Values {
-    let mut answer = Answer::to(question.clone());
+    let mut answer = MetricsResult::to(question.clone());
     for fact in facts {
         answer.add(fact, 1);
     }
@@ -94,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn what_is_asked_of_the_tree_is_what_is_in_it(
+    fn rollup_tree_gives_same_values_as_list(
         facts in proptest::collection::vec(fact(), 1..700),
         gone in proptest::collection::vec(any::<prop::sample::Index>(), 0..200),
         batch in 1..300_usize,
@@ -134,7 +134,7 @@ proptest! {
     }
 }
 
-/// Percentiles of what is listed, interpolated between the two nearest ranks.
+/// Returns the exact percentiles of a list, interpolated between ranks.
 #[test]
 fn percentiles_are_within_one_percent_of_exact() {
     let mut seed = 7_u64;
@@ -159,9 +159,9 @@ fn percentiles_are_within_one_percent_of_exact() {
     }
 }
 
-/// A caller that names a model a trace makes no node longer than others.
+/// A model name per trace does not make nodes longer.
 #[test]
-fn models_without_end_are_summed_up_together() {
+fn models_beyond_the_limit_are_added_up_together() {
     let mut tree = Tree::default();
     let mut sum = Facts::new();
     for i in 0..2_000 {
@@ -172,13 +172,13 @@ fn models_without_end_are_summed_up_together() {
     let question = Question { from: 0, to: DAY - 1, model: None, interval: None, by_model: true };
     let found = tree.ask(question);
     assert_eq!(found.all.trace_count, 2_000);
-    assert_eq!(found.groups.len(), super::answer::GROUPS);
+    assert_eq!(found.groups.len(), super::answer::MAX_GROUPS);
     assert!(found.truncated);
     assert!(tree.0.values().map(Vec::len).max().unwrap() < 20_000);
 
     let question =
         Question { from: 0, to: DAY - 1, model: Some("m1999".into()), interval: None, by_model: false };
-    let mut answer = Answer::to(question);
+    let mut answer = MetricsResult::to(question);
     let day = wire::Stored::open(&tree.0[&(Level::DAY, 0)]).unwrap();
-    assert!(answer.add_node(Level::DAY, 0, &day).unwrap().is_some(), "the sums can't tell");
+    assert!(answer.add_node(Level::DAY, 0, &day).unwrap().is_some(), "the totals of the model are unknown");
 }

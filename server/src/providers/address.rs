@@ -1,11 +1,10 @@
-//! Which IP addresses are public. Pure.
+//! Determines which IP addresses are public. Pure.
 //!
-//! The question is "is this globally routable unicast", not "is this known to be bad": whatever
-//! no rule here lets through is refused, so a range that is put to some special use tomorrow
-//! does no harm today. The ranges are those of IANA's registries of special-purpose addresses
-//! (IPv4 and IPv6) and of multicast, as of 2026. Ranges in them that IANA calls globally
-//! reachable are refused too: they are anycast services of the network (relays, sinks for
-//! reverse DNS), and nobody's web server.
+//! An address must be globally routable unicast; the check is not a list of forbidden addresses. Every
+//! address that no rule allows is rejected, so that a range with a future special use is rejected too.
+//! The ranges are those of IANA's registries of special-purpose addresses (IPv4 and IPv6) and of
+//! multicast, as of 2026. Ranges that IANA lists as globally reachable are rejected too: they are
+//! anycast services of the network (relays, sinks of reverse DNS), not web servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,11 +14,11 @@ const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 168, 0, 0), 16),
-    // Between a provider and its customers.
+    // Carrier-grade NAT.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     // Loopback.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local; metadata services of clouds.
+    // Link-local, including metadata services of clouds.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     // Protocol assignments.
     (Ipv4Addr::new(192, 0, 0, 0), 24),
@@ -34,24 +33,24 @@ const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     // Benchmarks of network devices.
     (Ipv4Addr::new(198, 18, 0, 0), 15),
-    // In no registry: on every machine in Azure this reaches the host's own agent.
+    // Not registered: on every machine in Azure this reaches the host's agent.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
-/// Special ranges within 2000::/3, the only part of IPv6 that holds global unicast.
+/// Special ranges within 2000::/3, the only part of IPv6 with global unicast.
 const SPECIAL_V6: &[(Ipv6Addr, u32)] = &[
     // Protocol assignments: Teredo, ORCHID, benchmarks, anycast.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     // Documentation.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
-    // 6to4: an IPv4 address is inside.
+    // 6to4, which contains an IPv4 address.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     // Sinks of reverse DNS (AS112).
     (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48),
 ];
 
-/// Whether this is globally routable unicast.
+/// Whether an address is globally routable unicast.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -66,21 +65,21 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    // Everything else is loopback, local, multicast, IPv4 in disguise, or not yet handed out.
+    // All other addresses are loopback, local, multicast, embedded IPv4, or not yet assigned.
     let unicast = ip.segments()[0] >> 13 == 0b001;
     unicast
         && !is_isatap(ip)
         && !SPECIAL_V6.iter().any(|&(net, length)| (ip.to_bits() ^ net.to_bits()) >> (128 - length) == 0)
 }
 
-/// Whether the interface identifier is ISATAP's, which tunnels to the IPv4 address in the last
-/// 32 bits under any prefix (RFC 5214).
+/// Whether the interface identifier is that of ISATAP, which tunnels to the IPv4 address in the last 32
+/// bits under any prefix (RFC 5214).
 fn is_isatap(ip: Ipv6Addr) -> bool {
     let [.., a, b, _, _] = ip.segments();
     b == 0x5efe && (a == 0 || a == 0x0200)
 }
 
-/// The IPv4 address that a NAT64 gateway connects to for this one (64:ff9b::/96, RFC 6052).
+/// Returns the IPv4 address to which a NAT64 gateway translates this one (64:ff9b::/96, RFC 6052).
 pub fn behind_nat64(ip: IpAddr) -> Option<Ipv4Addr> {
     const WELL_KNOWN: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
     let IpAddr::V6(ip) = ip else { return None };

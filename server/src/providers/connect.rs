@@ -1,4 +1,5 @@
-//! Connections: judged and dialled in one go, so that nothing can change between the two.
+//! Connections: checks an address and connects to it in one step, so that nothing can change in
+//! between.
 
 use std::{
     net::SocketAddr,
@@ -23,29 +24,28 @@ use super::{
     tls,
 };
 
-/// How long one address may take to answer before the next one is tried.
-const DIAL: Duration = Duration::from_secs(4);
+/// Maximum time to connect to one address before the next one is tried.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Makes connections to addresses that passed the guard. The only place in the server that
-/// dials for a tenant.
+/// Connects to addresses that pass the guard. The only place in the server that connects for a tenant.
 pub struct Connector {
     guard: Arc<Guard>,
     roots: Vec<CertificateDer<'static>>,
-    /// Made when first needed: a server that never calls out needs no authorities.
+    /// Created when first needed: a server without outbound requests needs no certificate authorities.
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
 impl Connector {
-    /// Connections to what this guard lets through and for what these roots, or the platform's,
-    /// vouch.
+    /// Creates a connector with this guard, which trusts these roots and the platform's.
     pub fn new(guard: Arc<Guard>, roots: Vec<CertificateDer<'static>>) -> Self {
         Self { guard, roots, tls: OnceLock::new() }
     }
 
-    /// Judges the target and connects to it, with TLS for the host that was asked for.
+    /// Checks the target and connects to it, with TLS for the requested host.
     ///
     /// # Errors
-    /// When it is refused, or there is no connection.
+    ///
+    /// Fails when the target is rejected, or there is no connection.
     pub async fn connect(&self, target: &Target) -> Result<Link, SendError> {
         let addresses = self.guard.judge(target).await?;
         let socket = dial(&addresses).await?;
@@ -61,7 +61,7 @@ impl Connector {
     fn tls(&self) -> Result<Arc<ClientConfig>, SendError> {
         let made = self.tls.get_or_init(|| {
             tls::config(&self.roots).map_err(|error| {
-                tracing::error!(%error, "no authorities for TLS: nothing outside can be reached");
+                tracing::error!(%error, "no certificate authorities for TLS: no outbound request is possible");
                 error.to_string()
             })
         });
@@ -69,11 +69,11 @@ impl Connector {
     }
 }
 
-/// The first address that takes the connection.
+/// Connects to the first address that accepts the connection.
 async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, SendError> {
     let mut why = String::new();
     for address in addresses {
-        match tokio::time::timeout(DIAL, TcpStream::connect(address)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => {
                 _ = socket.set_nodelay(true);
                 return Ok(socket);
@@ -85,7 +85,7 @@ async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, SendError> {
     Err(SendError::Connect(why))
 }
 
-/// What the certificate must be for.
+/// Returns the name that the certificate must have.
 fn server_name(host: &Host) -> Result<ServerName<'static>, SendError> {
     match host {
         Host::Domain(name) => {

@@ -1,5 +1,5 @@
-//! Requests to addresses that tenants set: checked when stored, guarded when used, bounded in
-//! time and size whatever the other side does.
+//! The outbound HTTP guard: requests to addresses that tenants set. Checked when stored and when used,
+//! bounded in time and size.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{
     connect::Connector,
     guard::{Guard, Refusal},
     link::{Failure, Reply},
-    own::Own,
+    own::OwnListeners,
     pool::Pool,
     resolve::Resolver,
     target::Target,
@@ -24,8 +24,8 @@ use super::{
 };
 use crate::config::EgressSettings;
 
-/// What belongs to the connection, not to the request, and is set by whoever frames the message.
-const FRAMING: [HeaderName; 9] = [
+/// Headers that belong to the connection and are set by the HTTP library.
+const FRAMING_HEADERS: [HeaderName; 9] = [
     header::HOST,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -37,7 +37,7 @@ const FRAMING: [HeaderName; 9] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-/// The way out to addresses that tenants set. Cheap to clone.
+/// Sends requests to addresses that tenants set. Cheap to clone.
 #[derive(Clone)]
 pub struct Egress {
     guard: Arc<Guard>,
@@ -45,107 +45,110 @@ pub struct Egress {
     pool: Arc<Pool>,
 }
 
-/// A request. Redirects are not followed and proxies not used. It does not print: its headers hold
-/// tenants' keys.
+/// A request. Redirects are not followed and proxies not used. It can't be formatted, because its
+/// headers contain tenants' keys.
 #[derive(Clone)]
 pub struct Outbound {
     /// The method.
     pub method: Method,
-    /// Where to; normally what [`Egress::check`] answered.
+    /// The URL, normally the result of [`Egress::check`].
     pub url: Url,
-    /// Its headers. Those that frame the message (`Host`, `Content-Length` and the like) are left
-    /// out: they follow from the URL and the body.
+    /// The headers. Those that frame the message (`Host`, `Content-Length` and the like) are dropped:
+    /// they follow from the URL and the body.
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
-    /// For everything: name, connection, TLS, request, head and body of the answer.
+    /// Timeout of everything: resolution, connection, TLS, request, head and body of the response.
     pub timeout: Duration,
-    /// Bytes of the answer's body that are read, at most.
+    /// Maximum number of bytes of the response body that are read.
     pub max_body: usize,
 }
 
-/// An answer, of whatever status.
+/// A response of any status.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// The status; redirects are answers like others.
+pub struct OutboundResponse {
+    /// The status; redirects are returned like other responses.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, as it came (nothing is unpacked), up to [`Outbound::max_body`] bytes of it.
+    /// The body as received (not decompressed), up to [`Outbound::max_body`] bytes.
     pub body: Bytes,
-    /// Whether there was more of it.
+    /// Whether the body was truncated.
     pub truncated: bool,
-    /// From the request to the end of what was read.
+    /// The duration of the request.
     pub took: Duration,
 }
 
-/// Why there is no answer. The texts are fit for whoever set the address.
+/// Why there is no response. The messages are suitable for the tenant who set the address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The guard refused the address. It never says [`Refusal::Unresolvable`] here.
+    /// The guard rejected the address; never with [`Refusal::Unresolvable`].
     #[error("{0}")]
     Refused(Refusal),
-    /// The name does not resolve now.
+    /// The name can't be resolved at the moment.
     #[error("the host name does not resolve in DNS")]
     Dns,
-    /// No address took the connection.
-    #[error("no connection: {0}")]
+    /// No address accepted the connection.
+    #[error("connection failed: {0}")]
     Connect(String),
-    /// No secure connection: a wrong, expired or unknown certificate, or no TLS at all.
-    #[error("no secure connection: {0}")]
+    /// TLS failed: a wrong, expired or untrusted certificate, or no TLS.
+    #[error("TLS failed: {0}")]
     Tls(String),
-    /// It took longer than it may.
-    #[error("no complete answer in time")]
+    /// The timeout was exceeded.
+    #[error("no complete response in time")]
     Timeout,
-    /// The connection ended early, or what came is no HTTP.
-    #[error("no usable answer: {0}")]
+    /// The connection was closed early, or the response is not HTTP.
+    #[error("invalid response: {0}")]
     Broken(String),
 }
 
 impl Egress {
-    /// The way out with these settings, but never to `own`, the addresses that this process
-    /// listens on. [`Self::listens_on`] adds those that are known only later.
+    /// Creates the guard with these settings; it never connects to `own`, the addresses on which this
+    /// process listens. [`Self::listens_on`] adds addresses that are known later.
     ///
     /// # Errors
-    /// When a setting can't be used.
+    ///
+    /// Fails when a setting is invalid.
     pub fn new(
         settings: &EgressSettings,
         own: Vec<SocketAddr>,
         resolver: Arc<dyn Resolver>,
     ) -> anyhow::Result<Self> {
-        let guard = Guard { openings: settings.openings()?, own: Own::new(own), resolver };
+        let guard = Guard { openings: settings.openings()?, own: OwnListeners::new(own), resolver };
         let roots = settings.egress_ca_file.as_deref().map_or(Ok(Vec::new()), tls::read_roots)?;
         let guard = Arc::new(guard);
         let connector = Arc::new(Connector::new(Arc::clone(&guard), roots));
         Ok(Self { guard, connector, pool: Arc::default() })
     }
 
-    /// This process listens there too: from now on no tenant reaches it.
+    /// Adds an address on which this process listens, so that no tenant can reach it.
     pub fn listens_on(&self, address: SocketAddr) {
         self.guard.own.add(address);
     }
 
-    /// Checks a URL that a tenant wants stored, as far as that can be known now: whatever it
-    /// resolves to when it is used is judged again.
+    /// Checks a URL that a tenant wants to store, as far as possible: it is resolved and checked again
+    /// when it is used.
     ///
     /// # Errors
-    /// When it can't be used.
+    ///
+    /// Fails when it can't be used.
     pub async fn check(&self, url: &str) -> Result<Url, Refusal> {
         let target = Target::parse(url)?;
         self.guard.judge(&target).await?;
         Ok(target.url)
     }
 
-    /// Sends a request and waits for the answer, whatever its status.
+    /// Sends a request and returns the response, whatever its status.
     ///
     /// # Errors
-    /// When the address is refused, or there is no complete answer in time.
-    pub async fn send(&self, request: Outbound) -> Result<Answer, SendError> {
+    ///
+    /// Fails when the address is rejected, or there is no complete response in time.
+    pub async fn send(&self, request: Outbound) -> Result<OutboundResponse, SendError> {
         let begun = Instant::now();
         let timeout = request.timeout;
         let Reply { status, headers, body, truncated } =
             tokio::time::timeout(timeout, self.exchange(request)).await.unwrap_or(Err(SendError::Timeout))?;
-        Ok(Answer { status, headers, body, truncated, took: begun.elapsed() })
+        Ok(OutboundResponse { status, headers, body, truncated, took: begun.elapsed() })
     }
 
     async fn exchange(&self, request: Outbound) -> Result<Reply, SendError> {
@@ -156,7 +159,7 @@ impl Egress {
         *message.method_mut() = method;
         *message.uri_mut() = target.path.clone();
         *message.headers_mut() = headers;
-        for name in &FRAMING {
+        for name in &FRAMING_HEADERS {
             message.headers_mut().remove(name);
         }
         message.headers_mut().insert(header::HOST, target.host_header()?);
@@ -170,7 +173,7 @@ impl Egress {
                     self.pool.put(place, link);
                     return Ok(reply);
                 }
-                // The other side has closed what was kept, before anything was sent on it.
+                // The peer closed the idle connection before anything was sent on it.
                 Err(Failure { unsent: Some(unsent), .. }) if kept => message = unsent,
                 Err(failure) => return Err(failure.error),
             }
@@ -179,7 +182,7 @@ impl Egress {
 }
 
 impl From<Refusal> for SendError {
-    /// That a name does not resolve is final for who stores it, and passing for who uses it.
+    /// An unresolvable name is an error when it is stored, but temporary when it is used.
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Unresolvable => Self::Dns,

@@ -1,4 +1,4 @@
-//! Vectors of texts, from a provider that speaks OpenAI's protocol.
+//! Requests vectors from a provider with OpenAI's protocol.
 
 mod failure;
 mod wire;
@@ -16,22 +16,22 @@ use super::{
     exchange::{Exchange, Post, Reply, key_header},
 };
 
-/// Bytes of an answer that are read for each text: 1,536 numbers in decimals are some 35 KiB.
-const BYTES_A_TEXT: usize = 128 * 1024;
+/// Maximum bytes of a response per text: 1,536 decimal numbers take about 35 KiB.
+const RESPONSE_BYTES_PER_TEXT: usize = 128 * 1024;
 
-/// Bytes of an answer that are read in any case.
-const BYTES: usize = 64 * 1024;
+/// Maximum bytes of a response in addition.
+const BASE_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// A provider with a key and a model. It does not print its key.
+/// The URL, key and model of an embedding provider. `Debug` prints no key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Up to the part before `/embeddings`, without a slash at its end; none is OpenAI's.
+    /// The part of the URL before `/embeddings`, without a trailing slash; default: OpenAI's.
     pub base_url: Option<String>,
-    /// Empty for a provider that needs none.
+    /// Empty for a provider without authentication.
     pub key: String,
     /// The model.
     pub model: String,
-    /// A tenant set the address.
+    /// Whether a tenant set the address.
     pub guarded: bool,
 }
 
@@ -47,22 +47,24 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Asks providers for vectors.
+/// Requests vectors from providers.
 pub struct EmbeddingClient(Exchange);
 
 impl EmbeddingClient {
-    /// A client that reaches tenants' addresses through `egress`.
+    /// Creates a client that reaches tenants' addresses through `egress`.
     ///
     /// # Errors
-    /// When there are no authorities for TLS.
+    ///
+    /// Fails when there are no certificate authorities.
     pub fn new(egress: Egress) -> anyhow::Result<Self> {
         Ok(Self(Exchange::new(egress)?))
     }
 
-    /// The vectors of these texts in their order, within `timeout`. `now` is in microseconds.
+    /// Returns the vectors of these texts in their order, within `timeout`. `now` is in microseconds.
     ///
     /// # Errors
-    /// When there are none, with what helps.
+    ///
+    /// Fails with the kind of failure when there are no vectors.
     pub async fn embed(
         &self,
         endpoint: &Endpoint,
@@ -70,13 +72,13 @@ impl EmbeddingClient {
         timeout: Duration,
         now: i64,
     ) -> Result<Vec<UnitVector>, Failure> {
-        let most = BYTES + texts.len() * BYTES_A_TEXT;
+        let most = BASE_RESPONSE_BYTES + texts.len() * RESPONSE_BYTES_PER_TEXT;
         let reply = self.ask(endpoint, wire::request(&endpoint.model, texts), timeout, most).await?;
         if reply.status != StatusCode::OK {
             return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
         }
         if reply.truncated {
-            return Err(Failure::Unusable(format!("it answered more than {most} bytes")));
+            return Err(Failure::Unusable(format!("its response is larger than {most} bytes")));
         }
         wire::vectors(&reply.body, texts.len()).map_err(Failure::Unusable)
     }
@@ -89,8 +91,7 @@ impl EmbeddingClient {
         max_body: usize,
     ) -> Result<Reply, Failure> {
         let address = format!("{}/embeddings", endpoint.base_url.as_deref().unwrap_or(OPENAI));
-        let url: Url =
-            address.parse().map_err(|_| Failure::Denied("its address can't be read".to_owned()))?;
+        let url: Url = address.parse().map_err(|_| Failure::Denied("its address is invalid".to_owned()))?;
         let (guarded, headers) = (endpoint.guarded, headers(&endpoint.key)?);
         let post = Post { url, guarded, headers, body, timeout, max_body };
         self.0.post(post).await.map_err(|it| unreached(&it))
@@ -101,7 +102,7 @@ fn headers(key: &str) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     if !key.is_empty() {
         let value = key_header(&format!("Bearer {key}"))
-            .ok_or_else(|| Failure::Denied("its key can't be sent".to_owned()))?;
+            .ok_or_else(|| Failure::Denied("its key contains characters that can't be sent".to_owned()))?;
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)

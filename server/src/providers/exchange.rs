@@ -1,8 +1,7 @@
-//! One request to a provider of models, by either of two ways.
+//! One request to a model provider.
 //!
-//! The platform's provider is the operator's own choice and is asked like any other service of
-//! theirs. A tenant's is reached through [`Egress`]. Whatever either answers costs a bounded time
-//! and a bounded number of bytes.
+//! The platform's provider is configured by the operator and called directly. A tenant's is called
+//! through [`Egress`]. In both cases time and size of the response are bounded.
 
 use std::time::Duration;
 
@@ -14,10 +13,10 @@ use hyper::{
 };
 use url::Url;
 
-use super::{Answer, Egress, Outbound, SendError, root_cause};
+use super::{Egress, Outbound, OutboundResponse, SendError, root_cause};
 
-/// Who asks.
-const AGENT: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
+/// The `User-Agent` header.
+const USER_AGENT_VALUE: &str = concat!("loupe-server/", env!("CARGO_PKG_VERSION"));
 
 /// Sends requests to providers.
 pub struct Exchange {
@@ -27,67 +26,70 @@ pub struct Exchange {
     local: reqwest::Client,
 }
 
-/// A `POST` of JSON. It does not print: its headers hold a key.
+/// A `POST` of JSON. It can't be formatted, because its headers contain a key.
 pub struct Post {
-    /// Where to.
+    /// The URL.
     pub url: Url,
-    /// A tenant set the address.
+    /// Whether a tenant set the address.
     pub guarded: bool,
-    /// What says who asks: see [`key_header`].
+    /// The headers that authenticate: see [`key_header`].
     pub headers: HeaderMap,
-    /// The JSON.
+    /// The JSON body.
     pub body: Vec<u8>,
-    /// For everything, from the name to the end of the answer.
+    /// Timeout of everything, from name resolution to the end of the response.
     pub timeout: Duration,
-    /// Bytes of the answer that are read, at most.
+    /// Maximum number of bytes of the response that are read.
     pub max_body: usize,
 }
 
-/// What came back, by whichever way and of whatever status.
+/// A response of any status.
 #[derive(Debug)]
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, or the beginning of it.
+    /// The body, possibly truncated.
     pub body: Bytes,
-    /// Whether there was more of it.
+    /// Whether the body was truncated.
     pub truncated: bool,
 }
 
 impl Exchange {
-    /// One that reaches tenants' addresses through `egress`.
+    /// Creates an exchange that reaches tenants' addresses through `egress`.
     ///
     /// # Errors
-    /// When there are no authorities for TLS.
+    ///
+    /// Fails when there are no certificate authorities.
     pub fn new(egress: Egress) -> anyhow::Result<Self> {
         let builder = || {
             reqwest::Client::builder()
-                // Redirects are off, so that a key is sent to the configured address only.
+                // Redirects are disabled, so that a key is sent to the configured address only.
                 .redirect(reqwest::redirect::Policy::none())
                 .connect_timeout(Duration::from_secs(5))
         };
-        let failed = "can't make a client for providers of models";
+        let failed = "can't create the HTTP client for model providers";
         let http = builder().build().context(failed)?;
         let local = builder().no_proxy().build().context(failed)?;
         Ok(Self { egress, http, local })
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the response.
     ///
     /// # Errors
-    /// When there is no complete answer; by both ways in the same words.
+    ///
+    /// Fails when there is no complete response; with the same messages for both clients.
     pub async fn post(&self, post: Post) -> Result<Reply, SendError> {
         let Post { url, guarded, mut headers, body, timeout, max_body } = post;
         let json = HeaderValue::from_static("application/json");
         headers.insert(CONTENT_TYPE, json.clone());
         headers.insert(ACCEPT, json);
-        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
         if guarded {
             let body = body.into();
             let sent = Outbound { method: Method::POST, url, headers, body, timeout, max_body };
-            let Answer { status, headers, body, truncated, took: _ } = self.egress.send(sent).await?;
+            let OutboundResponse { status, headers, body, truncated, took: _ } =
+                self.egress.send(sent).await?;
             return Ok(Reply { status, headers, body, truncated });
         }
         let client = if is_loopback(&url) { &self.local } else { &self.http };
@@ -96,7 +98,7 @@ impl Exchange {
     }
 }
 
-/// Returns whether an address is on this machine.
+/// Whether an address is on this machine.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
@@ -106,14 +108,15 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A header that holds a key, marked so that nothing prints it; none if the key can't stand there.
+/// Returns a header with a key, marked as sensitive so that it is never formatted; `None` if the key is
+/// not a valid header value.
 pub fn key_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// Reads an answer of the operator's provider up to `most` bytes.
+/// Reads a response of the operator's provider up to `most` bytes.
 async fn read(mut answer: reqwest::Response, most: usize) -> Result<Reply, SendError> {
     let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
     let mut body = Vec::new();
@@ -127,8 +130,7 @@ async fn read(mut answer: reqwest::Response, most: usize) -> Result<Reply, SendE
     Ok(Reply { status, headers, body: body.into(), truncated: false })
 }
 
-/// What went wrong, in the words of the guarded way. The address, which may hold something that is
-/// nobody's business, is left out.
+/// Converts an error to those of [`Egress`]. The address, which may contain a secret, is omitted.
 fn failed(error: reqwest::Error) -> SendError {
     if error.is_timeout() {
         return SendError::Timeout;

@@ -1,4 +1,4 @@
-//! The verdict on a target: resolved once, every address judged.
+//! Checks targets: a name is resolved once, and every address is checked.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -10,16 +10,16 @@ use url::Host;
 
 use super::{
     address,
-    own::Own,
+    own::OwnListeners,
     resolve::Resolver,
     target::{Target, is_localhost},
 };
 use crate::config::openings::Openings;
 
-/// How long a look-up may take.
-const LOOKUP: Duration = Duration::from_secs(5);
+/// Maximum time of a name resolution.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why an address that a tenant set is not used.
+/// Why an address set by a tenant is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another scheme, or a text that is not plainly one URL.
@@ -27,34 +27,35 @@ pub enum Refusal {
         "the address must be a complete https:// URL with a plain host name or IP address, without user name and password"
     )]
     NotHttps,
-    /// An address that is not public and that the operator did not open, or this server's own.
+    /// An address that is not public and not on the allow list, or this server's own.
     #[error(
-        "the address is not public, or its name leads to one that is not; whoever operates this server can open addresses other than the server's own with LOUPE_EGRESS_ALLOW_CIDRS"
+        "the address is not public, or its name resolves to one that is not; the operator of this server can allow addresses other than the server's own with LOUPE_EGRESS_ALLOW_CIDRS"
     )]
     Private,
-    /// The name has no address, or nobody could tell in time.
+    /// The name has no address, or could not be resolved in time.
     #[error("the host name does not resolve in DNS")]
     Unresolvable,
 }
 
-/// What decides.
+/// The guard's configuration.
 pub struct Guard {
-    /// What the operator opened.
+    /// The operator's allow list.
     pub openings: Openings,
-    /// What is closed even then.
-    pub own: Own,
-    /// Who knows addresses.
+    /// Addresses that are rejected even if they are on the allow list.
+    pub own: OwnListeners,
+    /// Resolves names.
     pub resolver: Arc<dyn Resolver>,
 }
 
 impl Guard {
-    /// The addresses that may be dialled for this target: all that its name has. One that may not
-    /// be dialled refuses them all, because a name that mixes them is an attack or a mistake.
+    /// Returns the addresses to connect to for this target: all addresses of its name. If one of them
+    /// is not allowed, all are rejected, because a name that mixes them is an attack or a mistake.
     ///
     /// # Errors
-    /// When the target is refused.
+    ///
+    /// Fails when the target is rejected.
     pub async fn judge(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
-        // Nothing is open without TLS: no reason to ask.
+        // No address is allowed without TLS, so the name need not be resolved.
         if target.plain && !self.openings.any_plain() {
             return Err(Refusal::NotHttps);
         }
@@ -70,7 +71,7 @@ impl Guard {
     }
 
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
-        match tokio::time::timeout(LOOKUP, self.resolver.resolve(name)).await {
+        match tokio::time::timeout(LOOKUP_TIMEOUT, self.resolver.resolve(name)).await {
             Ok(Ok(found)) if !found.is_empty() => Ok(found),
             _ => Err(Refusal::Unresolvable),
         }
@@ -81,8 +82,8 @@ impl Guard {
             return Err(Refusal::NotHttps);
         }
         let open = match address::behind_nat64(ip) {
-            // A gateway is opened for what is behind it, and that is judged as if it were asked
-            // directly.
+            // A NAT64 gateway is allowed for the addresses behind it, which are checked as if connected
+            // to directly.
             Some(inner) => self.openings.opens(ip, port) && self.is_open(inner.into(), port),
             None => self.is_open(ip, port),
         };

@@ -1,9 +1,8 @@
-//! Asking judge models: one request, one answer, in the protocol of OpenAI or of Anthropic.
+//! Calls judge models: one request, one reply, with OpenAI's or Anthropic's protocol.
 //!
-//! How an answer of a certain form is asked for differs by server and model; a [`Way`] says which
-//! form is used, and a refusal of it ([`Failure::Form`]) which part to do without. Making questions
-//! and reading answers is the business of `evaluators::judge`; asking again that of
-//! [`crate::judging`].
+//! Services and models differ in their structured-output modes; a [`RequestFeatures`] selects the mode, and an
+//! error about it ([`Failure::Form`]) names the feature to omit. `evaluators::judge` builds prompts and
+//! parses replies; [`crate::judging`] retries.
 
 mod anthropic;
 mod failure;
@@ -18,39 +17,39 @@ use semantics::usage::Usage;
 use serde_json::Value;
 use url::Url;
 
-pub use failure::{Failure, Spoilt};
-pub use way::{Limit, Part, Rung, Way};
+pub use failure::{Failure, InvalidReply};
+pub use way::{Limit, OutputMode, RequestFeature, RequestFeatures};
 
 use super::{
     Egress, OPENAI,
     exchange::{Exchange, Post},
 };
 
-/// Where Anthropic answers.
-const ANTHROPIC: &str = "https://api.anthropic.com";
+/// Anthropic's base URL.
+const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 
-/// Bytes of an answer that are read. A verdict takes a hundredth of it; a model that thinks aloud may
-/// take more.
-const MOST_BYTES: usize = 256 * 1024;
+/// Maximum number of bytes of a response. A verdict takes a hundredth of it; reasoning models may need
+/// more.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
-/// What a verdict is called where it needs a name.
-const VERDICT: &str = "verdict";
+/// The name of the verdict's schema or tool.
+const VERDICT_NAME: &str = "verdict";
 
-/// What a verdict is, where it needs a description.
-const DESCRIPTION: &str = "Hands in the judgement: the reasoning, then what it comes to.";
+/// The description of the verdict's tool.
+const VERDICT_DESCRIPTION: &str = "Submits the verdict: the reasoning, then the result.";
 
-/// A provider with a key and a model. It does not print its key.
+/// A provider with a key and a model. It does not format its key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Which protocol it speaks.
+    /// The protocol.
     pub provider: Provider,
-    /// Where, without a slash at its end; none is the provider's own address.
+    /// The base URL, without a trailing slash; default: the provider's own.
     pub base_url: Option<String>,
-    /// Empty for a provider that needs none.
+    /// Empty for a provider without authentication.
     pub key: String,
     /// The model.
     pub model: String,
-    /// A tenant set the address.
+    /// Whether a tenant set the address.
     pub guarded: bool,
 }
 
@@ -67,60 +66,62 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A conversation with a judge, at the point where the judge has to say something.
+/// A conversation with a judge, whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The instructions.
     pub system: &'a str,
-    /// What was said since, the user first and last, by turns.
+    /// The messages since then, alternating between user and judge; first and last are the user's.
     pub turns: &'a [String],
-    /// JSON Schema of the answer.
+    /// JSON Schema of the reply.
     pub schema: &'a Value,
-    /// Tokens that the answer may have.
+    /// Maximum number of tokens of the reply.
     pub max_tokens: u32,
 }
 
-/// What a judge answered.
+/// A judge's reply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// The text, or the arguments of the call that was asked for.
+pub struct JudgeReply {
+    /// The text, or the arguments of the requested tool call.
     pub text: String,
-    /// It ends where no more tokens were allowed.
+    /// Whether the reply was truncated at the token limit.
     pub is_cut: bool,
-    /// In the provider's words why the model says nothing, if it declines to judge this.
+    /// The provider's explanation, if the model declined to reply.
     pub declined: Option<String>,
-    /// What it used.
+    /// The token usage.
     pub usage: Usage,
 }
 
-/// Asks judges.
+/// Calls judges.
 pub struct JudgeClient(Exchange);
 
 impl JudgeClient {
-    /// A client that reaches tenants' addresses through `egress`.
+    /// Creates a client that reaches tenants' addresses through `egress`.
     ///
     /// # Errors
-    /// When there are no authorities for TLS.
+    ///
+    /// Fails when there are no certificate authorities.
     pub fn new(egress: Egress) -> anyhow::Result<Self> {
         Ok(Self(Exchange::new(egress)?))
     }
 
-    /// Asks once. `now` is in microseconds.
+    /// Sends one request. `now` is in microseconds.
     ///
     /// # Errors
-    /// When there is no answer, with what helps.
+    ///
+    /// Fails with the kind of failure when there is no reply.
     pub async fn ask(
         &self,
         endpoint: &Endpoint,
         question: &Question<'_>,
-        way: Way,
+        way: RequestFeatures,
         timeout: Duration,
         now: i64,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<JudgeReply, Failure> {
         let is_anthropic = endpoint.provider == Provider::Anthropic;
         let (address, body, headers) = if is_anthropic {
-            let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC);
-            // Some give the address with the version, as OpenAI's is given.
+            let base = endpoint.base_url.as_deref().unwrap_or(ANTHROPIC_URL);
+            // Some users include the version in the address, as in OpenAI's.
             let address = format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base));
             (address, anthropic::request(endpoint, question, way), anthropic::headers(&endpoint.key))
         } else {
@@ -128,31 +129,31 @@ impl JudgeClient {
             let address = format!("{base}/chat/completions");
             (address, openai::request(endpoint, question, way), openai::headers(&endpoint.key))
         };
-        let url: Url = address.parse().map_err(|_| Failure::denied("its address can't be read"))?;
-        let headers = headers.ok_or_else(|| Failure::denied("its key can't be sent"))?;
+        let url: Url = address.parse().map_err(|_| Failure::denied("its address is invalid"))?;
+        let headers =
+            headers.ok_or_else(|| Failure::denied("its key contains characters that can't be sent"))?;
         let body = body.to_string().into_bytes();
-        let (guarded, max_body) = (endpoint.guarded, MOST_BYTES);
+        let (guarded, max_body) = (endpoint.guarded, MAX_RESPONSE_BYTES);
         let post = Post { url, guarded, headers, body, timeout, max_body };
         let reply = self.0.post(post).await.map_err(|it| Failure::unreached(&it))?;
         if reply.status != StatusCode::OK {
             return Err(Failure::of(reply.status, &reply.headers, &reply.body, &endpoint.key, now));
         }
         if reply.truncated {
-            return Err(Failure::Unusable(format!("it answered more than {MOST_BYTES} bytes")));
+            return Err(Failure::Unusable(format!("its response is larger than {MAX_RESPONSE_BYTES} bytes")));
         }
-        let body: Value = serde_json::from_slice(&reply.body).map_err(|_| {
-            Failure::Unusable("what it answered is no JSON: is its address the right one?".to_owned())
-        })?;
+        let body: Value = serde_json::from_slice(&reply.body)
+            .map_err(|_| Failure::Unusable("its response is not JSON: is its address correct?".to_owned()))?;
         let answer = if is_anthropic { anthropic::answer(&body) } else { openai::answer(&body) };
         answer.map_err(|spoilt| match spoilt {
-            Spoilt::Failed(error) => Failure::in_answer(&error, &endpoint.key),
-            Spoilt::Foreign(what) => Failure::Unusable(what.to_owned()),
+            InvalidReply::Failed(error) => Failure::in_answer(&error, &endpoint.key),
+            InvalidReply::Foreign(what) => Failure::Unusable(what.to_owned()),
         })
     }
 }
 
-/// A schema without the bounds that some structured outputs refuse; whoever reads the answer checks
-/// them in any case.
+/// Returns the schema without bounds, which some structured-output modes reject; the parser of the
+/// reply checks them in any case.
 fn without_bounds(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -163,7 +164,7 @@ fn without_bounds(schema: &Value) -> Value {
     }
 }
 
-/// A count of tokens in an answer.
+/// Returns a token count of a response.
 fn count(usage: &Value, place: &str) -> Option<i64> {
     usage.pointer(place).and_then(Value::as_i64).filter(|it| *it >= 0)
 }

@@ -1,8 +1,8 @@
-//! One connection that speaks HTTP/1.1.
+//! One HTTP/1.1 connection.
 //!
-//! It has no task of its own: it moves only while somebody waits for an answer on it. Whoever
-//! stops waiting drops it, and with it the socket and all that was queued, so that a receiver
-//! which does not read, or never ends, holds nothing beyond the time of its request.
+//! It has no task of its own: it makes progress only while a response is awaited. Dropping the future
+//! closes the socket and drops all buffers, so that a receiver that does not read, or never ends,
+//! occupies nothing after the timeout of its request.
 
 use std::{error::Error, pin::pin, time::Duration};
 
@@ -20,31 +20,31 @@ use hyper::{
 
 use super::egress::SendError;
 
-/// The largest head of an answer, in bytes.
-const MAX_HEAD: usize = 64 * 1024;
+/// Maximum size of a response head in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// How long to look for the end of an answer that has just filled all the room there is for it.
-const LAST_LOOK: Duration = Duration::from_millis(250);
+/// Time to check for the end of a response that has exactly filled its limit.
+const END_CHECK_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// A connection, idle or with one request on it.
+/// A connection, idle or with one request in progress.
 pub struct Link {
     sender: SendRequest<Full<Bytes>>,
     connection: Fuse<BoxFuture<'static, hyper::Result<()>>>,
 }
 
-/// What came back.
+/// A response.
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, or the beginning of it.
+    /// The body, possibly truncated.
     pub body: Bytes,
-    /// Whether there was more of it.
+    /// Whether the body was truncated.
     pub truncated: bool,
 }
 
-/// Why nothing came back.
+/// Why there is no response.
 pub struct Failure {
     /// The reason.
     pub error: SendError,
@@ -53,20 +53,22 @@ pub struct Failure {
 }
 
 impl Link {
-    /// HTTP over a stream.
+    /// Opens HTTP on a stream.
     ///
     /// # Errors
-    /// When the connection can't be used.
+    ///
+    /// Fails when the connection can't be used.
     pub async fn over(io: impl Read + Write + Unpin + Send + 'static) -> Result<Self, SendError> {
         let (sender, connection) =
-            Builder::new().max_buf_size(MAX_HEAD).handshake(io).await.map_err(|it| broken(&it))?;
+            Builder::new().max_buf_size(MAX_HEAD_BYTES).handshake(io).await.map_err(|it| broken(&it))?;
         Ok(Self { sender, connection: connection.boxed().fuse() })
     }
 
-    /// Sends a request and reads the answer, of its body `max` bytes.
+    /// Sends a request and reads the response, with at most `max` bytes of the body.
     ///
     /// # Errors
-    /// When the connection ends before the answer, or what comes is no HTTP.
+    ///
+    /// Fails when the connection ends before the response, or the response is not HTTP.
     pub async fn exchange(&mut self, request: Request<Full<Bytes>>, max: usize) -> Result<Reply, Failure> {
         let exchange = pin!(async {
             let answer = self
@@ -80,26 +82,26 @@ impl Link {
         });
         match select(exchange, &mut self.connection).await {
             Either::Left((outcome, _)) => outcome,
-            // It has ended, and has handed over whatever there was.
+            // The connection has ended and delivered everything that it received.
             Either::Right((_, exchange)) => exchange.await,
         }
     }
 
-    /// Whether another request can be sent: the last answer was read to its end, and since then
-    /// the other side has neither closed nor said anything.
+    /// Whether another request can be sent: the last response was read to its end, and the peer has
+    /// neither closed the connection nor sent anything since.
     pub fn is_idle(&mut self) -> bool {
         (&mut self.connection).now_or_never().is_none() && self.sender.is_ready()
     }
 }
 
-/// Reads a body up to `max` bytes; also answers whether there was more.
+/// Reads a body up to `max` bytes; also returns whether there was more.
 async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, bool), SendError> {
     let mut read = Vec::new();
     while !body.is_end_stream() {
         let full = read.len() == max;
         let next = match full {
             false => body.frame().await,
-            true => match tokio::time::timeout(LAST_LOOK, body.frame()).await {
+            true => match tokio::time::timeout(END_CHECK_TIMEOUT, body.frame()).await {
                 Ok(next) => next,
                 Err(_) => return Ok((read.into(), true)),
             },
@@ -107,11 +109,11 @@ async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, bool), SendError
         let frame = match next {
             Some(Ok(frame)) => frame,
             None => break,
-            // All that was wanted is there.
+            // The requested number of bytes is complete.
             Some(Err(_)) if full => return Ok((read.into(), true)),
             Some(Err(error)) => return Err(broken(&error)),
         };
-        // Trailers say nothing to anybody here.
+        // Trailers are ignored.
         let Ok(data) = frame.into_data() else { continue };
         let room = max - read.len();
         read.extend_from_slice(&data[..data.len().min(room)]);
@@ -126,7 +128,7 @@ fn broken(error: &hyper::Error) -> SendError {
     SendError::Broken(root_cause(error))
 }
 
-/// What the innermost error says; those around it say where it passed.
+/// Returns the message of the innermost error; the outer ones only describe the layers.
 pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     std::iter::successors(Some(error), |&it| it.source()).last().map_or_else(String::new, ToString::to_string)
 }

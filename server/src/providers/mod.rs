@@ -1,15 +1,15 @@
-//! Everything that leaves this process over the network.
+//! Outbound requests of this process.
 //!
-//! Addresses that tenants set (webhooks, callbacks, base URLs of providers) are reached through
-//! [`Egress`] and nothing else: it refuses every address that is not public, unless the operator
-//! opened it. Addresses that the operator sets in the configuration are not guarded: the keys of an
-//! identity provider (`jwks`), the platform's providers of models (`exchange`, which `embedding` and
-//! `judge` send through; `said` reads what providers say of failures, `rest` leaves them alone).
+//! Addresses that tenants set (webhooks, callbacks, base URLs of providers) are reached only through
+//! [`Egress`], the outbound HTTP guard: it rejects every address that is not public, unless it is on
+//! the operator's allow list. Addresses in the configuration are not guarded: the keys of an identity
+//! provider (`jwks`) and the platform's model providers (`exchange`, which `embedding` and `judge` use;
+//! `said` parses error responses, `rest` contains the circuit breakers).
 //!
-//! From the text of a URL to a connection: `target` reads it, `resolve` finds addresses,
-//! `guard` judges all of them by `address`, `openings` and `own`, `connect` dials one
-//! that was judged, `link` speaks HTTP on it, `pool` keeps it for a while, and `egress` is
-//! the door to all of this. `remedy` tells tenants which setting opens a refused address.
+//! From a URL to a connection: `target` parses it, `resolve` finds addresses, `guard` checks all of
+//! them with `address`, `openings` and `own`, `connect` connects to a checked one, `link` speaks HTTP
+//! on it, `pool` keeps it for reuse, and `egress` is the interface. `remedy` tells tenants which
+//! setting allows a rejected address.
 
 pub mod address;
 mod connect;
@@ -29,9 +29,9 @@ mod said;
 mod target;
 mod tls;
 
-pub use egress::{Answer, Egress, Outbound, SendError};
+pub use egress::{Egress, Outbound, OutboundResponse, SendError};
 pub use guard::Refusal;
 use link::root_cause;
 
-/// Where OpenAI answers.
+/// OpenAI's base URL.
 pub const OPENAI: &str = "https://api.openai.com/v1";

@@ -1,7 +1,7 @@
-//! The listeners of this process, which no tenant reaches through it.
+//! The listeners of this process, which tenants must not reach through it.
 //!
-//! They answer whoever comes from this machine, and a caller that they trust (a proxy beside
-//! them, a scraper of metrics) is one that comes from there.
+//! They may trust clients on this machine, such as a proxy or a metrics scraper, and a request by this
+//! process would come from this machine.
 
 use std::{
     io::ErrorKind,
@@ -10,15 +10,15 @@ use std::{
 };
 
 /// The addresses that this process listens on.
-pub struct Own(RwLock<Vec<SocketAddr>>);
+pub struct OwnListeners(RwLock<Vec<SocketAddr>>);
 
-impl Own {
-    /// What is known before anything listens.
+impl OwnListeners {
+    /// Creates the list with the configured listeners.
     pub fn new(listeners: Vec<SocketAddr>) -> Self {
         Self(RwLock::new(listeners))
     }
 
-    /// Another listener came up.
+    /// Adds a listener.
     pub fn add(&self, listener: SocketAddr) {
         let mut listeners = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !listeners.contains(&listener) {
@@ -37,8 +37,8 @@ impl Own {
     }
 }
 
-/// The address that a connection to this one ends at: an IPv4 address may be written as IPv6, and
-/// connecting to "unspecified" means this machine.
+/// Returns the address that a connection to this one reaches: an IPv4 address may be written as IPv6,
+/// and the unspecified address means this machine.
 fn reached(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -47,9 +47,9 @@ fn reached(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether this machine has the address. A listener on 0.0.0.0 or [::] is reached on all that it
-/// has, public ones included, and they come and go; so the system is asked, by binding a socket
-/// that sends nothing. Only its plain "no" counts as no.
+/// Whether this machine has the address. A listener on 0.0.0.0 or [::] is reached at all addresses of
+/// the machine, which may change; so the system is asked, by binding a socket that sends nothing. Only
+/// a definite "no" counts.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback()
         || !UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)

@@ -1,6 +1,6 @@
-//! Connections kept for the next request to the same place.
+//! Idle connections for reuse.
 //!
-//! They were judged when they were dialled, and lead to the same certificate's holder still.
+//! Their addresses were checked when they were opened, and the peer's certificate is still the same.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 
 use super::link::Link;
 
-/// How long a connection is kept.
-const KEPT: Duration = Duration::from_secs(15);
+/// Maximum time that a connection is idle.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(15);
 
-/// Connections kept to one place.
-const MOST_FOR_ONE: usize = 4;
+/// Maximum number of idle connections per origin.
+const MAX_IDLE_PER_ORIGIN: usize = 4;
 
-/// Connections kept in all.
-const MOST: usize = 128;
+/// Maximum number of idle connections in all.
+const MAX_IDLE_CONNECTIONS: usize = 128;
 
 /// Idle connections, the oldest first.
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct Idle {
 }
 
 impl Pool {
-    /// A connection to this place (scheme, host and port) that can be used, the newest first.
+    /// Takes a usable connection to this origin (scheme, host and port), the newest first.
     pub fn take(&self, place: &str) -> Option<Link> {
         let mut idle = self.fresh();
         while let Some(at) = idle.iter().rposition(|it| it.place == place) {
@@ -43,26 +43,26 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection to this place, if it can be used again.
+    /// Stores a connection to this origin, if it can be reused.
     pub fn put(&self, place: &str, mut link: Link) {
         if !link.is_idle() {
             return;
         }
         let mut idle = self.fresh();
         let of_place = idle.iter().filter(|it| it.place == place).count();
-        if of_place >= MOST_FOR_ONE {
+        if of_place >= MAX_IDLE_PER_ORIGIN {
             return;
         }
-        if idle.len() >= MOST {
+        if idle.len() >= MAX_IDLE_CONNECTIONS {
             idle.remove(0);
         }
         idle.push(Idle { place: place.to_owned(), since: Instant::now(), link });
     }
 
-    /// Those that are not too old.
+    /// Returns the connections that are not too old.
     fn fresh(&self) -> MutexGuard<'_, Vec<Idle>> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|it| it.since.elapsed() < KEPT);
+        idle.retain(|it| it.since.elapsed() < MAX_IDLE_TIME);
         idle
     }
 }

@@ -1,4 +1,4 @@
-//! From a name to addresses.
+//! Resolves names to addresses.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -10,30 +10,30 @@ use std::{
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-/// The addresses of a name, to come.
+/// A pending name resolution.
 pub type Lookup<'a> = BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 
-/// Who knows the addresses of names.
+/// Resolves names to addresses.
 pub trait Resolver: Send + Sync + 'static {
-    /// All addresses of a name, IPv4 and IPv6. An empty answer is as good as an error.
+    /// Returns all addresses of a name, IPv4 and IPv6. An empty result is treated as an error.
     fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a>;
 }
 
-/// Lanes of look-ups. A look-up blocks a thread for as long as somebody's slow name server likes;
-/// whoever owns that name shall hold up no more than one lane with it, and all lanes together no
-/// more than half of the threads that there are.
-const LANES: usize = 32;
+/// Number of groups of look-ups. A look-up blocks a thread for as long as a slow name server likes; the
+/// owner of a name can block only one group with it, and all groups together at most half of the
+/// threads.
+const LOOKUP_GROUPS: usize = 32;
 
-/// Look-ups at the same time in a lane.
-const LANE_WIDTH: usize = 8;
+/// Maximum number of concurrent look-ups in a group.
+const MAX_LOOKUPS_PER_GROUP: usize = 8;
 
-/// What looks up one name, blocking.
+/// A blocking function that resolves one name.
 type Ask = fn(&str) -> io::Result<Vec<IpAddr>>;
 
-/// The system's resolver: the hosts file, DNS, whatever the machine is set up with.
+/// The system's resolver: the hosts file, DNS, or what else the machine is configured with.
 pub struct SystemResolver {
     ask: Ask,
-    /// Keyed at random, so that nobody can choose whom to meet in a lane.
+    /// Keyed randomly, so that the group of a name can't be predicted.
     hasher: RandomState,
     lanes: Vec<Arc<Semaphore>>,
 }
@@ -45,17 +45,17 @@ impl Default for SystemResolver {
 }
 
 impl SystemResolver {
-    /// With another way to look up a name.
+    /// Creates a resolver with another look-up function.
     pub fn asking(ask: Ask) -> Self {
-        let lanes = (0..LANES).map(|_| Arc::new(Semaphore::new(LANE_WIDTH))).collect();
+        let lanes = (0..LOOKUP_GROUPS).map(|_| Arc::new(Semaphore::new(MAX_LOOKUPS_PER_GROUP))).collect();
         Self { ask, hasher: RandomState::new(), lanes }
     }
 
-    /// The lane of a name. Names with the same two last labels are likely of one owner.
+    /// Returns the group of a name. Names with the same last two labels probably have the same owner.
     fn lane(&self, name: &str) -> Arc<Semaphore> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let owner = name.rmatch_indices('.').nth(1).map_or(name, |(dot, _)| &name[dot..]);
-        let lane = self.hasher.hash_one(owner.trim_start_matches('.')) % LANES as u64;
+        let lane = self.hasher.hash_one(owner.trim_start_matches('.')) % LOOKUP_GROUPS as u64;
         Arc::clone(&self.lanes[lane as usize])
     }
 }
@@ -66,7 +66,7 @@ impl Resolver for SystemResolver {
             let permit = self.lane(name).acquire_owned().await.map_err(io::Error::other)?;
             let (ask, name) = (self.ask, name.to_owned());
             let lookup = tokio::task::spawn_blocking(move || {
-                // Whoever asked may have given up; the thread is busy all the same.
+                // If the request is cancelled, the thread is still busy.
                 let _permit = permit;
                 ask(&name)
             });
@@ -75,14 +75,14 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// A resolver that knows what it is told, and nothing else.
+/// A resolver for tests, with fixed addresses.
 #[cfg(feature = "fakes")]
 #[derive(Default)]
 pub struct FakeResolver(std::sync::Mutex<std::collections::HashMap<String, Vec<IpAddr>>>);
 
 #[cfg(feature = "fakes")]
 impl FakeResolver {
-    /// From now on the name has these addresses.
+    /// Sets the addresses of a name.
     pub fn set(&self, name: &str, addresses: &[IpAddr]) {
         let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         known.insert(name.to_owned(), addresses.to_vec());

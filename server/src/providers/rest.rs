@@ -1,9 +1,9 @@
-//! Providers that are left alone for a while, because they failed.
+//! Circuit breakers of providers.
 //!
-//! One that failed is asked again by one caller at a time, after pauses that grow, so that a provider
-//! that is away or hangs holds up whoever needs it and nobody else. This is remembered by each
-//! process for itself. `K` says who is left alone; of a credential that was changed nothing is
-//! remembered if its key holds when it last changed.
+//! After failures a circuit breaker opens for a cool-down that grows, and then allows one probe at a
+//! time, so that an unreachable or hanging provider delays only requests that need it. Each process has
+//! its own circuit breakers. `K` identifies the account; a changed credential has a new circuit breaker
+//! if the key contains the time of its last change.
 
 use std::{
     collections::HashMap,
@@ -12,34 +12,34 @@ use std::{
     time::Duration,
 };
 
-/// First pause after a failure that passes, doubled each time, microseconds.
-const FIRST: i64 = 1_000_000;
-/// Longest such pause, microseconds.
-const LONGEST: i64 = 300_000_000;
-/// What is remembered longer than this is forgotten when there is much of it, microseconds.
-const STALE: i64 = 3_600_000_000;
-/// Providers that are remembered before the stale ones are looked for.
-const MANY: usize = 1_000;
+/// First cool-down after a temporary failure in microseconds, doubled each time.
+const FIRST_COOL_DOWN_MICROS: i64 = 1_000_000;
+/// Maximum cool-down in microseconds.
+const MAX_COOL_DOWN_MICROS: i64 = 300_000_000;
+/// Age in microseconds at which a circuit breaker may be dropped.
+const STALE_AFTER_MICROS: i64 = 3_600_000_000;
+/// Number of circuit breakers above which old ones are dropped.
+const MAX_BREAKERS: usize = 1_000;
 
-/// How a failure passes.
+/// The cool-down after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// By itself, sooner or later; not before this, if the provider says so.
+    /// Temporary: a growing cool-down, or the one that the provider requires.
     Growing(Option<Duration>),
-    /// Not by itself: it is tried again after this.
+    /// Permanent until a person changes something: a fixed cool-down.
     Fixed(Duration),
 }
 
-/// Somebody is to be left alone.
+/// An open circuit breaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resting {
-    /// Until then, microseconds.
+    /// End of the cool-down, microseconds.
     pub until: i64,
-    /// What happened.
+    /// The failure.
     pub why: String,
-    /// How it passes.
+    /// The kind of cool-down.
     pub pause: Pause,
-    /// When it failed first, microseconds; it has not done what it should since.
+    /// Time of the first failure since the last success, microseconds.
     pub since: i64,
 }
 
@@ -47,7 +47,7 @@ pub struct Resting {
 struct Rest {
     failures: u32,
     until: i64,
-    /// Somebody asks how it fares, until then at most.
+    /// A probe is in progress, until then at most.
     probed_until: i64,
     why: String,
     pause: Pause,
@@ -64,26 +64,27 @@ impl Rest {
     }
 }
 
-/// Who is left alone until when.
+/// The circuit breakers of a process.
 #[derive(Debug)]
 pub struct Rests<K> {
-    /// Failures in a row that pass by themselves and are borne before the first pause.
+    /// Consecutive temporary failures that are tolerated before the first cool-down.
     borne: u32,
     resting: Mutex<HashMap<K, Rest>>,
 }
 
 impl<K: Hash + Eq> Rests<K> {
-    /// Nobody yet. So many failures in a row are `borne` before somebody is left alone; a failure
-    /// that says how long counts at once.
+    /// Creates circuit breakers that tolerate `borne` consecutive failures; a failure with a required
+    /// delay opens the circuit breaker immediately.
     pub fn new(borne: u32) -> Self {
         Self { borne, resting: Mutex::default() }
     }
 
-    /// Whether somebody may be asked at `now`, microseconds.
+    /// Whether a request is allowed at `now`, microseconds.
     ///
     /// # Errors
-    /// When to come back, if not. After a pause one may, and who comes while that one waits, for
-    /// `patience` at most, may not.
+    ///
+    /// Returns the open circuit breaker if not. After the cool-down one request is allowed as a probe,
+    /// and others are rejected while it runs, for at most `patience`.
     pub fn admit(&self, who: &K, now: i64, patience: Duration) -> Result<(), Resting> {
         let mut rests = self.lock();
         let Some(rest) = rests.get_mut(who).filter(|it| it.until > 0) else { return Ok(()) };
@@ -92,19 +93,21 @@ impl<K: Hash + Eq> Rests<K> {
         Ok(())
     }
 
-    /// The same for a caller that does not ask yet: it takes nobody's place.
+    /// Like [`Self::admit`], without starting a probe.
     ///
     /// # Errors
-    /// When to come back, if it would not be admitted now.
+    ///
+    /// Returns the open circuit breaker if a request would be rejected now.
     pub fn would_admit(&self, who: &K, now: i64) -> Result<(), Resting> {
         self.lock().get(who).filter(|it| it.until > 0).map_or(Ok(()), |it| it.admits(now))
     }
 
-    /// Somebody failed at `now`: until when it is left alone, if it is, and whether that is new.
+    /// Records a failure at `now`: returns the end of the cool-down, if the circuit breaker opens, and
+    /// whether it was closed before.
     pub fn failed(&self, who: K, pause: Pause, why: &str, now: i64) -> Option<(i64, bool)> {
         let mut rests = self.lock();
-        if rests.len() > MANY {
-            rests.retain(|_, it| it.until.saturating_add(STALE) > now);
+        if rests.len() > MAX_BREAKERS {
+            rests.retain(|_, it| it.until.saturating_add(STALE_AFTER_MICROS) > now);
         }
         let new = || Rest { failures: 0, until: 0, probed_until: 0, why: String::new(), pause, since: now };
         let rest = rests.entry(who).or_insert_with(new);
@@ -115,7 +118,7 @@ impl<K: Hash + Eq> Rests<K> {
         rest.failures += 1;
         let grown = |from: u32| {
             let doublings = rest.failures.saturating_sub(from + 1).min(20);
-            FIRST.saturating_mul(1 << doublings).min(LONGEST)
+            FIRST_COOL_DOWN_MICROS.saturating_mul(1 << doublings).min(MAX_COOL_DOWN_MICROS)
         };
         let length = match pause {
             Pause::Fixed(length) => micros(length),
@@ -123,12 +126,12 @@ impl<K: Hash + Eq> Rests<K> {
             Pause::Growing(None) if rest.failures <= self.borne => return None,
             Pause::Growing(None) => grown(self.borne),
         };
-        // Another that was under way may have been told to stay away for longer.
+        // A concurrent failure may have set a longer cool-down.
         rest.until = rest.until.max(now.saturating_add(length));
         Some((rest.until, was_well))
     }
 
-    /// Somebody answered as it should; true if it had been left alone before.
+    /// Records a success; returns true if the circuit breaker was open.
     pub fn recovered(&self, who: &K) -> bool {
         self.lock().remove(who).is_some_and(|it| it.until > 0)
     }
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_one_probes() {
+    fn circuit_breaker_cool_down_grows_and_allows_one_probe() {
         let rests = Rests::new(0);
         assert_eq!(rests.admit(&1, 0, PATIENCE), Ok(()));
         assert_eq!(rests.failed(1, AWAY, "away", 0), Some((SECOND, true)));
@@ -165,23 +168,23 @@ mod tests {
         assert_eq!((rests.would_admit(&1, SECOND), rests.would_admit(&2, 0)), (Ok(()), Ok(())));
         assert_eq!(rests.admit(&1, SECOND, PATIENCE), Ok(()));
         assert_eq!(until(&rests, SECOND), 21 * SECOND);
-        // The one that probed fails, at the end of its patience.
+        // The probe fails at the end of its time.
         let now = 21 * SECOND;
         assert_eq!(rests.failed(1, AWAY, "away", now), Some((now + 2 * SECOND, false)));
         for _ in 0..40 {
             rests.failed(1, AWAY, "away", now);
         }
-        assert_eq!(until(&rests, now), now + LONGEST);
+        assert_eq!(until(&rests, now), now + MAX_COOL_DOWN_MICROS);
         assert_eq!(rests.admit(&2, 0, PATIENCE), Ok(()));
         assert!(rests.recovered(&1) && !rests.recovered(&1));
         assert_eq!(rests.admit(&1, 0, PATIENCE), Ok(()));
     }
 
     #[test]
-    fn some_failures_are_borne() {
+    fn circuit_breaker_tolerates_first_failures() {
         let rests = Rests::new(2);
         assert_eq!((rests.failed(1, AWAY, "", 0), rests.failed(1, AWAY, "", 0)), (None, None));
-        // Nobody has to probe until then.
+        // No probe is needed until then.
         assert_eq!((rests.admit(&1, 0, PATIENCE), rests.admit(&1, 0, PATIENCE)), (Ok(()), Ok(())));
         assert_eq!(rests.failed(1, AWAY, "", 0), Some((SECOND, true)));
         assert!(rests.recovered(&1));
@@ -189,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_says_how_long() {
+    fn circuit_breaker_follows_delay_of_provider() {
         let rests = Rests::new(2);
         let told = Pause::Growing(Some(Duration::from_secs(90)));
         assert_eq!(rests.failed(1, told, "429", 0), Some((90 * SECOND, true)));
-        // What was under way meanwhile shortens nothing.
+        // A concurrent failure does not shorten the cool-down.
         assert_eq!(rests.failed(1, Pause::Growing(Some(Duration::ZERO)), "429", 0).unwrap().0, 90 * SECOND);
         let fixed = Pause::Fixed(Duration::from_secs(600));
         assert_eq!(rests.failed(2, fixed, "401", 0), Some((600 * SECOND, true)));

@@ -1,4 +1,4 @@
-//! What a provider of models says of a failure, and for how long it wants to be left alone. Pure.
+//! Parses error responses of model providers, and the delay that they require. Pure.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use hyper::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Characters of a provider's own words that are passed on.
-pub const WORDS: usize = 200;
+/// Maximum length in characters of a provider's message that is passed on.
+pub const MAX_MESSAGE_CHARS: usize = 200;
 
-/// Longest pause that a provider's `Retry-After` makes.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+/// Maximum delay accepted from a provider's `Retry-After`.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
-/// What is told of a failure.
+/// A parsed error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// The sentence.
+pub struct ProviderError {
+    /// The message.
     pub message: String,
-    /// The words for programs: `code`, `type` and `param`, as far as there are any, with spaces.
+    /// The machine-readable words `code`, `type` and `param`, separated by spaces.
     pub codes: String,
-    /// A `code` that is a number: some repeat the status there, or give one where the status is 200.
+    /// A numeric `code`: some providers repeat the status there, or use it with status 200.
     pub status: Option<u16>,
 }
 
-/// What a provider says of a failure, as far as it says it in the usual form: an object `error`
-/// with a `message`, or a text; at the top, where some put it, `message` or `detail`.
-pub fn reason(body: &[u8]) -> Option<Said> {
+/// Parses an error response in the usual forms: an object `error` with a `message`, or a text; or
+/// `message` or `detail` at the top level.
+pub fn reason(body: &[u8]) -> Option<ProviderError> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -37,7 +37,7 @@ pub fn reason(body: &[u8]) -> Option<Said> {
         detail: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    struct Told<'a> {
+    struct ErrorObject<'a> {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
         #[serde(borrow, rename = "type")]
@@ -51,37 +51,38 @@ pub fn reason(body: &[u8]) -> Option<Said> {
     let body: Body<'_> = serde_json::from_slice(body).ok()?;
     let at_top = || {
         let message = [body.message, body.detail].into_iter().flatten().find_map(text)?;
-        Some(Said { message, ..Said::default() })
+        Some(ProviderError { message, ..ProviderError::default() })
     };
     let Some(error) = body.error else { return at_top() };
     if let Some(message) = text(error) {
-        return Some(Said { message, ..Said::default() });
+        return Some(ProviderError { message, ..ProviderError::default() });
     }
-    let told: Told<'_> = serde_json::from_str(error.get()).ok()?;
+    let told: ErrorObject<'_> = serde_json::from_str(error.get()).ok()?;
     let codes: Vec<String> =
         [told.code, told.kind, told.param].into_iter().flatten().filter_map(text).collect();
     let status = told.code.and_then(|it| it.get().trim_matches('"').parse().ok());
     let message = told.message.and_then(text).unwrap_or_default();
-    Some(Said { message, codes: codes.join(" "), status })
+    Some(ProviderError { message, codes: codes.join(" "), status })
 }
 
-/// One line of a provider's words, without the key, which some repeat.
+/// Returns one line of a provider's message, without the key, which some providers repeat.
 pub fn without(words: &str, secret: &str) -> String {
     let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "…") };
     let line: String = words.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
-    match line.char_indices().nth(WORDS) {
+    match line.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
 }
 
-/// What `Retry-After` asks for at `now`, microseconds: seconds, or a date (RFC 9110, section 10.2.3).
+/// Returns the delay in `Retry-After` at `now`, microseconds: seconds, or a date (RFC 9110, section
+/// 10.2.3).
 pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse::<f64>() {
-        // Some answer with fractions, which the standard does not know.
+        // Some providers send fractions, which the standard does not allow.
         Ok(seconds) if seconds >= 0.0 => {
-            Duration::try_from_secs_f64(seconds.min(LONGEST_PAUSE.as_secs_f64())).ok()?
+            Duration::try_from_secs_f64(seconds.min(MAX_RETRY_AFTER.as_secs_f64())).ok()?
         }
         Ok(_) => return None,
         Err(_) => {
@@ -89,19 +90,19 @@ pub fn pause(headers: &HeaderMap, now: i64) -> Option<Duration> {
             Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or_default())
         }
     };
-    Some(pause.min(LONGEST_PAUSE))
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(body: &str) -> Option<Said> {
+    fn parsed(body: &str) -> Option<ProviderError> {
         reason(body.as_bytes())
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
+    fn retry_after_is_parsed_as_seconds_or_date() {
         for (text, seconds) in [
             ("7", Some(7.0)),
             ("0.5", Some(0.5)),
@@ -119,24 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_forms_are_understood() {
+    fn provider_error_is_parsed_in_usual_forms() {
         let full = r#"{"error":{"message":"no","type":"x","code":"y","param":null}}"#;
-        let expected = Said { message: "no".to_owned(), codes: "y x".to_owned(), status: None };
-        assert_eq!(said(full), Some(expected));
+        let expected = ProviderError { message: "no".to_owned(), codes: "y x".to_owned(), status: None };
+        assert_eq!(parsed(full), Some(expected));
         for body in [r#"{"error":"no"}"#, r#"{"message":"no"}"#, r#"{"detail":"no"}"#] {
-            assert_eq!(said(body).unwrap().message, "no", "{body}");
+            assert_eq!(parsed(body).unwrap().message, "no", "{body}");
         }
-        assert_eq!(said(r#"{"error":{"code":429,"message":"slow"}}"#).unwrap().status, Some(429));
-        assert_eq!(said(r#"{"error":{"code":"429"}}"#).unwrap().status, Some(429));
-        assert_eq!(said(r#"{"error":{"message":{"deep":1}}}"#).unwrap().message, "");
+        assert_eq!(parsed(r#"{"error":{"code":429,"message":"slow"}}"#).unwrap().status, Some(429));
+        assert_eq!(parsed(r#"{"error":{"code":"429"}}"#).unwrap().status, Some(429));
+        assert_eq!(parsed(r#"{"error":{"message":{"deep":1}}}"#).unwrap().message, "");
         for body in ["<html>", r#"{"ok":1}"#, "[]", "", r#"{"error":[1]}"#] {
-            assert_eq!(said(body), None, "{body}");
+            assert_eq!(parsed(body), None, "{body}");
         }
     }
 
     #[test]
-    fn no_key_and_no_flood_is_told() {
+    fn provider_message_omits_key_and_is_truncated() {
         assert_eq!(without("Incorrect key sk-1\nprovided", "sk-1"), "Incorrect key … provided");
-        assert_eq!(without(&"é".repeat(9_000), "").chars().count(), WORDS + 1);
+        assert_eq!(without(&"é".repeat(9_000), "").chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 }

@@ -1,8 +1,9 @@
-//! What the text of a URL points at. Pure.
+//! Parses the target of a URL. Pure.
 //!
-//! Programs disagree about odd URLs, and an address that one program judges and another one
-//! dials is how a guard is passed. So there is one reading, the WHATWG's; what is checked is what is
-//! dialled; and a text that would need interpreting is refused, though a browser might take it.
+//! Programs parse unusual URLs differently, and an address that one program checks and another connects
+//! to differently bypasses a guard. So there is one parser, the WHATWG's; the checked target is the one
+//! that is connected to; and a text that requires interpretation is rejected, although browsers may
+//! accept it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,43 +12,44 @@ use url::{Host, Position, Url};
 
 use super::{address, guard::Refusal};
 
-/// The longest text that is read, in bytes: reading names in other scripts is not free.
-const LONGEST: usize = 8 * 1024;
+/// Maximum length of a URL in bytes: parsing names in other scripts is expensive.
+const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// The longest host name that DNS knows, in bytes.
-const LONGEST_NAME: usize = 253;
+/// Maximum length of a host name in DNS, in bytes.
+const MAX_HOST_BYTES: usize = 253;
 
-/// The longest part of a host name between two dots, in bytes.
-const LONGEST_LABEL: usize = 63;
+/// Maximum length of a label of a host name, in bytes.
+const MAX_LABEL_BYTES: usize = 63;
 
-/// A URL that can be asked, if its addresses allow it.
+/// A well-formed URL, whose addresses are not checked yet.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The URL in its normal form.
+    /// The URL in normal form.
     pub url: Url,
-    /// Its path and query, as they go over the wire.
+    /// Path and query as sent.
     pub path: Uri,
     /// An address, or a name in ASCII and lower case.
     pub host: Host,
-    /// From 1 on; 443 or 80 if the URL names none.
+    /// The port, from 1 on; 443 or 80 if the URL contains none.
     pub port: u16,
-    /// Whether it is http instead of https.
+    /// Whether the scheme is http instead of https.
     pub plain: bool,
 }
 
 impl Target {
-    /// Reads the text of a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// [`Refusal::Private`] for an address that is hidden in an odd notation and not public;
-    /// [`Refusal::NotHttps`] for all else that is not a plain http or https URL.
+    ///
+    /// Fails with [`Refusal::Private`] for a private address in an unusual notation, and with
+    /// [`Refusal::NotHttps`] for everything else that is not a plain http or https URL.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_URL_BYTES {
             return Err(Refusal::NotHttps);
         }
         let url = Url::parse(text).map_err(|_| Refusal::NotHttps)?;
-        // The normal form is read again when it is used, and may be three times as long.
-        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > LONGEST {
+        // The normal form is parsed again when it is used, and may be three times as long.
+        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > MAX_URL_BYTES {
             return Err(Refusal::NotHttps);
         }
         let host = url.host().ok_or(Refusal::NotHttps)?.to_owned();
@@ -59,20 +61,20 @@ impl Target {
         }
     }
 
-    /// The path with the query, and the port, if there is but one way to read the text.
+    /// Returns the path with the query, and the port, if the text is unambiguous.
     fn plain_text(text: &str, url: &Url, host: &Host) -> Option<(Uri, u16)> {
         if text.chars().any(|it| it.is_whitespace() || it.is_control() || it == '\\') {
             return None;
         }
         let (_, rest) = text.split_once("://")?;
         let authority = rest.split(['/', '?', '#']).next()?;
-        // A name and password, or letters in disguise.
+        // A user name and password, or percent-encoded letters.
         if authority.is_empty() || authority.contains(['@', '%']) {
             return None;
         }
         let usual = match host {
             Host::Domain(name) => is_plain_name(name),
-            // Not octal, hexadecimal, one big number, or digits of another script.
+            // Not octal, hexadecimal, a single number, or digits of another script.
             Host::Ipv4(_) => without_port(authority).parse::<Ipv4Addr>().is_ok(),
             Host::Ipv6(_) => true,
         };
@@ -81,21 +83,22 @@ impl Target {
         usual.then_some((path, port))
     }
 
-    /// Scheme, host and port: what may share a connection.
+    /// Returns the origin: scheme, host and port.
     pub fn place(&self) -> &str {
         &self.url[..Position::BeforePath]
     }
 
-    /// What the header `Host` says: the host, and the port if it is not the usual one.
+    /// Returns the `Host` header: the host, and the port if it is not the default.
     ///
     /// # Errors
-    /// Never for a target that was read: a host is in ASCII.
+    ///
+    /// Never fails for a parsed target, whose host is ASCII.
     pub fn host_header(&self) -> Result<HeaderValue, Refusal> {
         let host = &self.url[Position::BeforeHost..Position::BeforePath];
         HeaderValue::from_str(host).map_err(|_| Refusal::NotHttps)
     }
 
-    /// The address, if the host is one.
+    /// Returns the address, if the host is one.
     pub fn literal(&self) -> Option<IpAddr> {
         literal(&self.host)
     }
@@ -121,18 +124,18 @@ fn without_port(authority: &str) -> &str {
     authority.split_once(':').map_or(authority, |(host, _)| host)
 }
 
-/// Letters, digits, hyphens and underscores between dots, perhaps with the dot of the root.
+/// Whether the name consists of letters, digits, hyphens and underscores between dots, with an optional
+/// trailing dot.
 fn is_plain_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_HOST_BYTES
         && name.split('.').all(|label| {
-            (1..=LONGEST_LABEL).contains(&label.len())
+            (1..=MAX_LABEL_BYTES).contains(&label.len())
                 && label.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'))
         })
 }
 
-/// Whether it is `localhost` or a name under it, which mean this machine whatever DNS says
-/// (RFC 6761).
+/// Whether it is `localhost` or a subdomain of it, which always mean this machine (RFC 6761).
 pub fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")

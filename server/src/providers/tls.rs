@@ -1,4 +1,4 @@
-//! Whose certificates are believed.
+//! Certificate authorities that are trusted.
 
 use std::{path::Path, sync::Arc};
 
@@ -10,16 +10,17 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-/// The certificates of a PEM file.
+/// Reads the certificates of a PEM file.
 ///
 /// # Errors
-/// When it can't be read, or holds none, or one that can't be an authority's.
+///
+/// Fails when it can't be read, contains no certificate, or one that can't be an authority.
 pub fn read_roots(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let context = || format!("LOUPE_EGRESS_CA_FILE: {}", path.display());
     let text = std::fs::read(path).with_context(context)?;
     let roots: Vec<_> =
         CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().with_context(context)?;
-    ensure!(!roots.is_empty(), "LOUPE_EGRESS_CA_FILE: {} holds no certificate in PEM", path.display());
+    ensure!(!roots.is_empty(), "LOUPE_EGRESS_CA_FILE: {} contains no PEM certificate", path.display());
     let mut store = RootCertStore::empty();
     for root in &roots {
         store.add(root.clone()).with_context(context)?;
@@ -27,10 +28,12 @@ pub fn read_roots(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     Ok(roots)
 }
 
-/// TLS 1.2 and 1.3 with the platform's roots and these, for HTTP/1.1, without a certificate of ours.
+/// Returns the TLS configuration: TLS 1.2 and 1.3 with the platform's roots and these, for HTTP/1.1,
+/// without client certificates.
 ///
 /// # Errors
-/// When the platform has no roots and there are no others.
+///
+/// Fails when the platform has no roots and there are no others.
 pub fn config(extra: &[CertificateDer<'static>]) -> Result<Arc<ClientConfig>, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Verifier::new_with_extra_roots(extra.iter().cloned(), Arc::clone(&provider))?;

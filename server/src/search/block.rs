@@ -1,4 +1,4 @@
-//! Vectors of a project in memory, some hundred at a time.
+//! Vectors of a project in memory, in blocks.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,26 +7,26 @@ use uuid::Uuid;
 
 use super::codes::{Coding, Cosine, Question};
 
-/// Vectors in a block at most.
-pub const ROWS: usize = 1_024;
+/// Maximum number of vectors in a block.
+pub const VECTORS_PER_BLOCK: usize = 1_024;
 
-/// A vector, but for its codes.
+/// A vector without its codes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its row in the database.
+    /// Its row ID in the database.
     pub row: i64,
     /// The span's trace.
     pub trace_id: Uuid,
     /// The span.
     pub id: Uuid,
-    /// Equal for equal vectors, which many a span of the same text has.
+    /// A hash of the embedding: spans with the same text have the same hash.
     pub same: u64,
     started_at: i64,
     kind_hash: i64,
     model_hash: Option<i64>,
     embedding_hash: i64,
     coding: Coding,
-    /// Where its codes end.
+    /// The end of its codes.
     end: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// A block of these vectors.
+    /// Creates a block of these vectors.
     pub fn of(arrivals: &[Arrival]) -> Self {
         let mut block = Self::default();
         arrivals.iter().for_each(|it| block.push(it));
@@ -47,32 +47,32 @@ impl Block {
         block
     }
 
-    /// How many vectors it holds.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether it has room for no more.
+    /// Whether it is full.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= ROWS
+        self.rows.len() >= VECTORS_PER_BLOCK
     }
 
-    /// Bytes of memory.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Row>() + self.codes.capacity()
     }
 
-    /// A vector.
+    /// Returns a vector.
     pub fn row(&self, place: usize) -> Option<&Row> {
         self.rows.get(place)
     }
 
-    /// Its last vector.
+    /// Returns the last vector.
     pub fn last(&self) -> Option<&Row> {
         self.rows.last()
     }
 
-    /// Whether its last vector is this one.
+    /// Whether the last vector of this block equals this one.
     pub fn ends_with(&self, arrival: &Arrival) -> bool {
         let mut same = Self::default();
         same.push(arrival);
@@ -88,7 +88,7 @@ impl Block {
     /// Adds a vector.
     pub fn push(&mut self, arrival: &Arrival) {
         let mut numbers = read_numbers(&arrival.vector);
-        // Rounding to halves has changed its length.
+        // Rounding to 16 bits has changed its length.
         let length = numbers.iter().map(|it| it * it).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
         numbers.iter_mut().for_each(|it| *it /= length);
         let mut same = DefaultHasher::new();
@@ -108,7 +108,7 @@ impl Block {
         });
     }
 
-    /// The same without the vectors that `keep` does not hold for.
+    /// Returns a copy with only the vectors for which `keep` is true.
     pub fn only(&self, keep: impl Fn(&Row) -> bool) -> Self {
         let mut kept = Self::default();
         for (place, row) in self.rows.iter().enumerate().filter(|it| keep(it.1)) {
@@ -118,8 +118,8 @@ impl Block {
         kept
     }
 
-    /// Tells `found` the place of each vector that the filter lets through, and what its cosine with
-    /// the question is. Answers how many it keeps out for their embedding model.
+    /// Calls `found` with the position of each matching vector and the bounds of its cosine with the
+    /// query. Returns how many vectors of other embedding models were skipped.
     pub fn scan(&self, question: &Question, filter: &Filter, found: &mut impl FnMut(usize, Cosine)) -> i64 {
         let mut others = 0;
         for (place, row) in self.rows.iter().enumerate() {

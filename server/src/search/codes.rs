@@ -1,32 +1,31 @@
-//! Vectors in one byte a number, by which the nearest are looked for before they are compared
-//! exactly.
+//! Vectors with one byte per number, by which candidates are selected before they are compared exactly.
 //!
-//! A code is a number divided by the vector's scale, rounded. What the rounding may change of a
-//! cosine is bounded by the lengths of what was rounded away (Cauchy and Schwarz). It comes near
-//! that bound only where errors and vectors point the same way; otherwise each error is evenly
-//! spread over the scale, and the sum of their products with a vector of length 1 scatters by the
-//! scale divided by the root of 12, in however many dimensions.
+//! A code is a number divided by the vector's scale, rounded. The effect of rounding on a cosine is
+//! bounded by the length of the rounding error (Cauchy-Schwarz). It approaches that bound only if
+//! errors and vectors have the same direction; otherwise each error is distributed uniformly over the
+//! scale, and its dot product with a vector of length 1 has a standard deviation of the scale divided
+//! by the root of 12, in any number of dimensions.
 
-/// How many standard deviations the exact cosine is likely to be away from what the codes say.
-const DEVIATIONS: f32 = 6.0;
-/// What sums of floats are wrong by.
-const FLOATS: f32 = 1e-6;
+/// Number of standard deviations by which the exact cosine may differ from the one of the codes.
+const ERROR_DEVIATIONS: f32 = 6.0;
+/// Rounding error of floating-point sums.
+const FLOAT_ERROR: f32 = 1e-6;
 
-/// What a cosine is, as far as codes tell.
+/// Bounds of a cosine, as computed from codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cosine {
-    /// It is no less than this.
+    /// Lower bound.
     pub at_least: f32,
-    /// It is no more than this, in all likelihood.
+    /// Upper bound, with high probability.
     pub at_most: f32,
 }
 
-/// A vector in codes.
+/// The parameters of a coded vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coding {
-    /// What a code of 1 stands for.
+    /// The value of a code of 1.
     pub scale: f32,
-    /// The length of what rounding changed.
+    /// The length of the rounding error.
     pub error: f32,
 }
 
@@ -39,7 +38,7 @@ impl Coding {
         codes.extend(numbers.iter().map(|it| {
             let rounded = (it / scale).round();
             error += (it - rounded * scale).powi(2);
-            #[expect(clippy::cast_possible_truncation, reason = "at most 127, and a whole number")]
+            #[expect(clippy::cast_possible_truncation, reason = "a whole number of at most 127")]
             let code = rounded as i8;
             code
         }));
@@ -47,7 +46,7 @@ impl Coding {
     }
 }
 
-/// A vector that others are compared with.
+/// A query vector.
 #[derive(Clone, Debug)]
 pub struct Question {
     codes: Vec<i16>,
@@ -55,28 +54,29 @@ pub struct Question {
 }
 
 impl Question {
-    /// The codes of a vector of length 1.
+    /// Returns the codes of a vector of length 1.
     pub fn of(numbers: &[f32]) -> Self {
         let mut codes = Vec::with_capacity(numbers.len());
         let coding = Coding::of(numbers, &mut codes);
         Self { codes: codes.into_iter().map(i16::from).collect(), coding }
     }
 
-    /// What the cosine with a vector of length 1 is, as far as its codes tell.
+    /// Returns the bounds of the cosine with a vector of length 1, from its codes.
     pub fn cosine(&self, codes: &[i8], coding: Coding) -> Cosine {
-        #[expect(clippy::cast_precision_loss, reason = "a millionth of what the codes leave open")]
+        #[expect(clippy::cast_precision_loss, reason = "a millionth of the error of the codes")]
         let product = dot(&self.codes, codes) as f32;
         let cosine = product * coding.scale * self.coding.scale;
         let (own, other) = (self.coding, coding);
         let surely = own.error + other.error + own.error * other.error;
-        let likely = DEVIATIONS * ((own.scale * own.scale + other.scale * other.scale) / 12.0).sqrt();
-        Cosine { at_least: cosine - surely - FLOATS, at_most: cosine + likely.min(surely) + FLOATS }
+        let likely = ERROR_DEVIATIONS * ((own.scale * own.scale + other.scale * other.scale) / 12.0).sqrt();
+        Cosine { at_least: cosine - surely - FLOAT_ERROR, at_most: cosine + likely.min(surely) + FLOAT_ERROR }
     }
 }
 
-/// The sum of products; what one vector lacks is zero. 1,536 products of 127 by 127 fit well.
+/// Returns the dot product; missing numbers are zero. The sum of 1,536 products of 127 by 127 does not
+/// overflow.
 ///
-/// In pieces of eight the compiler makes half as many instructions of it as of one sum.
+/// In chunks of eight, the compiler generates half as many instructions as for a single sum.
 fn dot(question: &[i16], codes: &[i8]) -> i32 {
     let both = question.len().min(codes.len());
     let (question, question_rest) = question[..both].as_chunks::<8>();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn cosines_lie_where_the_codes_say() {
+    fn cosine_is_within_bounds_of_codes() {
         for seed in 0..500 {
             for dimensions in [1, 7, 384, 1_531] {
                 let (a, b) = (vector(2 * seed, dimensions), vector(2 * seed + 1, dimensions));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn few_numbers_among_zeros_are_no_exception() {
+    fn cosine_of_sparse_vector_is_within_bounds_of_codes() {
         let of = |numbers: &[(usize, f32)]| {
             let mut vector = vec![0.0; 1_536];
             numbers.iter().for_each(|(at, number)| vector[*at] = *number);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_vector_lacks_is_zero() {
+    fn missing_vector_numbers_count_as_zero() {
         let (short, long) = (vector(1, 384), vector(2, 1_536));
         let mut codes = Vec::new();
         let coding = Coding::of(&long, &mut codes);

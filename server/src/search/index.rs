@@ -1,9 +1,9 @@
-//! The vectors of projects in memory, in front of SQLite.
+//! The vectors of projects in memory, for SQLite.
 //!
-//! A project is read when it is first searched, and read on at each search, so a search sees all
-//! that is committed by then, by whatever process. How much memory all of them take is bounded:
-//! the projects that were searched least go, and one that is too large alone is not kept at all. Those
-//! that are read for the first time are read one after the other, and are weighed as they grow.
+//! A project is loaded when it is first searched, and updated at each search, so that a search sees all
+//! commits of all processes. The total memory is bounded: the least recently searched projects are
+//! dropped, and a project that is too large alone is not kept. Projects are loaded one after the other,
+//! and their size is updated as they grow.
 
 use std::sync::{
     Arc,
@@ -21,69 +21,70 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::block::{Block, ROWS};
+use super::block::{Block, VECTORS_PER_BLOCK};
 
-/// Vectors that are read at once.
-pub const STEP: usize = 2 * ROWS;
-/// Vectors that are put in order where that holds up nobody.
-const MANY: usize = 32;
+/// Number of vectors read at once.
+pub const VECTORS_PER_READ: usize = 2 * VECTORS_PER_BLOCK;
+/// Number of vectors above which sorting runs on a blocking thread.
+const MAX_INLINE_SORT: usize = 32;
 
 /// Bytes that a project takes without its vectors.
-const ENTRY: usize = 512;
+const PROJECT_BASE_BYTES: usize = 512;
 
-/// What of projects is in memory.
+/// The cache of projects.
 pub struct Index {
     projects: Projects,
     capacity: usize,
-    /// Who reads a project from its beginning.
+    /// Limits the concurrent loading of projects to one.
     loading: Semaphore,
 }
 
-/// By tenant and project.
+/// Projects by tenant and ID.
 type Projects = Cache<(Uuid, Uuid), Arc<Project>>;
 
-/// The vectors of a project, as of one moment.
+/// The vectors of a project at one point in time.
 pub enum Snapshot {
-    /// All of them.
+    /// All vectors.
     Held(Vec<Arc<Block>>),
-    /// They are too many to be kept.
+    /// There are too many vectors to keep them.
     TooLarge,
 }
 
 #[derive(Default)]
 struct Project {
-    held: Mutex<Held>,
+    held: Mutex<LoadedProject>,
     bytes: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Held {
+struct LoadedProject {
     blocks: Vec<Arc<Block>>,
-    /// Vectors that the project had when it turned out to be too large.
+    /// Number of vectors at which the project was found to be too large.
     too_large: Option<usize>,
 }
 
 impl Index {
-    /// An index that takes at most so many bytes of memory.
+    /// Creates an index with a maximum memory in bytes.
     pub fn new(capacity: usize) -> Self {
         let projects = Cache::builder()
             .max_capacity(u64::try_from(capacity).unwrap_or(u64::MAX))
             .weigher(|_, it: &Arc<Project>| {
-                u32::try_from(ENTRY + it.bytes.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
+                u32::try_from(PROJECT_BASE_BYTES + it.bytes.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
             })
             .build();
         Self { projects, capacity, loading: Semaphore::new(1) }
     }
 
-    /// Bytes that are taken.
+    /// Returns the memory in use in bytes.
     pub fn bytes(&self) -> u64 {
         self.projects.weighted_size()
     }
 
-    /// The vectors of a project as they are committed now.
+    /// Returns the vectors of a project as committed now.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn snapshot(&self, db: &Db, tenant: Uuid, project: Uuid) -> Result<Snapshot, DbError> {
         let key = (tenant, project);
         let kept = self.projects.get_with(key, Arc::default);
@@ -96,7 +97,7 @@ impl Index {
             }
             held.too_large = None;
         }
-        if !open.read_on(db, &self.loading, self.capacity.saturating_sub(ENTRY)).await? {
+        if !open.read_on(db, &self.loading, self.capacity.saturating_sub(PROJECT_BASE_BYTES)).await? {
             open.held.blocks = Vec::new();
             open.held.too_large = Some(count(db, tenant, project).await?);
         } else {
@@ -109,50 +110,50 @@ impl Index {
     }
 }
 
-/// A project that is read. It is weighed whenever it has grown, and when whoever searched leaves,
-/// be it in the middle.
+/// A project that is being updated. Its size is re-measured after each addition, and when the search
+/// ends or is cancelled.
 struct Open<'a> {
     projects: &'a Projects,
     key: (Uuid, Uuid),
     kept: &'a Arc<Project>,
-    held: MutexGuard<'a, Held>,
+    held: MutexGuard<'a, LoadedProject>,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.weigh();
+        self.update_size();
     }
 }
 
 impl Open<'_> {
-    fn weigh(&self) {
+    fn update_size(&self) {
         let bytes = self.held.bytes();
         if self.kept.bytes.swap(bytes, Ordering::Relaxed) != bytes {
-            // It is weighed when it is put in.
+            // Inserting measures the size.
             self.projects.insert(self.key, Arc::clone(self.kept));
             self.projects.run_pending_tasks();
         }
     }
-    /// Adds what has come since. False when that does not fit.
+    /// Adds new vectors. Returns false when they do not fit.
     async fn read_on(&mut self, db: &Db, loading: &Semaphore, room: usize) -> Result<bool, DbError> {
         let (tenant, project) = self.key;
         let mut turn = None;
         loop {
             let last = self.held.blocks.last().and_then(|it| it.last()).map(|it| it.row);
-            let mut read = arrivals(db, tenant, project, last.unwrap_or(i64::MIN), STEP).await?;
-            let is_last = read.len() < STEP;
+            let mut read = arrivals(db, tenant, project, last.unwrap_or(i64::MIN), VECTORS_PER_READ).await?;
+            let is_last = read.len() < VECTORS_PER_READ;
             if last.is_some() {
                 let known =
                     self.held.blocks.last().zip(read.first()).is_some_and(|(it, row)| it.ends_with(row));
                 if !known {
-                    // The last row was removed, and its number may have been given again.
+                    // The last row was deleted, and its ID may have been reused.
                     self.held.blocks.clear();
                     continue;
                 }
                 read.remove(0);
             }
             self.held.add(read).await?;
-            self.weigh();
+            self.update_size();
             if self.held.bytes() > room {
                 return Ok(false);
             }
@@ -166,7 +167,7 @@ impl Open<'_> {
     }
 }
 
-impl Held {
+impl LoadedProject {
     fn bytes(&self) -> usize {
         self.blocks.iter().map(|it| it.bytes()).sum()
     }
@@ -176,11 +177,13 @@ impl Held {
     }
 
     async fn add(&mut self, arrivals: Vec<Arrival>) -> Result<(), DbError> {
-        if arrivals.len() > MANY {
-            let blocks = spawn_blocking(move || arrivals.chunks(ROWS).map(Block::of).map(Arc::new).collect());
+        if arrivals.len() > MAX_INLINE_SORT {
+            let blocks = spawn_blocking(move || {
+                arrivals.chunks(VECTORS_PER_BLOCK).map(Block::of).map(Arc::new).collect()
+            });
             let mut blocks: Vec<Arc<Block>> = blocks
                 .await
-                .map_err(|it| DbError::Custom(format!("reading vectors was broken off: {it}")))?;
+                .map_err(|it| DbError::Custom(format!("reading vectors was interrupted: {it}")))?;
             self.blocks.append(&mut blocks);
             return Ok(());
         }
@@ -195,7 +198,7 @@ impl Held {
         Ok(())
     }
 
-    /// Drops the vectors that have been removed, if there are fewer than are held.
+    /// Drops deleted vectors, if there are fewer in the database than in memory.
     async fn forget_removed(&mut self, db: &Db, tenant: Uuid, project: Uuid) -> Result<(), DbError> {
         if count(db, tenant, project).await? >= self.len() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Finding spans by what they mean.
+//! Semantic search over spans.
 //!
 //! PostgreSQL looks for the nearest vectors itself ([`store::vectors`]); in front of SQLite
 //! the server does, with the vectors of the projects that are searched in memory (`nearest`).
@@ -15,38 +15,39 @@ use store::{
 };
 use uuid::Uuid;
 
-use self::{nearest::Searcher, questions::Questions};
+use self::{nearest::Searcher, questions::QueryVectors};
 
-/// Finds spans by their vectors.
+/// Searches spans by their vectors.
 pub struct Search {
     searcher: Searcher,
-    /// Vectors up to which a database that has a graph of them does without.
+    /// Number of vectors up to which the HNSW index is not used.
     few: u32,
-    /// The vectors of questions in words.
-    pub questions: Questions,
+    /// The cached vectors of text queries.
+    pub questions: QueryVectors,
 }
 
 impl Search {
-    /// A search that may take so many bytes of memory for vectors, and walks a graph, where the
-    /// database has one, if there are more than `few`.
+    /// Creates a search with a maximum memory for vectors in bytes. If a project has more than `few`
+    /// vectors, the HNSW index of the database is used, if it has one.
     pub fn new(cache_bytes: usize, processors: usize, few: u32) -> Self {
-        Self { searcher: Searcher::new(cache_bytes, processors), few, questions: Questions::default() }
+        Self { searcher: Searcher::new(cache_bytes, processors), few, questions: QueryVectors::default() }
     }
 
-    /// Vectors up to which a graph is of no use.
+    /// Returns the number of vectors up to which the HNSW index is not used.
     pub fn few(&self) -> u32 {
         self.few
     }
 
-    /// Bytes of memory that vectors take.
+    /// Returns the memory of vectors in bytes.
     pub fn bytes(&self) -> u64 {
         self.searcher.bytes()
     }
 
-    /// Up to `limit` vectors nearest to `question`, those behind `after` in their order.
+    /// Returns up to `limit` vectors nearest to `question`, after the position `after`.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn nearest(
         &self,
         db: &Db,

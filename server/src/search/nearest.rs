@@ -1,7 +1,7 @@
-//! Looking for the nearest vectors in memory, in front of SQLite.
+//! Searches the nearest vectors in memory, for SQLite.
 //!
-//! The codes say of each vector how near it may be; the vectors themselves are then read and
-//! compared, those that may be nearest first, until no other can be nearer than what was found.
+//! The codes give bounds of each vector's similarity; the exact vectors are then read and compared, the
+//! most promising first, until no other can be nearer.
 
 use std::{
     cmp::Ordering,
@@ -19,22 +19,22 @@ use uuid::Uuid;
 use super::{
     block::{Block, Row},
     codes::{Cosine, Question},
-    index::{Index, STEP, Snapshot},
+    index::{Index, Snapshot, VECTORS_PER_READ},
 };
 
-/// Vectors that are compared exactly at first, beyond those that are asked for.
-const MORE: usize = 64;
-/// Vectors that are compared exactly at once, at most.
-const MOST: usize = 1_024;
+/// Number of vectors compared exactly at first, in addition to the requested number.
+const EXTRA_CANDIDATES: usize = 64;
+/// Maximum number of vectors compared exactly at once.
+const MAX_CANDIDATES_PER_READ: usize = 1_024;
 
-/// Looks for the nearest vectors of a database that does not do so itself.
+/// Searches vectors for databases without vector search.
 pub struct Searcher {
     index: Index,
-    /// Searches that occupy a processor at the same time.
+    /// Limits the concurrent searches that occupy a processor.
     scans: Arc<Semaphore>,
 }
 
-/// A vector that may be near: what its cosine is at most, and where it is held.
+/// A candidate: the upper bound of its cosine, and its position.
 #[derive(Clone, Copy)]
 struct Candidate {
     at_most: f32,
@@ -42,8 +42,8 @@ struct Candidate {
     place: usize,
 }
 
-/// What is looked for, for all that do so.
-struct Wanted {
+/// The parameters of a search, shared by its tasks.
+struct SearchParams {
     question: UnitVector,
     codes: Question,
     filter: Filter,
@@ -52,20 +52,21 @@ struct Wanted {
 }
 
 impl Searcher {
-    /// With so many bytes of memory, leaving processors to others.
+    /// Creates a searcher with a maximum memory in bytes, which leaves processors to other work.
     pub fn new(bytes: usize, processors: usize) -> Self {
         Self { index: Index::new(bytes), scans: Arc::new(Semaphore::new((processors / 2).max(1))) }
     }
 
-    /// Bytes of memory that are taken.
+    /// Returns the memory in use in bytes.
     pub fn bytes(&self) -> u64 {
         self.index.bytes()
     }
 
-    /// Up to `limit` vectors nearest to `question`, those behind `after` in their order.
+    /// Returns up to `limit` vectors nearest to `question`, after the position `after`.
     ///
     /// # Errors
-    /// When the database fails.
+    ///
+    /// Fails when the database fails.
     pub async fn nearest(
         &self,
         db: &Db,
@@ -81,7 +82,7 @@ impl Searcher {
         };
         let (question, filter) = (question.clone(), filter.clone());
         let codes = Question::of(question.numbers());
-        let wanted = Arc::new(Wanted { question, codes, filter, after, limit });
+        let wanted = Arc::new(SearchParams { question, codes, filter, after, limit });
         let mut found = Found::default();
         let mut nearest = Nearest { wanted: &wanted, hits: BinaryHeap::new() };
         for project in projects {
@@ -100,17 +101,17 @@ impl Searcher {
         Ok(found)
     }
 
-    /// Every vector that may be meant, in no order.
+    /// Returns all candidates, unordered.
     async fn scan(
         &self,
         blocks: &Arc<Vec<Arc<Block>>>,
-        wanted: &Arc<Wanted>,
+        wanted: &Arc<SearchParams>,
         found: &mut Found,
     ) -> Result<Vec<Candidate>, DbError> {
         let blocks = Arc::clone(blocks);
         let (candidates, searched, others) = self
             .compute(wanted, move |wanted| {
-                // Nearer than this is on a page before.
+                // Nearer vectors are on an earlier page.
                 let nearest = wanted.after.map_or(f64::INFINITY, |it| 1.0 - it.distance);
                 let (mut candidates, mut searched, mut others) = (Vec::new(), 0, 0);
                 for (number, block) in blocks.iter().enumerate() {
@@ -130,7 +131,7 @@ impl Searcher {
         Ok(candidates)
     }
 
-    /// Compares all vectors of a project as they are read.
+    /// Compares all vectors of a project while reading them.
     async fn read_through(
         &self,
         db: &Db,
@@ -141,8 +142,8 @@ impl Searcher {
     ) -> Result<(), DbError> {
         let mut next = Some(i64::MIN);
         while let Some(from) = next {
-            let read = arrivals(db, tenant, project, from, STEP).await?;
-            next = read.last().filter(|_| read.len() == STEP).map(|it| it.row + 1);
+            let read = arrivals(db, tenant, project, from, VECTORS_PER_READ).await?;
+            next = read.last().filter(|_| read.len() == VECTORS_PER_READ).map(|it| it.row + 1);
             let (hits, others) = self.compute(nearest.wanted, move |wanted| compare(wanted, &read)).await?;
             found.searched += i64::try_from(hits.len()).unwrap_or(i64::MAX);
             found.not_searched += others;
@@ -151,16 +152,16 @@ impl Searcher {
         Ok(())
     }
 
-    /// Does what occupies a processor where it holds up nobody, some at a time.
+    /// Runs a computation on a blocking thread, with limited concurrency.
     async fn compute<T: Send + 'static>(
         &self,
-        wanted: &Arc<Wanted>,
-        work: impl FnOnce(&Wanted) -> T + Send + 'static,
+        wanted: &Arc<SearchParams>,
+        work: impl FnOnce(&SearchParams) -> T + Send + 'static,
     ) -> Result<T, DbError> {
         let turn = Arc::clone(&self.scans).acquire_owned().await.map_err(broken_off)?;
         let wanted = Arc::clone(wanted);
         let done = spawn_blocking(move || {
-            // Whoever asked may have gone; the processor is occupied all the same.
+            // If the search is cancelled, the processor is still occupied.
             let _turn = turn;
             work(&wanted)
         });
@@ -168,9 +169,9 @@ impl Searcher {
     }
 }
 
-/// The distances of what the filter lets through, and how many it keeps out for their embedding
-/// model.
-fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
+/// Returns the distances of matching vectors, and how many vectors of other embedding models were
+/// skipped.
+fn compare(wanted: &SearchParams, read: &[Arrival]) -> (Vec<Hit>, i64) {
     let filter = &wanted.filter;
     let (mut hits, mut others) = (Vec::new(), 0);
     for it in read.iter().filter(|it| filter.lets_through(it.started_at, it.kind_hash, it.model_hash)) {
@@ -186,8 +187,8 @@ fn compare(wanted: &Wanted, read: &[Arrival]) -> (Vec<Hit>, i64) {
 
 /// The nearest vectors so far.
 struct Nearest<'a> {
-    wanted: &'a Arc<Wanted>,
-    /// The farthest is on top.
+    wanted: &'a Arc<SearchParams>,
+    /// The farthest one is on top.
     hits: BinaryHeap<Hit>,
 }
 
@@ -200,9 +201,9 @@ impl Nearest<'_> {
         blocks: &[Arc<Block>],
         candidates: &mut [Candidate],
     ) -> Result<(), DbError> {
-        // Of equal vectors one is read: there may be as many as there are spans of one text.
+        // Of equal vectors only one is read: many spans may have the same text.
         let mut known: HashMap<u64, f64> = HashMap::new();
-        let mut size = self.wanted.limit + MORE;
+        let mut size = self.wanted.limit + EXTRA_CANDIDATES;
         let mut rest = candidates;
         while !rest.is_empty() {
             size = size.min(rest.len());
@@ -231,18 +232,18 @@ impl Nearest<'_> {
             if promising < size {
                 break;
             }
-            size = (2 * size).min(MOST);
+            size = (2 * size).min(MAX_CANDIDATES_PER_READ);
         }
         Ok(())
     }
 
-    /// Whether a vector with a cosine of at most this can be among the nearest.
+    /// Whether a vector with this upper bound of its cosine can be among the nearest.
     fn may_take(&self, at_most: f32) -> bool {
         let farthest = self.hits.peek().filter(|_| self.hits.len() >= self.wanted.limit);
         farthest.is_none_or(|it| 1.0 - f64::from(at_most) <= it.distance)
     }
 
-    /// Takes a vector, if it is behind the page before.
+    /// Adds a vector, if it is after the previous page.
     fn add(&mut self, hit: Hit) {
         if self.wanted.after.is_some_and(|it| hit <= it) {
             return;
@@ -254,7 +255,7 @@ impl Nearest<'_> {
     }
 }
 
-/// The `size` most promising of the candidates, in their order, and the others in no order.
+/// Splits the candidates into the `size` most promising, ordered, and the others, unordered.
 fn best<'a>(
     candidates: &'a mut [Candidate],
     size: usize,
@@ -272,7 +273,7 @@ fn best<'a>(
     (best, others)
 }
 
-/// The cosine distance of a vector of length 1 and a stored one, 0 to 2.
+/// Returns the cosine distance of a vector of length 1 and a stored one, 0 to 2.
 fn distance(question: &[f32], stored: &[u8]) -> f64 {
     let numbers = read_numbers(stored);
     let (mut product, mut square) = (0.0_f64, 0.0_f64);
@@ -283,7 +284,7 @@ fn distance(question: &[f32], stored: &[u8]) -> f64 {
     (1.0 - product / square.sqrt()).clamp(0.0, 2.0)
 }
 
-/// The server is going down, or the search panicked.
+/// Returns the error for a search that panicked or was cancelled on shutdown.
 fn broken_off(error: impl std::fmt::Display) -> DbError {
-    DbError::Custom(format!("a search was broken off: {error}"))
+    DbError::Custom(format!("a search was interrupted: {error}"))
 }

@@ -1,9 +1,9 @@
-//! The vectors of questions in words, for as long as somebody may page through the answers, and
-//! as long as who embeds is the same.
+//! Caches the vectors of text queries while users page through the results, as long as the provider is
+//! the same.
 //!
-//! A provider answers the same question with slightly different numbers each time, and costs money
-//! and time. So its answer is kept for some minutes, by each process for itself. When it is gone,
-//! the question is asked anew, and a span just at the border of two pages may be on both or neither.
+//! A provider returns slightly different numbers for the same text each time, and costs money and time.
+//! The vector is therefore cached for some minutes in each process. If it has expired, the query is
+//! embedded again, and a span at the border of two pages may be on both or neither.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,53 +13,54 @@ use store::vectors::UnitVector;
 use uuid::Uuid;
 
 use crate::{
-    embedding::{Embedder, Who},
+    embedding::{Embedder, EmbeddingAccount},
     error::Result,
 };
 
-/// How long an answer is kept.
-const KEPT: Duration = Duration::from_secs(600);
-/// How many are kept; each takes about 6 KiB.
-const MOST: u64 = 2_000;
+/// How long a vector is cached.
+const QUERY_TTL: Duration = Duration::from_secs(600);
+/// Maximum number of cached vectors; each takes about 6 KiB.
+const MAX_CACHED_QUERIES: u64 = 2_000;
 
-/// What has been asked, by tenant, who answered with which model, and words.
-pub struct Questions(Cache<(Uuid, Who, String, String), Arc<Question>>);
+/// The cache, by tenant, account, model and text.
+pub struct QueryVectors(Cache<(Uuid, EmbeddingAccount, String, String), Arc<EmbeddedQuery>>);
 
-/// What a provider answered.
+/// An embedded query.
 #[derive(Debug)]
-pub struct Question {
-    /// What the words mean.
+pub struct EmbeddedQuery {
+    /// The vector.
     pub vector: UnitVector,
-    /// The model that says so.
+    /// The embedding model.
     pub model: String,
 }
 
-impl Default for Questions {
+impl Default for QueryVectors {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(MOST).time_to_live(KEPT).build())
+        Self(Cache::builder().max_capacity(MAX_CACHED_QUERIES).time_to_live(QUERY_TTL).build())
     }
 }
 
-impl Questions {
-    /// The vector of a question of a tenant on this plan.
+impl QueryVectors {
+    /// Returns the vector of a query of a tenant on this plan.
     ///
     /// # Errors
-    /// As [`Embedder::query`].
+    ///
+    /// Same as [`Embedder::query`].
     pub async fn ask(
         &self,
         embedder: &Embedder,
         tenant: Uuid,
         plan: Plan,
         words: &str,
-    ) -> Result<Arc<Question>> {
+    ) -> Result<Arc<EmbeddedQuery>> {
         let chosen = embedder.for_questions(tenant, plan).await?;
         let model = chosen.model().to_owned();
-        let key = (tenant, chosen.who(), model.clone(), words.to_owned());
+        let key = (tenant, chosen.account(), model.clone(), words.to_owned());
         if let Some(known) = self.0.get(&key) {
             return Ok(known);
         }
         let vector = embedder.query(&chosen, words).await?;
-        let question = Arc::new(Question { vector, model });
+        let question = Arc::new(EmbeddedQuery { vector, model });
         self.0.insert(key, Arc::clone(&question));
         Ok(question)
     }

@@ -1,7 +1,7 @@
-//! Spans from before there was somebody to embed them.
+//! Embeds existing spans when an embedding provider is configured.
 //!
-//! Whoever stores a credential with an embedding model expects to find what is there already. The
-//! newest spans are embedded then, and no more than so many, because somebody pays for it.
+//! A tenant that stores a credential with an embedding model expects to find existing spans. The newest
+//! ones are embedded, up to a limit, because the tenant pays for them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     app::App,
     pools,
-    span_embedding::spans::{ENOUGH, EmbedSpans},
+    span_embedding::spans::{EmbedSpans, FULL_JOB_SPANS},
 };
 
 /// The newest spans of a tenant are to be embedded.
@@ -26,10 +26,10 @@ impl Job for Backfill {
     const POOL: &'static WorkerPool = &pools::EMBEDDING;
 }
 
-/// Spans that are looked at, the newest traces first.
-const SPANS: usize = 20_000;
-/// Traces that are looked at.
-const TRACES: u64 = 20_000;
+/// Maximum number of spans, of the newest traces first.
+const MAX_SPANS: usize = 20_000;
+/// Maximum number of traces.
+const MAX_TRACES: u64 = 20_000;
 
 // Enqueues what the newest traces need.
 impl RunJob<App> for Backfill {
@@ -43,17 +43,17 @@ impl RunJob<App> for Backfill {
 
 async fn enqueue(app: &App, tenant: Uuid) -> Result<(), DbError> {
     let now = app.clock.now();
-    let newest = traces::newest(&app.db.primary(), tenant, TRACES).await?;
+    let newest = traces::newest(&app.db.primary(), tenant, MAX_TRACES).await?;
     let txn = app.db.begin().await?;
-    let (mut left, mut job) = (SPANS, EmbedSpans::default());
+    let (mut left, mut job) = (MAX_SPANS, EmbedSpans::default());
     for (trace, spans) in newest {
         let spans = usize::try_from(spans).unwrap_or_default();
-        // One that is too long alone must not keep the others from theirs.
+        // A trace that exceeds the limit alone must not exclude the others.
         let Some(rest) = left.checked_sub(spans) else { continue };
         left = rest;
         job.spans += spans;
         job.traces.push(trace);
-        if job.spans >= ENOUGH {
+        if job.spans >= FULL_JOB_SPANS {
             queue::enqueue(&txn, tenant, &std::mem::take(&mut job), now, now).await?;
         }
     }

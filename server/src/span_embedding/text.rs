@@ -1,8 +1,8 @@
-//! The text by which a span is found: its name, what went in, what came out, why it failed. Pure.
+//! Builds the text that is embedded for a span: name, input, output, error. Pure.
 //!
-//! A conversation is taken for what it says and not for how it is written down. What stands in
-//! front of every conversation of an application, its instructions, would make all of them alike,
-//! and the newest of what went in says more than the oldest.
+//! Of a conversation, only the messages count, not their encoding. Instructions, which precede every
+//! conversation of an application, would make all of them similar, so they are omitted; the end of the
+//! input is more relevant than its beginning.
 
 use std::fmt::Write;
 
@@ -10,25 +10,25 @@ use entities::span;
 use serde_json::{Map, Value};
 use store::traces::SpanTexts;
 
-/// Characters of what went in, and of what came out. Together some thousand tokens of English,
-/// and fewer than the 8,191 that usual models take, of any writing.
-const MOST: usize = 2_000;
+/// Maximum length in characters of the input and of the output. Together about a thousand tokens of
+/// English, and in any script fewer than the 8,191 tokens that common models accept.
+const MAX_TEXT_CHARS: usize = 2_000;
 
-/// Longest text that is looked into for being JSON, bytes.
-const LONGEST_JSON: usize = 32 * 1024;
+/// Maximum length in bytes of a text that is parsed as JSON.
+const MAX_JSON_BYTES: usize = 32 * 1024;
 
-/// Deepest nesting that is followed.
-const DEEPEST: usize = 16;
+/// Maximum depth of JSON.
+const MAX_DEPTH: usize = 16;
 
-/// What instructs a model and is no part of what is asked.
-const INSTRUCTIONS: [&str; 2] = ["system", "developer"];
+/// Roles of instructions.
+const INSTRUCTION_ROLES: [&str; 2] = ["system", "developer"];
 
-/// Members that say how something is written down, not what.
-const FORM: [&str; 8] =
+/// JSON members that describe the encoding of a message.
+const FORMAT_MEMBERS: [&str; 8] =
     ["role", "type", "id", "finish_reason", "tool_call_id", "call_id", "index", "refusal"];
 
-/// Members whose names say nothing of their values.
-const PLAIN: [&str; 12] = [
+/// JSON members whose names are omitted.
+const CONTENT_MEMBERS: [&str; 12] = [
     "content",
     "contents",
     "text",
@@ -43,10 +43,10 @@ const PLAIN: [&str; 12] = [
     "name",
 ];
 
-/// The text of a span; none if it has nothing but a name.
+/// Returns the text of a span; `None` if it has only a name.
 pub fn text(span: &span::Model, texts: &SpanTexts) -> Option<String> {
-    let input = texts.input.as_deref().map(|it| end(&said(it, true)));
-    let output = texts.output.as_deref().map(|it| start(&said(it, false)));
+    let input = texts.input.as_deref().map(|it| end(&contents(it, true)));
+    let output = texts.output.as_deref().map(|it| start(&contents(it, false)));
     let error = span.error.as_deref().map(start);
     let parts = [input, output, error];
     let mut parts = parts.into_iter().flatten().filter(|it| !it.is_empty()).peekable();
@@ -59,70 +59,71 @@ pub fn text(span: &span::Model, texts: &SpanTexts) -> Option<String> {
     Some(text)
 }
 
-/// A shorter form of a text that was refused; none if it is short already.
+/// Returns a shorter form of a rejected text; `None` if it is short already.
 pub fn shorter(text: &str) -> Option<String> {
-    const SHORT: usize = 200;
+    const SHORT_TEXT_CHARS: usize = 200;
     let characters = text.chars().count();
-    (characters > SHORT).then(|| text.chars().take((characters / 4).max(SHORT)).collect())
+    (characters > SHORT_TEXT_CHARS)
+        .then(|| text.chars().take((characters / 4).max(SHORT_TEXT_CHARS)).collect())
 }
 
-/// What a text says: JSON without its form, anything else as it stands.
-fn said(text: &str, is_input: bool) -> String {
+/// Returns the contents of a JSON text; other texts are returned unchanged.
+fn contents(text: &str, is_input: bool) -> String {
     let text = text.trim();
-    let json = text.len() <= LONGEST_JSON && text.starts_with(['[', '{']);
+    let json = text.len() <= MAX_JSON_BYTES && text.starts_with(['[', '{']);
     let Some(value) = json.then(|| serde_json::from_str(text).ok()).flatten() else { return text.to_owned() };
-    let mut said = String::new();
+    let mut contents = String::new();
     match &value {
         Value::Array(messages) if is_input && messages.iter().any(|it| !instructs(it)) => {
-            messages.iter().filter(|it| !instructs(it)).for_each(|it| say(it, &mut said, DEEPEST));
+            messages.iter().filter(|it| !instructs(it)).for_each(|it| say(it, &mut contents, MAX_DEPTH));
         }
-        other => say(other, &mut said, DEEPEST),
+        other => say(other, &mut contents, MAX_DEPTH),
     }
-    said
+    contents
 }
 
 fn instructs(message: &Value) -> bool {
-    message["role"].as_str().is_some_and(|it| INSTRUCTIONS.contains(&it))
+    message["role"].as_str().is_some_and(|it| INSTRUCTION_ROLES.contains(&it))
 }
 
-fn say(value: &Value, said: &mut String, depth: usize) {
+fn say(value: &Value, contents: &mut String, depth: usize) {
     match value {
-        Value::String(text) => line(said, text),
-        Value::Array(list) if depth > 0 => list.iter().for_each(|it| say(it, said, depth - 1)),
-        Value::Object(members) if depth > 0 => say_members(members, said, depth),
+        Value::String(text) => line(contents, text),
+        Value::Array(list) if depth > 0 => list.iter().for_each(|it| say(it, contents, depth - 1)),
+        Value::Object(members) if depth > 0 => say_members(members, contents, depth),
         // Writing to a String can't fail.
-        Value::Number(number) => _ = writeln!(said, "{number}"),
+        Value::Number(number) => _ = writeln!(contents, "{number}"),
         _ => {}
     }
 }
 
-fn say_members(members: &Map<String, Value>, said: &mut String, depth: usize) {
+fn say_members(members: &Map<String, Value>, contents: &mut String, depth: usize) {
     for (name, value) in members {
-        if FORM.contains(&name.as_str()) {
+        if FORMAT_MEMBERS.contains(&name.as_str()) {
             continue;
         }
-        if !PLAIN.contains(&name.as_str()) && !value.is_null() {
-            said.push_str(name);
-            said.push_str(": ");
+        if !CONTENT_MEMBERS.contains(&name.as_str()) && !value.is_null() {
+            contents.push_str(name);
+            contents.push_str(": ");
         }
-        say(value, said, depth - 1);
+        say(value, contents, depth - 1);
     }
 }
 
-fn line(said: &mut String, text: &str) {
-    said.push_str(text.trim());
-    said.push('\n');
+fn line(contents: &mut String, text: &str) {
+    contents.push_str(text.trim());
+    contents.push('\n');
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 fn start(text: &str) -> String {
-    text.trim().chars().take(MOST).collect()
+    text.trim().chars().take(MAX_TEXT_CHARS).collect()
 }
 
-/// The last characters of a text.
+/// Returns the last characters of a text.
 fn end(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth_back(MOST - 1) {
+    match text.char_indices().nth_back(MAX_TEXT_CHARS - 1) {
         Some((from, _)) => text[from..].to_owned(),
         None => text.to_owned(),
     }
@@ -133,11 +134,11 @@ mod tests {
     use super::*;
 
     fn input(text: &str) -> String {
-        end(&said(text, true))
+        end(&contents(text, true))
     }
 
     #[test]
-    fn conversations_are_what_they_say() {
+    fn conversation_is_embedded_without_its_encoding() {
         let chat = r#"[{"role":"system","content":"You are terse."},{"role":"user","content":"Where is my parcel?"}]"#;
         assert_eq!(input(chat), "Where is my parcel?");
         let parts = r#"[{"role":"user","parts":[{"type":"text","content":"Where"},{"type":"text","content":"is it?"}]}]"#;
@@ -152,24 +153,24 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_went_in_and_the_start_of_what_came_out() {
-        let long = format!("{}é", "ü".repeat(MOST));
+    fn span_text_has_end_of_input_and_start_of_output() {
+        let long = format!("{}é", "ü".repeat(MAX_TEXT_CHARS));
         let (tail, head) = (end(&long), start(&long));
-        assert_eq!((tail.chars().count(), head.chars().count()), (MOST, MOST));
+        assert_eq!((tail.chars().count(), head.chars().count()), (MAX_TEXT_CHARS, MAX_TEXT_CHARS));
         assert!(tail.ends_with('é') && !head.ends_with('é'));
-        assert_eq!(end(&"x".repeat(MOST)).len(), MOST);
+        assert_eq!(end(&"x".repeat(MAX_TEXT_CHARS)).len(), MAX_TEXT_CHARS);
     }
 
     #[test]
-    fn deep_nesting_ends_somewhere() {
+    fn deeply_nested_json_text_is_bounded() {
         let deep = format!("{}\"x\"{}", "[".repeat(60), "]".repeat(60));
         assert_eq!(input(&deep), "");
         let endless = format!("{}{}", "[".repeat(9_000), "]".repeat(9_000));
-        assert_eq!(input(&endless).chars().count(), MOST);
+        assert_eq!(input(&endless).chars().count(), MAX_TEXT_CHARS);
     }
 
     #[test]
-    fn refused_texts_become_shorter_until_they_are_short() {
+    fn rejected_text_is_shortened_until_it_is_short() {
         assert_eq!(shorter(&"é".repeat(1_000)).map(|it| it.chars().count()), Some(250));
         assert_eq!(shorter(&"é".repeat(200)), None);
     }

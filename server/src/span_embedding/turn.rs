@@ -1,7 +1,7 @@
 //! One run of a worker over the spans of a job.
 //!
-//! It ends when the spans do, when the provider fails, or after a while: then another job goes on
-//! where it came to, so that whoever else waits has a turn.
+//! It ends when all spans are embedded, when the provider fails, or after a while: then another job
+//! continues, so that other jobs can run.
 
 use std::time::Duration;
 
@@ -16,78 +16,87 @@ use uuid::Uuid;
 
 use crate::{
     app::App,
-    embedding::Chosen,
+    embedding::SelectedProvider,
     error::Result,
     providers::embedding::Failure,
     span_embedding::{
-        spans::{EmbedSpans, PATIENCE},
+        spans::{EmbedSpans, REQUEST_TIMEOUT},
         text::{shorter, text},
     },
 };
 
-/// Traces and spans that are read at once.
-const TRACES: usize = 64;
-const PAGE: u64 = 64;
-/// Texts in a request.
-const TEXTS: usize = 64;
-/// Bytes of text in a request.
-const BYTES: usize = 100_000;
-/// After how long a turn that has got on ends.
-const TURN: Duration = Duration::from_secs(60);
+/// Number of traces, and of spans, read at once.
+const TRACES_PER_READ: usize = 64;
+const SPANS_PER_READ: u64 = 64;
+/// Maximum number of texts in a request.
+const MAX_TEXTS_PER_REQUEST: usize = 64;
+/// Maximum size of the texts in a request, in bytes.
+const MAX_REQUEST_BYTES: usize = 100_000;
+/// Time after which a run that has made progress ends.
+const MAX_RUN_TIME: Duration = Duration::from_secs(60);
 
-/// How a turn ended.
-pub enum Ended {
-    /// Nothing is left to do.
+/// Why a run ended.
+pub enum RunEnd {
+    /// All spans are embedded.
     Done,
-    /// This is left to do.
+    /// The remaining spans.
     Later(EmbedSpans),
-    /// The server goes down.
+    /// The server is stopping.
     Stopping,
     /// The provider failed.
     Failed(Failure),
 }
 
 /// One run over the spans of a job.
-pub struct Turn<'a> {
+pub struct EmbeddingRun<'a> {
     app: &'a App,
     tenant: Uuid,
-    chosen: &'a Chosen,
-    /// Texts in a request; fewer once the provider took two halves and not the whole.
+    chosen: &'a SelectedProvider,
+    /// Number of texts in a request; smaller after the provider accepted two halves but not the whole.
     texts: usize,
-    /// The provider has answered as it should.
+    /// Whether the provider has returned a valid response.
     works: bool,
     began: Instant,
-    /// The last span that was embedded, or refused for good.
-    done: Option<Place>,
+    /// The last span that was embedded or skipped.
+    done: Option<SpanPosition>,
 }
 
-/// A place in the order of spans: trace, span.
-pub type Place = (Uuid, Uuid);
+/// A position in the order of spans: trace, span.
+pub type SpanPosition = (Uuid, Uuid);
 
 /// A span and its text.
-type Item = (span::Model, String);
+type SpanText = (span::Model, String);
 
-impl<'a> Turn<'a> {
-    /// A turn that begins now.
-    pub fn of(app: &'a App, tenant: Uuid, chosen: &'a Chosen) -> Self {
-        Self { app, tenant, chosen, texts: TEXTS, works: false, began: Instant::now(), done: None }
+impl<'a> EmbeddingRun<'a> {
+    /// Starts a run.
+    pub fn of(app: &'a App, tenant: Uuid, chosen: &'a SelectedProvider) -> Self {
+        Self {
+            app,
+            tenant,
+            chosen,
+            texts: MAX_TEXTS_PER_REQUEST,
+            works: false,
+            began: Instant::now(),
+            done: None,
+        }
     }
 
-    /// Embeds the spans of a job. Answers how that ended, and whether the provider has answered as it
-    /// should.
+    /// Embeds the spans of a job. Returns why the run ended, and whether the provider has returned a
+    /// valid response.
     ///
     /// # Errors
-    /// When the database fails.
-    pub async fn run(mut self, job: EmbedSpans) -> Result<(Ended, bool)> {
+    ///
+    /// Fails when the database fails.
+    pub async fn run(mut self, job: EmbedSpans) -> Result<(RunEnd, bool)> {
         let ended = self.work(job).await?;
         Ok((ended, self.works))
     }
 
-    async fn work(&mut self, job: EmbedSpans) -> Result<Ended> {
+    async fn work(&mut self, job: EmbedSpans) -> Result<RunEnd> {
         let EmbedSpans { since, traces, mut after, .. } = job;
-        for (number, some) in traces.chunks(TRACES).enumerate() {
+        for (number, some) in traces.chunks(TRACES_PER_READ).enumerate() {
             let mut waiting = Vec::new();
-            // Where nothing before is left to do.
+            // The position before which all spans are embedded.
             let mut behind = after;
             loop {
                 let (last, items) = self.read(some, since, after).await?;
@@ -99,9 +108,9 @@ impl<'a> Turn<'a> {
                     return Ok(ended);
                 }
                 if self.is_over() {
-                    let traces = traces[number * TRACES..].to_vec();
-                    // About as many as are left; what counts is that no other job is taken in.
-                    return Ok(Ended::Later(EmbedSpans { since, spans: job.spans, traces, after: behind }));
+                    let traces = traces[number * TRACES_PER_READ..].to_vec();
+                    // An approximate number, large enough that no other job is merged.
+                    return Ok(RunEnd::Later(EmbedSpans { since, spans: job.spans, traces, after: behind }));
                 }
                 after = last;
                 if after.is_none() {
@@ -109,27 +118,27 @@ impl<'a> Turn<'a> {
                 }
             }
         }
-        Ok(Ended::Done)
+        Ok(RunEnd::Done)
     }
 
-    /// Whether it is others' turn. Each turn gets on, however slow the provider is.
+    /// Whether the run must end. Each run makes progress, however slow the provider is.
     fn is_over(&self) -> bool {
-        self.done.is_some() && self.began.elapsed() >= TURN
+        self.done.is_some() && self.began.elapsed() >= MAX_RUN_TIME
     }
 
-    /// Spans without a vector after a place, and the place where to go on, if anywhere.
+    /// Returns the spans without a vector after a position, and the position to continue at, if any.
     async fn read(
         &self,
         traces: &[Uuid],
         since: i64,
-        after: Option<Place>,
-    ) -> Result<(Option<Place>, Vec<Item>)> {
+        after: Option<SpanPosition>,
+    ) -> Result<(Option<SpanPosition>, Vec<SpanText>)> {
         let db = self.app.db.primary();
-        let page = vectors::missing(&db, self.tenant, traces, since, after, PAGE).await?;
-        let is_full = u64::try_from(page.len()).is_ok_and(|it| it == PAGE);
+        let page = vectors::missing(&db, self.tenant, traces, since, after, SPANS_PER_READ).await?;
+        let is_full = u64::try_from(page.len()).is_ok_and(|it| it == SPANS_PER_READ);
         let last = page.last().filter(|_| is_full).map(|it| (it.trace_id, it.id));
         let mut items = Vec::with_capacity(page.len());
-        // One body at a time: a few packed bytes can be many megabytes.
+        // One text block at a time: a few compressed bytes may be many megabytes.
         for spans in page.chunk_by(|a, b| a.body_id == b.body_id) {
             let packed = PackedSpans::of(&db, self.tenant, spans).await?;
             let spans = spans.to_vec();
@@ -139,9 +148,9 @@ impl<'a> Turn<'a> {
         Ok((last, items))
     }
 
-    /// Has what waits embedded, in full requests or to the last, and stores it. Answers how the turn
-    /// ended, if it has to.
-    async fn send(&mut self, waiting: &mut Vec<Item>, to_the_last: bool) -> Result<Option<Ended>> {
+    /// Embeds and stores waiting spans, in full requests or all of them. Returns why the run must end,
+    /// if it must.
+    async fn send(&mut self, waiting: &mut Vec<SpanText>, to_the_last: bool) -> Result<Option<RunEnd>> {
         while let Some(batch) = batch(waiting, self.texts, to_the_last) {
             let (vectors, failure) = self.embed(batch).await;
             if !vectors.is_empty() {
@@ -150,10 +159,10 @@ impl<'a> Turn<'a> {
                 self.app.telemetry.embedding.spans.inc_by(u64::try_from(new).unwrap_or_default());
             }
             if self.app.is_stopping() {
-                return Ok(Some(Ended::Stopping));
+                return Ok(Some(RunEnd::Stopping));
             }
             if let Some(failure) = failure {
-                return Ok(Some(Ended::Failed(failure)));
+                return Ok(Some(RunEnd::Failed(failure)));
             }
             if self.is_over() {
                 break;
@@ -162,9 +171,9 @@ impl<'a> Turn<'a> {
         Ok(None)
     }
 
-    /// The vectors of these spans, but of those whose text is refused, and what went wrong. A batch
-    /// that is refused is asked for in halves, so that one text costs the others nothing.
-    async fn embed(&mut self, batch: Vec<Item>) -> (Vec<(span::Model, UnitVector)>, Option<Failure>) {
+    /// Returns the vectors of these spans, except those whose text is rejected, and the failure, if
+    /// any. A rejected batch is split in halves, so that one text does not affect the others.
+    async fn embed(&mut self, batch: Vec<SpanText>) -> (Vec<(span::Model, UnitVector)>, Option<Failure>) {
         let mut embedded = Vec::with_capacity(batch.len());
         let mut waiting = vec![batch];
         while let Some(mut batch) = waiting.pop() {
@@ -199,9 +208,13 @@ impl<'a> Turn<'a> {
         (embedded, None)
     }
 
-    /// What to do about a text that is refused alone: it is asked for again while it can be made
-    /// shorter. A provider that refuses any text whatever is one that has to be set up anew.
-    async fn refused(&mut self, mut alone: Vec<Item>, why: String) -> Result<Option<Vec<Item>>, Failure> {
+    /// Handles a text that is rejected alone: it is retried while it can be shortened. A provider that
+    /// rejects any text is misconfigured.
+    async fn refused(
+        &mut self,
+        mut alone: Vec<SpanText>,
+        why: String,
+    ) -> Result<Option<Vec<SpanText>>, Failure> {
         if !self.works {
             match self.ask(&["hello"]).await {
                 Ok(_) => self.works = true,
@@ -211,14 +224,14 @@ impl<'a> Turn<'a> {
         }
         let shorter = alone.pop().and_then(|(span, text)| Some((span, shorter(&text)?)));
         if shorter.is_none() {
-            tracing::debug!(tenant = %self.tenant, why, "the embedding provider refuses a span");
+            tracing::debug!(tenant = %self.tenant, why, "the embedding provider rejects a span");
             self.app.telemetry.embedding.refused.inc();
         }
         Ok(shorter.map(|it| vec![it]))
     }
 
     async fn ask(&self, texts: &[&str]) -> Result<Vec<UnitVector>, Failure> {
-        let asking = self.app.embedder.ask(&self.chosen.endpoint, texts, PATIENCE);
+        let asking = self.app.embedder.ask(&self.chosen.endpoint, texts, REQUEST_TIMEOUT);
         let stopping = self.app.stopping();
         stopping
             .run_until_cancelled(asking)
@@ -227,8 +240,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The spans of which there is a text, and the texts.
-fn texts(spans: Vec<span::Model>, mut packed: PackedSpans) -> Result<Vec<Item>, DbError> {
+/// Returns the spans that have a text, with the texts.
+fn texts(spans: Vec<span::Model>, mut packed: PackedSpans) -> Result<Vec<SpanText>, DbError> {
     let mut items = Vec::with_capacity(spans.len());
     for span in spans {
         let texts = packed.take(&span)?;
@@ -237,12 +250,12 @@ fn texts(spans: Vec<span::Model>, mut packed: PackedSpans) -> Result<Vec<Item>, 
     Ok(items)
 }
 
-/// Takes a full request's texts out of those that wait, or all of them if no more come.
-fn batch(waiting: &mut Vec<Item>, texts: usize, is_last: bool) -> Option<Vec<Item>> {
+/// Takes the texts of a full request, or all of them if no more follow.
+fn batch(waiting: &mut Vec<SpanText>, texts: usize, is_last: bool) -> Option<Vec<SpanText>> {
     let mut bytes = 0;
     let fits = waiting.iter().take(texts).take_while(|it| {
         bytes += it.1.len();
-        bytes <= BYTES
+        bytes <= MAX_REQUEST_BYTES
     });
     let fits = fits.count().max(1).min(waiting.len());
     let is_full = fits == texts || fits < waiting.len();
@@ -256,7 +269,7 @@ fn batch(waiting: &mut Vec<Item>, texts: usize, is_last: bool) -> Option<Vec<Ite
 mod tests {
     use super::*;
 
-    fn item(length: usize) -> Item {
+    fn item(length: usize) -> SpanText {
         let span = span::Model {
             tenant_id: Uuid::nil(),
             trace_id: Uuid::nil(),
@@ -289,9 +302,9 @@ mod tests {
         (span, "x".repeat(length))
     }
 
-    /// The sizes of the batches that these lengths make.
+    /// Returns the sizes of the batches for these lengths.
     fn sizes(lengths: &[usize], texts: usize, is_last: bool) -> (Vec<usize>, usize) {
-        let mut waiting: Vec<Item> = lengths.iter().map(|it| item(*it)).collect();
+        let mut waiting: Vec<SpanText> = lengths.iter().map(|it| item(*it)).collect();
         let mut sizes = Vec::new();
         while let Some(batch) = batch(&mut waiting, texts, is_last) {
             sizes.push(batch.len());
@@ -300,11 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_full_and_bounded() {
+    fn embedding_requests_are_full_and_bounded() {
         assert_eq!(sizes(&[1; 5], 2, false), (vec![2, 2], 1));
         assert_eq!(sizes(&[1; 5], 2, true), (vec![2, 2, 1], 0));
         assert_eq!(sizes(&[], 2, true), (vec![], 0));
-        let half = BYTES / 2;
+        let half = MAX_REQUEST_BYTES / 2;
         assert_eq!(sizes(&[half, half, 1, 3 * half, 1], 9, false), (vec![2, 1, 1], 1));
         assert_eq!(sizes(&[half, half, 1, 3 * half, 1], 9, true), (vec![2, 1, 1, 1], 0));
     }

@@ -1,4 +1,4 @@
-//! Figures of what is embedded.
+//! Metrics of embedding.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// Upper bounds of the durations that are told apart, seconds.
-const SECONDS: [f64; 6] = [0.025, 0.1, 0.25, 1.0, 5.0, 20.0];
+/// Upper bounds of the duration buckets, in seconds.
+const DURATION_BUCKETS: [f64; 6] = [0.025, 0.1, 0.25, 1.0, 5.0, 20.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
+struct EmbeddingLabels {
     outcome: &'static str,
 }
 
-/// Figures of what is embedded.
+/// Metrics of embedding.
 #[derive(Debug)]
 pub struct Embedding {
-    /// Spans that got a vector.
+    /// Spans that were embedded.
     pub spans: Counter,
-    /// Spans that the provider refused, each alone.
+    /// Spans that the provider rejected individually.
     pub refused: Counter,
-    requests: Family<Outcome, Counter>,
+    requests: Family<EmbeddingLabels, Counter>,
     seconds: Histogram,
 }
 
@@ -33,23 +33,23 @@ impl Embedding {
             spans: Counter::default(),
             refused: Counter::default(),
             requests: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: Histogram::new(DURATION_BUCKETS),
         };
-        let text = "Spans that got a vector in the background";
+        let text = "Spans embedded in the background";
         registry.register("loupe_embedding_spans", text, embedding.spans.clone());
-        let text = "Spans that embedding providers refused";
+        let text = "Spans rejected by embedding providers";
         registry.register("loupe_embedding_spans_refused", text, embedding.refused.clone());
         let text = "Requests to embedding providers";
         registry.register("loupe_embedding_requests", text, embedding.requests.clone());
-        let text = "Time that embedding providers took to answer";
+        let text = "Duration of requests to embedding providers";
         let seconds = embedding.seconds.clone();
         registry.register_with_unit("loupe_embedding_request_duration", text, Unit::Seconds, seconds);
         embedding
     }
 
-    /// Counts a request, how it ended and how long it took.
-    pub fn asked(&self, outcome: &'static str, took: Duration) {
-        self.requests.get_or_create_owned(&Outcome { outcome }).inc();
+    /// Counts a request with its outcome and duration.
+    pub fn count_request(&self, outcome: &'static str, took: Duration) {
+        self.requests.get_or_create_owned(&EmbeddingLabels { outcome }).inc();
         self.seconds.observe(took.as_secs_f64());
     }
 }

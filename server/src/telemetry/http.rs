@@ -1,4 +1,4 @@
-//! Figures of requests and connections.
+//! Metrics of requests and connections.
 
 use std::{
     collections::HashMap,
@@ -15,11 +15,11 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// Upper bounds of the durations that are told apart, seconds.
-const SECONDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+/// Upper bounds of the duration buckets, in seconds.
+const DURATION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
-/// An endpoint as the table of routes names it: a path with `{name}` for parameters, never one
-/// that was really asked for.
+/// An endpoint as in the route table: a path template with `{name}` for parameters, never a requested
+/// path.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Name {
     /// The method.
@@ -28,8 +28,8 @@ pub struct Name {
     pub route: &'static str,
 }
 
-/// What is in no row of the table: the documentation's pages, wrong paths, wrong methods.
-const ELSEWHERE: Name = Name { method: "", route: "other" };
+/// Requests outside of the route table: documentation pages, unknown paths and methods.
+const OTHER_ROUTES: Name = Name { method: "", route: "other" };
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Answered {
@@ -39,7 +39,7 @@ struct Answered {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Failed {
+struct HttpErrorLabels {
     method: &'static str,
     route: &'static str,
     code: &'static str,
@@ -47,33 +47,33 @@ struct Failed {
 
 type Durations = Family<Name, Histogram, fn() -> Histogram>;
 
-/// Figures of requests and connections.
+/// Metrics of requests and connections.
 #[derive(Debug)]
 pub struct Http {
     endpoints: HashMap<&'static str, Vec<Endpoint>>,
     elsewhere: Endpoint,
     answers: Family<Answered, Counter>,
     seconds: Durations,
-    errors: Family<Failed, Counter>,
+    errors: Family<HttpErrorLabels, Counter>,
     in_flight: Gauge,
-    /// Number of requests to the API that began.
+    /// Number of requests to the API.
     api_requests: AtomicU64,
-    /// Connections that are open.
+    /// Open connections.
     pub connections: Gauge,
-    /// Connections that were refused because too many were open.
+    /// Connections rejected because too many were open.
     pub refused_connections: Counter,
 }
 
-/// The figures of one endpoint, looked up among all once.
+/// The metrics of one endpoint, looked up once.
 #[derive(Debug)]
 struct Endpoint {
     name: Name,
-    answers: [OnceLock<Counter>; CLASSES.len()],
+    answers: [OnceLock<Counter>; STATUS_CLASSES.len()],
     seconds: OnceLock<Histogram>,
 }
 
 /// Classes of status codes.
-const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl Http {
     pub(super) fn new(registry: &mut Registry, names: impl Iterator<Item = Name>) -> Self {
@@ -83,9 +83,9 @@ impl Http {
         }
         let http = Self {
             endpoints,
-            elsewhere: Endpoint::new(ELSEWHERE),
+            elsewhere: Endpoint::new(OTHER_ROUTES),
             answers: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            seconds: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             errors: Family::default(),
             in_flight: Gauge::default(),
             api_requests: AtomicU64::new(0),
@@ -93,20 +93,12 @@ impl Http {
             refused_connections: Counter::default(),
         };
         registry.register("loupe_http_requests", "Requests answered", http.answers.clone());
-        let text = "Time until the head of the answer";
+        let text = "Time to the head of the response";
         registry.register_with_unit("loupe_http_request_duration", text, Unit::Seconds, http.seconds.clone());
-        registry.register(
-            "loupe_http_errors",
-            "Requests refused or failed, by error code",
-            http.errors.clone(),
-        );
-        registry.register(
-            "loupe_http_requests_in_flight",
-            "Requests being worked on",
-            http.in_flight.clone(),
-        );
-        registry.register("loupe_http_connections", "Connections that are open", http.connections.clone());
-        let text = "Connections refused because too many were open";
+        registry.register("loupe_http_errors", "Error responses, by error code", http.errors.clone());
+        registry.register("loupe_http_requests_in_flight", "Requests in progress", http.in_flight.clone());
+        registry.register("loupe_http_connections", "Open connections", http.connections.clone());
+        let text = "Connections rejected because too many were open";
         registry.register("loupe_http_connections_refused", text, http.refused_connections.clone());
         http
     }
@@ -116,15 +108,15 @@ impl Http {
         self.api_requests.load(Relaxed)
     }
 
-    /// Counts a request from here until the answer is told or the value dropped. `route` is the
-    /// template that the path met.
+    /// Counts a request from here until the value is dropped or [`Request::answered`] is called.
+    /// `route` is the template of the path.
     pub fn begin(&self, method: &str, route: Option<&str>) -> Request<'_> {
         let endpoint = route.and_then(|it| self.endpoints.get(it));
-        // What answers GET answers HEAD too.
+        // GET routes also respond to HEAD.
         let method = if method == "HEAD" { "GET" } else { method };
         let endpoint = endpoint.and_then(|it| it.iter().find(|it| it.name.method == method));
         self.in_flight.inc();
-        // Requests of monitors don't count, because they never stop.
+        // Health checks and scrapes are not counted, because they never stop.
         if route.is_some_and(|it| it.starts_with("/v1/")) {
             self.api_requests.fetch_add(1, Relaxed);
         }
@@ -138,7 +130,7 @@ impl Endpoint {
     }
 }
 
-/// A request that is being worked on.
+/// A request in progress.
 #[derive(Debug)]
 pub struct Request<'a> {
     http: &'a Http,
@@ -147,20 +139,24 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Tells how it was answered: the status, and the code of an error.
+    /// Records the response: the status, and the error code.
     pub fn answered(self, status: u16, code: Option<&'static str>) {
         let Endpoint { name: Name { method, route }, answers, seconds } = self.endpoint;
-        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        let class = usize::from(status / 100).clamp(1, STATUS_CLASSES.len()) - 1;
         answers[class]
             .get_or_init(|| {
-                self.http.answers.get_or_create_owned(&Answered { method, route, status: CLASSES[class] })
+                self.http.answers.get_or_create_owned(&Answered {
+                    method,
+                    route,
+                    status: STATUS_CLASSES[class],
+                })
             })
             .inc();
         seconds
             .get_or_init(|| self.http.seconds.get_or_create_owned(&self.endpoint.name))
             .observe(self.began.elapsed().as_secs_f64());
         if let Some(code) = code {
-            self.http.errors.get_or_create_owned(&Failed { method, route, code }).inc();
+            self.http.errors.get_or_create_owned(&HttpErrorLabels { method, route, code }).inc();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Figures of what judges are asked.
+//! Metrics of judges.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// Upper bounds of the durations that are told apart, seconds.
-const SECONDS: [f64; 7] = [0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// Upper bounds of the duration buckets, in seconds.
+const DURATION_BUCKETS: [f64; 7] = [0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
+struct JudgeLabels {
     outcome: &'static str,
 }
 
@@ -21,13 +21,13 @@ struct Direction {
     direction: &'static str,
 }
 
-/// Figures of what judges are asked.
+/// Metrics of judges.
 #[derive(Debug)]
 pub struct Judge {
-    /// Answers that could not be read and were asked for again.
+    /// Replies that could not be parsed and were requested again.
     pub repairs: Counter,
-    asked: Family<Outcome, Counter>,
-    requests: Family<Outcome, Counter>,
+    asked: Family<JudgeLabels, Counter>,
+    requests: Family<JudgeLabels, Counter>,
     tokens: Family<Direction, Counter>,
     seconds: Histogram,
 }
@@ -39,31 +39,31 @@ impl Judge {
             asked: Family::default(),
             requests: Family::default(),
             tokens: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: Histogram::new(DURATION_BUCKETS),
         };
-        let text = "Verdicts that judges were asked for, by what came of it";
+        let text = "Verdicts requested from judges, by outcome";
         registry.register("loupe_judge_verdicts", text, judge.asked.clone());
         let text = "Requests to judge providers";
         registry.register("loupe_judge_requests", text, judge.requests.clone());
-        let text = "Answers of judges that could not be read and were asked for once more";
+        let text = "Replies of judges that could not be parsed and were requested once more";
         registry.register("loupe_judge_repairs", text, judge.repairs.clone());
-        let text = "Tokens that judges were shown (input) and answered (output)";
+        let text = "Tokens of judges: prompts (input) and replies (output)";
         registry.register("loupe_judge_tokens", text, judge.tokens.clone());
-        let text = "Time that judge providers took to answer";
+        let text = "Duration of requests to judge providers";
         let seconds = judge.seconds.clone();
         registry.register_with_unit("loupe_judge_request_duration", text, Unit::Seconds, seconds);
         judge
     }
 
-    /// Counts a request, how it ended and how long it took.
+    /// Counts a request with its outcome and duration.
     pub fn requested(&self, outcome: &'static str, took: Duration) {
-        self.requests.get_or_create_owned(&Outcome { outcome }).inc();
+        self.requests.get_or_create_owned(&JudgeLabels { outcome }).inc();
         self.seconds.observe(took.as_secs_f64());
     }
 
-    /// Counts a verdict that was asked for, and what it used.
-    pub fn asked(&self, outcome: &'static str, prompt: Option<i64>, completion: Option<i64>) {
-        self.asked.get_or_create_owned(&Outcome { outcome }).inc();
+    /// Counts a requested verdict and its usage.
+    pub fn count_verdict(&self, outcome: &'static str, prompt: Option<i64>, completion: Option<i64>) {
+        self.asked.get_or_create_owned(&JudgeLabels { outcome }).inc();
         for (direction, tokens) in [("input", prompt), ("output", completion)] {
             let tokens = tokens.and_then(|it| u64::try_from(it).ok()).unwrap_or_default();
             self.tokens.get_or_create_owned(&Direction { direction }).inc_by(tokens);

@@ -1,8 +1,8 @@
-//! What the server tells its operator about itself: counters, gauges and histograms, written
-//! out for `GET /metrics`. What a request costs here is a few atomic additions.
+//! The server's metrics for its operator: counters, gauges and histograms, served at `GET /metrics`.
+//! Their cost per request is a few atomic additions.
 //!
-//! **Invariant:** no tenant, key or id is named. Whoever reads this learns how the server
-//! fares, and nothing of whom it serves.
+//! **Invariant:** no tenant, key or ID is named. Metrics show how the server performs, not whom it
+//! serves.
 
 mod embedding;
 pub mod http;
@@ -17,18 +17,18 @@ use prometheus_client::{encoding::text, metrics::info::Info, registry::Registry}
 use queue::WorkerPool;
 use store::Db;
 
-/// The figures of a server process.
+/// The metrics of a server process.
 #[derive(Debug)]
 pub struct Telemetry {
     /// Requests and connections.
     pub http: http::Http,
-    /// What is taken in and committed.
+    /// Ingest.
     pub ingest: ingest::Ingest,
-    /// What is embedded.
+    /// Embedding.
     pub embedding: embedding::Embedding,
-    /// What judges are asked.
+    /// Judges.
     pub judge: judge::Judge,
-    /// Jobs that ended, the queue, and the connections to the database.
+    /// Jobs, and the connections to the database.
     pub work: work::Work,
     registry: Registry,
 }
@@ -54,10 +54,11 @@ impl Telemetry {
         }
     }
 
-    /// Everything, in the text format of OpenMetrics 1.0, which Prometheus reads.
+    /// Returns all metrics in the text format of OpenMetrics 1.0.
     ///
     /// # Errors
-    /// When a figure can't be written, which no figure here does.
+    ///
+    /// Fails when a metric can't be encoded, which does not happen.
     pub async fn render(&self, db: &Db, now: i64) -> Result<String, fmt::Error> {
         self.work.look(db, now).await;
         let mut page = String::with_capacity(16 * 1024);

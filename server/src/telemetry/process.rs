@@ -1,4 +1,4 @@
-//! Figures of the process, as the system tells them. Where there is no `/proc` they are left out.
+//! Metrics of the process, as reported by the system. Without `/proc` they are omitted.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// Parts of a second in which Linux tells processor time to programs.
-const TICKS: f64 = 100.0;
+/// Number of units per second in which Linux reports processor time.
+const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Asks the system each time that the figures are written.
+/// Reads the system's values when the metrics are served.
 #[derive(Debug)]
 pub struct Process {
     start_seconds: f64,
@@ -27,11 +27,11 @@ impl Process {
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        // The names are those that every program monitored with Prometheus uses.
+        // These names are standard for programs monitored with Prometheus.
         let start = ConstGauge::new(self.start_seconds);
         write(&mut encoder, "process_start_time_seconds", "Start of the process, since 1970", &start)?;
         if let Some(bytes) = resident_bytes() {
-            let text = "Memory that the process occupies";
+            let text = "Resident memory of the process";
             write(&mut encoder, "process_resident_memory_bytes", text, &ConstGauge::new(bytes))?;
         }
         if let Some(seconds) = processor_seconds() {
@@ -48,8 +48,8 @@ impl Collector for Process {
     }
 }
 
-/// Files and sockets that the process may have open at once; none when the system does not say
-/// or does not limit them.
+/// Returns the maximum number of open files and sockets; `None` when the system does not limit or
+/// report them.
 pub fn most_open_files() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|it| it.strip_prefix("Max open files"))?;
@@ -73,13 +73,13 @@ fn resident_bytes() -> Option<u64> {
 
 fn processor_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in brackets may hold anything; fields 14 and 15 are counted from behind it.
+    // The name in brackets may contain anything; fields 14 and 15 are counted after it.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some((f64::from(user) + f64::from(system)) / TICKS)
+    Some((f64::from(user) + f64::from(system)) / TICKS_PER_SECOND)
 }
 
 fn open_files() -> Option<u64> {
-    // The one that reads the list is in it.
+    // The directory handle itself is included.
     Some(u64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()?.saturating_sub(1))
 }

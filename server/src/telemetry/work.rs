@@ -1,4 +1,4 @@
-//! Figures of jobs, and of the connections to the database.
+//! Metrics of jobs and database connections.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use queue::{Depth, Outcome, WorkerPool, depths};
 use store::Db;
 use tokio::sync::Mutex;
 
-/// How long a look at the queue is good for, however often it is asked for.
-const FRESH: Duration = Duration::from_secs(10);
-/// Longest that a look may take: figures have to come also when the database does not answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long measured queue lengths are reused.
+const MEASUREMENT_TTL: Duration = Duration::from_secs(10);
+/// Maximum time of measuring queue lengths: metrics are served even if the database does not respond.
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Ended {
+struct JobLabels {
     kind: String,
     outcome: &'static str,
 }
@@ -39,14 +39,14 @@ struct Connections {
     state: &'static str,
 }
 
-/// Figures of jobs, and of the connections to the database.
+/// Metrics of jobs and database connections.
 #[derive(Debug)]
 pub struct Work {
-    ended: Family<Ended, Counter>,
+    ended: Family<JobLabels, Counter>,
     jobs: Family<Waiting, Gauge>,
     oldest: Family<Lane, Gauge>,
     connections: Family<Connections, Gauge>,
-    /// When the queue was last looked at.
+    /// Time of the last measurement of the queue.
     looked: Mutex<Option<Instant>>,
     pools: Vec<&'static WorkerPool>,
 }
@@ -61,10 +61,10 @@ impl Work {
             looked: Mutex::new(None),
             pools,
         };
-        registry.register("loupe_jobs_ended", "Attempts of jobs that ended", work.ended.clone());
+        registry.register("loupe_jobs_ended", "Finished attempts of jobs", work.ended.clone());
         let text = "Jobs that are due, running or dead, in the whole database; counted up to 100,000";
         registry.register("loupe_jobs", text, work.jobs.clone());
-        let text = "For how long the oldest job has been due";
+        let text = "Time since the oldest job became due";
         registry.register_with_unit("loupe_jobs_oldest_due", text, Unit::Seconds, work.oldest.clone());
         registry.register(
             "loupe_database_connections",
@@ -74,7 +74,7 @@ impl Work {
         work
     }
 
-    /// Counts the end of an attempt.
+    /// Counts a finished attempt.
     pub fn ended(&self, kind: &str, outcome: &Outcome) {
         let outcome = match outcome {
             Outcome::Done => "done",
@@ -82,10 +82,10 @@ impl Work {
             Outcome::Snooze { .. } => "snoozed",
             Outcome::Discard { .. } => "discarded",
         };
-        self.ended.get_or_create_owned(&Ended { kind: kind.to_owned(), outcome }).inc();
+        self.ended.get_or_create_owned(&JobLabels { kind: kind.to_owned(), outcome }).inc();
     }
 
-    /// Looks at the queue, unless that was done a moment ago, and at the connections.
+    /// Measures the queue, unless that was done recently, and the connections.
     pub(super) async fn look(&self, db: &Db, now: i64) {
         for (pool, open, idle) in db.connections() {
             let set = |state, n: usize| {
@@ -95,14 +95,14 @@ impl Work {
             set("idle", idle);
             set("busy", open.saturating_sub(idle));
         }
-        // Somebody else is looking: what was seen before will do.
+        // Another request is measuring; the previous values are used.
         let Ok(mut looked) = self.looked.try_lock() else { return };
-        if looked.is_some_and(|it| it.elapsed() < FRESH) {
+        if looked.is_some_and(|it| it.elapsed() < MEASUREMENT_TTL) {
             return;
         }
-        match tokio::time::timeout(PATIENCE, depths(db, &self.pools, now)).await {
+        match tokio::time::timeout(MEASUREMENT_TIMEOUT, depths(db, &self.pools, now)).await {
             Ok(Ok(depths)) => depths.iter().for_each(|it| self.show(it, now)),
-            // Rather no figure than one that has not been true for long.
+            // No value is better than an outdated one.
             Ok(Err(_)) | Err(_) => {
                 self.jobs.clear();
                 self.oldest.clear();

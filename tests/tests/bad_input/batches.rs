@@ -6,7 +6,7 @@ use tests::on_both_databases;
 use super::{count, healthy};
 
 on_both_databases! {
-    async fn the_container(app: TestApp) {
+    async fn batch_with_malformed_container_is_rejected(app: TestApp) {
         let key = app.full_key();
         let misshapen = [
             "null", "[]", "1", "\"traces\"", "{}", r#"{"traces":null}"#, r#"{"traces":{}}"#, r#"{"traces":"x"}"#, r#"{"traces":1}"#,
@@ -23,7 +23,7 @@ on_both_databases! {
         assert_eq!(count(&key).await, 0);
     }
 
-    async fn a_bad_item_costs_no_other(app: TestApp) {
+    async fn invalid_batch_item_does_not_affect_others(app: TestApp) {
         let key = app.full_key();
         let deep = format!("{{\"metadata\":{{\"k\":{}1{}}}}}", "[".repeat(1_000), "]".repeat(1_000));
         let bad = [
@@ -50,7 +50,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    async fn their_number(app: TestApp) {
+    async fn batch_with_too_many_items_is_rejected(app: TestApp) {
         let key = app.full_key();
         let items = |n: usize| json!({"traces": (0..n).map(|i| json!({"id": format!("t{i}")})).collect::<Vec<_>>()});
         let refused = key.post("/v1/ingest/batch", &items(1_001)).await;
@@ -69,7 +69,7 @@ on_both_databases! {
         assert_eq!(count(&key).await, 1_001);
     }
 
-    async fn a_body_cut_at_any_byte(app: TestApp) {
+    async fn truncated_json_body_is_rejected(app: TestApp) {
         let key = app.full_key();
         let item = r#"{"id":"cut","tags":{"k":"v"},"cost":0.5,"metadata":{"a":[1,{"b":null}]},"spans":[{"name":"\u00e4","latency_ms":12}]}"#;
         let batch = format!(r#"{{"traces":[{item}]}}"#);
@@ -82,7 +82,7 @@ on_both_databases! {
         key.post_bytes("/v1/ingest", "application/json", item.into()).await.ok();
     }
 
-    async fn a_body_with_any_bit_flipped(app: TestApp) {
+    async fn json_body_with_flipped_bit_never_fails_internally(app: TestApp) {
         let key = app.full_key();
         let item = br#"{"tags":{"k":"v"},"cost":0.5,"metadata":{"a":[1,null]},"spans":[{"name":"s","latency_ms":12,"parent_span_id":"p"}]}"#;
         let mut accepted = 0;

@@ -6,7 +6,7 @@ use tests::on_both_databases;
 use super::{Misshapen, NoJson, NotAllowed, Stored, Verdict, judge};
 
 on_both_databases! {
-    async fn whole_numbers(app: TestApp) {
+    async fn extreme_whole_numbers_are_validated(app: TestApp) {
         let numbers = [
             ("0", Stored), ("1", Stored), ("9223372036854775807", Stored), ("-1", NotAllowed), ("-9223372036854775808", NotAllowed),
             ("9223372036854775808", Misshapen), ("-9223372036854775809", Misshapen), ("18446744073709551616", Misshapen),
@@ -30,7 +30,7 @@ on_both_databases! {
         key.get("/v1/traces?latency_min=9223372036854775807&latency_max=9223372036854775807").await.ok();
     }
 
-    async fn amounts_of_money(app: TestApp) {
+    async fn extreme_amounts_of_money_are_validated(app: TestApp) {
         let numbers = [
             ("0", Stored), ("0.0", Stored), ("-0.0", Stored), ("-0", Stored), ("1e-30", Stored), ("5e-324", Stored), ("1000000", Stored),
             ("1e6", Stored), ("1000000.01", NotAllowed), ("-1e-9", NotAllowed), ("-1", NotAllowed), ("1e308", NotAllowed),
@@ -50,7 +50,7 @@ on_both_databases! {
         app.full_key().get("/v1/traces?min_cost=1000000").await.ok();
     }
 
-    async fn times(app: TestApp) {
+    async fn extreme_times_are_validated(app: TestApp) {
         let times: [(&str, Verdict); 35] = [
             ("0001-01-01T00:00:00Z", Stored), ("9999-12-31T23:59:59.999999Z", Stored), ("9999-12-31T23:59:59.999999999Z", Stored),
             ("1969-12-31T23:59:59.999999Z", Stored), ("1970-01-01T00:00:00Z", Stored), ("2024-02-29T12:00:00Z", Stored),

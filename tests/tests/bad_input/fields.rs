@@ -107,7 +107,7 @@ on_both_databases! {
         judge(app, table(EVENT, |field, value| json!({"events": [{"message": "m", field: value}]}))).await;
     }
 
-    async fn what_must_be_there(app: TestApp) {
+    async fn missing_required_field_is_rejected(app: TestApp) {
         let mut cases = vec![
             (json!({}), Stored), (json!({"spans": null, "events": null}), Stored), (json!({"spans": [], "events": []}), Stored),
             (json!({"spans": [{}]}), Misshapen), (json!({"spans": [{"id": "x"}]}), Misshapen), (json!({"events": [{}]}), Misshapen),
@@ -138,7 +138,7 @@ on_both_databases! {
         judge(app, cases.into_iter().map(|(body, verdict)| (body.to_string(), verdict)).collect()).await;
     }
 
-    async fn what_this_version_does_not_know_is_kept(app: TestApp) {
+    async fn unknown_span_type_is_stored_unchanged(app: TestApp) {
         let key = app.full_key();
         let item = json!({
             "spans": [{"id": "a", "name": "s", "type": "guardrail"}, {"name": "s", "type": "LLM"}, {"name": "s", "type": ""}],

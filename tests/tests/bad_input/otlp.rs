@@ -70,7 +70,7 @@ fn delimited(tag: u8, inner: &[u8]) -> Vec<u8> {
 }
 
 on_both_databases! {
-    async fn a_message_cut_at_any_byte(app: TestApp) {
+    async fn truncated_otlp_message_is_parsed_or_rejected(app: TestApp) {
         let key = app.full_key();
         let whole = request(vec![span(1, 1)]).encode_to_vec();
         for length in 0..whole.len() {
@@ -87,7 +87,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    async fn a_message_with_any_bit_flipped(app: TestApp) {
+    async fn otlp_message_with_flipped_bit_never_fails_internally(app: TestApp) {
         let key = app.full_key();
         let whole = request(vec![span(1, 1)]).encode_to_vec();
         for bit in 0..whole.len() * 8 {
@@ -199,7 +199,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    async fn the_json_form(app: TestApp) {
+    async fn malformed_otlp_json_is_rejected(app: TestApp) {
         let key = app.full_key();
         let span = |field: &str, value: Value| {
             let mut span = tests::otlp::Span::new(3, 3, "s", START).json();

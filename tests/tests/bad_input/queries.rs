@@ -189,7 +189,7 @@ async fn try_all(app: &TestApp, path: &str, parameters: &[(&str, Kind)]) {
 }
 
 on_both_databases! {
-    async fn parameters_of_traces(app: TestApp) {
+    async fn invalid_trace_list_parameter_is_rejected(app: TestApp) {
         try_all(app, "/v1/traces", TRACES).await;
     }
 
@@ -241,7 +241,7 @@ on_both_databases! {
         key.get("/v1/traces?q=%EF%BF%BD").await.ok();
     }
 
-    async fn ids_in_paths(app: TestApp) {
+    async fn invalid_path_id_is_rejected(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(api::Role::Owner));
         let ids = [
             "x", "0", "-1", "null", "%20", "%00", "%2F", "..%2F..", "%FF", "'%20OR%201=1", "00000000-0000-0000-0000-00000000000",

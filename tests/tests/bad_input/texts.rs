@@ -83,7 +83,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    async fn nesting(app: TestApp) {
+    async fn deeply_nested_json_is_rejected(app: TestApp) {
         let metadata = |n: usize| format!(r#"{{"metadata":{{"k":{}}}}}"#, nested(n, "1"));
         let span = |n: usize| format!(r#"{{"spans":[{{"name":"s","metadata":{{"k":{}}}}}]}}"#, nested(n, "1"));
         let event = |n: usize| format!(r#"{{"events":[{{"message":"m","metadata":{{"k":{}}}}}]}}"#, nested(n, "{}"));
@@ -107,7 +107,7 @@ on_both_databases! {
         assert!(detail.text().contains(&nested(100, "1")));
     }
 
-    async fn long_texts(app: TestApp) {
+    async fn long_texts_are_stored_or_truncated(app: TestApp) {
         let key = app.full_key();
         let (huge, long) = ("\u{e4}".repeat(5 << 20), "\u{e4}".repeat(1 << 19));
         for (field, item) in [
@@ -131,7 +131,7 @@ on_both_databases! {
     }
 
     /// What is indexed is bounded, so that no index of a database refuses it.
-    async fn labels(app: TestApp) {
+    async fn too_long_label_is_rejected(app: TestApp) {
         let mut cases = Vec::new();
         for field in ["external_id", "session_id", "user_id", "name", "model"] {
             cases.push((json!({field: incompressible(1, 500)}), Stored));

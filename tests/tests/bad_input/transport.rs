@@ -42,7 +42,7 @@ async fn packed(key: &Caller, encoding: &str, body: Vec<u8>) -> Reply {
 }
 
 on_both_databases! {
-    async fn content_types(app: TestApp) {
+    async fn unsupported_content_type_is_rejected(app: TestApp) {
         let key = app.full_key();
         let body = || b"{}".to_vec();
         for good in ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/json;", " application/json ", "Application/Json ; x=y"] {
@@ -66,7 +66,7 @@ on_both_databases! {
         healthy(app).await;
     }
 
-    async fn encodings(app: TestApp) {
+    async fn unsupported_content_encoding_is_rejected(app: TestApp) {
         let key = app.full_key();
         let item = br#"{"name":"packed"}"#;
         for (encoding, body) in [
@@ -118,7 +118,7 @@ on_both_databases! {
     }
 
     /// A gibibyte of nothing, in a megabyte or two.
-    async fn bombs(app: TestApp) {
+    async fn decompression_bomb_is_rejected(app: TestApp) {
         let key = app.full_key();
         let block = vec![b' '; 1 << 20];
         let stream = gzip(&vec![b' '; 64 << 20]);

@@ -48,7 +48,7 @@ on_both_databases! {
         judge(app, cases.map(|(body, verdict)| (body.to_string(), verdict)).to_vec()).await;
     }
 
-    async fn very_many_spans(app: TestApp) {
+    async fn trace_with_very_many_spans_is_stored(app: TestApp) {
         let key = app.full_key();
         let spans: Vec<Value> = (0..25_000)
             .map(|i| match i {

@@ -15,12 +15,12 @@ const TRACES: u128 = 20;
 const PATIENCE: Duration = Duration::from_secs(75);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_trace_is_judged_once_whatever_is_killed_on_sqlite() {
+async fn killed_process_leaves_every_trace_evaluated_once_on_sqlite() {
     kills(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_trace_is_judged_once_whatever_is_killed_on_postgres() {
+async fn killed_process_leaves_every_trace_evaluated_once_on_postgres() {
     kills(On::Postgres).await;
 }
 

@@ -31,13 +31,7 @@ fn owner(home: &Home, server: &ServerProcess, tenant: &Value) -> Caller {
 /// Returns the server's log up to its last line about the start, which follows the line that says that it
 /// is ready.
 fn log(server: &ServerProcess) -> String {
-    for _ in 0..500 {
-        if server.log().contains("\"ready\"") {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    server.log()
+    server.wait_for_log("\"ready\"")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,7 @@ use tests::{Caller, On, process::Setup};
 use super::Home;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_start_greets_once_with_a_key_that_works() {
+async fn first_start_prints_a_valid_key_once() {
     let folder = tempfile::tempdir().unwrap();
     let setup = Setup::new(folder.path());
     let first = setup.start();
@@ -86,7 +86,7 @@ async fn serve_is_the_same_command_as_none() {
     let setup = setup.with("LOUPE_MAX_BODY_BYTES", "1000");
     let server =
         setup.start_with(&["--write-timeout=7", "serve", "--log-format", "json", "--search-exact=5"]);
-    assert!(server.log().contains("\"workers\":false"), "{}", server.log());
+    server.wait_for_log("\"workers\":false");
     let nobody = Caller::new(&server.url, Some("lp_none"));
     let statuses: Vec<u16> =
         [nobody.get("/v1/me").await, nobody.get("/v1/me").await, nobody.get("/v1/me").await]
@@ -109,18 +109,18 @@ async fn serve_is_the_same_command_as_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_welcome_fits_on_a_terminal_and_the_log_before_it_is_short() {
+async fn first_start_output_fits_on_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let server = Setup::new(folder.path()).with("LOUPE_LOG_FORMAT", "text").start();
     let rows: usize = server.greeting.lines().map(|it| it.chars().count().div_ceil(80).max(1)).sum();
     // The line that says that the server is ready, and the cursor's line.
     assert!(rows + 2 <= 24, "{rows} rows: {}", server.greeting);
-    assert!(server.log().lines().count() <= 3, "{}", server.log());
-    assert!(server.log().contains("the schema is up to date"), "{}", server.log());
+    let log = server.wait_for_log("ready");
+    assert!(log.lines().count() <= 3 && log.contains("the schema is up to date"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_key_can_be_given() {
+async fn first_start_uses_configured_key() {
     for database in [On::Sqlite, On::Postgres] {
         let home = Home::on(database).await;
         let server = home.setup.start();
@@ -162,7 +162,7 @@ fn settings_that_can_not_be_used_are_refused_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_operator_commands_work_beside_a_running_server() {
+async fn admin_commands_work_beside_a_running_server() {
     for database in [On::Sqlite, On::Postgres] {
         let home = Home::on(database).await;
         let server = home.setup.start();

@@ -18,12 +18,12 @@ const STOPPED: Duration = Duration::from_secs(10);
 const RESUMED: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_stops_it_and_loses_nothing_acknowledged_on_sqlite() {
+async fn signal_stops_server_without_losing_acknowledged_data_on_sqlite() {
     stops(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_stops_it_and_loses_nothing_acknowledged_on_postgres() {
+async fn signal_stops_server_without_losing_acknowledged_data_on_postgres() {
     stops(On::Postgres).await;
 }
 
@@ -92,7 +92,7 @@ async fn callers_that_would_never_end_do_not_hold_the_stop_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_signal_ends_it_at_once() {
+async fn second_signal_stops_server_immediately() {
     let home = Home::on(On::Sqlite).await;
     // At any time after the first: before the streams are told to end, and long after.
     for pause in [0, 50, 1_500] {

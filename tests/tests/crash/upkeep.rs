@@ -169,7 +169,7 @@ async fn check_finds_damage(on: On) {
         assert!(finding["subject"].is_string() && finding["problem"].is_string(), "{finding}");
         let told = home.setup.run(&["admin", "check"]);
         assert_eq!(told.status.code(), Some(1));
-        assert!(String::from_utf8_lossy(&told.stdout).contains("something is wrong"), "{told:?}");
+        assert!(String::from_utf8_lossy(&told.stdout).contains("the database is inconsistent"), "{told:?}");
         execute(&home, &repair).await;
     }
     let output = check();
@@ -254,7 +254,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_beside_a_running_server_is_complete_and_private() {
+async fn backup_beside_a_running_server_is_complete_and_private() {
     let home = Home::on(On::Sqlite).await;
     let server = home.setup.start();
     let caller = home.caller(&server.url);
@@ -331,7 +331,7 @@ async fn tenant(caller: &Caller) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_of_postgres_is_refused_with_the_way_to_do_it() {
+async fn backup_of_postgres_is_rejected_with_instructions() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::create().await.unwrap();
     let setup = tests::process::Setup::new(folder.path()).with("LOUPE_DATABASE_URL", &database.url());

@@ -91,7 +91,7 @@ on_both_databases! {
     }
 
     /// Whoever is refused again and again does not fill the log.
-    async fn the_log_is_not_filled_by_refusals(app: TestApp) {
+    async fn audit_log_limits_records_of_rejections(app: TestApp) {
         let query = app.new_key(Role::Member, &["query"]).await;
         for _ in 0..60 {
             query.post("/v1/projects", &json!({})).await.is(403, "scope_forbidden");
@@ -108,7 +108,7 @@ on_both_databases! {
         assert_eq!(records(&owner, "project.create").await.len(), refused + 2);
     }
 
-    async fn the_log_is_read_by_filters_and_pages(app: TestApp) {
+    async fn audit_log_is_filtered_and_paged(app: TestApp) {
         let owner = app.session_as("o", Role::Owner);
         for n in 0..5 {
             app.advance(1);

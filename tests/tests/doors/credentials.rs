@@ -25,7 +25,7 @@ async fn rows(app: &TestApp) -> Vec<entities::provider_credential::Model> {
 }
 
 on_both_databases! {
-    async fn a_key_is_never_shown_again(app: TestApp) {
+    async fn stored_provider_key_is_never_returned(app: TestApp) {
         let owner = app.session(Role::Owner);
         let body = json!({"api_key": KEY, "judge_model_cheap": "small", "unknown": 1});
         let made = put(&owner, "openai", &body).await;
@@ -56,7 +56,7 @@ on_both_databases! {
         assert_eq!(owner.get("/v1/provider-credentials").await.ok()["provider_credentials"], json!([]));
     }
 
-    async fn what_can_not_be_used_is_refused(app: TestApp) {
+    async fn invalid_provider_credential_is_rejected(app: TestApp) {
         let owner = app.session(Role::Owner);
         for (provider, body, field) in [
             ("openai", json!({}), "api_key"),
@@ -129,7 +129,7 @@ on_both_databases! {
     }
 
     /// What is moved to another tenant or row, or damaged, can't be opened.
-    async fn a_secret_opens_in_its_place_alone(app: TestApp) {
+    async fn sealed_secret_opens_in_its_own_row_only(app: TestApp) {
         let (other, _) = app.other_tenant(Plan::Enterprise).await;
         let owners = [app.session(Role::Owner), app.session_of(other, Role::Owner)];
         for owner in &owners {
@@ -159,7 +159,7 @@ on_both_databases! {
     }
 
     /// Sealed anew with another key while the server answers and stores.
-    async fn the_master_key_is_exchanged_online(app: TestApp) {
+    async fn master_key_is_replaced_while_server_runs(app: TestApp) {
         let owner = app.session(Role::Owner);
         for provider in ["openai", "anthropic"] {
             put(&owner, provider, &json!({"api_key": KEY})).await.ok();
@@ -208,7 +208,7 @@ on_both_databases! {
     }
 
     /// One secret that is damaged does not keep the others under the old key.
-    async fn a_damaged_secret_is_named_and_left(app: TestApp) {
+    async fn damaged_secret_is_reported_and_skipped_by_reseal(app: TestApp) {
         let owner = app.session(Role::Owner);
         for provider in ["anthropic", "openai"] {
             put(&owner, provider, &json!({"api_key": KEY})).await.ok();

@@ -14,7 +14,7 @@ fn replayed(reply: &Reply) -> bool {
 }
 
 on_both_databases! {
-    async fn the_first_answer_is_given_again(app: TestApp) {
+    async fn repeated_request_gets_the_first_response(app: TestApp) {
         let key = app.full_key();
         let first = post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await;
         let again = post(&key, "/v1/ingest", "a", &json!({"name": "n"})).await;
@@ -39,7 +39,7 @@ on_both_databases! {
     }
 
     /// The same body for another project is another request.
-    async fn a_project_in_a_header_is_part_of_the_request(app: TestApp) {
+    async fn idempotency_key_includes_project_header(app: TestApp) {
         let key = app.full_key();
         let to = async |project: &str| {
             let request = key.request(Method::POST, "/v1/ingest").header("idempotency-key", "a");
@@ -61,7 +61,7 @@ on_both_databases! {
         }
     }
 
-    async fn a_secret_is_not_kept(app: TestApp) {
+    async fn stored_response_contains_no_secret(app: TestApp) {
         let owner = app.session(Role::Owner);
         let first = post(&owner, "/v1/apikeys", "k", &json!({"name": "n"})).await.ok();
         let again = post(&owner, "/v1/apikeys", "k", &json!({"name": "n"})).await;
@@ -125,7 +125,7 @@ on_both_databases! {
     }
 
     /// What a dead process began can be done after a while.
-    async fn what_was_given_up_is_done_again(app: TestApp) {
+    async fn abandoned_request_is_executed_again(app: TestApp) {
         use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, Set};
         let key = app.full_key();
         post(&key, "/v1/ingest", "a", &json!({"id": "x"})).await.ok();

@@ -81,7 +81,7 @@ async fn changes_reach_other_processes_on_postgres() {
 
 /// A key that is used while it is revoked is refused right after, every time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_in_use_is_refused_as_soon_as_it_is_revoked() {
+async fn revoked_key_is_rejected_immediately_while_in_use() {
     let app = TestApp::on(On::Sqlite).await;
     let owner = app.session(Role::Owner);
     for _ in 0..30 {
@@ -101,7 +101,7 @@ async fn a_key_in_use_is_refused_as_soon_as_it_is_revoked() {
 
 /// A known key costs no query: with the database gone, it is still known for a moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_known_key_needs_no_database() {
+async fn cached_key_needs_no_database() {
     let app = TestApp::on(On::Sqlite).await;
     let key = app.full_key();
     key.get("/v1/models").await.ok();

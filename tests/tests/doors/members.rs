@@ -12,7 +12,7 @@ async fn member(owner: &Caller, subject: &str) -> String {
 }
 
 on_both_databases! {
-    async fn whoever_comes_is_listed(app: TestApp) {
+    async fn user_who_signs_in_becomes_a_member(app: TestApp) {
         let owner = app.session_as("o@acme", Role::Owner);
         owner.get("/v1/me").await.ok();
         app.advance(10);
@@ -35,7 +35,7 @@ on_both_databases! {
         assert_eq!(owner.get("/v1/me").await.ok()["usage"]["members"], 2);
     }
 
-    async fn a_removed_member_stays_out_until_restored(app: TestApp) {
+    async fn removed_member_is_rejected_until_restored(app: TestApp) {
         let (owner, viewer) = (app.session(Role::Owner), app.session_as("v", Role::Viewer));
         viewer.get("/v1/me").await.ok();
         let path = format!("/v1/members/{}", member(&owner, "v").await);

@@ -12,7 +12,7 @@ async fn patch(owner: &Caller, id: &Value, body: &Value) -> Reply {
 }
 
 on_both_databases! {
-    async fn a_project_is_made_and_changed(app: TestApp) {
+    async fn project_is_created_and_changed(app: TestApp) {
         let (owner, member) = (app.session(Role::Owner), app.session(Role::Member));
         let made = member.post("/v1/projects", &json!({"name": " checkout bot ", "retention_days": 30})).await;
         assert_eq!(made.status, 201);
@@ -40,7 +40,7 @@ on_both_databases! {
         member.post("/v1/projects", &json!({"name": "checkout bot"})).await.ok();
     }
 
-    async fn what_a_project_can_not_be(app: TestApp) {
+    async fn invalid_project_is_rejected(app: TestApp) {
         let owner = app.session(Role::Owner);
         let id = json!(app.project);
         for (body, field) in [
@@ -98,7 +98,7 @@ on_both_databases! {
         }
     }
 
-    async fn the_key_in_use_describes_itself(app: TestApp) {
+    async fn current_key_endpoint_returns_own_key(app: TestApp) {
         let query = app.new_key(Role::Member, &["query"]).await;
         let current = query.get("/v1/apikeys/current").await.ok();
         assert_eq!((&current["name"], &current["scopes"]), (&json!("test"), &json!(["query"])));

@@ -49,7 +49,7 @@ async fn unarchiving_keeps_what_was_changed_meanwhile() {
 
 on_both_databases! {
     /// Traces that name a project, and whoever makes it at the same moment, get on with each other.
-    async fn a_project_is_named_while_it_is_made(app: TestApp) {
+    async fn project_named_during_creation_is_created_once(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let began = Instant::now();
         for n in 0..tests::rounds(40) {
@@ -139,7 +139,7 @@ async fn refusals_wait_for_no_writer() {
 
 /// What a caller began and did not stay for can be done again at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_leaves_while_its_key_is_taken_can_come_back() {
+async fn cancelled_request_releases_its_idempotency_key() {
     let app = TestApp::on(On::Postgres).await;
     let key = Arc::new(app.full_key());
     let send = |name: &str| {

@@ -61,12 +61,12 @@ async fn the_limit_is_served_and_no_more(database: On) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_limit_is_served_and_no_more_on_sqlite() {
+async fn rate_limit_is_served_exactly_on_sqlite() {
     the_limit_is_served_and_no_more(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_limit_is_served_and_no_more_on_postgres() {
+async fn rate_limit_is_served_exactly_on_postgres() {
     the_limit_is_served_and_no_more(On::Postgres).await;
 }
 
@@ -142,18 +142,18 @@ async fn every_answer_has_the_headers(database: On) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_has_the_headers_on_sqlite() {
+async fn every_response_has_rate_limit_headers_on_sqlite() {
     every_answer_has_the_headers(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_has_the_headers_on_postgres() {
+async fn every_response_has_rate_limit_headers_on_postgres() {
     every_answer_has_the_headers(On::Postgres).await;
 }
 
 /// Guessing ends after some tries; whoever has a valid token at the same address is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guessing_is_slowed() {
+async fn guessing_of_keys_is_rate_limited_by_address() {
     let app = TestApp::with(On::Sqlite, Plan::Enterprise, &["--unauthenticated-per-minute", "5"]).await;
     for _ in 0..5 {
         app.bearer("lp_guess").get("/v1/traces").await.is(401, "unauthorized");
@@ -202,7 +202,7 @@ async fn another_plan_is_another_limit_on_postgres() {
 /// A database that is away is no guessing: its callers are told to come back, and not that they
 /// came too often.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_uses_up_no_bucket() {
+async fn database_outage_does_not_count_as_failed_authentication() {
     let app = TestApp::with(On::Sqlite, Plan::Starter, &["--unauthenticated-per-minute", "3"]).await;
     let key = app.new_key(Role::Owner, &[]).await;
     app.app.db.read.clone().close().await.unwrap();

@@ -31,7 +31,7 @@ async fn ends(app: &TestApp, mut stream: EventStream, why: &str) {
 }
 
 on_both_databases! {
-    async fn a_stream_ends_with_the_right_to_read_it(app: TestApp) {
+    async fn stream_ends_when_its_token_is_revoked(app: TestApp) {
         let owner = app.session(Role::Owner);
         let made = owner.post("/v1/apikeys", &json!({"name": "k"})).await.ok();
         let stream = open(app, &app.bearer(made["secret"].as_str().unwrap())).await;
@@ -59,7 +59,7 @@ on_both_databases! {
     }
 
     /// An export that waits for its reader goes no further than what was read of it.
-    async fn an_export_breaks_off_with_the_right_to_read_it(app: TestApp) {
+    async fn export_is_interrupted_when_its_token_is_revoked(app: TestApp) {
         let owner = app.session(Role::Owner);
         let made = owner.post("/v1/apikeys", &json!({"name": "k"})).await.ok();
         let text = "x".repeat(100_000);

@@ -53,7 +53,7 @@ async fn nobody_else_is_believed() {
 }
 
 #[tokio::test]
-async fn a_preflight_costs_nothing() {
+async fn preflight_does_not_count_against_rate_limit() {
     let app = server(&["--cors-origins", "*", "--unauthenticated-per-minute", "3"]).await;
     for _ in 0..20 {
         let headers = ["Origin: https://app.example.com", "Access-Control-Request-Method: GET"];

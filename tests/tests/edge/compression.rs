@@ -27,7 +27,7 @@ fn gunzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_asks_gets_less_to_read_and_the_same_text() {
+async fn response_is_compressed_on_request() {
     let app = with_traces().await;
     let plain = ask(&app, "GET /v1/traces", &[&token(&app)]).await;
     assert_eq!((plain.status, plain.header("content-encoding")), (200, String::new()));

@@ -45,7 +45,7 @@ async fn without_the_setting_nothing_speaks_of_origins() {
 }
 
 #[tokio::test]
-async fn a_preflight_needs_no_token_and_says_what_is_allowed() {
+async fn preflight_needs_no_token_and_lists_allowed_headers() {
     let app = server(&["--cors-origins", &format!("http://localhost:3000,{OURS}")]).await;
     for path in
         ["/v1/traces", "/v1/ingest", "/v1/traces/stream", "/v1/nothing/there", "/v1/projects/x/archive"]
@@ -118,7 +118,7 @@ async fn events_can_be_followed_by_the_page() {
 }
 
 #[tokio::test]
-async fn a_star_lets_everybody_in_and_needs_no_vary() {
+async fn cors_star_allows_every_origin_without_vary() {
     let app = server(&["--cors-origins", "*"]).await;
     for answer in [get(&app, "/v1/traces", THEIRS).await, preflight(&app, "/v1/traces", THEIRS).await] {
         assert_eq!(answer.header("access-control-allow-origin"), "*");

@@ -98,7 +98,7 @@ async fn with_much_to_read(app: &TestApp) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_is_not_waited_for() {
+async fn connection_of_client_that_does_not_read_is_closed() {
     let app = server(&["--write-timeout", "1"]).await;
     with_much_to_read(&app).await;
     for path in ["/v1/traces?limit=200", "/v1/traces/stream"] {
@@ -137,7 +137,7 @@ async fn connections(app: &TestApp) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_reads_slowly_but_reads_gets_all() {
+async fn slow_reader_receives_whole_response() {
     let app = server(&["--write-timeout", "1"]).await;
     with_much_to_read(&app).await;
     let whole = ask(&app, "GET /v1/traces?limit=200", &[&token(&app)]).await;
@@ -199,7 +199,7 @@ async fn beyond_the_limit_of_connections_the_newest_is_told_to_come_back() {
 
 /// Before any of them is accepted. Who finds no room waits a second at least until it tries again.
 #[tokio::test]
-async fn a_crowd_that_comes_at_once_finds_room() {
+async fn burst_of_connections_is_accepted() {
     let listener = server::http::serve::listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let mut crowd = JoinSet::new();

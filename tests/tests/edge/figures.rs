@@ -98,7 +98,7 @@ on_both_databases! {
     }
 
     /// Whoever may read the figures learns nothing of whom the server serves.
-    async fn nobody_is_named(app: TestApp) {
+    async fn metrics_contain_no_tenant_data(app: TestApp) {
         let key = app.full_key();
         let item = json!({"id": "secret-external", "name": "secret-name", "session_id": "secret-session", "tags": {"secret": "tag"}});
         let made = key.post("/v1/ingest", &item).await.ok();
@@ -114,7 +114,7 @@ on_both_databases! {
 }
 
 #[tokio::test]
-async fn an_address_of_their_own_takes_them_from_the_other() {
+async fn separate_metrics_address_removes_metrics_from_main_address() {
     let app = server(&["--metrics-listen", "127.0.0.1:0"]).await;
     assert_eq!(ask(&app, "GET /metrics", &[]).await.status, 404);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -131,7 +131,7 @@ async fn an_address_of_their_own_takes_them_from_the_other() {
 }
 
 #[tokio::test]
-async fn what_is_open_goes_up_and_down() {
+async fn connection_gauge_goes_up_and_down() {
     let app = server(&[]).await;
     let idle: Vec<_> = futures_of(&app, 5).await;
     let stream = EventStream::open(&app.full_key(), "/v1/traces/stream", None).await;
@@ -159,7 +159,7 @@ async fn futures_of(app: &TestApp, n: usize) -> Vec<tokio::net::TcpStream> {
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_takes_no_figures_with_it() {
+async fn metrics_are_served_while_database_is_unreachable() {
     let app = TestApp::with(On::Sqlite, Plan::Enterprise, &[]).await;
     app.app.db.clone().close().await;
     let figures = figures(&app).await;

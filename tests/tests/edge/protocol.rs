@@ -199,7 +199,7 @@ async fn framing_that_can_be_read_in_two_ways_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_as_long_as_announced_confuses_nobody() {
+async fn body_with_wrong_length_does_not_affect_next_request() {
     let app = server(&[]).await;
     // Longer: the rest is read as the next request, and is none.
     let longer = format!("{}Content-Length: 2\r\n\r\n{{}}garbage\r\n\r\n", head(&app));

@@ -64,7 +64,7 @@ async fn check(app: &TestApp, head: &str, expected: u16, code: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_token() {
+async fn rejected_request_without_token_can_be_sent_completely() {
     let app = server(&[]).await;
     check(&app, "POST /v1/ingest HTTP/1.1\r\nHost: x\r\n", 401, "unauthorized").await;
     app.stop().await;
@@ -101,7 +101,7 @@ async fn while_there_is_no_room() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_the_go_ahead_is_told_before_sending() {
+async fn expect_continue_is_rejected_before_the_body() {
     let app = server(&[]).await;
     let mut socket = connect(&app).await;
     let request =

@@ -259,7 +259,7 @@ async fn only_global_unicast_is_public() {
 }
 
 #[tokio::test]
-async fn what_a_name_resolves_to_is_judged_alike() {
+async fn resolved_address_is_checked_like_a_literal_one() {
     for (list, verdict) in [(REFUSED, Verdict::Private), (ACCEPTED, Verdict::Fine)] {
         for literal in list {
             let address = literal.trim_matches(['[', ']']);

@@ -10,7 +10,7 @@ use crate::{receiver::Receiver, send};
 const CAP: usize = 4_096;
 
 #[tokio::test]
-async fn the_cap_is_exact() {
+async fn response_body_limit_is_exact() {
     for length in [0, 1, CAP - 1, CAP, CAP + 1, 2 * CAP, 1_000_000] {
         let text = (0..length).map(|it| b'a' + (it % 26) as u8).collect::<Vec<u8>>();
         let chunked: Vec<u8> = text
@@ -37,7 +37,7 @@ async fn the_cap_is_exact() {
 }
 
 #[tokio::test]
-async fn an_endless_body_costs_no_more_than_the_cap() {
+async fn endless_response_body_is_truncated_at_the_limit() {
     let chunk = format!("3e8\r\n{}\r\n", "a".repeat(1_000));
     let endless = [
         (
@@ -73,7 +73,7 @@ async fn an_endless_body_costs_no_more_than_the_cap() {
 }
 
 #[tokio::test]
-async fn a_full_body_is_not_waited_on_for_long() {
+async fn full_response_body_ends_quickly() {
     let full = Box::leak(format!("HTTP/1.1 200 OK\r\n\r\n{}", "a".repeat(CAP)).into_boxed_str());
     let receiver = Receiver::endless(full, "", Duration::from_secs(1)).await;
     let begun = Instant::now();
@@ -84,7 +84,7 @@ async fn a_full_body_is_not_waited_on_for_long() {
 }
 
 #[tokio::test]
-async fn nothing_is_unpacked() {
+async fn response_body_is_not_decompressed() {
     let receiver =
         Receiver::closing("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 3\r\n\r\nabc").await;
     let answer = send(&receiver).await.unwrap();

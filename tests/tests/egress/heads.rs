@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn redirects_are_answers() {
+async fn redirect_is_returned_not_followed() {
     let canary = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     for status in [301, 302, 303, 307, 308] {
         for location in [format!("http://{}/", canary.address), format!("//{}/", canary.address)] {
@@ -31,7 +31,7 @@ async fn redirects_are_answers() {
 }
 
 #[tokio::test]
-async fn the_request_is_framed_by_us() {
+async fn framing_headers_of_caller_are_ignored() {
     let receiver = Receiver::answering("HTTP/1.1 204 No\r\nx-answer: 1\r\n\r\n").await;
     let egress = egress(&receiver.address.to_string(), &[]);
     let mut headers = HeaderMap::new();
@@ -61,7 +61,7 @@ async fn the_request_is_framed_by_us() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn idle_connection_is_reused() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     let egress = egress(&receiver.address.to_string(), &[]);
     for _ in 0..20 {
@@ -72,7 +72,7 @@ async fn a_connection_is_used_again() {
 
 /// Whoever sends two answers to one request would answer somebody else's next one.
 #[tokio::test]
-async fn an_answer_that_nobody_asked_for_is_given_to_nobody() {
+async fn unsolicited_response_closes_the_connection() {
     let receiver = Receiver::answering(
         "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nminetHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nother",
     )
@@ -125,7 +125,7 @@ async fn slowness_ends_with_the_time() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_read_is_not_waited_for() {
+async fn receiver_that_does_not_read_is_timed_out() {
     const BODY: usize = 32 * 1024 * 1024;
     let receiver = Receiver::new(|mut socket: TcpStream| async move {
         tokio::time::sleep(Duration::from_millis(2_500)).await;
@@ -146,7 +146,7 @@ async fn whoever_does_not_read_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_broken() {
+async fn response_that_is_not_http_is_an_error() {
     let flood = format!("HTTP/1.1 200 OK\r\n{}\r\n\r\n", "x: y\r\n".repeat(100_000));
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(1_000_000));
     let reason = format!("HTTP/1.1 200 {}\r\n\r\n", "a".repeat(1_000_000));
@@ -181,7 +181,7 @@ async fn what_is_no_http_is_broken() {
 }
 
 #[tokio::test]
-async fn a_reset_is_broken_and_a_closed_port_no_connection() {
+async fn reset_and_closed_port_are_distinguished() {
     let receiver = Receiver::new(|mut socket: TcpStream| async move {
         request(&mut socket).await;
         socket.set_zero_linger().unwrap();
@@ -198,7 +198,7 @@ async fn a_reset_is_broken_and_a_closed_port_no_connection() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_gone_is_no_refusal() {
+async fn unresolvable_name_is_temporary_when_sending() {
     let outcome = egress("", &[]).send(post("https://nowhere.example/")).await;
     assert_eq!(outcome.unwrap_err(), SendError::Dns);
 }

@@ -23,7 +23,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use axum::http::{HeaderMap, Method};
 use server::{
     config::EgressSettings,
-    providers::{Answer, Egress, Outbound, Refusal, SendError, resolve::FakeResolver},
+    providers::{Egress, Outbound, OutboundResponse, Refusal, SendError, resolve::FakeResolver},
 };
 
 /// What is to become of a URL.
@@ -84,7 +84,7 @@ fn post(url: &str) -> Outbound {
 }
 
 /// Sends [`post`] over http to a receiver that is opened for it.
-async fn send(receiver: &receiver::Receiver) -> Result<Answer, SendError> {
+async fn send(receiver: &receiver::Receiver) -> Result<OutboundResponse, SendError> {
     let egress = egress(&receiver.address.to_string(), &[]);
     egress.send(post(&format!("http://{}/hook", receiver.address))).await
 }

@@ -52,7 +52,7 @@ async fn one_bad_address_refuses_the_name() {
 }
 
 #[tokio::test]
-async fn an_opening_must_cover_every_address() {
+async fn allow_list_must_cover_every_address_of_a_name() {
     let cases: [(&str, &[&str], Verdict); 5] = [
         ("10.0.0.0/8", &["10.1.2.3"], Fine),
         ("10.0.0.0/8", &["10.1.2.3", PUBLIC], Fine),
@@ -76,7 +76,7 @@ impl Resolver for Silent {
 }
 
 #[tokio::test]
-async fn a_silent_name_server_is_not_waited_for() {
+async fn silent_name_server_is_timed_out() {
     let egress = Egress::new(&EgressSettings::default(), Vec::new(), Arc::new(Silent)).unwrap();
     let begun = tokio::time::Instant::now();
     assert_eq!(egress.check("https://hook.example/").await, Err(Refusal::Unresolvable));
@@ -84,7 +84,7 @@ async fn a_silent_name_server_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn the_machine_resolves() {
+async fn system_resolver_resolves_localhost() {
     let found = SystemResolver::default().resolve("localhost").await.unwrap();
     assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
 }

@@ -13,7 +13,7 @@ use crate::{
 const ADDRESSES: usize = 20_000;
 
 #[tokio::test]
-async fn a_notation_hides_nothing() {
+async fn private_address_is_rejected_in_every_notation() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);

@@ -22,7 +22,7 @@ fn own(openings: &str, own: &[&str]) -> Egress {
 }
 
 #[test]
-fn the_list_is_read_strictly() {
+fn allow_list_is_parsed_strictly() {
     for good in [
         "",
         " , ,",
@@ -40,7 +40,7 @@ fn the_list_is_read_strictly() {
         ("10.0.0.0/33", "write a range"),
         ("10.0.0.0/-1", "write a range"),
         ("10.0.0", "write a range"),
-        ("10.0.0.7:0", "no port 0"),
+        ("10.0.0.7:0", "port 0"),
         ("10.0.0.7:65536", "write a range"),
         ("10.0.0.7:", "write a range"),
         ("10.0.0.0/8:80", "write a range"),
@@ -57,7 +57,7 @@ fn the_list_is_read_strictly() {
 }
 
 #[tokio::test]
-async fn an_opening_opens_itself_and_nothing_beside() {
+async fn allow_list_entry_allows_only_its_addresses() {
     let egress = egress("10.1.0.0/16,192.168.0.7,fd00:1::/32,172.16.0.9:11434,[fd00:2::9]:11434", &[]);
     let cases = [
         ("https://10.1.2.3/", Fine),
@@ -89,7 +89,7 @@ async fn an_opening_opens_itself_and_nothing_beside() {
 }
 
 #[tokio::test]
-async fn a_name_may_use_http_if_all_its_addresses_may() {
+async fn http_is_allowed_if_all_addresses_allow_it() {
     let egress = egress(
         "172.16.0.9:11434,172.16.0.10:11434",
         &[
@@ -112,7 +112,7 @@ async fn a_name_may_use_http_if_all_its_addresses_may() {
 }
 
 #[tokio::test]
-async fn a_gateway_is_opened_for_what_is_behind_it() {
+async fn nat64_gateway_is_checked_by_inner_address() {
     let egress = own("64:ff9b::/96,10.1.0.0/16", &["10.1.0.1:4600"]);
     let cases = [
         ("https://[64:ff9b::8.8.8.8]/", Fine),
@@ -171,7 +171,7 @@ async fn own_address() -> std::net::IpAddr {
 }
 
 #[tokio::test]
-async fn a_listener_that_comes_later_is_closed_too() {
+async fn later_listener_of_the_server_is_rejected() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let egress = egress(&receiver.address.to_string(), &[]);
     let url = format!("http://{}/", receiver.address);
@@ -181,7 +181,7 @@ async fn a_listener_that_comes_later_is_closed_too() {
 }
 
 #[tokio::test]
-async fn a_server_does_not_reach_itself() {
+async fn own_listener_is_rejected_despite_allow_list() {
     let app = TestApp::with(On::Sqlite, api::Plan::Enterprise, &["--egress-allow-cidrs=127.0.0.0/8"]).await;
     // By its first answer it has said where it listens.
     app.anonymous().get("/healthz").await;

@@ -76,7 +76,7 @@ async fn no_answer_leads_to_an_address_that_was_not_judged() {
 
 /// What passed when it was stored is judged again when it is used.
 #[tokio::test]
-async fn a_stored_address_may_turn_bad() {
+async fn stored_address_is_checked_again_when_used() {
     let canary = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let resolver = Arc::new(crate::resolver(&[("hook.example", &["93.184.216.34"])]));
     let egress =

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
 use server::{
     config::EgressSettings,
-    providers::{Answer, Egress, SendError},
+    providers::{Egress, OutboundResponse, SendError},
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use tokio_rustls::{
@@ -71,7 +71,7 @@ impl Authority {
     }
 
     /// Sends to a host that, if it is a name, resolves to 127.0.0.1.
-    async fn send(&self, host: &str, receiver: &Receiver) -> Result<Answer, SendError> {
+    async fn send(&self, host: &str, receiver: &Receiver) -> Result<OutboundResponse, SendError> {
         self.egress(host).send(post(&url(host, receiver))).await
     }
 
@@ -89,7 +89,7 @@ fn url(host: &str, receiver: &Receiver) -> String {
 }
 
 #[tokio::test]
-async fn the_name_is_the_one_that_was_asked_for() {
+async fn tls_server_name_is_the_requested_host() {
     let authority = Authority::new();
     let receiver = authority.receiver(&["hook.example", "127.0.0.1"], 2099).await;
     let port = receiver.address.port();
@@ -113,7 +113,7 @@ async fn secure_connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn a_certificate_must_be_right() {
+async fn invalid_certificate_is_rejected() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let cases = [
         ("another name", authority.receiver(&["other.example"], 2099).await),
@@ -140,7 +140,7 @@ async fn without_the_file_the_authority_is_unknown() {
 }
 
 #[tokio::test]
-async fn what_speaks_no_tls_is_not_spoken_to() {
+async fn server_without_tls_is_rejected() {
     let authority = Authority::new();
     let plain = Receiver::closing("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let hasty = Receiver::new(|mut socket: TcpStream| async move {
@@ -165,7 +165,7 @@ async fn what_speaks_no_tls_is_not_spoken_to() {
 }
 
 #[test]
-fn a_file_without_authorities_is_an_error() {
+fn ca_file_without_certificates_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for (name, content) in

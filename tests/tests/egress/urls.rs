@@ -296,14 +296,14 @@ const CASES: &[(&str, Verdict)] = &[
 ];
 
 #[tokio::test]
-async fn a_text_is_read_in_one_way_or_refused() {
+async fn ambiguous_url_is_rejected_before_lookup() {
     assert!(CASES.len() >= 200, "{}", CASES.len());
     let cases = CASES.iter().map(|&(url, verdict)| (url.to_owned(), verdict));
     judge(&egress("", NAMES), cases).await;
 }
 
 #[tokio::test]
-async fn lengths_have_limits() {
+async fn too_long_url_is_rejected() {
     let label = "a".repeat(63);
     let longest = [label.as_str(), &label, &label, &"a".repeat(61)].join(".");
     let egress = egress("", &[(&longest, &["93.184.216.34"])]);
@@ -321,7 +321,7 @@ async fn lengths_have_limits() {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_the_normal_form() {
+async fn stored_url_is_in_normal_form() {
     let egress = egress("", NAMES);
     for (given, normal) in [
         ("HTTPS://Example.COM:443/a/../b?q#f", "https://example.com/b?q#f"),
@@ -335,7 +335,7 @@ async fn what_is_stored_is_the_normal_form() {
 }
 
 #[tokio::test]
-async fn what_was_stored_passes_again() {
+async fn stored_url_passes_the_check_again() {
     let egress = egress("", NAMES);
     for (url, _) in CASES.iter().filter(|(_, verdict)| *verdict == Fine) {
         let stored = egress.check(url).await.unwrap();

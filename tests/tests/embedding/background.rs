@@ -13,7 +13,7 @@ fn texts(provider: &Provider) -> Vec<Vec<String>> {
 }
 
 on_both! {
-    async fn the_text_is_name_input_output_and_error(on: On) {
+    async fn embedded_text_is_name_input_output_and_error(on: On) {
         let scene = Scene::own(on).await;
         let chat = r#"[{"role":"system","content":"Be terse."},{"role":"user","content":"Where is my parcel?"}]"#;
         let spans = json!([
@@ -30,7 +30,7 @@ on_both! {
     }
 
     /// Whoever answers with numbers though base64 was asked for is understood.
-    async fn numbers_will_do(on: On) {
+    async fn vectors_given_as_numbers_are_accepted(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::WithNumbers);
         scene.say("hello").await;
@@ -69,7 +69,7 @@ on_both! {
     }
 
     /// Late spans of a trace are embedded, and those before them not again.
-    async fn late_spans(on: On) {
+    async fn late_spans_are_embedded_once(on: On) {
         let scene = Scene::own(on).await;
         for id in [1, 2, 2] {
             let span = Span::new(1, id, "chat", 0).with("input.value", format!("question {id}"));
@@ -134,7 +134,7 @@ on_both! {
     }
 
     /// A provider that answers late holds up its own tenant's spans only.
-    async fn a_slow_tenant_leaves_workers_to_others(on: On) {
+    async fn slow_provider_does_not_delay_other_tenants(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Stalls);
         let spans: Vec<Value> = (0..256).map(|i| json!({"name": "s", "input": i.to_string()})).collect();
@@ -162,7 +162,7 @@ on_both! {
     }
 
     /// What was there before the credential is embedded, once.
-    async fn what_was_there_before(on: On) {
+    async fn existing_spans_are_embedded_once(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         for n in 0..5 {
             scene.say(&n.to_string()).await;

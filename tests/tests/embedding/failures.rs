@@ -39,19 +39,19 @@ async fn waits_and_goes_on(on: On, mood: Mood, pauses: &[i64]) {
 }
 
 on_both! {
-    async fn a_server_error(on: On) {
+    async fn embedding_waits_after_server_error(on: On) {
         waits_and_goes_on(on, Mood::Status(500, None), &[1, 2, 4, 8]).await;
     }
 
-    async fn too_many_requests(on: On) {
+    async fn embedding_waits_after_rate_limit(on: On) {
         waits_and_goes_on(on, Mood::Status(429, Some("30")), &[30, 30]).await;
     }
 
-    async fn a_wrong_number_of_vectors(on: On) {
+    async fn wrong_number_of_vectors_is_a_failure(on: On) {
         waits_and_goes_on(on, Mood::Body(json!({"data": []})), &[1, 2]).await;
     }
 
-    async fn a_model_of_too_many_dimensions(on: On) {
+    async fn vectors_with_too_many_dimensions_are_a_failure(on: On) {
         let data = json!([{"index": 0, "embedding": vec![0.5; DIMENSIONS + 1]}]);
         waits_and_goes_on(on, Mood::Body(json!({"data": data})), &[1, 2]).await;
     }
@@ -63,19 +63,19 @@ on_both! {
         waits_and_goes_on(on, Mood::Body(json!("nonsense")), &[1]).await;
     }
 
-    async fn an_endless_answer(on: On) {
+    async fn endless_embedding_response_is_a_failure(on: On) {
         waits_and_goes_on(on, Mood::Endless, &[1]).await;
     }
 
-    async fn a_refused_key(on: On) {
+    async fn rejected_key_pauses_embedding(on: On) {
         waits_and_goes_on(on, Mood::Status(401, None), &[600]).await;
     }
 
-    async fn a_redirect_is_not_followed(on: On) {
+    async fn embedding_redirect_is_not_followed(on: On) {
         waits_and_goes_on(on, Mood::Status(307, None), &[600]).await;
     }
 
-    async fn a_provider_that_refuses_every_text(on: On) {
+    async fn provider_that_rejects_every_text_is_misconfigured(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Status(400, None));
         scene.say("one").await;
@@ -86,7 +86,7 @@ on_both! {
     }
 
     /// Another credential is tried at once, though the one before was refused for long.
-    async fn a_changed_credential_goes_on(on: On) {
+    async fn changed_credential_resumes_embedding_immediately(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Status(401, None));
         scene.say("one").await;
@@ -105,7 +105,7 @@ on_both! {
     }
 
     /// One text that is refused costs the others nothing.
-    async fn one_refused_text(on: On) {
+    async fn one_rejected_text_does_not_affect_others(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Refusing("forbidden"));
         for n in 0..20 {
@@ -128,7 +128,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn a_provider_that_takes_few_texts_at_once(on: On) {
+    async fn provider_with_small_batches_gets_smaller_requests(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Few(32));
         for n in 0..200 {
@@ -142,7 +142,7 @@ on_both! {
     }
 
     /// A tenant whose provider fails holds up nobody else.
-    async fn others_go_on(on: On) {
+    async fn failing_provider_does_not_delay_other_tenants(on: On) {
         let scene = Scene::own(on).await;
         let (_, other) = scene.app.other_tenant(Plan::Pro).await;
         scene.own.turn(Mood::Status(503, None));

@@ -39,7 +39,7 @@ struct TestAppTenant {
 }
 
 on_both! {
-    async fn the_operators_provider_is_the_first_tenants(on: On) {
+    async fn first_start_stores_operators_embedding_provider(on: On) {
         // The operator's address is private, and nobody opened it.
         let scene = Scene::on(on, Plan::Enterprise).await;
         let settings = settings(Some(PLATFORM_KEY), Some(scene.platform.url()));
@@ -61,14 +61,14 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn a_key_alone_is_of_openai(on: On) {
+    async fn first_start_with_key_alone_uses_openai(on: On) {
         let app = TestApp::on(on).await;
         let (_, list) = first_start(&app, &settings(Some(PLATFORM_KEY), None)).await;
         assert_eq!((&list[0]["provider"], &list[0]["base_url"]), (&json!("openai"), &Value::Null));
         app.stop().await;
     }
 
-    async fn an_address_without_a_key(on: On) {
+    async fn first_start_stores_address_without_key(on: On) {
         let scene = Scene::on(on, Plan::Enterprise).await;
         let (tenant, list) = first_start(&scene.app, &settings(None, Some(scene.platform.url()))).await;
         assert_eq!(list[0]["api_key_last4"], "");

@@ -33,7 +33,7 @@ on_both! {
     }
 
     /// An answer is kept for who gave it: not beyond the credential, nor for the next one.
-    async fn the_same_words_under_another_credential(on: On) {
+    async fn changed_credential_embeds_query_again(on: On) {
         let scene = Scene::own(on).await;
         for _ in 0..2 {
             ask(&scene, "hello").await.ok();
@@ -48,7 +48,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn an_unknown_project_is_empty_and_costs_nothing(on: On) {
+    async fn query_of_unknown_project_calls_no_provider(on: On) {
         let scene = Scene::own(on).await;
         let unknown = "hello&project_id=0190a000-0000-7000-8000-000000000001";
         let page = ask(&scene, unknown).await.ok();
@@ -57,7 +57,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn nobody_embeds(on: On) {
+    async fn query_without_own_provider_is_502(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         let refused = ask(&scene, "hello").await;
         refused.is(502, "upstream_failed");
@@ -89,7 +89,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn a_stalled_provider_costs_ten_seconds(on: On) {
+    async fn stalled_provider_times_out_after_ten_seconds(on: On) {
         let scene = Scene::own(on).await;
         scene.own.turn(Mood::Stalls);
         let began = std::time::Instant::now();

@@ -3,7 +3,7 @@
 use super::*;
 
 on_both! {
-    async fn on_every_plan(on: On) {
+    async fn embedding_provider_follows_from_plan(on: On) {
         let scene = Scene::on(on, Plan::Starter).await;
         // Without a credential: the platform's provider for Pro alone.
         for (plan, platform) in
@@ -40,7 +40,7 @@ on_both! {
     }
 
     /// What waits when the plan is lowered, or the credential goes, is not sent any more.
-    async fn a_lowered_plan_stops_it(on: On) {
+    async fn lowered_plan_stops_waiting_embedding(on: On) {
         let scene = Scene::own(on).await;
         scene.say("one").await;
         scene.app.set_plan(Plan::Starter).await;
@@ -56,7 +56,7 @@ on_both! {
     }
 
     /// A credential for judges alone embeds nothing.
-    async fn a_credential_without_an_embedding_model(on: On) {
+    async fn credential_without_embedding_model_embeds_nothing(on: On) {
         let scene = Scene::on(on, Plan::Team).await;
         scene.store_credential(json!({"embedding_model": null, "judge_model_cheap": "small"})).await.ok();
         scene.say("hello").await;

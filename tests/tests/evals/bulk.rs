@@ -7,7 +7,7 @@ use tests::on_both_databases;
 use super::{evaluations, made, timed, trace};
 
 on_both_databases! {
-    async fn a_filter_chooses(app: TestApp) {
+    async fn bulk_filter_selects_traces(app: TestApp) {
         let key = app.full_key();
         for i in 0..9 {
             trace(&key, json!({"name": if i % 3 == 0 { "a" } else { "b" }, "latency_ms": i, "tags": {"n": (i % 2).to_string()}})).await;
@@ -46,7 +46,7 @@ on_both_databases! {
         assert_eq!(bare["matched"], 1);
     }
 
-    async fn wrong_requests(app: TestApp) {
+    async fn invalid_bulk_request_is_rejected(app: TestApp) {
         let key = app.full_key();
         timed(&key, 1).await;
         let good = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 4}});
@@ -78,7 +78,7 @@ on_both_databases! {
     }
 
     /// More than one transaction makes.
-    async fn thousands(app: TestApp) {
+    async fn bulk_of_thousands_takes_several_transactions(app: TestApp) {
         let key = app.full_key();
         for _ in 0..2 {
             let traces: Vec<Value> = (0..700).map(|it| json!({"latency_ms": it})).collect();
@@ -94,7 +94,7 @@ on_both_databases! {
     }
 
     /// A backfill judges what the rule would have judged, and what it has judged not again.
-    async fn a_rule_over_the_past(app: TestApp) {
+    async fn backfill_evaluates_existing_traces_once(app: TestApp) {
         let key = app.full_key();
         for i in 0..6 {
             trace(&key, json!({"name": if i < 4 { "a" } else { "b" }, "latency_ms": i * 50})).await;

@@ -7,7 +7,7 @@ use tests::on_both_databases;
 use super::{evaluations, judged, timed, trace};
 
 on_both_databases! {
-    async fn each_filter_chooses(app: TestApp) {
+    async fn every_bulk_filter_selects_traces(app: TestApp) {
         let key = app.full_key();
         let call = |error: Option<&str>, tokens: i64| json!([{"name": "call", "type": "llm", "error": error, "prompt_tokens": tokens}]);
         let mut ids = Vec::new();
@@ -50,7 +50,7 @@ on_both_databases! {
     }
 
     /// Of those that offer both; what is not offered is refused, and so is a judge that is not there.
-    async fn the_type_can_be_asked_for(app: TestApp) {
+    async fn bulk_evaluator_type_can_be_requested(app: TestApp) {
         let key = app.full_key();
         trace(&key, json!({"output": "That is great, I love it!"})).await;
         let ask = |kind: &str| json!({"metric_name": "sentiment_match", "evaluator_type": kind, "config": {"expected": "positive"}});
@@ -68,7 +68,7 @@ on_both_databases! {
     }
 
     /// The run ends and says why; what waits fails.
-    async fn an_evaluator_that_goes(app: TestApp) {
+    async fn deleted_evaluator_stops_bulk_evaluation(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let own = json!({"name": "short", "evaluator_type": "rule", "checks": [{"kind": "length", "max_words": 3}]});
         key.post("/v1/evaluators", &own).await.ok();

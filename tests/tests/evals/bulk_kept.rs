@@ -17,7 +17,7 @@ async fn notes(app: &TestApp) -> usize {
 
 on_both_databases! {
     /// A run is kept while its progress may be asked for, and as long as evaluations need its options.
-    async fn runs_are_forgotten(app: TestApp) {
+    async fn finished_bulk_evaluation_is_purged_after_30_days(app: TestApp) {
         let key = app.full_key();
         timed(&key, 1).await;
         let ask = json!({"metric_name": "latency_threshold", "config": {"max_latency_ms": 4}});

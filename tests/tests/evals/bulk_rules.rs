@@ -22,7 +22,7 @@ async fn backfilled(app: &TestApp, rule: &str) -> Value {
 
 on_both_databases! {
     /// A tag is read the same way on new traces and on past ones, wherever its colons are.
-    async fn tags_with_colons(app: TestApp) {
+    async fn rule_tag_with_colons_matches_alike_on_new_and_existing_traces(app: TestApp) {
         let key = app.full_key();
         let long = "a:".repeat(20);
         let all = [
@@ -54,7 +54,7 @@ on_both_databases! {
     }
 
     /// A filter that is misspelt would judge every trace.
-    async fn misspelt_filters(app: TestApp) {
+    async fn misspelt_rule_filter_is_rejected(app: TestApp) {
         let key = app.full_key();
         let wrong = json!({"modle": "gpt-4o", "name": "a"});
         let reply = key.post("/v1/eval-rules", &rule(app, json!({"filter": wrong}))).await;

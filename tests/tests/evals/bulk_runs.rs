@@ -3,7 +3,7 @@
 use api::{Plan, Role};
 use queue::{Outcome, RunJob, new_job};
 use serde_json::{Value, json};
-use server::evals::{fill::FillBulk, rules::PAUSE};
+use server::evals::{fill::FillBulk, rules::PAUSE_MICROS};
 use store::eval_rules;
 use tests::{Caller, TestApp, on_both_databases};
 use uuid::Uuid;
@@ -55,7 +55,7 @@ async fn used(app: &TestApp) -> i64 {
 
 on_both_databases! {
     /// Rules that a lowered plan has too many of stop, also over the past.
-    async fn a_lowered_plan_stops_a_backfill(app: TestApp) {
+    async fn lowered_plan_stops_backfill_of_excess_rule(app: TestApp) {
         stored(app, 3).await;
         let mut rule = String::new();
         for _ in 0..4 {
@@ -72,7 +72,7 @@ on_both_databases! {
     }
 
     /// Without a judge nothing is asked for that could only fail, and what was taken is given back.
-    async fn a_judge_that_is_gone_stops_a_run(app: TestApp) {
+    async fn missing_judge_stops_bulk_evaluation(app: TestApp) {
         with_judge(app).await;
         stored(app, 3).await;
         let (key, rule) = (app.full_key(), judged(app).await);
@@ -90,7 +90,7 @@ on_both_databases! {
     }
 
     /// A judge is slower than what asks for it: a rule that is paused meanwhile has not asked for all.
-    async fn a_pause_stops_a_backfill(app: TestApp) {
+    async fn paused_rule_stops_its_backfill(app: TestApp) {
         with_judge(app).await;
         stored(app, 1_200).await;
         let rule = judged(app).await;
@@ -103,7 +103,7 @@ on_both_databases! {
         }
         let (txn, now) = (app.app.db.begin().await.unwrap(), app.app.clock.now());
         let rule: Uuid = rule.parse().unwrap();
-        assert!(eval_rules::pause(&txn, app.tenant, rule, "the key is refused", now, (now - PAUSE, now)).await.unwrap());
+        assert!(eval_rules::pause(&txn, app.tenant, rule, "the key is refused", now, (now - PAUSE_MICROS, now)).await.unwrap());
         app.app.commit(txn).await.unwrap();
         assert_eq!(turn(app, &bulk).await, Outcome::Done);
         let ended = progress(app, &bulk).await;
@@ -112,7 +112,7 @@ on_both_databases! {
     }
 
     /// What a backfill may come to is no promise, and never more than the month has left.
-    async fn a_backfill_says_what_is_queued(app: TestApp) {
+    async fn backfill_reports_upper_bound_within_quota(app: TestApp) {
         with_judge(app).await;
         app.use_evaluations(249_999).await;
         stored(app, 5).await;
@@ -132,7 +132,7 @@ on_both_databases! {
 
     /// A run is over what was stored when it began, whatever the clocks of clients say, and over each
     /// trace once, also if a late span moves it.
-    async fn what_was_stored_when_it_began(app: TestApp) {
+    async fn bulk_evaluation_covers_traces_stored_at_its_start(app: TestApp) {
         let key = app.full_key();
         stored(app, 2_100).await;
         let moving = "0af7651916cd43dd8448eb211c80319c";
@@ -159,7 +159,7 @@ on_both_databases! {
     }
 
     /// Backfills of one rule at the same time pay once for each evaluation.
-    async fn backfills_at_once(app: TestApp) {
+    async fn concurrent_backfills_use_quota_once(app: TestApp) {
         with_judge(app).await;
         stored(app, 500).await;
         let (key, rule) = (app.full_key(), judged(app).await);

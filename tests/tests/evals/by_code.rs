@@ -95,7 +95,7 @@ on_both_databases! {
         check(app, "tool_choice_correctness", order, calls(&[b.clone(), a.clone()]), fail(0.5)).await;
     }
 
-    async fn a_wrong_argument_never_passes_by_default(app: TestApp) {
+    async fn wrong_tool_argument_never_passes_by_default(app: TestApp) {
         let transfer = |amount: i64| json!({"to": "X", "amount": amount});
         let expected: Vec<Value> =
             (1..=5).map(|it| json!({"name": "transfer", "arguments": transfer(it)})).collect();
@@ -126,7 +126,7 @@ on_both_databases! {
     }
 
     /// A reference out of the schema gets an error with a plain message.
-    async fn a_remote_reference_is_refused_with_what_to_do(app: TestApp) {
+    async fn remote_schema_reference_is_rejected_with_remedy(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({"output": "1"})).await;
         for (reference, says) in [

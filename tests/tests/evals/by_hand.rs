@@ -32,7 +32,7 @@ on_both_databases! {
     }
 
     /// What can't be judged fails with a reason and never has a score.
-    async fn what_is_missing_is_said(app: TestApp) {
+    async fn evaluation_with_missing_input_fails_with_reason(app: TestApp) {
         let key = app.full_key();
         let id = trace(&key, json!({"name": "t"})).await;
         key.post("/v1/eval", &json!({"trace_id": id, "metric_name": "latency_threshold", "config": {"max_latency_ms": 1}})).await.ok();
@@ -61,7 +61,7 @@ on_both_databases! {
         key.post("/v1/eval", &nobody).await.is(404, "not_found");
     }
 
-    async fn what_is_wrong_is_refused(app: TestApp) {
+    async fn invalid_evaluation_request_is_rejected(app: TestApp) {
         let key = app.full_key();
         let id = timed(&key, 1).await;
         let good = json!({"trace_id": id, "metric_name": "latency_threshold", "config": {"max_latency_ms": 1}});
@@ -161,7 +161,7 @@ on_both_databases! {
     }
 
     /// Rules of code cost nobody anything, on any plan.
-    async fn rules_are_free(app: TestApp) {
+    async fn code_evaluations_use_no_quota(app: TestApp) {
         app.set_plan(Plan::Starter).await;
         let key = app.full_key();
         let id = timed(&key, 1).await;

@@ -8,7 +8,7 @@ use tests::on_both_databases;
 use super::{decision, evaluations, made, patch, timed, trace};
 
 on_both_databases! {
-    async fn the_project(app: TestApp) {
+    async fn rule_project_can_be_changed(app: TestApp) {
         let key = app.full_key();
         let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
         let rule = path.rsplit('/').next().unwrap();
@@ -29,7 +29,7 @@ on_both_databases! {
     }
 
     /// The evaluator and its type, with the options that these take.
-    async fn the_evaluator(app: TestApp) {
+    async fn rule_evaluator_and_type_can_be_changed(app: TestApp) {
         let key = app.full_key();
         let path = format!("/v1/eval-rules/{}", made(app, json!({})).await);
         for (change, field) in [
@@ -67,7 +67,7 @@ on_both_databases! {
     }
 
     /// What is absent stays; config and filter are replaced as a whole.
-    async fn what_it_judges_and_how(app: TestApp) {
+    async fn rule_change_keeps_absent_fields(app: TestApp) {
         let key = app.full_key();
         let rule = made(app, json!({"filter": {"name": "t", "error": false}})).await;
         let path = format!("/v1/eval-rules/{rule}");
@@ -118,7 +118,7 @@ on_both_databases! {
         assert!(done.iter().any(|it| it.ok()["config"] == now["config"]), "{now}");
     }
 
-    async fn the_list_is_paged(app: TestApp) {
+    async fn rule_list_is_paged(app: TestApp) {
         let key = app.full_key();
         let second = key.post("/v1/projects", &json!({"name": "second"})).await.ok()["id"].clone();
         let mut ids = Vec::new();

@@ -37,7 +37,7 @@ on_both_databases! {
         key.get(&format!("/v1/eval-rules/{rule}/decisions?trace_id=x")).await.is(400, "invalid_query");
     }
 
-    async fn a_trace_of_another_project(app: TestApp) {
+    async fn trace_of_another_project_is_filtered(app: TestApp) {
         let key = app.full_key();
         let rule = made(app, json!({})).await;
         let other = key.post("/v1/ingest", &json!({"project_name": "other", "latency_ms": 1})).await.ok();

@@ -49,7 +49,7 @@ const BY_CODE: [(&str, &[&str]); 9] = [
 ];
 
 on_both_databases! {
-    async fn the_twenty_five(app: TestApp) {
+    async fn builtin_evaluators_match_the_specification(app: TestApp) {
         let key = app.full_key();
         let list = key.get("/v1/evaluators?limit=200").await.ok();
         let rows = list["evaluators"].as_array().unwrap();
@@ -103,7 +103,7 @@ on_both_databases! {
         }
     }
 
-    async fn an_own_one_by_code(app: TestApp) {
+    async fn custom_code_evaluator_is_created_and_used(app: TestApp) {
         let (key, owner) = (app.full_key(), app.session(Role::Owner));
         let checks = json!([{"kind": "contains", "text": "refund"}, {"kind": "latency_ms", "max": 1000}]);
         let body = json!({"name": "mentions_refund", "evaluator_type": "rule", "checks": checks, "tags": ["support"], "description": "Says refund, quickly."});
@@ -140,7 +140,7 @@ on_both_databases! {
         key.post("/v1/evaluators", &body).await.is(409, "conflict");
     }
 
-    async fn an_own_one_for_judges(app: TestApp) {
+    async fn custom_llm_evaluator_is_created_and_changed(app: TestApp) {
         let key = app.full_key();
         let body = json!({"name": "polite", "evaluator_type": "llm", "rubric": "Is {{output}} a polite answer to {{input}}?", "scale": {"min": 1, "max": 5}});
         let made = key.post("/v1/evaluators", &body).await.ok();
@@ -154,7 +154,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "").await.len(), 0);
     }
 
-    async fn what_is_wrong_with_an_evaluator(app: TestApp) {
+    async fn invalid_evaluator_is_rejected(app: TestApp) {
         let key = app.full_key();
         let rule = |more: Value| {
             let mut body = json!({"name": "mine", "evaluator_type": "rule", "checks": [{"kind": "json_valid"}]});

@@ -38,7 +38,7 @@ fn text(text: &str) -> Any {
 }
 
 on_both_databases! {
-    async fn a_label_without_a_score(app: TestApp) {
+    async fn external_evaluation_with_label_only_is_stored(app: TestApp) {
         let key = app.full_key();
         let rule = made(app, json!({})).await;
         let labelled = vec![

@@ -26,7 +26,7 @@ async fn row(app: &TestApp, id: Uuid) -> evaluation::Model {
 on_both_databases! {
     /// A worker dies after it took an evaluation up: another does it, and the first, should it come
     /// back, changes nothing.
-    async fn the_newest_worker_ends_it(app: TestApp) {
+    async fn only_latest_worker_stores_the_result(app: TestApp) {
         let id = asked(app).await;
         let stale = store::start(&app.app.db, app.tenant, &[id]).await.unwrap();
         assert_eq!((stale.len(), row(app, id).await.status.as_str()), (1, "running"));
@@ -41,7 +41,7 @@ on_both_databases! {
     }
 
     /// What kills every worker that takes it up is given up.
-    async fn not_for_ever(app: TestApp) {
+    async fn evaluation_fails_after_three_lost_workers(app: TestApp) {
         let id = asked(app).await;
         for _ in 0..3 {
             store::start(&app.app.db, app.tenant, &[id]).await.unwrap();
@@ -53,7 +53,7 @@ on_both_databases! {
     }
 
     /// A trace whose stored texts are damaged fails, and keeps no other from being judged.
-    async fn a_damaged_trace_is_its_own_misfortune(app: TestApp) {
+    async fn damaged_trace_fails_only_its_own_evaluation(app: TestApp) {
         let damaged = asked(app).await;
         body::Entity::update_many()
             .col_expr(body::Column::Data, Expr::value(vec![1_u8, 2, 3]))
@@ -74,7 +74,7 @@ on_both_databases! {
     }
 
     /// Two processes work on the same queue: each evaluation is done by one of them.
-    async fn many_workers(app: TestApp) {
+    async fn concurrent_workers_execute_each_evaluation_once(app: TestApp) {
         let beside = app.beside().await;
         let key = app.full_key();
         let traces: Vec<Value> = (0..300).map(|it| json!({"latency_ms": it})).collect();

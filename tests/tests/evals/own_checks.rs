@@ -29,7 +29,7 @@ async fn make(app: &TestApp, name: &str, checks: &Value, combine: &str) {
 }
 
 on_both_databases! {
-    async fn every_kind_of_check_judges(app: TestApp) {
+    async fn every_kind_of_check_passes_and_fails(app: TestApp) {
         let key = app.full_key();
         let schema = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
         let fenced = "Here:\n```json\n{\"a\": 1}\n```";

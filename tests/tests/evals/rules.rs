@@ -18,7 +18,7 @@ fn span(trace: &str, id: u64, parent: Option<u64>) -> Value {
 }
 
 on_both_databases! {
-    async fn a_rule_as_it_is_made(app: TestApp) {
+    async fn created_rule_has_defaults(app: TestApp) {
         let key = app.full_key();
         let reply = key.post("/v1/eval-rules", &rule(app, json!({}))).await;
         assert_eq!(reply.status, 201, "{}", reply.text());
@@ -42,7 +42,7 @@ on_both_databases! {
     }
 
     /// The six rules of the specification.
-    async fn min_score_drop(app: TestApp) {
+    async fn min_score_drop_follows_the_specification(app: TestApp) {
         let key = app.full_key();
         let owner = app.session(Role::Owner);
         // Absent is 0.0, null stays null, a number is kept; all are answered everywhere.
@@ -66,7 +66,7 @@ on_both_databases! {
         assert!(listed["eval_rules"].as_array().unwrap().iter().all(|it| it.as_object().unwrap().contains_key("min_score_drop")));
     }
 
-    async fn what_is_wrong_with_a_rule(app: TestApp) {
+    async fn invalid_rule_is_rejected(app: TestApp) {
         let key = app.full_key();
         for (more, field) in [
             (json!({"metric_name": "nonsense"}), "metric_name"), (json!({"evaluator_type": "llm"}), "evaluator_type"),
@@ -86,7 +86,7 @@ on_both_databases! {
     }
 
     /// JSON items are ready at once; each is judged once.
-    async fn it_fires_once_for_each_trace(app: TestApp) {
+    async fn rule_fires_once_per_trace(app: TestApp) {
         let key = app.full_key();
         let before = timed(&key, 500).await;
         app.drain().await;
@@ -110,7 +110,7 @@ on_both_databases! {
 
     /// A trace that comes over OpenTelemetry is judged when it is ready, whole, and once, though late
     /// spans make it ready again.
-    async fn a_trace_is_judged_when_it_is_ready(app: TestApp) {
+    async fn rule_evaluates_otlp_trace_when_ready(app: TestApp) {
         let key = app.full_key();
         let rule = made(app, json!({"config": {"max_latency_ms": 1}})).await;
         let trace = "7f".repeat(16);
@@ -138,7 +138,7 @@ on_both_databases! {
     }
 
     /// Of more rules than the database is told to tell apart, each still judges what it selects.
-    async fn many_rules(app: TestApp) {
+    async fn many_rules_each_evaluate_their_traces(app: TestApp) {
         let key = app.full_key();
         for name in 0..40 {
             made(app, json!({"filter": {"name": name.to_string()}})).await;
@@ -149,7 +149,7 @@ on_both_databases! {
         assert_eq!(evaluations(&key, "status=complete").await.len(), 40);
     }
 
-    async fn filters_and_samples(app: TestApp) {
+    async fn rule_filter_and_sample_select_traces(app: TestApp) {
         let key = app.full_key();
         let rules = [
             (json!({"model": "m-1"}), vec![0, 3]), (json!({"name": "b"}), vec![1]), (json!({"error": true}), vec![1]),
@@ -194,7 +194,7 @@ on_both_databases! {
         assert!(words["queued"] > 5 && words["sampled_out"] > 5, "{words:?}");
     }
 
-    async fn disabled_rules_rest(app: TestApp) {
+    async fn disabled_rule_does_not_fire(app: TestApp) {
         let key = app.full_key();
         let id = made(app, json!({"enabled": false})).await;
         let first = timed(&key, 1).await;
@@ -210,7 +210,7 @@ on_both_databases! {
         assert_eq!(words, [json!("disabled"), json!("queued")]);
     }
 
-    async fn a_rule_is_tried_and_nothing_is_stored(app: TestApp) {
+    async fn rule_test_stores_nothing(app: TestApp) {
         let key = app.full_key();
         let id = made(app, json!({"enabled": false, "config": {"max_latency_ms": 100, "threshold": 0.5}})).await;
         let (slow, none) = (timed(&key, 500).await, trace(&key, json!({"name": "t"})).await);
@@ -264,7 +264,7 @@ on_both_databases! {
 
 /// Two that are made at the same time are not both the third.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_limit_holds_for_many_at_once() {
+async fn rule_limit_holds_for_concurrent_requests() {
     for on in [On::Sqlite, On::Postgres] {
         let app = TestApp::with(on, Plan::Starter, &[]).await;
         let body = rule(&app, json!({}));

@@ -29,7 +29,7 @@ async fn send_long(app: &TestApp, trace: u128, spans: u64) {
 }
 
 on_both_databases! {
-    async fn a_line_is_the_detail(app: TestApp) {
+    async fn jsonl_line_equals_trace_detail(app: TestApp) {
         let key = app.full_key();
         for name in ["a", "b"] {
             let item = json!({"name": name, "tags": {"env": name}, "input": "in", "spans": [{"name": "s", "output": "o"},
@@ -52,7 +52,7 @@ on_both_databases! {
         assert!(lines(&key, "?format=otlp&name=nothing").await.is_empty());
     }
 
-    async fn an_export_says_what_it_is(app: TestApp) {
+    async fn export_declares_content_type_and_file_name(app: TestApp) {
         let key = app.full_key();
         let reply = key.get("/v1/traces/export").await;
         assert_eq!(reply.headers["content-type"], "application/x-ndjson");
@@ -69,7 +69,7 @@ on_both_databases! {
         key.get("/v1/traces/export?tag_key=a").await.is(400, "error.tags_filter_incomplete");
     }
 
-    async fn a_long_trace_is_whole(app: TestApp) {
+    async fn long_trace_is_exported_completely(app: TestApp) {
         let key = app.full_key();
         send_long(app, 5, 2_600).await;
         key.post("/v1/ingest", &json!({"name": "short", "spans": [{"name": "s"}]})).await.ok();
@@ -82,14 +82,14 @@ on_both_databases! {
         assert_eq!(inputs.len(), 2_600);
     }
 
-    async fn only_ones_own(app: TestApp) {
+    async fn export_contains_only_own_traces(app: TestApp) {
         let (_, theirs) = app.other_tenant(api::Plan::Starter).await;
         theirs.post("/v1/ingest", &json!({"name": "theirs"})).await.ok();
         assert!(lines(&app.session(Role::Viewer), "").await.is_empty());
     }
 
     /// Nobody who reads half of it takes it for the whole.
-    async fn an_export_that_the_server_ends_is_broken_off(app: TestApp) {
+    async fn export_interrupted_by_shutdown_is_truncated(app: TestApp) {
         let key = app.full_key();
         let item = |i: usize| json!({"name": i.to_string(), "input": "x".repeat(200_000)});
         for i in 0..6 {

@@ -228,12 +228,12 @@ async fn is_refused_and_heals(fault: Link, lose: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusing_postgres_is_503_in_time_and_heals() {
+async fn refusing_postgres_gives_503_and_recovers() {
     is_refused_and_heals(Link::Refused, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stalled_postgres_is_503_in_time_and_heals() {
+async fn stalled_postgres_gives_503_and_recovers() {
     is_refused_and_heals(Link::Stalled, false).await;
 }
 

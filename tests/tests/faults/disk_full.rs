@@ -116,7 +116,7 @@ async fn all_are_stored(caller: &Caller, ids: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_writers_fill_heals_when_it_is_enlarged() {
+async fn full_disk_recovers_when_enlarged() {
     let Some(disk) = SmallDisk::mount(40) else { return };
     let mut installation = installation(&disk.path).await;
     let caller = installation.bystander();

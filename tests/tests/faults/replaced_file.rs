@@ -60,7 +60,7 @@ async fn is_noticed(what: &str, replace: impl FnOnce(&Path)) -> Installation {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_file_stops_writes() {
+async fn deleted_database_file_stops_writes() {
     let installation = is_noticed("deleted", |path| std::fs::remove_file(path).unwrap()).await;
     // The server creates no new file at the path.
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -68,12 +68,12 @@ async fn a_deleted_file_stops_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_write_ahead_log_stops_writes() {
+async fn deleted_write_ahead_log_stops_writes() {
     is_noticed("log", |path| std::fs::remove_file(path.with_extension("db-wal")).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replaced_file_stops_writes_until_the_restart() {
+async fn replaced_database_file_stops_writes_until_restart() {
     let mut installation = is_noticed("replaced", |path| {
         let aside = path.with_extension("aside");
         std::fs::rename(path, &aside).unwrap();

@@ -37,13 +37,13 @@ pub async fn ask_without_reading(
     sockets
 }
 
-/// Counts the responses by status: 0 for none yet, 1 for a connection that the server closed without one.
-/// Closes the connections.
-pub async fn responses(sockets: Vec<TcpStream>) -> BTreeMap<u16, usize> {
+/// Counts the responses by status: 0 for none within `patience`, 1 for a connection that the server closed
+/// without one. Closes the connections.
+pub async fn responses(sockets: Vec<TcpStream>, patience: Duration) -> BTreeMap<u16, usize> {
     let mut statuses = BTreeMap::new();
     for mut socket in sockets {
         let mut start = [0; 12];
-        let read = tokio::time::timeout(Duration::from_millis(20), socket.read_exact(&mut start)).await;
+        let read = tokio::time::timeout(patience, socket.read_exact(&mut start)).await;
         let status = match read {
             Ok(Ok(_)) => status(&String::from_utf8_lossy(&start)),
             Ok(Err(_)) => 1,

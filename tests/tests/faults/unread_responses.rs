@@ -66,7 +66,7 @@ async fn unread_responses_stay_within_the_share(on: On) {
         let bystander = Bystander::start(&installation, false).await;
         let sockets = ask_without_reading(&installation, path, connections, hold).await;
         let figures = bystander.stop().await;
-        let statuses = responses(sockets).await;
+        let statuses = responses(sockets, Duration::from_millis(20)).await;
         println!(
             "{on:?}: {connections} unread GET {path}: peak {} MiB; {statuses:?}; bystander {figures}",
             installation.peak_resident_mib()

@@ -27,7 +27,7 @@ async fn unread_streams_stay_within_the_share(on: On) {
     }
     tokio::time::sleep(Duration::from_secs(if full_size() { 15 } else { 8 })).await;
     let figures = bystander.stop().await;
-    let statuses = responses(sockets).await;
+    let statuses = responses(sockets, Duration::from_millis(20)).await;
     println!(
         "{on:?}: {streams} unread streams: peak {} MiB; {statuses:?}; bystander {figures}",
         installation.peak_resident_mib()

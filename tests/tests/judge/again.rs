@@ -48,7 +48,7 @@ pub fn statuses(evaluations: &[Value]) -> Vec<&str> {
 
 on_both! {
     /// A failed evaluation is no judgement: a backfill asks for it again, and for what is judged not.
-    async fn a_backfill_repeats_what_failed(on: On) {
+    async fn backfill_repeats_failed_evaluations(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
         scene.own.turn([Mood::Status(400, None, "filtered", "content_filter"), Mood::Well]);
@@ -75,7 +75,7 @@ on_both! {
     }
 
     /// A refusal of a key that was replaced while it was under way pauses nothing.
-    async fn who_was_mended_meanwhile_is_not_blamed(on: On) {
+    async fn credential_replaced_during_call_does_not_pause_rule(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
         let (told, refusing) = held(Mood::Status(401, None, "no", "invalid_api_key"));
@@ -95,7 +95,7 @@ on_both! {
     }
 
     /// Nor one that the rule no longer wants.
-    async fn a_rule_that_was_changed_meanwhile_is_not_paused(on: On) {
+    async fn rule_changed_during_call_is_not_paused(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
         let (told, refusing) = held(Mood::Status(404, None, "The model does not exist", "model_not_found"));
@@ -145,7 +145,7 @@ on_both! {
     }
 
     /// What a rule asked for is judged though the rule is gone.
-    async fn a_deleted_rule_leaves_what_waits(on: On) {
+    async fn deleted_rule_leaves_waiting_evaluations(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
         scene.own.turn([Mood::Status(503, Some("20"), "away", ""), Mood::Status(503, Some("20"), "away", ""), Mood::Well]);

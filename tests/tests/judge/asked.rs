@@ -49,7 +49,7 @@ async fn team(on: On) -> Scene {
 }
 
 on_both! {
-    async fn a_verdict(on: On) {
+    async fn llm_evaluation_stores_verdict_and_usage(on: On) {
         let scene = team(on).await;
         let id = ask(&scene).await;
         assert_eq!(read(&scene, &id).await["status"], "pending");
@@ -70,7 +70,7 @@ on_both! {
     }
 
     /// What passes is waited for, in the queue.
-    async fn it_is_asked_again(on: On) {
+    async fn temporary_judge_failure_is_retried(on: On) {
         let scene = team(on).await;
         let busy = || Mood::Status(429, None, "slow down", "rate_limit_exceeded");
         scene.own.turn([busy(), busy(), Mood::Well]);
@@ -90,7 +90,7 @@ on_both! {
     }
 
     /// But not for ever, and what came to nothing is given back.
-    async fn not_for_ever(on: On) {
+    async fn evaluation_fails_after_eight_judge_attempts(on: On) {
         let scene = team(on).await;
         scene.own.turn([Mood::Status(429, Some("1"), "slow down", "rate_limit_exceeded")]);
         let id = ask(&scene).await;
@@ -108,7 +108,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn what_can_not_be_read_fails(on: On) {
+    async fn unparsable_judge_reply_fails_evaluation(on: On) {
         let scene = team(on).await;
         for text in ["I like it.", r#"{"reasoning": "x", "score": 7}"#, r#"{"reasoning": "x", "score": null}"#, "", r#"{"score": 0.9"#] {
             scene.own.turn([Mood::Says(text.to_owned())]);
@@ -124,7 +124,7 @@ on_both! {
     }
 
     /// A key that does not work pauses the rule, which says why; a new one lets it run.
-    async fn a_broken_credential_pauses_rules(on: On) {
+    async fn rejected_key_pauses_rule_until_replaced(on: On) {
         let scene = team(on).await;
         let rule = rule(&scene).await;
         scene.own.turn([Mood::Status(401, None, "invalid key", "invalid_api_key")]);
@@ -165,7 +165,7 @@ on_both! {
     }
 
     /// Without a judge a rule is made, and says that it is paused and what to do.
-    async fn a_rule_without_a_judge(on: On) {
+    async fn rule_without_judge_is_created_paused(on: On) {
         let scene = Scene::on(on, Plan::Team, &[]).await;
         let rule = rule(&scene).await;
         let paused = shown(&scene, &rule).await;
@@ -190,7 +190,7 @@ on_both! {
 
     /// With ten evaluations left, a hundred at once and judges that fail: ten are taken, and what
     /// failed can be used again.
-    async fn the_quota_holds(on: On) {
+    async fn concurrent_evaluations_respect_quota(on: On) {
         let scene = Scene::on(on, Plan::Starter, &[]).await;
         scene.app.use_evaluations(2_490).await;
         let id = trace(&scene).await;
@@ -237,7 +237,7 @@ on_both! {
     }
 
     /// A bulk run takes what there is, and gives back what it did not need.
-    async fn a_bulk_run_at_the_end_of_the_quota(on: On) {
+    async fn bulk_evaluation_releases_unused_quota(on: On) {
         let scene = Scene::on(on, Plan::Starter, &[]).await;
         for _ in 0..5 {
             trace(&scene).await;

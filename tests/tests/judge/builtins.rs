@@ -92,7 +92,7 @@ on_both! {
     }
 
     /// A type that is asked for is the one that judges, whatever the config; one that is not offered is refused.
-    async fn the_type_can_be_asked_for(on: On) {
+    async fn evaluator_type_can_be_requested(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let trace = scene.say_everything().await;
         let key = scene.app.full_key();

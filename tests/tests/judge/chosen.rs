@@ -11,7 +11,7 @@ fn who(asked: &[provider::Asked]) -> Vec<(&str, &str, &str)> {
 }
 
 on_both! {
-    async fn the_plan_says_whose_provider_is_asked(on: On) {
+    async fn judge_provider_follows_from_plan(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let path = "/v1/chat/completions";
         for plan in [Plan::Starter, Plan::Pro, Plan::Team, Plan::Business, Plan::Enterprise] {
@@ -51,7 +51,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn the_evaluator_chooses_between_two_providers(on: On) {
+    async fn evaluator_prefers_its_judge_provider(on: On) {
         let platforms = Provider::start().await;
         let url = platforms.url();
         let flags = ["--judge-anthropic-api-key", OTHER_KEY, "--judge-anthropic-base-url", &url, "--judge-anthropic-cheap-model", "platform-other"];

@@ -12,7 +12,7 @@ fn seconds(failure: &JudgeFailure) -> Option<u64> {
 
 /// Somebody has to change something. The provider is not asked meanwhile, but soon again.
 #[tokio::test]
-async fn what_only_a_change_mends() {
+async fn permanent_judge_failure_opens_circuit_breaker() {
     for (status, message, code) in [
         (401, "Incorrect API key provided", "invalid_api_key"),
         (402, "Insufficient Balance", ""),
@@ -41,7 +41,7 @@ async fn what_only_a_change_mends() {
 
 /// A changed credential is tried at once; a model that is gone keeps no other from judging.
 #[tokio::test]
-async fn a_change_counts_at_once() {
+async fn changed_credential_is_tried_immediately() {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Status(401, None, "no", "")]);
     assert_eq!(scene.fails().await.kind, Kind::Broken);
@@ -63,7 +63,7 @@ async fn a_change_counts_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_provider_does_not_want_to_judge() {
+async fn rejected_content_fails_only_its_evaluation() {
     for (status, message, code) in [
         (400, "The prompt was filtered", "content_filter"),
         (403, "Your input was flagged by moderation", ""),
@@ -106,7 +106,7 @@ async fn too_many_requests_for_ever() {
 }
 
 #[tokio::test]
-async fn what_breaks_once_is_tried_again_at_once() {
+async fn transient_judge_failure_is_retried_immediately() {
     for broken in [
         Mood::Status(500, None, "oops", ""),
         Mood::Body(json!({"error": {"message": "upstream went away"}}).to_string()),
@@ -122,7 +122,7 @@ async fn what_breaks_once_is_tried_again_at_once() {
 
 /// A few failures are borne; then one asks, after pauses that grow, and the others wait.
 #[tokio::test]
-async fn a_provider_that_stays_away_is_left_alone() {
+async fn unreachable_judge_opens_circuit_breaker() {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Status(503, None, "away", "")]);
     for _ in 0..2 {
@@ -150,20 +150,20 @@ async fn silence_and_drops_are_bounded_in_time() {
         let began = Instant::now();
         let failure = scene.fails().await;
         assert_eq!(failure.kind, Kind::Later, "{mood:?}");
-        assert!(failure.message.contains("no complete answer in time"), "{failure}");
+        assert!(failure.message.contains("no complete response in time"), "{failure}");
         assert!(began.elapsed() < Duration::from_secs(10), "{mood:?} {:?}", began.elapsed());
         // The platform's provider is asked by another way, with the same bounds.
         scene.platform.turn([mood.clone()]);
         let platform = scene.choose(Plan::Pro, Prefers::OpenAi, ModelTier::Cheap).await.unwrap();
         let failure = scene.app.app.judge.ask(&platform, &question()).await.unwrap_err();
         assert_eq!(failure.kind, Kind::Later, "{mood:?}");
-        assert!(failure.message.contains("no complete answer in time"), "{failure}");
+        assert!(failure.message.contains("no complete response in time"), "{failure}");
         scene.stop().await;
     }
 }
 
 #[tokio::test]
-async fn nobody_is_there() {
+async fn closed_port_is_a_temporary_failure() {
     let scene = Scene::own("openai").await;
     let address = scene.own.address;
     let Scene { app, platform, own } = scene;

@@ -39,7 +39,7 @@ fn shown(list: &Value) -> Vec<String> {
 
 on_both! {
     /// The operator's address is private, and nobody opened it.
-    async fn the_operators_judge_is_the_first_tenants(on: On) {
+    async fn first_start_stores_operators_judge(on: On) {
         let scene = Scene::on(on, Plan::Enterprise, &[]).await;
         let judge = JudgeSettings {
             judge_openai_api_key: some(PLATFORM_KEY),
@@ -59,7 +59,7 @@ on_both! {
     }
 
     /// One credential a provider, also where the same provider embeds.
-    async fn embedding_and_judging(on: On) {
+    async fn first_start_stores_one_credential_per_provider(on: On) {
         let app = TestApp::on(on).await;
         let judge = JudgeSettings { judge_openai_api_key: some("sk-key-that-judges"), ..JudgeSettings::default() };
         let embedding = |key: &str, base_url: Option<&str>| EmbeddingSettings {

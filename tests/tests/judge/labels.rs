@@ -3,7 +3,7 @@
 use super::{by_http::scores, over_http::METRIC, *};
 
 on_both! {
-    async fn the_label_follows_from_score_and_threshold(on: On) {
+    async fn evaluation_label_follows_score_and_threshold(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let trace = scene.say().await;
         for (threshold, labelled) in [
@@ -27,7 +27,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn a_rules_threshold_is_its_own(on: On) {
+    async fn rule_threshold_applies_to_its_evaluations(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let rule = scene.rule().await;
         scene.patch(&rule, &json!({"config": {"threshold": 0.8}})).await.ok();

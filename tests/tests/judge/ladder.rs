@@ -56,7 +56,7 @@ async fn goes_down(mood: Mood, first: &[&str], then: &str) {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_done_without() {
+async fn rejected_request_feature_is_omitted() {
     goes_down(Mood::Without(RESPONSE_FORMAT), &["schema", "tool"], "tool").await;
     goes_down(Mood::Without(&["response_format", "tools"]), &["schema", "tool", "json", "text"], "text")
         .await;
@@ -81,7 +81,7 @@ async fn refusals_that_do_not_say_of_what() {
 
 /// Some fall over a schema instead of refusing it.
 #[tokio::test]
-async fn a_server_that_falls_over_a_schema() {
+async fn server_that_crashes_on_schema_gets_fallback_mode() {
     let scene = Scene::own("openai_compatible").await;
     scene.own.turn([Mood::Status(500, None, "failed to parse grammar", ""), Mood::Well]);
     assert!(scene.ask().await.is_ok());
@@ -90,7 +90,7 @@ async fn a_server_that_falls_over_a_schema() {
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_schemas() {
+async fn server_that_ignores_schema_gets_fallback_mode() {
     let scene = Scene::own("openai_compatible").await;
     // A verdict in the midst of prose is one.
     scene.own.turn([Mood::Says(format!("<think>Hm {{}}</think>Sure!\n```json\n{}\n```", provider::VERDICT))]);
@@ -112,7 +112,7 @@ async fn a_server_that_ignores_schemas() {
 
 /// Another model, or the same one elsewhere, is another matter.
 #[tokio::test]
-async fn what_is_found_out_is_of_one_model() {
+async fn output_mode_is_cached_per_model() {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Without(RESPONSE_FORMAT)]);
     scene.ask().await.unwrap();

@@ -6,7 +6,7 @@ use sea_orm::EntityTrait;
 
 use super::{over_http::METRIC, *};
 
-type Asking = Vec<tokio::task::JoinHandle<Result<Judged, JudgeFailure>>>;
+type Asking = Vec<tokio::task::JoinHandle<Result<JudgeResult, JudgeFailure>>>;
 
 /// As many as may wait for a provider that answers nothing.
 async fn hold_all_turns(scene: &Arc<Scene>) -> Asking {
@@ -77,7 +77,7 @@ async fn waiting_for_a_turn_never_ends() {
 
 /// A tenant whose judge hangs keeps some workers and leaves the others to the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tenant_that_waits_leaves_workers_to_others() {
+async fn tenant_with_hanging_judge_leaves_workers_to_others() {
     let scene = Scene::own("openai").await;
     let (_, other) = scene.app.other_tenant(Plan::Pro).await;
     scene.own.turn([Mood::Stalls]);
@@ -103,7 +103,7 @@ async fn a_tenant_that_waits_leaves_workers_to_others() {
 }
 
 #[tokio::test]
-async fn the_operator_sees_figures() {
+async fn judge_metrics_are_served() {
     let scene = Scene::own("openai").await;
     scene.own.turn([Mood::Says("?".to_owned()), Mood::Well, Mood::Status(401, None, "no", "")]);
     scene.ask().await.unwrap();

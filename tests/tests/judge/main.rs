@@ -30,7 +30,7 @@ use api::{Plan, Role, eval::ModelTier};
 use evaluators::judge::{Ask, Prefers, Scale};
 use provider::{Mood, Provider};
 use serde_json::{Value, json};
-use server::judging::{Chosen, JudgeFailure, Judged, Kind, Nobody};
+use server::judging::{JudgeFailure, JudgeResult, Kind, NoJudge, SelectedJudge};
 use tests::{On, Reply, TestApp};
 
 /// Runs each test on SQLite and on PostgreSQL.
@@ -112,17 +112,17 @@ impl Scene {
     }
 
     /// Who judges.
-    async fn choose(&self, plan: Plan, prefers: Prefers, tier: ModelTier) -> Result<Chosen, Nobody> {
+    async fn choose(&self, plan: Plan, prefers: Prefers, tier: ModelTier) -> Result<SelectedJudge, NoJudge> {
         self.app.app.judge.choose(self.app.tenant, plan, Some(prefers), tier).await.unwrap()
     }
 
     /// Who judges for the plan Team.
-    async fn chosen(&self) -> Chosen {
+    async fn chosen(&self) -> SelectedJudge {
         self.choose(Plan::Team, Prefers::OpenAi, ModelTier::Cheap).await.unwrap()
     }
 
     /// Asks the tenant's own provider for a verdict.
-    async fn ask(&self) -> Result<Judged, JudgeFailure> {
+    async fn ask(&self) -> Result<JudgeResult, JudgeFailure> {
         let asked = self.app.app.judge.ask(&self.chosen().await, &question()).await;
         if let Err(failure) = &asked {
             let told = format!("{failure:?}");

@@ -58,7 +58,7 @@ impl Scene {
 }
 
 on_both! {
-    async fn a_verdict_and_what_it_cost(on: On) {
+    async fn evaluation_over_http_has_verdict_and_cost(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let (_, done) = scene.evaluated().await;
         assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("complete"), &json!(0.75), &json!("pass")), "{done}");
@@ -71,14 +71,14 @@ on_both! {
     }
 
     /// Garbage is asked for once more and then a failure, never a score; what it cost is told.
-    async fn garbage(on: On) {
+    async fn unparsable_reply_is_requested_once_more_over_http(on: On) {
         let scene = Scene::judging(on, &[]).await;
         for mood in [Mood::Says("Great answer! 10/10".to_owned()), Mood::Says(r#"{"reasoning": "x", "score": 11}"#.to_owned())] {
             scene.own.turn([mood]);
             let (_, done) = scene.evaluated().await;
             assert_eq!((&done["status"], &done["score"], &done["label"]), (&json!("failed"), &Value::Null, &Value::Null), "{done}");
             assert_eq!((&done["judge_model"], &done["prompt_tokens"], &done["cost"]), (&json!("gpt-4o"), &json!(2_000), &json!(0.007)));
-            assert!(done["error"].as_str().unwrap().contains("gave no verdict"), "{done}");
+            assert!(done["error"].as_str().unwrap().contains("returned no verdict"), "{done}");
         }
         scene.own.turn([Mood::Endless]);
         assert_eq!(scene.evaluated().await.1["status"], "failed");
@@ -86,7 +86,7 @@ on_both! {
     }
 
     /// Whoever says when to come back is asked then; for ever is eight times.
-    async fn later_and_never(on: On) {
+    async fn temporary_failure_over_http_is_retried_eight_times(on: On) {
         let scene = Scene::judging(on, &[]).await;
         scene.own.turn([Mood::Status(429, Some("30"), "Rate limit reached", "rate_limit_exceeded")]);
         let (path, now) = scene.evaluated().await;
@@ -108,13 +108,13 @@ on_both! {
         }
         let done = scene.get(&path).await;
         assert_eq!((&done["status"], &done["score"]), (&json!("failed"), &Value::Null), "{done}");
-        assert!(done["error"].as_str().unwrap().contains("it answered 503"), "{done}");
+        assert!(done["error"].as_str().unwrap().contains("it returned status 503"), "{done}");
         // Each time once more at once.
         assert_eq!(scene.own.count(), 16);
         scene.stop().await;
     }
 
-    async fn silence(on: On) {
+    async fn silent_judge_times_out_over_http(on: On) {
         let scene = Scene::judging(on, &["--judge-timeout", "1"]).await;
         scene.own.turn([Mood::Stalls]);
         let (path, now) = scene.evaluated().await;
@@ -127,7 +127,7 @@ on_both! {
     }
 
     /// A rule whose judge can't work is paused, and says why.
-    async fn a_broken_judge_pauses_rules(on: On) {
+    async fn broken_judge_pauses_rule_over_http(on: On) {
         let scene = Scene::judging(on, &[]).await;
         let key = scene.app.full_key();
         let rule = json!({"project_id": scene.app.project, "metric_name": METRIC, "evaluator_type": "llm"});
@@ -150,7 +150,7 @@ on_both! {
         scene.stop().await;
     }
 
-    async fn nobody_judges(on: On) {
+    async fn evaluation_without_judge_is_rejected_over_http(on: On) {
         let app = TestApp::with(on, Plan::Team, &[]).await;
         let id = app.full_key().post("/v1/ingest", &json!({"name": "t", "input": "a", "output": "b"})).await.ok()["id"].clone();
         let body = json!({"trace_id": id, "metric_name": METRIC});
@@ -161,7 +161,7 @@ on_both! {
     }
 
     /// With ten left, a hundred at once and judges that fail: ten are complete, and the failed cost nothing.
-    async fn the_quota_is_not_passed(on: On) {
+    async fn quota_is_respected_over_http(on: On) {
         let scene = Scene::on(on, Plan::Pro, &[]).await;
         scene.use_evaluations(49_990).await;
         let trace = scene.say().await;

@@ -33,7 +33,7 @@ async fn what_is_no_verdict() {
         is_none(text).await;
     }
     let told = is_none(r#"{"reasoning": "Good.", "score": 7}"#).await.message;
-    assert!(told.starts_with("the judge gpt-4o gave no verdict: "), "{told}");
+    assert!(told.starts_with("the judge gpt-4o returned no verdict: "), "{told}");
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn an_answer_that_is_cut_off_may_be_longer() {
         assert_eq!(tokens, [4_096, 8_192]);
         scene.own.turn([Mood::Cut]);
         let told = scene.fails().await.message;
-        assert!(told.ends_with("cut off at 8192 tokens"), "{told}");
+        assert!(told.ends_with("truncated at 8192 tokens"), "{told}");
         scene.stop().await;
     }
 }

@@ -14,7 +14,7 @@ on_both! {
             assert_eq!(who(plan).await, platform, "{plan}");
         }
         for plan in [Plan::Team, Plan::Business, Plan::Enterprise] {
-            assert_eq!(who(plan).await, Err(Nobody::CredentialsMissing), "{plan}");
+            assert_eq!(who(plan).await, Err(NoJudge::CredentialsMissing), "{plan}");
         }
         scene.store_credential("openai_compatible", json!({"judge_model_cheap": "own-model"})).await.ok();
         for plan in [Plan::Starter, Plan::Pro] {
@@ -38,7 +38,7 @@ on_both! {
         let app = TestApp::with(on, Plan::Pro, &[]).await;
         for plan in [Plan::Starter, Plan::Pro] {
             let chosen = app.app.judge.choose(app.tenant, plan, None, ModelTier::Cheap).await.unwrap();
-            assert_eq!(chosen.unwrap_err(), Nobody::NotConfigured);
+            assert_eq!(chosen.unwrap_err(), NoJudge::NotConfigured);
         }
         app.stop().await;
     }
@@ -53,7 +53,7 @@ async fn the_platforms_failures() {
     let failure = scene.app.app.judge.ask(&chosen, &question()).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Broken);
     assert!(failure.message.contains("LOUPE_JUDGE_OPENAI_"), "{failure}");
-    assert!(failure.message.contains("it answered 401"), "{failure}");
+    assert!(failure.message.contains("it returned status 401"), "{failure}");
     // Nor is the operator's account a tenant's business.
     assert!(!failure.message.contains("canary") && !failure.message.contains("org-1"), "{failure}");
     assert!(!format!("{chosen:?}").contains("canary"));

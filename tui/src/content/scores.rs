@@ -9,13 +9,13 @@ use uuid::Uuid;
 use super::{Setting, plain};
 use crate::{
     detail::{Rules, Scores},
+    evaluation::decision_tone,
     format::{clock, money},
     keymap::{Action, Scope},
     screens::{
         evals::{SCORE, score},
         notice::describe,
     },
-    standing::of_decision,
     state::State,
     text::{clean, cut, fit, fit_right, width},
     theme::Tone,
@@ -134,7 +134,7 @@ fn decisions(rules: &Rules, keys: &Keys, setting: &Setting<'_>) -> Vec<Line> {
             None => (Tone::Dim, glyphs.ellipsis, String::new()),
             Some(Err(error)) => (Tone::Bad, "unknown", describe(error)),
             Some(Ok(None)) => (Tone::Plain, "nothing", "The server knows of no decision.".to_owned()),
-            Some(Ok(Some(it))) => (of_decision(it.decision), it.decision.as_str(), it.detail.clone()),
+            Some(Ok(Some(it))) => (decision_tone(it.decision), it.decision.as_str(), it.detail.clone()),
         };
         let name = fit(&asked.metric, metric_cols(setting.cols), glyphs);
         let pieces = vec![
@@ -182,7 +182,7 @@ fn section(
 fn one(lines: &mut Vec<Line>, it: &Evaluation, around: &Around<'_>, setting: &Setting<'_>) {
     let Around { scores, current, spans } = *around;
     let (glyphs, reader) = (&setting.reader.glyphs, setting.reader);
-    let look = scores.standing(it).look(glyphs);
+    let look = scores.standing(it).glyph_and_tone(glyphs);
     let score = it.score.map_or_else(|| glyphs.none.to_owned(), score);
     let label = it.label.clone().unwrap_or_else(|| match it.status {
         EvaluationStatus::Complete => glyphs.none.to_owned(),

@@ -71,7 +71,7 @@ fn a_drop_below_the_baseline_is_told_apart_from_rounding() {
     again.context = EvaluationContext::Remediation;
     again.original_evaluation_id = Some(id(1));
     evals.rows[0] = again.clone();
-    assert_eq!(evals.standing(&again), Standing::Below);
+    assert_eq!(evals.standing(&again), EvaluationMark::BelowBaseline);
     let (baseline, drop) = evals.below(&again).unwrap();
     assert!((baseline - 0.9).abs() < 1e-9 && (drop - 0.29).abs() < 1e-9);
     again.score = Some(0.9 - 1e-12);

@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use crate::{
     content::Tab,
     detail::{Detail, Focus, Pane},
-    format::{count, latency, money, short_id},
+    format::{count, latency, money, short_id, thousands},
     layout::{self, GUTTER},
     msg::FailureKind,
     state::State,
@@ -277,20 +277,15 @@ pub fn status(state: &State, detail: &Detail) -> String {
     let mut parts = Vec::new();
     let position = state.list.position(detail.id);
     if let Some(at) = position {
-        let number = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
-        parts.push(format!("trace {} of {} loaded", number(at + 1), number(state.list.len())));
+        parts.push(format!("trace {} of {} loaded", thousands(at + 1), thousands(state.list.len())));
     }
     if detail.loaded {
         let all = detail.trace.as_ref().map_or(0, |trace| trace.span_count);
         let loaded = i64::try_from(detail.spans.len()).unwrap_or(i64::MAX);
         let spans = if detail.next_cursor.is_some() && all > loaded {
-            format!(
-                "{} of {} spans, loading",
-                crate::format::thousands(loaded),
-                crate::format::thousands(all)
-            )
+            format!("{} of {} spans, loading", thousands(loaded), thousands(all))
         } else {
-            format!("{} spans", crate::format::thousands(loaded))
+            format!("{} spans", thousands(loaded))
         };
         parts.push(format!("{spans}, {} failed", detail.failures()));
     } else if state.busy() {

@@ -178,7 +178,7 @@ fn list(state: &State, buffer: &mut Buffer, area: Rect) {
 
 fn cells<'a>(state: &'a State, row: &'a Evaluation) -> Cells<'a> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = state.evals.standing(row).look(glyphs);
+    let (mark, tone) = state.evals.standing(row).glyph_and_tone(glyphs);
     let below = state.evals.below(row).map(|(baseline, drop)| {
         let score = row.score.unwrap_or_default();
         format!("baseline {baseline:.2} {} {score:.2}, drop {drop:.2}", glyphs.arrow)
@@ -250,14 +250,13 @@ pub fn status(state: &State) -> String {
     if let (Some(words), Some(hits)) = (evals.find(), evals.hits()) {
         return notice::found(state, Scope::Evals, words, hits);
     }
-    let number = |n: usize| thousands(i64::try_from(n).unwrap_or(i64::MAX));
     let more = match (&evals.older, evals.rows.len()) {
         (Some(_), _) => ", more below",
         (None, CAPACITY..) => ", the most that is kept",
         (None, _) => "",
     };
     let sum = evals.summary();
-    let mut parts = vec![format!("{} loaded{more}", number(evals.rows.len()))];
+    let mut parts = vec![format!("{} loaded{more}", thousands(evals.rows.len()))];
     parts.extend(stale(state, evals.error.as_ref(), evals.next));
     if evals.stray().is_some() {
         parts.insert(0, "this one no longer fits the filter".to_owned());
@@ -268,17 +267,17 @@ pub fn status(state: &State) -> String {
         );
     }
     if sum.unfinished > 0 {
-        parts.push(format!("{} not finished", number(sum.unfinished)));
+        parts.push(format!("{} not finished", thousands(sum.unfinished)));
     }
     if sum.labelled > 0 {
-        parts.push(format!("pass {} of {}", number(sum.passed), number(sum.labelled)));
+        parts.push(format!("pass {} of {}", thousands(sum.passed), thousands(sum.labelled)));
     }
     if sum.below > 0 {
         let more = if sum.unsure { "+" } else { "" };
-        parts.push(format!("regressions {}{more}", number(sum.below)));
+        parts.push(format!("regressions {}{more}", thousands(sum.below)));
     }
     if sum.failed > 0 {
-        parts.push(format!("failed {}", number(sum.failed)));
+        parts.push(format!("failed {}", thousands(sum.failed)));
     }
     parts.join(&format!(" {} ", glyphs.dot))
 }

@@ -240,14 +240,13 @@ pub fn status(state: &State) -> String {
     if !search.loaded {
         return if state.busy() { format!("searching{}", glyphs.ellipsis) } else { String::new() };
     }
-    let number = |n: usize| thousands(i64::try_from(n).unwrap_or(i64::MAX));
     let more = match (&search.next_cursor, search.rows.len()) {
         (Some(_), _) => ", more below",
         (None, CAPACITY..) => ", the most that is kept",
         (None, _) => "",
     };
     let dot = glyphs.dot;
-    let loaded = number(search.rows.len());
+    let loaded = thousands(search.rows.len());
     let mut text = format!("{loaded} loaded{more} {dot} compared with {} spans", thousands(search.searched));
     if search.not_searched > 0 {
         text.push_str(&format!(" {dot} {} of another model", thousands(search.not_searched)));

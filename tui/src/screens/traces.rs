@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::notice;
 use crate::{
-    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id},
+    format::{CLOCK_DATED, CLOCK_TODAY, clock, count, latency, money, same_day, short_id, thousands},
     freshness,
     keymap::{Action, Scope},
     layout,
@@ -300,7 +300,6 @@ pub fn status(state: &State) -> String {
     let list = &state.list;
     let glyphs = &state.theme.glyphs;
     let dot = glyphs.dot;
-    let thousands = |n: usize| crate::format::thousands(i64::try_from(n).unwrap_or(i64::MAX));
     let key = |action| state.keymap.key_of(Scope::List, action).unwrap_or(glyphs.none);
     let follow = key(Action::Follow);
     let new = format!("{} new {dot} {follow} to follow", thousands(list.waiting()));

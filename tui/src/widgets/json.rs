@@ -175,7 +175,7 @@ fn summary(
     raw: &str,
     glyphs: &Glyphs,
 ) -> String {
-    let size = crate::format::thousands(i64::try_from(raw.len()).unwrap_or(i64::MAX));
+    let size = crate::format::thousands(raw.len());
     if brackets.0 == "[" {
         let items = if children.len() == 1 { "item" } else { "items" };
         return format!("[ {} {items}, {size} bytes ]", children.len());

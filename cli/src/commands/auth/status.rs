@@ -78,7 +78,7 @@ pub fn who(me: &Me) -> String {
 pub fn usage(me: &Me) -> String {
     let of = |used: i64, limit: Option<u64>, what: &str| match limit {
         Some(limit) => {
-            format!("{} of {} {what}", count(used), count(i64::try_from(limit).unwrap_or(i64::MAX)))
+            format!("{} of {} {what}", count(used), count(limit))
         }
         None => format!("{} {what}", count(used)),
     };
@@ -86,7 +86,7 @@ pub fn usage(me: &Me) -> String {
     format!(
         "{} and {} in {}, {}",
         of(usage.traces, limits.traces_per_month, "traces"),
-        of(usage.llm_evaluations, limits.llm_evaluations_per_month, "evaluations by judges"),
+        of(usage.llm_evaluations, limits.llm_evaluations_per_month, "LLM evaluations"),
         usage.month,
         of(usage.members, limits.members, "seats")
     )

@@ -1,6 +1,9 @@
 //! `loupe console` without a credential: offers the demo, a login, or help.
 
+use std::time::Duration;
+
 use api::profile::Config;
+use present::format;
 
 use super::demo::Demo;
 use crate::{
@@ -70,7 +73,8 @@ async fn demo(ctx: &mut Ctx) -> Result<Demo> {
     // The demo writes its context to this folder.
     let profile = ctx.settings.profile_dir()?.to_owned();
     ctx.out.note("Starting the demo; this takes a few seconds. It stops when you quit the console.");
-    let demo = Demo::start(&ctx.env).await?;
+    let sentence = |elapsed: Duration| format!("creating traces, {}", format::elapsed(elapsed.as_secs()));
+    let demo = ctx.out.waiting("").during(sentence, Demo::start(&ctx.env)).await?;
     // The context's name depends on the existing contexts.
     let contexts = Config::load(&profile)?.contexts;
     let written = contexts.into_iter().find(|(_, context)| context.url.as_deref() == Some(demo.url.as_str()));

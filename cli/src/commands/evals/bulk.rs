@@ -180,7 +180,7 @@ async fn wait(ctx: &mut Ctx, client: &Client, id: Uuid, until: Instant) -> Resul
             let percent = if queued > 0 { done * 100 / queued } else { 100 };
             let failed =
                 if failed > 0 { format!(", {} failed", format::thousands(failed)) } else { String::new() };
-            let elapsed = format::elapsed(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX));
+            let elapsed = format::elapsed(elapsed.as_secs());
             format!(
                 "{percent} %: {} of {}{failed}, {elapsed}",
                 format::thousands(done),

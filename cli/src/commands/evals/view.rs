@@ -1,6 +1,6 @@
 //! How people read evaluations: as rows of a table, and one by one.
 
-use present::{format, standing::Standing};
+use present::{evaluation::EvaluationMark, format};
 use serde_json::Value;
 
 use crate::output::{
@@ -17,7 +17,7 @@ pub const VIEW: View = View {
         Column::new("TIME", "created_at", |row, style| cell::time(row, "created_at", style)),
         Column::new("S", "status", mark),
         Column::new("METRIC", "metric_name", |row, style| cell::text(row, "metric_name", style)).elastic(),
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
         Column::new("STATUS", "status", |row, style| cell::text(row, "status", style)).wide(),
         Column::new("TYPE", "evaluator_type", |row, style| cell::text(row, "evaluator_type", style))
@@ -71,7 +71,7 @@ pub const OF_TRACE: View = View {
         Column::new("S", "status", mark),
         Column::new("EVALUATION", "metric_name", |row, style| cell::text(row, "metric_name", style))
             .elastic(),
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
         Column::new("WHY", "reasoning", why).elastic().optional(),
         Column::new("ID", "id", |row, style| cell::short_id(row, "id", style)),
@@ -81,29 +81,23 @@ pub const OF_TRACE: View = View {
 
 /// Good, doubtful, bad, not ranked, or not known yet: as in the console.
 pub fn mark(row: &Value, style: &Style) -> Cell {
-    let (mark, tone) = standing(row).look(&style.glyphs);
+    let (mark, tone) = standing(row).glyph_and_tone(&style.glyphs);
     Cell::toned(mark, tone)
 }
 
 /// How it stands. A status that only later servers know is not ranked.
-fn standing(row: &Value) -> Standing {
+fn standing(row: &Value) -> EvaluationMark {
     let label = row.get("label").and_then(Value::as_str);
     match word(row, "status") {
         // Nobody looked yet.
-        "" => Standing::Unfinished,
-        status => status.parse().map_or(Standing::Scored, |it| Standing::of(it, label)),
+        "" => EvaluationMark::Unfinished,
+        status => status.parse().map_or(EvaluationMark::Scored, |it| EvaluationMark::of(it, label)),
     }
-}
-
-/// A score with three digits, which tells one that just fails from one that just passes.
-pub fn score(row: &Value, style: &Style) -> Cell {
-    let score = row.get("score").and_then(Value::as_f64);
-    score.map_or_else(|| cell::none(style), |it| Cell::plain(format!("{it:.3}")))
 }
 
 /// The label; where there is none yet, how far the evaluation is.
 pub fn label(row: &Value, style: &Style) -> Cell {
-    let (_, tone) = standing(row).look(&style.glyphs);
+    let (_, tone) = standing(row).glyph_and_tone(&style.glyphs);
     let shown = if word(row, "status") == "complete" { "label" } else { "status" };
     Cell { tone, ..cell::text(row, shown, style) }
 }
@@ -120,7 +114,7 @@ pub fn sheet(row: &Value, style: &Style, columns: Option<usize>) -> String {
         "" => word(row, "evaluator_version"),
         name => name,
     };
-    let verdict = [score(row, style).text, label(row, style).text].join(" ");
+    let verdict = [cell::score(row, style).text, label(row, style).text].join(" ");
     let context = word(row, "context");
     let words = [name, &verdict, word(row, "evaluator_type"), if context == "fresh" { "" } else { context }];
     Sheet::new(style, columns)

@@ -131,7 +131,7 @@ pub async fn ended(
                 [(_, row)] => format!("{} is {}", word(row, "metric_name"), word(row, "status")),
                 several => format!("{} of {} evaluations done", done, several.len()),
             };
-            format!("{state}, {}", format::elapsed(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)))
+            format!("{state}, {}", format::elapsed(elapsed.as_secs()))
         });
         if !patience.rest(left).await {
             break;

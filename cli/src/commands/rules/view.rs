@@ -1,12 +1,12 @@
 //! How people read eval rules and what they did.
 
 use api::eval_rule::{PauseReason, RuleFilter};
-use present::{share, standing::of_decision};
+use present::{evaluation::decision_tone, share};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    commands::evals::view::{label, mark, score, sheet as verdict, word},
+    commands::evals::view::{label, mark, sheet as verdict, word},
     output::{
         Column, View,
         cell::{self, Cell, Style, Tone},
@@ -78,7 +78,7 @@ pub const TEST: View = View {
     columns: &[
         Column::new("S", "status", mark),
         Column::new("DECISION", "decision", decision),
-        Column::new("SCORE", "score", score).right(),
+        Column::new("SCORE", "score", cell::score).right(),
         Column::new("LABEL", "label", label),
         Column::new("EVALUATOR", "evaluator_version", |row, style| {
             cell::text(row, "evaluator_version", style)
@@ -137,7 +137,7 @@ fn sample(row: &Value, style: &Style) -> Cell {
 
 /// What a rule did, in the colour that the console has for it.
 fn decision(row: &Value, style: &Style) -> Cell {
-    let tone = word(row, "decision").parse().map_or(Tone::Plain, |it| of_decision(it));
+    let tone = word(row, "decision").parse().map_or(Tone::Plain, decision_tone);
     Cell { tone, ..cell::text(row, "decision", style) }
 }
 

@@ -14,6 +14,7 @@ use api::{
     filter::Filter,
 };
 use clap::{Args, ValueEnum};
+use present::format;
 use uuid::Uuid;
 
 use super::{
@@ -88,6 +89,7 @@ pub async fn run(ctx: &mut Ctx, args: ExportArgs) -> Result {
         return Err(CliError::new(Exit::Unexpected, message).hint("replace it: --force"));
     }
     let written = export.to_file(ctx, &args.file, args.resume).await?;
+    let written = format::thousands(written);
     ctx.out.note(&format!("{written} {} in {}", args.format.rows(), args.file.display()));
     Ok(())
 }

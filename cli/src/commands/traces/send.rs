@@ -8,6 +8,7 @@ use api::{
     plain::{io_error, json_error},
 };
 use clap::Args;
+use present::format::thousands;
 use serde_json::{Value, json};
 
 use super::send_otlp;
@@ -280,7 +281,8 @@ impl Sender {
                 .hint(format!("the first is number {}: {why}", index + 1))
         });
         let rejected = refused.len();
-        ctx.out.note(&format!("{accepted} stored, {duplicates} stored before, {rejected} refused"));
+        let [stored, before, refusals] = [accepted, duplicates, rejected].map(thousands);
+        ctx.out.note(&format!("{stored} stored, {before} stored before, {refusals} refused"));
         let document = json!({ "accepted": accepted, "rejected": rejected, "results": self.answers });
         if ctx.out.format.is_table() {
             let refused: Vec<Value> = self.answers.into_iter().filter(|it| is(it, "rejected")).collect();

@@ -7,6 +7,7 @@ use api::{
     client::{ApiResponse, Call, Client, calls},
     plain::{io_error, json_error},
 };
+use present::format::thousands;
 use serde_json::{Value, json, value::RawValue};
 
 use super::send::Target;
@@ -90,7 +91,7 @@ impl Sent {
             return Ok(());
         }
         let Self { requests, refused, last } = self;
-        ctx.out.note(&format!("{requests} sent, {refused} spans refused"));
+        ctx.out.note(&format!("{} sent, {} spans refused", thousands(requests), thousands(refused)));
         if ctx.out.format.is_json() {
             let several = json!({ "requests": requests, "rejected_spans": refused });
             ctx.out.json(if requests == 1 { &last } else { &several })?;

@@ -1,5 +1,5 @@
-//! Strands Agents: GenAI keys, with contents as events of Amazon Bedrock's content blocks, which
-//! [`super::events`] and [`super::messages`] parse.
+//! Strands Agents: the attributes have GenAI keys; the contents are events of Amazon Bedrock's content
+//! blocks, which [`super::events`] and [`super::messages`] parse.
 
 use super::{attributes::Attributes, keys::Key};
 

@@ -1,10 +1,10 @@
-//! Bins that latencies are counted in: each is 1 % wide, and one millisecond at least, so that
-//! the middle of a bin is within half a percent of all that is in it. They follow from integers
-//! alone, so they are the same on every machine.
+//! The buckets of latency histograms: each is 1 % wide, and at least one millisecond, so that the
+//! middle of a bucket is within half a percent of every value in it. They are computed with integers,
+//! so they are the same on every machine.
 
 use std::sync::LazyLock;
 
-/// The lowest value of each bin, in milliseconds.
+/// The lowest value of each bucket, in milliseconds.
 static LOWEST: LazyLock<Vec<i64>> = LazyLock::new(|| {
     let mut bounds = vec![0_i64];
     while let Some(&last) = bounds.last() {
@@ -15,19 +15,19 @@ static LOWEST: LazyLock<Vec<i64>> = LazyLock::new(|| {
     bounds
 });
 
-/// How many bins there are.
+/// Returns the number of buckets.
 pub fn count() -> usize {
     LOWEST.len()
 }
 
-/// The bin of a latency in milliseconds; a negative one counts as 0.
+/// Returns the bucket of a latency in milliseconds; a negative one counts as 0.
 pub fn of(latency_ms: i64) -> u16 {
     let above = LOWEST.partition_point(|it| *it <= latency_ms.max(0));
     u16::try_from(above.saturating_sub(1)).unwrap_or(u16::MAX)
 }
 
-/// The middle of a bin, in milliseconds.
-#[expect(clippy::cast_precision_loss, reason = "a bin is wider than the error from 2^53 on")]
+/// Returns the middle of a bucket, in milliseconds.
+#[expect(clippy::cast_precision_loss, reason = "a bucket is wider than the error from 2^53 on")]
 pub fn middle(bin: u16) -> f64 {
     let at = usize::from(bin);
     let lowest = LOWEST.get(at).copied().unwrap_or(i64::MAX);
@@ -40,7 +40,7 @@ mod tests {
     use crate::metrics::bins::*;
 
     #[test]
-    fn short_latencies_are_exact_and_long_ones_within_half_a_percent() {
+    fn latency_bucket_is_within_half_a_percent() {
         for latency in 0..200 {
             assert_eq!(middle(of(latency)), latency as f64);
         }

@@ -1,4 +1,4 @@
-//! What one transaction changes of a tenant's metrics.
+//! Deltas: the change that one transaction makes to a tenant's metrics.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::metrics::{
 };
 use crate::new_id;
 
-/// Changes of one tenant's traces, gathered while a transaction runs.
+/// Changes of one tenant's traces, collected during a transaction.
 #[derive(Default)]
 pub struct Delta {
     projects: BTreeMap<Uuid, Writer>,
@@ -27,7 +27,7 @@ struct StoredDelta {
 
 #[derive(Clone, PartialEq, Message)]
 struct StoredProject {
-    /// The 16 bytes of its id.
+    /// The 16 bytes of its ID.
     #[prost(bytes = "vec", tag = "1")]
     id: Vec<u8>,
     #[prost(message, optional, tag = "2")]
@@ -35,20 +35,20 @@ struct StoredProject {
 }
 
 impl Delta {
-    /// A trace is stored as this row from now on.
+    /// Records that a trace is stored as this row.
     pub fn add(&mut self, trace: &trace::Model) {
         self.push(trace.project_id, &trace.into(), 1);
     }
 
-    /// A trace was stored as this row and no longer is. One that no metric counts yet changes
-    /// nothing.
+    /// Records that a trace is no longer stored as this row. A trace that the metrics do not count yet
+    /// changes nothing.
     pub fn take(&mut self, trace: &trace::Model) {
         if trace.measured {
             self.push(trace.project_id, &trace.into(), -1);
         }
     }
 
-    /// A trace's row became another one.
+    /// Records that a trace's row was replaced.
     pub fn replace(&mut self, before: &trace::Model, after: &trace::Model) {
         let (was, is) = (Fact::from(before), Fact::from(after));
         if !before.measured || was != is || before.project_id != after.project_id {
@@ -62,7 +62,7 @@ impl Delta {
         self.changes = self.changes.saturating_add(1);
     }
 
-    /// The row to store; none when nothing changed.
+    /// Returns the row to store; `None` when nothing changed.
     pub fn row(self, tenant_id: Uuid, now: i64) -> Option<metric_delta::Model> {
         if self.changes == 0 {
             return None;
@@ -76,13 +76,14 @@ impl Delta {
     }
 }
 
-/// Each project's facts with their weights.
+/// The facts of each project, with weights.
 pub type Changes = Vec<(Uuid, Vec<(Fact, i64)>)>;
 
-/// Reads the bytes of a delta.
+/// Decodes a delta.
 ///
 /// # Errors
-/// When they are damaged.
+///
+/// Fails when the bytes are damaged.
 pub fn decode(bytes: &[u8]) -> Result<Changes, prost::DecodeError> {
     let stored = StoredDelta::decode(bytes)?;
     let projects = stored.projects.into_iter().map(|it| {

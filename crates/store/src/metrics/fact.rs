@@ -1,24 +1,24 @@
-//! What a trace is to the metrics.
+//! Trace facts: the values of a trace that metrics count.
 
 use std::sync::Arc;
 
 use api::feedback::FeedbackLabel;
 use entities::trace;
 
-/// One trace, as far as metrics go. Equal facts are interchangeable.
+/// The facts of one trace. Equal facts are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fact {
-    /// When it started, microseconds.
+    /// Start, microseconds.
     pub at: i64,
-    /// Its model.
+    /// Model.
     pub model: Option<Arc<str>>,
-    /// It ended in error.
+    /// Whether it ended in error.
     pub error: bool,
-    /// Its newest feedback, as it is stored with the trace.
+    /// Label of its newest feedback, as stored in the trace's row.
     pub feedback: Option<i16>,
-    /// Milliseconds.
+    /// Latency in milliseconds.
     pub latency_ms: Option<i64>,
-    /// Pico-dollars; 0 when there is none.
+    /// Cost in pico-dollars; 0 if there is none.
     pub cost: i64,
 }
 
@@ -35,7 +35,7 @@ impl From<&trace::Model> for Fact {
     }
 }
 
-/// How the label of a trace's newest feedback is stored.
+/// Returns the stored form of a feedback label.
 pub const fn stored_label(label: FeedbackLabel) -> i16 {
     match label {
         FeedbackLabel::Neutral => 0,
@@ -44,7 +44,7 @@ pub const fn stored_label(label: FeedbackLabel) -> i16 {
     }
 }
 
-/// Whether a stored label is the good one.
+/// Whether a stored label is `good`.
 pub const fn is_good(stored: i16) -> bool {
     stored == stored_label(FeedbackLabel::Good)
 }

@@ -1,21 +1,21 @@
-//! A node of the tree: the traces of one project that started within one stretch of time.
+//! A node of the roll-up tree: the traces of one project that started within one period.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::metrics::{fact::Fact, sums::Sums};
 
-/// Different facts that a node lists before it sums them up.
+/// Maximum number of different facts that a node lists before it stores totals.
 pub const LISTED: usize = 128;
-/// Models that a node keeps sums for by name. What has other models is summed up together: a
-/// caller that names a model a trace must not make every node as long as the list of traces.
+/// Maximum number of models with separate totals in a node. Further models are added up together: a
+/// client that uses a model name per trace must not make nodes as long as the list of traces.
 pub const MODELS: usize = 256;
 
-/// What a node holds.
+/// The contents of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// Every fact with its weight; there is nothing below.
+    /// All facts with their weights; there are no child nodes.
     Leaf(BTreeMap<Fact, i64>),
-    /// Sums; the nodes of the next level share the facts.
+    /// Totals; the nodes of the next level divide the facts.
     Sums(ByModel),
 }
 
@@ -26,12 +26,12 @@ impl Default for Node {
 }
 
 impl Node {
-    /// It lists its facts.
+    /// Whether it lists its facts.
     pub fn is_leaf(&self) -> bool {
         matches!(self, Self::Leaf(_))
     }
 
-    /// Nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Leaf(facts) => facts.is_empty(),
@@ -40,22 +40,22 @@ impl Node {
     }
 }
 
-/// Sums by model.
+/// Totals by model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ByModel {
-    /// Of all of them, which most questions are about.
+    /// Totals of all models, which most queries use.
     pub all: Sums,
-    /// One a model, and one for traces without.
+    /// Totals per model, and for traces without a model.
     pub named: BTreeMap<Option<Arc<str>>, Sums>,
-    /// Of models that found no place.
+    /// Totals of models without separate totals.
     pub rest: Option<Sums>,
 }
 
 impl ByModel {
-    /// Adds `weight` traces that are all this fact.
+    /// Adds `weight` traces with this fact.
     ///
-    /// A model that has a place keeps it while the node lives, or what is taken back could be
-    /// taken from another place than it was added to.
+    /// A model with separate totals keeps them as long as the node exists; otherwise later subtractions
+    /// could affect other totals than the additions.
     pub fn add(&mut self, fact: &Fact, weight: i64) {
         self.all.add(fact, weight);
         if let Some(sums) = self.named.get_mut(&fact.model) {

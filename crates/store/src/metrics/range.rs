@@ -1,4 +1,4 @@
-//! Which nodes make up a stretch of time.
+//! Divides a period into nodes.
 
 use crate::metrics::level::Level;
 
@@ -11,16 +11,16 @@ pub struct Range {
     pub from: i64,
     /// The last start, microseconds.
     pub to: i64,
-    /// Only those that list their traces: others are made up of nodes of the next level, which
-    /// are read too.
+    /// Whether to read only nodes that list their traces: others are divided into nodes of the next
+    /// level, which are read too.
     pub leaves: bool,
 }
 
-/// The ranges to read for the traces from `from` to `to`, both inclusive and in microseconds, if
-/// sums may not span more than a node of the level `widest`.
+/// Returns the ranges of nodes for the traces from `from` to `to`, both inclusive and in microseconds,
+/// with totals of at most the level `widest`.
 ///
-/// Nodes of that level are taken whole where they lie within; at the two ends, and there only,
-/// nodes of the next level stand for the part that does, and so on.
+/// Nodes of that level are used where they are completely within the period; at the two ends, nodes of
+/// the next level cover the rest, and so on.
 pub fn ranges(from: i64, to: i64, widest: Level) -> Vec<Range> {
     let mut ranges = Vec::with_capacity(12);
     for level in Level::all() {
@@ -57,13 +57,13 @@ mod tests {
     const HOUR: i64 = 3_600_000_000;
 
     #[test]
-    fn whole_days_are_read_as_days() {
+    fn whole_days_are_read_as_day_nodes() {
         let days = Range { level: Level::DAY, from: 2 * DAY, to: 4 * DAY, leaves: false };
         assert_eq!(ranges(2 * DAY, 5 * DAY - 1, Level::DAY), [days]);
     }
 
     #[test]
-    fn ends_are_read_more_finely() {
+    fn ends_of_period_are_read_as_shorter_nodes() {
         let read = ranges(2 * DAY + 5 * HOUR, 4 * DAY + 3 * HOUR - 1, Level::DAY);
         let of = |level, from, to| Range { level, from, to, leaves: false };
         assert_eq!(
@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_takes_one_node_a_level() {
+    fn single_microsecond_reads_one_node_per_level() {
         let read = ranges(7, 7, Level::DAY);
         assert_eq!(read.len(), 6);
         assert!(read.iter().all(|it| it.from == it.to));
     }
 
     #[test]
-    fn a_series_reads_longer_nodes_only_where_they_list_their_traces() {
+    fn series_reads_longer_nodes_only_if_they_are_leaves() {
         let read = ranges(0, 10 * DAY - 1, Level::HOUR);
         assert_eq!(read.len(), 2);
         assert!(read[0].leaves && read[0].level == Level::DAY);

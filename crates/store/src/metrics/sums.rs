@@ -1,28 +1,28 @@
-//! Sums over facts. All of them can be added to and taken back, in any order; a sum may be
-//! negative while a fact was taken back that is yet to be added.
+//! Totals over facts. They can be added and subtracted in any order; a total may be negative while a
+//! subtraction precedes its addition.
 
 use crate::metrics::{
     bins,
     fact::{Fact, is_good},
 };
 
-/// What is counted of a set of traces, but for their latencies.
+/// Totals of a set of traces, except their latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Traces.
+    /// Number of traces.
     pub traces: i64,
-    /// Traces that ended in error.
+    /// Number of traces that ended in error.
     pub errors: i64,
-    /// Pico-dollars.
+    /// Cost in pico-dollars.
     pub cost: i128,
-    /// Traces with feedback.
+    /// Number of traces with feedback.
     pub labelled: i64,
-    /// Traces whose newest feedback is good.
+    /// Number of traces whose newest feedback is good.
     pub good: i64,
 }
 
 impl Totals {
-    /// Adds `weight` traces that are all this fact.
+    /// Adds `weight` traces with this fact.
     pub fn add(&mut self, fact: &Fact, weight: i64) {
         let if_so = |it: bool| if it { weight } else { 0 };
         self.traces += weight;
@@ -32,7 +32,7 @@ impl Totals {
         self.good += if_so(fact.feedback.is_some_and(is_good));
     }
 
-    /// Adds other sums.
+    /// Adds other totals.
     pub fn merge(&mut self, other: &Self) {
         self.traces += other.traces;
         self.errors += other.errors;
@@ -42,12 +42,12 @@ impl Totals {
     }
 }
 
-/// How many latencies there are in each bin: bins ascending, no zeros.
+/// A histogram of latencies: buckets ascending, without zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies(pub Vec<(u16, i64)>);
 
 impl Latencies {
-    /// Adds `weight` latencies of one length.
+    /// Adds `weight` latencies.
     pub fn add(&mut self, latency_ms: i64, weight: i64) {
         let bin = bins::of(latency_ms);
         match self.0.binary_search_by_key(&bin, |it| it.0) {
@@ -62,17 +62,17 @@ impl Latencies {
     }
 }
 
-/// Sums over a set of traces.
+/// All totals of a set of traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Counts and money.
+    /// Counts and cost.
     pub totals: Totals,
-    /// Their latencies.
+    /// The latencies.
     pub latencies: Latencies,
 }
 
 impl Sums {
-    /// Adds `weight` traces that are all this fact.
+    /// Adds `weight` traces with this fact.
     pub fn add(&mut self, fact: &Fact, weight: i64) {
         self.totals.add(fact, weight);
         if let Some(latency) = fact.latency_ms {
@@ -80,7 +80,7 @@ impl Sums {
         }
     }
 
-    /// Nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! Putting facts into the tree.
+//! Adds facts to the roll-up tree.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::metrics::{
 /// Facts with their weights.
 pub type Facts = BTreeMap<Fact, i64>;
 
-/// What became of a node.
+/// The result of adding facts to a node.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// Nodes to store, by level and start; an empty one is to be removed.
+    /// Nodes to store, by level and start; an empty node is to be deleted.
     pub nodes: Vec<(Level, i64, Node)>,
     /// Facts that belong to nodes of the next level too, by their starts.
     pub below: BTreeMap<i64, Facts>,
 }
 
-/// Adds a fact; one whose weights come to nothing is gone.
+/// Adds a fact; a fact with weight zero is removed.
 pub fn put(facts: &mut Facts, fact: Fact, weight: i64) {
     use std::collections::btree_map::Entry;
     match facts.entry(fact) {
@@ -36,7 +36,7 @@ pub fn put(facts: &mut Facts, fact: Fact, weight: i64) {
     }
 }
 
-/// Sorts facts by the nodes of a level that they belong to.
+/// Groups facts by the nodes of a level.
 pub fn by_start(level: Level, facts: Facts) -> BTreeMap<i64, Facts> {
     let mut sorted: BTreeMap<i64, Facts> = BTreeMap::new();
     for (fact, weight) in facts {
@@ -45,10 +45,10 @@ pub fn by_start(level: Level, facts: Facts) -> BTreeMap<i64, Facts> {
     sorted
 }
 
-/// Adds facts to a node that holds `stored`.
+/// Adds facts to a node with the contents `stored`.
 ///
-/// A list that grows too long becomes sums, and its facts are handed down to new nodes; sums never
-/// become a list again, as what is below them would be in the way.
+/// A list that grows too long is replaced by totals, and its facts are moved to new child nodes; totals
+/// never become a list again, because of their child nodes.
 pub fn apply(level: Level, start: i64, stored: Node, facts: Facts) -> Change {
     let mut change = Change::default();
     match stored {
@@ -71,7 +71,7 @@ pub fn apply(level: Level, start: i64, stored: Node, facts: Facts) -> Change {
     change
 }
 
-/// A new node for these facts, and those below it.
+/// Creates a node for these facts, and its child nodes.
 fn grow(level: Level, start: i64, facts: Facts, nodes: &mut Vec<(Level, i64, Node)>) {
     if facts.len() <= LISTED {
         nodes.push((level, start, Node::Leaf(facts)));

@@ -1,5 +1,5 @@
-//! How facts and nodes are stored: protocol buffers, so that a later version can add fields and
-//! read what this one wrote. Facts are written by column, which keeps each of them near ten bytes.
+//! The encoding of facts and nodes: protocol buffers, so that later versions can add fields. Facts are
+//! encoded by column, which takes about ten bytes per fact.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,25 +15,25 @@ use crate::metrics::{
 };
 
 const ERROR: u32 = 1;
-/// Feedback is stored above the bit of errors, 0 when there is none.
+/// Position of the feedback label, above the error bit; 0 if there is none.
 const FEEDBACK: u32 = 1;
 
-/// Facts by column; every column is as long as there are facts.
+/// Facts by column; all columns have the same length.
 #[derive(Clone, PartialEq, Message)]
 pub struct Facts {
-    /// Names that `model` counts from 1; 0 is none.
+    /// Names that `model` refers to, counted from 1; 0 means none.
     #[prost(string, repeated, tag = "1")]
     pub models: Vec<String>,
     /// Places in `models`, counted from 1.
     #[prost(uint32, repeated, tag = "2")]
     pub model: Vec<u32>,
-    /// Each less the one before.
+    /// Differences between consecutive values.
     #[prost(sint64, repeated, tag = "3")]
     pub at: Vec<i64>,
     /// Errors and feedback.
     #[prost(uint32, repeated, tag = "4")]
     pub flags: Vec<u32>,
-    /// Counted from 1; 0 is none.
+    /// Counted from 1; 0 means none.
     #[prost(uint64, repeated, tag = "5")]
     pub latency: Vec<u64>,
     /// Pico-dollars.
@@ -44,7 +44,7 @@ pub struct Facts {
     pub weight: Vec<i64>,
 }
 
-/// Writes facts column by column.
+/// Encodes facts by column.
 #[derive(Default)]
 pub struct Writer {
     facts: Facts,
@@ -77,14 +77,14 @@ impl Writer {
         place
     }
 
-    /// What was written.
+    /// Returns the encoded facts.
     pub fn finish(self) -> Facts {
         self.facts
     }
 }
 
 impl Facts {
-    /// The facts with their weights.
+    /// Iterates over the facts with their weights.
     pub fn iter(&self) -> impl Iterator<Item = (Fact, i64)> {
         let models: Vec<Arc<str>> = self.models.iter().map(|it| Arc::from(it.as_str())).collect();
         let mut at = 0_i64;
@@ -105,23 +105,23 @@ impl Facts {
     }
 }
 
-/// A node of either kind. Sums by model are taken apart only for questions about models.
+/// A node of either kind. Totals by model are decoded only for queries about models.
 #[derive(Clone, PartialEq, Message)]
 struct StoredNode {
-    /// Of a leaf.
+    /// The facts of a leaf.
     #[prost(message, optional, tag = "1")]
     facts: Option<Facts>,
-    /// Each the bytes of [`StoredSums`].
+    /// The encoded [`StoredSums`] of each model.
     #[prost(bytes = "vec", repeated, tag = "2")]
     named: Vec<Vec<u8>>,
-    /// The same of what has no place of its own.
+    /// The totals of models without separate totals.
     #[prost(bytes = "vec", optional, tag = "3")]
     rest: Option<Vec<u8>>,
     #[prost(message, optional, tag = "4")]
     all: Option<StoredSums>,
 }
 
-/// What of [`StoredSums`] tells whose they are.
+/// The part of [`StoredSums`] that names the model.
 #[derive(Clone, PartialEq, Message)]
 struct StoredName {
     #[prost(string, optional, tag = "1")]
@@ -145,7 +145,7 @@ struct StoredSums {
     labelled: i64,
     #[prost(sint64, tag = "7")]
     good: i64,
-    /// Each bin less the one before.
+    /// Differences between consecutive buckets.
     #[prost(uint32, repeated, tag = "8")]
     bins: Vec<u32>,
     #[prost(sint64, repeated, tag = "9")]
@@ -193,7 +193,7 @@ impl StoredSums {
     }
 }
 
-/// The bytes of a node.
+/// Encodes a node.
 pub fn encode(node: &Node) -> Vec<u8> {
     let stored = match node {
         Node::Leaf(list) => {
@@ -216,10 +216,11 @@ pub fn encode(node: &Node) -> Vec<u8> {
     stored.encode_to_vec()
 }
 
-/// Reads the bytes of a node.
+/// Decodes a node.
 ///
 /// # Errors
-/// When they are damaged.
+///
+/// Fails when the bytes are damaged.
 pub fn decode(bytes: &[u8]) -> Result<Node, DecodeError> {
     let stored = Stored::open(bytes)?;
     if let Some(facts) = stored.facts() {
@@ -229,35 +230,37 @@ pub fn decode(bytes: &[u8]) -> Result<Node, DecodeError> {
     Ok(Node::Sums(ByModel { all: stored.all(), named, rest: stored.rest()? }))
 }
 
-/// Models with their sums.
+/// Models with their totals.
 pub type Named = Vec<(Option<Arc<str>>, Sums)>;
 
-/// A node of which only what is asked for is taken apart.
+/// A node that is decoded lazily.
 pub struct Stored(StoredNode);
 
 impl Stored {
-    /// Of the bytes of a node.
+    /// Opens an encoded node.
     ///
     /// # Errors
-    /// When they are damaged.
+    ///
+    /// Fails when the bytes are damaged.
     pub fn open(bytes: &[u8]) -> Result<Self, DecodeError> {
         StoredNode::decode(bytes).map(Self)
     }
 
-    /// Its facts with their weights, if it lists them.
+    /// Returns its facts with their weights, if it is a leaf.
     pub fn facts(&self) -> Option<impl Iterator<Item = (Fact, i64)>> {
         self.0.facts.as_ref().map(Facts::iter)
     }
 
-    /// Sums of everything.
+    /// Returns the totals of all models.
     pub fn all(&self) -> Sums {
         self.0.all.as_ref().map(StoredSums::sums).unwrap_or_default()
     }
 
-    /// Sums of every model that has a place.
+    /// Returns the totals of every model with separate totals.
     ///
     /// # Errors
-    /// When they are damaged.
+    ///
+    /// Fails when they are damaged.
     pub fn named(&self) -> Result<Named, DecodeError> {
         let read = |bytes: &Vec<u8>| {
             let sums = StoredSums::decode(bytes.as_slice())?;
@@ -266,10 +269,11 @@ impl Stored {
         self.0.named.iter().map(read).collect()
     }
 
-    /// Sums of one model, if it has a place.
+    /// Returns the totals of one model, if it has separate totals.
     ///
     /// # Errors
-    /// When they are damaged.
+    ///
+    /// Fails when they are damaged.
     pub fn of_model(&self, model: &str) -> Result<Option<Sums>, DecodeError> {
         for bytes in &self.0.named {
             if StoredName::decode(bytes.as_slice())?.model.as_deref() == Some(model) {
@@ -279,10 +283,11 @@ impl Stored {
         Ok(None)
     }
 
-    /// Sums of what has no place of its own.
+    /// Returns the totals of models without separate totals.
     ///
     /// # Errors
-    /// When they are damaged.
+    ///
+    /// Fails when they are damaged.
     pub fn rest(&self) -> Result<Option<Sums>, DecodeError> {
         let rest = self.0.rest.as_ref();
         rest.map(|it| Ok(StoredSums::decode(it.as_slice())?.sums())).transpose()

@@ -8,20 +8,20 @@ use semantics::rollup::FailureSet;
 
 use crate::vectors::VectorRow;
 
-/// Rows of one trace that arrived together.
+/// The rows of a chunk.
 #[derive(Debug)]
 pub struct TraceChunk {
-    /// The trace as it is if nothing else of it is stored.
+    /// The trace's row, if nothing else of the trace is stored.
     pub trace: trace::Model,
-    /// Its spans, ids unique.
+    /// The spans, with unique IDs.
     pub spans: Vec<span::Model>,
-    /// Its events, ids unique.
+    /// The events, with unique IDs.
     pub events: Vec<event::Model>,
-    /// Texts of its spans.
+    /// The text blocks of the spans.
     pub bodies: Vec<body::Model>,
-    /// Vectors that came with its spans.
+    /// Vectors sent with the spans.
     pub vectors: Vec<VectorRow>,
-    /// Evaluations that came with its spans.
+    /// External evaluations sent with the spans.
     pub evaluations: Vec<evaluation::Model>,
 }
 

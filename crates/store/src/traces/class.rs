@@ -1,24 +1,23 @@
 //! Logarithmic classes of latency, tokens and cost.
 //!
-//! A range filter under an order by time has no index of its own: a page of the newest traces
-//! of 2 to 4 seconds would read all others in between. So each value is stored with its class,
-//! two an octave, and the list merges the few classes that a range touches, each in the
-//! order of time.
+//! No index supports a range filter with an order by time: a page of the newest traces of 2 to 4
+//! seconds would read all others in between. Therefore each value is stored with its class, two per
+//! octave, and the list merges the few classes in the range, each ordered by time.
 
-/// Class of a value: 0 for zero, then two an octave, at most 127.
+/// Returns the class of a value: 0 for zero, then two per octave, at most 127.
 pub fn class(value: i64) -> i16 {
     let Ok(value) = u64::try_from(value) else { return 0 };
     if value == 0 {
         return 0;
     }
     let octave = value.ilog2();
-    // The upper half of an octave is where the bit below the highest is set.
+    // In the upper half of an octave, the bit below the highest is set.
     let upper = octave > 0 && (value >> (octave - 1)) & 1 == 1;
     // At most 1 + 2 * 63 + 1 = 128 for u64; i64 ends below.
     i16::try_from(1 + 2 * octave + u32::from(upper)).unwrap_or(127)
 }
 
-/// The classes that values between `min` and `max`, both inclusive, fall into.
+/// Returns the classes of the values between `min` and `max`, both inclusive.
 pub fn classes(min: i64, max: i64) -> std::ops::RangeInclusive<i16> {
     class(min)..=class(max)
 }
@@ -28,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_grow_with_the_value() {
+    fn class_increases_with_value() {
         assert_eq!([0, 1, 2, 3, 4, 5, 6, 7, 8].map(class), [0, 1, 3, 4, 5, 5, 6, 6, 7]);
         assert_eq!(class(-5), 0);
         assert_eq!(class(i64::MAX), 126);

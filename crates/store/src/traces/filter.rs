@@ -96,7 +96,7 @@ pub struct Filter {
     pub cost: (Option<i64>, Option<i64>),
     /// Tags.
     pub tags: Vec<Tag>,
-    /// Conversation.
+    /// Session ID.
     pub session_id: Option<String>,
     /// End user.
     pub user_id: Option<String>,

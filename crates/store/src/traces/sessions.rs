@@ -15,7 +15,7 @@ use super::{
     filter::{Filter, Sql},
 };
 
-/// Traces that are read at once.
+/// Number of traces read at once.
 const BLOCK: usize = 1_000;
 /// Traces that one request walks past.
 const WALKED: usize = 10_000;
@@ -27,9 +27,9 @@ const ASKED: usize = 50;
 pub struct SessionSums {
     /// The application's own name for it.
     pub session_id: String,
-    /// Traces.
+    /// Number of traces.
     pub traces: i64,
-    /// Traces that ended in error.
+    /// Number of traces that ended in error.
     pub errors: i64,
     /// Start of the first trace, microseconds.
     pub first: i64,

@@ -26,9 +26,9 @@ pub const SMALL_BLOCK_BYTES: usize = 72 * 1024;
 /// Texts of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    /// What went in.
+    /// Input.
     pub input: Option<String>,
-    /// What came out.
+    /// Output.
     pub output: Option<String>,
     /// JSON object.
     pub metadata: Option<String>,
@@ -38,7 +38,7 @@ pub struct Texts {
 pub type SpanTexts = Entry;
 
 impl Texts {
-    /// Their size together.
+    /// Returns the size of all texts.
     pub fn bytes(&self) -> usize {
         [&self.input, &self.output, &self.metadata].into_iter().flatten().map(String::len).sum()
     }

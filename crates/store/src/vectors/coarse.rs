@@ -1,23 +1,22 @@
-//! Vectors in one bit a dimension, by which PostgreSQL looks for those that may be the nearest.
+//! Coarse codes: one bit per dimension, by which PostgreSQL selects candidates.
 //!
-//! A vector is turned in space at random, always in the same way, and of each number the sign is
-//! kept. In how many bits two vectors differ then says which angle lies between them, give or take
-//! some degrees (random hyperplanes, Charikar 2002). Without the turn that would hold only for
-//! numbers that lie on both sides of zero: of vectors with few numbers, or none below zero, nearly
-//! all bits were the same.
+//! A vector is rotated randomly, always in the same way, and the sign of each number is stored. The
+//! number of different bits of two vectors then approximates their angle within some degrees (random
+//! hyperplanes, Charikar 2002). Without the rotation, this would hold only for numbers distributed
+//! around zero: for vectors with few numbers, or without negative ones, nearly all bits would be equal.
 
 use api::search::DIMENSIONS;
 
-/// Bytes of the bits.
+/// Length of a coarse code in bytes.
 pub const BYTES: usize = DIMENSIONS / 8;
-/// Numbers of a turned vector: the power of two that is needed to turn quickly.
+/// Number of dimensions of a rotated vector: a power of two, as the fast rotation requires.
 const TURNED: usize = DIMENSIONS.next_power_of_two();
 
-/// The bits of a vector with at most 1,536 numbers; those that it lacks are zero.
+/// Returns the coarse code of a vector with at most 1,536 numbers; missing numbers are zero.
 pub fn signs(numbers: &[f32]) -> [u8; BYTES] {
     let mut turned = [0.0; TURNED];
     turned.iter_mut().zip(numbers).for_each(|(to, it)| *to = *it);
-    // One turn leaves vectors with a single number in the order of its place.
+    // A single rotation would leave the order of vectors with one non-zero number.
     for round in 0..2 {
         flip(&mut turned, round);
         mix(&mut turned);
@@ -29,7 +28,7 @@ pub fn signs(numbers: &[f32]) -> [u8; BYTES] {
     bits
 }
 
-/// Changes the sign of every second number, chosen at random, the same ones each time.
+/// Changes the sign of half of the numbers, chosen pseudo-randomly, the same ones each time.
 fn flip(numbers: &mut [f32; TURNED], round: u64) {
     for (block, numbers) in (0..).zip(numbers.as_chunks_mut::<64>().0) {
         let random = random(round << 32 | block);
@@ -39,7 +38,7 @@ fn flip(numbers: &mut [f32; TURNED], round: u64) {
     }
 }
 
-/// Adds all to all, each with a sign of its own (the fast Walsh-Hadamard transform).
+/// Computes signed sums of all numbers (the fast Walsh-Hadamard transform).
 fn mix(numbers: &mut [f32; TURNED]) {
     let mut half = 1;
     while half < TURNED {
@@ -53,7 +52,7 @@ fn mix(numbers: &mut [f32; TURNED]) {
     }
 }
 
-/// The random bits of a number (SplitMix64). What is stored depends on them.
+/// Returns the pseudo-random bits of a number (SplitMix64). Stored codes depend on them.
 fn random(number: u64) -> u64 {
     let mut bits = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_differ_tell_the_angle() {
+    fn coarse_code_distance_approximates_angle() {
         let mut random = fastrand::Rng::with_seed(3);
         for (numbers, low) in [(3, -0.5), (40, -0.5), (384, -0.5), (384, 0.0), (1_536, -0.5), (1_536, 0.0)] {
             for nearness in [0.0, 0.3, 1.0] {
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn single_numbers_are_at_right_angles() {
+    fn coarse_codes_of_unit_vectors_are_orthogonal() {
         let unit = |at: usize| (0..DIMENSIONS).map(|it| f32::from(u8::from(it == at))).collect::<Vec<_>>();
         for (a, b) in [(0, 1), (0, 512), (0, 1_024), (7, 1_535), (100, 101)] {
             assert!(differing(&unit(a), &unit(b)).abs_diff(768) < 110, "{a} {b}");
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_bits_keep_their_meaning() {
+    fn coarse_code_is_stable_across_versions() {
         let numbers: Vec<f32> = (0..DIMENSIONS).map(|it| (it % 7) as f32 - 2.5).collect();
         assert_eq!(signs(&numbers)[..8], [79, 167, 202, 59, 108, 106, 131, 0]);
     }

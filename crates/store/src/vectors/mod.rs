@@ -21,5 +21,5 @@ pub use near::nearest;
 pub use one::of_span;
 pub use rows::{Arrival, arrivals, count, in_rows, read_numbers, rows_of};
 pub use stored::StoredVector;
-pub use unit::{BadVector, UnitVector, from_half};
+pub use unit::{BadVector, UnitVector};
 pub use write::{VectorRow, insert, missing};

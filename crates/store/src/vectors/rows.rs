@@ -6,11 +6,12 @@
 //! given again only after the rows from it on were removed; whoever reads on therefore begins with
 //! the last row known, and begins anew if it is another.
 
+use half::f16;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use uuid::Uuid;
 
 use super::super::Db;
-use crate::{text_hash, vectors::from_half};
+use crate::text_hash;
 
 /// Rows that one statement names at most.
 const BLOCK: usize = 500;
@@ -36,9 +37,9 @@ pub struct Arrival {
     pub vector: Vec<u8>,
 }
 
-/// The numbers of a stored vector.
+/// Returns the components of a stored vector: half-precision numbers, little endian.
 pub fn read_numbers(stored: &[u8]) -> Vec<f32> {
-    stored.chunks_exact(2).map(|it| from_half(u16::from_le_bytes([it[0], it[1]]))).collect()
+    stored.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect()
 }
 
 /// Up to `limit` vectors of a project in the order of their rows, from row `from` on.

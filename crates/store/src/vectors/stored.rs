@@ -1,8 +1,9 @@
-//! A vector as either database holds it: halves, little endian and without zeros at the end in a
-//! blob of SQLite, `halfvec(1536)` of PostgreSQL in its binary form. And its bits, `bit(1536)`, which
-//! only PostgreSQL holds.
+//! The stored form of a vector. SQLite: a blob of half-precision numbers, little endian, without trailing
+//! zeros. PostgreSQL: the types `halfvec(1536)` and `bit(1536)` of pgvector.
 
 use api::search::DIMENSIONS;
+use half::f16;
+use pgvector::{Bit, HalfVector};
 use sqlx::{
     Decode, Encode, Postgres, Sqlite, Type,
     encode::IsNull,
@@ -14,30 +15,34 @@ use sqlx::{
 use super::read_numbers;
 use crate::vectors::{UnitVector, coarse};
 
-/// A vector on its way into the database, or into a statement.
+/// A vector as a parameter or a column of a statement, on either database.
 #[derive(Clone, Debug)]
 pub struct StoredVector(Vec<u8>);
 
 impl StoredVector {
-    /// The stored form of a vector.
+    /// Creates the stored form of a vector.
     pub fn of(vector: &UnitVector) -> Self {
-        Self(vector.halves().flat_map(u16::to_le_bytes).collect())
+        Self(vector.halves().flat_map(f16::to_le_bytes).collect())
     }
 
-    /// The bits of the vector.
-    pub fn coarse(&self) -> Coarse {
-        Coarse(coarse::signs(&read_numbers(&self.0)))
+    /// Returns the bits that PostgreSQL compares before the vectors themselves.
+    pub fn coarse(&self) -> Bit {
+        Bit::from_bytes(&coarse::signs(&read_numbers(&self.0)))
     }
 
-    /// The vector that is stored; nothing for one without a direction.
+    /// Returns the vector; `None` if all its components are zero.
     pub fn read(&self) -> Option<UnitVector> {
         UnitVector::of(&read_numbers(&self.0)).ok()
     }
-}
 
-/// The bits of a vector on their way into PostgreSQL.
-#[derive(Clone, Copy, Debug)]
-pub struct Coarse([u8; coarse::BYTES]);
+    /// Returns the parameter of a PostgreSQL statement, which has all [`DIMENSIONS`].
+    fn half_vector(&self) -> HalfVector {
+        let mut numbers = Vec::with_capacity(DIMENSIONS);
+        numbers.extend(self.0.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it)));
+        numbers.resize(DIMENSIONS, f16::ZERO);
+        HalfVector::from(numbers)
+    }
+}
 
 impl Type<Sqlite> for StoredVector {
     fn type_info() -> SqliteTypeInfo {
@@ -51,61 +56,33 @@ impl Encode<'_, Sqlite> for StoredVector {
     }
 }
 
-impl Type<Postgres> for StoredVector {
-    fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("halfvec")
-    }
-}
-
-impl PgHasArrayType for StoredVector {
-    fn array_type_info() -> PgTypeInfo {
-        PgTypeInfo::array_of("halfvec")
-    }
-}
-
-impl Encode<'_, Postgres> for StoredVector {
-    /// The number of dimensions, two unused bytes, and the numbers, all big endian.
-    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        let mut bytes = Vec::with_capacity(4 + 2 * DIMENSIONS);
-        bytes.extend(u16::try_from(DIMENSIONS)?.to_be_bytes());
-        bytes.extend([0; 2]);
-        bytes.extend(self.0.chunks_exact(2).flat_map(|it| [it[1], it[0]]));
-        bytes.resize(4 + 2 * DIMENSIONS, 0);
-        buffer.extend_from_slice(&bytes);
-        Ok(IsNull::No)
-    }
-}
-
-impl Type<Postgres> for Coarse {
-    fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("bit")
-    }
-}
-
-impl PgHasArrayType for Coarse {
-    fn array_type_info() -> PgTypeInfo {
-        PgTypeInfo::array_of("bit")
-    }
-}
-
-impl Encode<'_, Postgres> for Coarse {
-    /// The number of bits, big endian, and the bits, the first one in front.
-    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        buffer.extend_from_slice(&u32::try_from(DIMENSIONS)?.to_be_bytes());
-        buffer.extend_from_slice(&self.0);
-        Ok(IsNull::No)
-    }
-}
-
 impl<'r> Decode<'r, Sqlite> for StoredVector {
     fn decode(value: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
         <Vec<u8> as Decode<'r, Sqlite>>::decode(value).map(Self)
     }
 }
 
+impl Type<Postgres> for StoredVector {
+    fn type_info() -> PgTypeInfo {
+        <HalfVector as Type<Postgres>>::type_info()
+    }
+}
+
+impl PgHasArrayType for StoredVector {
+    fn array_type_info() -> PgTypeInfo {
+        HalfVector::array_type_info()
+    }
+}
+
+impl Encode<'_, Postgres> for StoredVector {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        self.half_vector().encode_by_ref(buffer)
+    }
+}
+
 impl<'r> Decode<'r, Postgres> for StoredVector {
     fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
-        let numbers = value.as_bytes()?.get(4..).unwrap_or_default();
-        Ok(Self(numbers.chunks_exact(2).flat_map(|it| [it[1], it[0]]).collect()))
+        let vector = HalfVector::decode(value)?;
+        Ok(Self(vector.as_slice().iter().flat_map(|it| it.to_le_bytes()).collect()))
     }
 }

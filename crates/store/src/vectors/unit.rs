@@ -1,19 +1,20 @@
-//! A vector as it is stored and compared: of length 1, in halves.
+//! Vectors as stored and compared: normalized to length 1, in 16-bit floating-point numbers.
 //!
-//! Only the direction of a vector counts, so all are brought to length 1 when they come in; then
-//! no value is out of the range of halves (16-bit floating point), and a comparison is a sum of
-//! products. Rounding to halves moves a cosine by some millionths. Zeros at the end, with which
-//! models of fewer dimensions are filled up to 1,536, are not kept.
+//! Only the direction of a vector counts, so all vectors are normalized when they arrive; then no value
+//! exceeds the range of 16-bit numbers, and a comparison is a dot product. Rounding changes a cosine by
+//! some millionths. Zeros at the end, which pad vectors of models with fewer than 1,536 dimensions, are
+//! not stored.
 
 use api::search::DIMENSIONS;
+use half::f16;
 
-/// Why something is no vector to search with.
+/// Why a vector is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadVector {
-    /// It has none of its numbers, or too many.
-    #[error("must have at most {DIMENSIONS} numbers, and at least one; it has {0}")]
+    /// It is empty, or too long.
+    #[error("must have 1 to {DIMENSIONS} numbers; it has {0}")]
     Length(usize),
-    /// One of its numbers is infinite or no number.
+    /// It contains infinity or NaN.
     #[error("must have finite numbers only")]
     NotFinite,
     /// It has no direction.
@@ -21,15 +22,16 @@ pub enum BadVector {
     Zero,
 }
 
-/// A vector of length 1 with at most 1,536 numbers; those that it lacks are zero.
+/// A vector of length 1 with at most 1,536 numbers; missing numbers are zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitVector(Vec<f32>);
 
 impl UnitVector {
-    /// The direction of a vector.
+    /// Normalizes a vector.
     ///
     /// # Errors
-    /// When it has none, or is too long.
+    ///
+    /// Fails when it has no direction, or is too long.
     pub fn of(numbers: &[f32]) -> Result<Self, BadVector> {
         if numbers.is_empty() || numbers.len() > DIMENSIONS {
             return Err(BadVector::Length(numbers.len()));
@@ -37,80 +39,35 @@ impl UnitVector {
         if !numbers.iter().all(|it| it.is_finite()) {
             return Err(BadVector::NotFinite);
         }
-        // The squares of the largest and of the smallest numbers are out of the range of f32.
+        // The squares of the largest and of the smallest numbers exceed the range of f32.
         let length = numbers.iter().map(|it| f64::from(*it) * f64::from(*it)).sum::<f64>().sqrt();
         if length == 0.0 {
             return Err(BadVector::Zero);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most 1, and rounded anyway")]
         let mut unit: Vec<f32> = numbers.iter().map(|it| (f64::from(*it) / length) as f32).collect();
-        let end = unit.iter().rposition(|it| to_half(*it) & 0x7fff != 0).map_or(0, |it| it + 1);
+        let end = unit.iter().rposition(|it| f16::from_f32(*it) != f16::ZERO).map_or(0, |it| it + 1);
         unit.truncate(end);
         Ok(Self(unit))
     }
 
-    /// Its numbers, without zeros at the end.
+    /// Returns its numbers, without zeros at the end.
     pub fn numbers(&self) -> &[f32] {
         &self.0
     }
 
-    /// Its numbers as halves.
-    pub fn halves(&self) -> impl Iterator<Item = u16> {
-        self.0.iter().map(|it| to_half(*it))
+    /// Returns the components as half-precision numbers, without trailing zeros.
+    pub fn halves(&self) -> impl Iterator<Item = f16> {
+        self.0.iter().map(|it| f16::from_f32(*it))
     }
 }
-
-/// The half that is nearest to a number between -1 and 1; of two, the even one.
-fn to_half(number: f32) -> u16 {
-    let bits = number.to_bits();
-    let (sign, size) = ((bits >> 16) & 0x8000, bits & 0x7fff_ffff);
-    let half = if size < SMALLEST_NORMAL {
-        // The last bit of 0.5 is the last bit of such a half: the addition rounds.
-        (f32::from_bits(size) + 0.5).to_bits() - 0.5_f32.to_bits()
-    } else {
-        (size + 0xfff + ((size >> 13) & 1) - BIAS) >> 13
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "at most 15 bits and the sign")]
-    let half = (half | sign) as u16;
-    half
-}
-
-/// The number that a finite half is.
-pub fn from_half(half: u16) -> f32 {
-    let size = f32::from_bits(u32::from(half & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
-    f32::from_bits(size.to_bits() | u32::from(half & 0x8000) << 16)
-}
-
-/// Bits of 2^-14, below which halves have fewer digits.
-const SMALLEST_NORMAL: u32 = 113 << 23;
-/// The difference of the exponents' zero points, in its place.
-const BIAS: u32 = 112 << 23;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_half_between_minus_one_and_one_comes_back() {
-        for half in (0..=0x3c00).chain(0x8000..=0xbc00) {
-            assert_eq!(to_half(from_half(half)), half, "{half:04x}");
-        }
-        assert_eq!((from_half(0x3c00), from_half(0x0001)), (1.0, 2.0_f32.powi(-24)));
-    }
-
-    #[test]
-    fn numbers_become_the_nearest_half() {
-        for half in 0..0x3c00_u16 {
-            let (low, high) = (from_half(half), from_half(half + 1));
-            let middle = f32::midpoint(low, high);
-            assert_eq!(to_half(middle), half + (half & 1), "{half:04x}: the even one");
-            assert_eq!(to_half(middle.next_down()), half);
-            assert_eq!(to_half(middle.next_up()), half + 1);
-        }
-    }
-
-    #[test]
-    fn vectors_have_length_one_and_no_zeros_at_the_end() {
+    fn unit_vector_has_length_one_and_no_trailing_zeros() {
         for scale in [1.0, 1e-38, 1e37, 1e-45] {
             let vector = UnitVector::of(&[3.0 * scale, 4.0 * scale, 0.0, -0.0]).unwrap();
             let length: f32 = vector.numbers().iter().map(|it| it * it).sum();
@@ -120,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_refused() {
+    fn vector_without_direction_is_rejected() {
         let refused = |numbers: &[f32]| UnitVector::of(numbers).unwrap_err();
         assert_eq!(refused(&[]), BadVector::Length(0));
         assert_eq!(refused(&[1.0; DIMENSIONS + 1]), BadVector::Length(DIMENSIONS + 1));

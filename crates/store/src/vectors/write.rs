@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use entities::{dialect::Dialect, span};
+use pgvector::Bit;
 use sea_orm::{DbErr, Value};
 use sqlx::{PgConnection, SqliteConnection};
 use uuid::Uuid;
@@ -13,7 +14,6 @@ use super::{
         bulk::{self, Bulk},
     },
     StoredVector,
-    stored::Coarse,
 };
 use crate::{row_text::label, text_hash, vectors::UnitVector};
 
@@ -49,7 +49,7 @@ impl VectorRow {
     }
 
     /// The column `coarse` of PostgreSQL.
-    pub(in super::super) fn coarse(&self) -> Coarse {
+    pub(in super::super) fn coarse(&self) -> Bit {
         self.vector.coarse()
     }
 }

@@ -1,8 +1,8 @@
-//! The provider's keys as this process knows them, and when it asks for them again.
+//! The cached keys of the identity provider, and when they are fetched again.
 //!
-//! Requests read what is known and never fetch: they ask the [`Keeper`], one task that fetches once
+//! Requests use cached keys and never fetch: they notify the [`Keeper`], a task that performs one fetch
 //! at a time, and only a request that can't be decided otherwise waits for it. While the provider is
-//! away what it last said counts on, for a bounded time.
+//! unreachable, the cached keys stay valid for a bounded time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,58 +22,58 @@ use crate::{
 };
 
 const SECOND: i64 = 1_000_000;
-/// Age from which keys are fetched again beside the requests.
-const AGEING: i64 = 8 * 60 * SECOND;
-/// Age from which requests wait for newer keys: a key that was removed is dead by then.
-const OLD: i64 = 10 * 60 * SECOND;
-/// Age from which keys are no good. An outage of the provider that lasts longer than a night is
-/// known to people; a key that it removed meanwhile should not be good for much longer.
-const DEAD: i64 = 24 * 3_600 * SECOND;
-/// Pause between two fetches, so that tokens with invented key ids are no way to make many.
-const PAUSE: i64 = 30 * SECOND;
-/// The same while no keys are known and nobody can sign in.
-const PAUSE_WITHOUT_KEYS: i64 = 5 * SECOND;
-/// Time after a failure in which requests do not wait for the next fetch: it would fail as well.
-const AWAY: i64 = 5 * 60 * SECOND;
-/// Longest that a request waits in all.
-const WAIT: Duration = Duration::from_secs(3);
-/// Longest that a fetch takes.
-const FETCH: Duration = Duration::from_secs(5);
+/// Age in microseconds at which keys are fetched again in the background.
+const REFRESH_AGE: i64 = 8 * 60 * SECOND;
+/// Age in microseconds at which requests wait for newer keys, so that a removed key becomes invalid.
+const MAX_FRESH_AGE: i64 = 10 * 60 * SECOND;
+/// Age in microseconds at which keys become invalid. By then, people know about an outage of the
+/// provider; a key that was removed meanwhile should not be valid for much longer.
+const MAX_KEY_AGE: i64 = 24 * 3_600 * SECOND;
+/// Minimum delay in microseconds between two fetches, so that forged key IDs can't cause many.
+const MIN_FETCH_INTERVAL: i64 = 30 * SECOND;
+/// Minimum delay in microseconds while no keys are cached and no user can sign in.
+const MIN_FETCH_INTERVAL_WITHOUT_KEYS: i64 = 5 * SECOND;
+/// Time in microseconds after a failure in which requests do not wait for the next fetch.
+const FAILURE_MEMORY: i64 = 5 * 60 * SECOND;
+/// Maximum time that a request waits.
+const MAX_REQUEST_WAIT: Duration = Duration::from_secs(3);
+/// Maximum duration of a fetch.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is known of the provider's keys.
+/// The cached state of the provider's keys.
 #[derive(Clone)]
-struct Known {
+struct CachedKeys {
     set: Option<Arc<KeySet>>,
-    /// When the fetch began that brought the keys, in microseconds.
+    /// Start of the fetch that returned the keys, in microseconds.
     fetched_at: i64,
-    /// When the last fetch ended, in microseconds.
+    /// End of the last fetch, in microseconds.
     tried_at: i64,
-    /// Whether the last fetch brought keys.
+    /// Whether the last fetch succeeded.
     reachable: bool,
-    /// Whether a fetch is under way.
+    /// Whether a fetch is in progress.
     fetching: bool,
 }
 
 /// The provider's keys.
 pub struct Keys {
-    known: watch::Sender<Known>,
+    known: watch::Sender<CachedKeys>,
     orders: mpsc::Sender<()>,
 }
 
-/// Fetches the provider's keys when they are asked for.
+/// Fetches the provider's keys on request.
 pub struct Keeper {
-    known: watch::Sender<Known>,
+    known: watch::Sender<CachedKeys>,
     orders: mpsc::Receiver<()>,
     source: Box<dyn KeySource>,
     clock: Arc<dyn Clock>,
 }
 
 impl Keys {
-    /// Keys of this source. Their first fetch is ordered already.
+    /// Creates the cache of a source. The first fetch is already requested.
     pub fn new(source: Box<dyn KeySource>, clock: Arc<dyn Clock>) -> (Self, Keeper) {
-        let nothing = Known { set: None, fetched_at: 0, tried_at: 0, reachable: false, fetching: true };
+        let nothing = CachedKeys { set: None, fetched_at: 0, tried_at: 0, reachable: false, fetching: true };
         let known = watch::Sender::new(nothing);
-        // One fetch at a time is under way, so one place is enough.
+        // One fetch at a time, so a capacity of one is sufficient.
         let (orders, receiver) = mpsc::channel(1);
         _ = orders.try_send(());
         (Self { known: known.clone(), orders }, Keeper { known, orders: receiver, source, clock })
@@ -82,19 +82,20 @@ impl Keys {
     /// Whether one of the keys signed the token, at `now` (microseconds).
     ///
     /// # Errors
-    /// `overloaded` when that can't be told because the provider does not answer.
+    ///
+    /// Fails with `overloaded` when the keys are unavailable because the provider does not respond.
     pub async fn have_signed(&self, token: &Token<'_>, now: i64) -> Result<bool> {
-        let deadline = Instant::now() + WAIT;
-        let mut known = self.known();
-        if known.is_older_than(OLD, now) && !known.is_away(now) {
+        let deadline = Instant::now() + MAX_REQUEST_WAIT;
+        let mut known = self.current_keys();
+        if known.is_older_than(MAX_FRESH_AGE, now) && !known.is_away(now) {
             known = self.refreshed(now, deadline).await;
-        } else if known.is_older_than(AGEING, now) {
+        } else if known.is_older_than(REFRESH_AGE, now) {
             self.order(now);
         }
         if let Some(verdict) = known.verdict(token, now).await {
             return Ok(verdict);
         }
-        // A new key signs from the moment on in which it is published.
+        // A new key may sign as soon as it is published.
         let known = self.refreshed(now, deadline).await;
         match known.verdict(token, now).await {
             Some(verdict) => Ok(verdict),
@@ -106,16 +107,16 @@ impl Keys {
         }
     }
 
-    /// What is known once no fetch is under way; orders one first if that is allowed.
-    async fn refreshed(&self, now: i64, deadline: Instant) -> Known {
+    /// Requests a fetch if allowed, and returns the state when no fetch is in progress.
+    async fn refreshed(&self, now: i64, deadline: Instant) -> CachedKeys {
         self.order(now);
         let mut changes = self.known.subscribe();
-        // If it takes too long, what is known has to do.
+        // If it takes too long, the current state is used.
         _ = tokio::time::timeout_at(deadline, changes.wait_for(|it| !it.fetching)).await;
-        self.known()
+        self.current_keys()
     }
 
-    /// Has the keys fetched unless that is going on, or has just been done.
+    /// Requests a fetch unless one is in progress or was done recently.
     fn order(&self, now: i64) {
         let ordered = self.known.send_if_modified(|it| {
             let allowed = !it.fetching && !it.is_pausing(now);
@@ -127,45 +128,49 @@ impl Keys {
         }
     }
 
-    fn known(&self) -> Known {
+    fn current_keys(&self) -> CachedKeys {
         self.known.borrow().clone()
     }
 }
 
-impl Known {
-    /// A clock that was set back makes them older than anything: their age is not known then.
+impl CachedKeys {
+    /// After a clock was set back, the age is unknown, and the keys count as older.
     fn is_older_than(&self, age: i64, now: i64) -> bool {
         self.set.is_none() || !(0..age).contains(&(now - self.fetched_at))
     }
 
     fn is_pausing(&self, now: i64) -> bool {
-        let pause = if self.set.is_some() { PAUSE } else { PAUSE_WITHOUT_KEYS };
+        let pause = if self.set.is_some() { MIN_FETCH_INTERVAL } else { MIN_FETCH_INTERVAL_WITHOUT_KEYS };
         (0..pause).contains(&(now - self.tried_at))
     }
 
-    /// Whether waiting for the provider is in vain.
+    /// Whether waiting for the provider is useless.
     fn is_away(&self, now: i64) -> bool {
-        !self.reachable && (0..AWAY).contains(&(now - self.tried_at))
+        !self.reachable && (0..FAILURE_MEMORY).contains(&(now - self.tried_at))
     }
 
-    /// Whether one of the keys signed the token; none if it has to be one that is not known.
+    /// Whether one of the keys signed the token; `None` if an unknown key may have signed it.
     async fn verdict(&self, token: &Token<'_>, now: i64) -> Option<bool> {
-        let set = self.set.as_ref().filter(|_| !self.is_older_than(DEAD, now))?;
+        let set = self.set.as_ref().filter(|_| !self.is_older_than(MAX_KEY_AGE, now))?;
         set.signed(token).await
     }
 
-    /// Logs what a fetch brought, and what follows from it.
+    /// Logs the result of a fetch and its effect.
     fn tell(&self, fetched: &anyhow::Result<KeySet>, now: i64) {
         match fetched {
             Ok(set) if set.len() == 0 => {
-                tracing::warn!("the identity provider publishes no key of use: none of its tokens is good");
+                tracing::warn!(
+                    "the identity provider publishes no usable key: all of its tokens are rejected"
+                );
             }
-            Ok(set) if self.reachable => tracing::debug!(keys = set.len(), "the provider's keys are fresh"),
+            Ok(set) if self.reachable => {
+                tracing::debug!(keys = set.len(), "the provider's keys were refreshed")
+            }
             Ok(set) => tracing::info!(keys = set.len(), "the identity provider's keys are known"),
             Err(error) => {
-                let left = match self.is_older_than(DEAD, now) {
-                    true => "its tokens can't be checked",
-                    false => "those known so far count on",
+                let left = match self.is_older_than(MAX_KEY_AGE, now) {
+                    true => "its tokens can't be verified",
+                    false => "the cached keys stay valid",
                 };
                 tracing::warn!("the identity provider's keys could not be fetched, {left}: {error:#}");
             }
@@ -174,7 +179,7 @@ impl Known {
 }
 
 impl Keeper {
-    /// Works until `stopping`.
+    /// Fetches on request until `stopping` is cancelled.
     pub async fn run(mut self, stopping: CancellationToken) {
         let work = async {
             while self.orders.recv().await.is_some() {
@@ -189,10 +194,10 @@ impl Keeper {
 
     async fn fetch(&self) {
         let began = self.clock.now();
-        let answer = tokio::time::timeout(FETCH, self.source.fetch()).await;
+        let answer = tokio::time::timeout(FETCH_TIMEOUT, self.source.fetch()).await;
         let set = match answer {
             Ok(answer) => answer.and_then(|it| KeySet::parse(&it)),
-            Err(_) => Err(anyhow::anyhow!("no answer within {} s", FETCH.as_secs())),
+            Err(_) => Err(anyhow::anyhow!("no response within {} s", FETCH_TIMEOUT.as_secs())),
         };
         let now = self.clock.now();
         self.known.borrow().tell(&set, now);

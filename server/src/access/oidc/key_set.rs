@@ -1,4 +1,5 @@
-//! The keys that a provider publishes (RFC 7517): which of them may sign what, and whether one did.
+//! The keys that a provider publishes (RFC 7517): their permitted algorithms, and signature
+//! verification.
 
 use anyhow::{Context, ensure};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -10,17 +11,18 @@ use sha2::{Digest, Sha256};
 
 use crate::access::jwt::{self, Token};
 
-/// Keys that are looked at; a provider has two or three.
+/// Maximum number of keys; a provider has two or three.
 const MAX_KEYS: usize = 64;
-/// Bits of an RSA modulus: fewer are too weak (RFC 7518, section 3.3), more cost too much to check.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
-/// Tokens whose signature is remembered as good.
-const REMEMBERED: u64 = 10_000;
+/// Permitted sizes of an RSA_ALGORITHMS modulus in bits: smaller keys are weak (RFC 7518, section 3.3), larger
+/// ones expensive to verify.
+const RSA_MODULUS_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
+/// Maximum number of tokens whose verified signature is cached.
+const MAX_VERIFIED_TOKENS: u64 = 10_000;
 
-/// What a provider published at one time.
+/// The keys that a provider published at one time.
 pub struct KeySet {
     keys: Vec<Key>,
-    // Belongs to the keys and goes with them, so that nothing outlives a key that was removed.
+    // Part of the key set, so that no result outlives a removed key.
     good: Cache<[u8; 32], ()>,
 }
 
@@ -31,7 +33,7 @@ struct Key {
     key: DecodingKey,
 }
 
-/// A key as it is published; what it says of certificates is not looked at.
+/// A key in published form; certificates are ignored.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -54,12 +56,13 @@ struct Jwks {
 }
 
 impl KeySet {
-    /// Reads a JWK set. Keys that are no good for verifying a token are left out.
+    /// Parses a JWK set and skips keys that can't verify tokens.
     ///
     /// # Errors
-    /// When it is none, or has more keys than anybody needs.
+    ///
+    /// Fails when it is not a JWK set, or has too many keys.
     pub fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
-        let published: Jwks = serde_json::from_slice(bytes).context("the answer is no JWK set")?;
+        let published: Jwks = serde_json::from_slice(bytes).context("the response is not a JWK set")?;
         let count = published.keys.len();
         ensure!(count <= MAX_KEYS, "the JWK set has {count} keys; at most {MAX_KEYS} are read");
         let keys: Vec<Key> = published
@@ -70,15 +73,15 @@ impl KeySet {
         if keys.len() < count {
             tracing::debug!(published = count, usable = keys.len(), "some published keys are not used");
         }
-        Ok(Self { keys, good: Cache::new(REMEMBERED) })
+        Ok(Self { keys, good: Cache::new(MAX_VERIFIED_TOKENS) })
     }
 
-    /// How many keys can be used.
+    /// Returns the number of usable keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether one of the keys signed the token; none if the key that did is not among them.
+    /// Whether one of the keys signed the token; `None` if the key that signed it is not in the set.
     pub async fn signed(&self, token: &Token<'_>) -> Option<bool> {
         let digest: [u8; 32] = Sha256::digest(token.text().as_bytes()).into();
         if self.good.get(&digest).is_some() {
@@ -94,7 +97,8 @@ impl KeySet {
     fn verify(&self, token: &Token<'_>) -> Option<bool> {
         let fits = |it: &&Key| it.algorithms.contains(&token.algorithm);
         let Some(id) = &token.key_id else {
-            // Without a name it must be clear which key is meant, and it may be another one by now.
+            // Without a key ID, exactly one key must be eligible, and an unknown key may have signed
+            // it.
             let mut fitting = self.keys.iter().filter(fits);
             let key = fitting.next()?;
             if fitting.next().is_some() {
@@ -109,16 +113,16 @@ impl KeySet {
 }
 
 impl Key {
-    /// The key, if it is public, meant for signatures, of a kind that we know and strong enough.
+    /// Returns the key if it is public, intended for signatures, of a supported type and strong enough.
     fn usable(jwk: &Jwk) -> Option<Self> {
         let verifies = jwk.usage.as_ref().is_none_or(|it| it == "sig")
             && jwk.key_ops.as_ref().is_none_or(|it| it.iter().any(|it| it == "verify"));
-        // Whoever publishes a private key has no secret left that could sign.
+        // A published private key is compromised.
         if !verifies || jwk.d.is_some() {
             return None;
         }
         let (mut algorithms, key) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            ("RSA", _) => (RSA.to_vec(), rsa(jwk)?),
+            ("RSA_ALGORITHMS", _) => (RSA_ALGORITHMS.to_vec(), rsa(jwk)?),
             ("EC", Some("P-256")) => (vec![Algorithm::ES256], ec(jwk, 32)?),
             ("EC", Some("P-384")) => (vec![Algorithm::ES384], ec(jwk, 48)?),
             ("OKP", Some("Ed25519")) => {
@@ -134,8 +138,8 @@ impl Key {
     }
 }
 
-/// What an RSA key may sign unless it says which one.
-const RSA: [Algorithm; 6] = [
+/// Algorithms of an RSA_ALGORITHMS key that names none.
+const RSA_ALGORITHMS: [Algorithm; 6] = [
     Algorithm::RS256,
     Algorithm::RS384,
     Algorithm::RS512,
@@ -146,19 +150,19 @@ const RSA: [Algorithm; 6] = [
 
 fn rsa(jwk: &Jwk) -> Option<DecodingKey> {
     let (n, e) = (decoded(jwk.n.as_deref()?)?, decoded(jwk.e.as_deref()?)?);
-    // Some write the sign's zero byte in front.
+    // Some providers prepend the zero byte of the sign.
     let n = n.strip_prefix(&[0]).unwrap_or(&n);
     let bits = n.len() * 8 - n.first()?.leading_zeros() as usize;
-    RSA_BITS.contains(&bits).then(|| DecodingKey::from_rsa_raw_components(n, &e))
+    RSA_MODULUS_BITS.contains(&bits).then(|| DecodingKey::from_rsa_raw_components(n, &e))
 }
 
 fn ec(jwk: &Jwk, bytes: usize) -> Option<DecodingKey> {
     let (x, y) = (number(jwk.x.as_deref()?, bytes)?, number(jwk.y.as_deref()?, bytes)?);
-    // An uncompressed point (SEC 1, section 2.3.3); that it is on the curve is seen when it is used.
+    // An uncompressed point (SEC 1, section 2.3.3); verification checks that it is on the curve.
     Some(DecodingKey::from_ec_der(&[&[4][..], &x, &y].concat()))
 }
 
-/// A number of exactly so many bytes.
+/// Decodes a number of exactly this many bytes.
 fn number(text: &str, bytes: usize) -> Option<Vec<u8>> {
     decoded(text).filter(|it| it.len() == bytes)
 }
@@ -180,11 +184,11 @@ mod tests {
     fn rsa_of(bytes: usize, first: u8) -> Value {
         let mut modulus = vec![0xff; bytes];
         modulus[0] = first;
-        json!({"kty": "RSA", "n": BASE64_URL_SAFE_NO_PAD.encode(modulus), "e": "AQAB"})
+        json!({"kty": "RSA_ALGORITHMS", "n": BASE64_URL_SAFE_NO_PAD.encode(modulus), "e": "AQAB"})
     }
 
     #[test]
-    fn only_strong_rsa_keys_are_used() {
+    fn weak_rsa_key_is_skipped() {
         for (bytes, first, expected) in [
             (128, 0xff, 0),
             (255, 0xff, 0),
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_for_verifying_are_used() {
+    fn jwk_not_intended_for_verification_is_skipped() {
         let changed = |name: &str, value: Value| {
             let mut jwk = rsa_of(256, 0xff);
             jwk[name] = value;
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!(changed("alg", json!("PS512")), 1);
         assert_eq!(changed("use", json!("enc")), 0);
         assert_eq!(changed("key_ops", json!([])), 0);
-        assert_eq!(changed("alg", json!("RSA-OAEP")), 0);
+        assert_eq!(changed("alg", json!("RSA_ALGORITHMS-OAEP")), 0);
         assert_eq!(changed("alg", json!("ES256")), 0);
         assert_eq!(changed("alg", json!("HS256")), 0);
         assert_eq!(changed("kty", json!("oct")), 0);
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn points_have_the_length_of_their_curve() {
+    fn ec_point_must_have_length_of_its_curve() {
         let point = |curve: &str, x: usize, y: usize| {
             let text = |bytes: usize| BASE64_URL_SAFE_NO_PAD.encode(vec![1; bytes]);
             usable(json!({"kty": "EC", "crv": curve, "x": text(x), "y": text(y)}))

@@ -1,8 +1,8 @@
-//! Session tokens of an identity provider: OpenID Connect, or any issuer of signed JWTs that
-//! publishes its keys.
+//! Session tokens of an identity provider: OpenID Connect, or any issuer of signed JWTs that publishes
+//! its keys.
 //!
-//! The claims are looked at first and the keys afterwards, so that only a token that could be good
-//! makes the server ask the provider for anything.
+//! The claims are checked before the keys, so that only plausible tokens cause requests to the
+//! provider.
 
 mod cache;
 mod key_set;
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{clock::Clock, config::OidcSettings, error::Result, providers::jwks::Published};
 
-/// The identity provider whose tokens are taken.
+/// The identity provider whose tokens are accepted.
 pub struct Provider {
     issuer: String,
     audience: Option<String>,
@@ -27,10 +27,11 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// The provider that the settings name, if they name one, and the keeper of its keys.
+    /// Returns the configured provider, if any, and the keeper of its keys.
     ///
     /// # Errors
-    /// When a setting can't be used.
+    ///
+    /// Fails when a setting is invalid.
     pub fn configured(
         settings: &OidcSettings,
         clock: Arc<dyn Clock>,
@@ -39,7 +40,7 @@ impl Provider {
         if settings.oidc_audience.is_none() {
             tracing::warn!(
                 issuer,
-                "LOUPE_OIDC_AUDIENCE is not set: tokens that this issuer made for other applications are taken too"
+                "LOUPE_OIDC_AUDIENCE is not set: tokens that this issuer made for other applications are accepted too"
             );
         }
         let source = Published::new(issuer, settings.oidc_jwks_url.as_deref())?;
@@ -56,17 +57,18 @@ impl Provider {
         Ok(Some((provider, keeper)))
     }
 
-    /// The session of a token, if the provider signed it for us and it is in force at `now`
-    /// (microseconds).
+    /// Returns the session of a token, if the provider signed it for this audience and it is valid at
+    /// `now` (microseconds).
     ///
     /// # Errors
-    /// `overloaded` when the provider has to be asked for its keys and does not answer.
+    ///
+    /// Fails with `overloaded` when the provider's keys are needed and it does not respond.
     pub async fn check(&self, token: &Token<'_>, now: i64) -> Result<Option<Session>> {
         let Some(session) = self.claimed(token, now) else { return Ok(None) };
         Ok(self.keys.have_signed(token, now).await?.then_some(session))
     }
 
-    /// The session that the claims describe, if they are this provider's and meant for us.
+    /// Returns the session that the claims describe, if issuer and audience match.
     fn claimed(&self, token: &Token<'_>, now: i64) -> Option<Session> {
         let ours = token.claims.get("iss").is_some_and(|it| *it == self.issuer)
             && self.audience.as_ref().is_none_or(|it| claims::is_for(&token.claims, it));

@@ -1,4 +1,4 @@
-//! A trace as a line of JSON: what the detail shows, with all of its spans and events.
+//! Writes a trace as a line of JSON: the trace detail with all spans and events.
 
 use entities::{event, trace};
 use store::traces::Texts;
@@ -9,13 +9,13 @@ use crate::{
     memory::Reservation,
 };
 
-/// A line being written.
-pub(super) struct Line<'a> {
+/// A line under construction.
+pub(super) struct JsonlLine<'a> {
     pieces: &'a mut Pieces,
     state: State,
 }
 
-/// What was written last.
+/// The part that was written last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The beginning of the list of spans.
@@ -28,7 +28,7 @@ enum State {
     Events,
 }
 
-impl<'a> Line<'a> {
+impl<'a> JsonlLine<'a> {
     /// Begins a line with the trace itself.
     pub(super) async fn begin(
         pieces: &'a mut Pieces,
@@ -36,7 +36,7 @@ impl<'a> Line<'a> {
         texts: Texts,
     ) -> Result<Self, Stopped> {
         let mut trace = view::trace(row, texts, false);
-        // As in the detail: no remediation has been executed on any trace.
+        // As in the detail: no control action has been executed on any trace.
         trace.control_loop_depth = Some(0);
         // Spans and events come last in the object, which stays open for them.
         pieces.write(JsonPieces::of_open_object(trace)?).await?;
@@ -44,7 +44,7 @@ impl<'a> Line<'a> {
         Ok(Self { pieces, state: State::NoSpan })
     }
 
-    /// Adds spans, and answers the events of the block.
+    /// Writes spans; returns the events of the block.
     pub(super) async fn spans(&mut self, block: Block) -> Result<Vec<event::Model>, Stopped> {
         let Block { spans, mut texts, events, parents: _ } = block;
         let db = self.pieces.app.db.clone();
@@ -61,7 +61,7 @@ impl<'a> Line<'a> {
         &mut self.pieces.memory
     }
 
-    /// Adds events; no spans may follow.
+    /// Writes events; no spans may follow.
     pub(super) async fn events(&mut self, events: Vec<event::Model>) -> Result<(), Stopped> {
         self.begin_events().await?;
         for row in events {

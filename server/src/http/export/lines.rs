@@ -1,6 +1,6 @@
-//! Traces as lines of an export.
+//! Reads traces for an export.
 //!
-//! Short traces are read several at once. Of a long one no more is held than a block of spans.
+//! Short traces are read several at once. Long ones are read in blocks of spans.
 
 use std::collections::HashMap;
 
@@ -18,20 +18,20 @@ use crate::{
     memory::MEMORY_WAIT,
 };
 
-/// Limits the number and the bytes of events that are read together with their traces.
+/// Maximum number and bytes of events that are read together with their traces.
 const MAX_EVENTS_READ_TOGETHER: (u64, u64) = (2_000, 1024 * 1024);
 
-/// What a line holds.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// The detail of a trace.
+    /// The trace detail.
     Jsonl,
     /// An OTLP request.
     Otlp,
 }
 
 impl Format {
-    /// What the name of its file ends with.
+    /// Returns the file name extension.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -40,19 +40,19 @@ impl Format {
     }
 }
 
-/// Spans of one trace that are written together, and what is needed for it.
+/// Spans of one trace that are written together, with their texts and events.
 pub(super) struct Block {
-    /// By start.
+    /// Ordered by start.
     pub(super) spans: Vec<span::Model>,
     /// Their texts.
     pub(super) texts: TextBlocks,
-    /// Events of these spans by time and, in the first block, those that have none.
+    /// Events of these spans by time; the first block also contains the events without a span.
     pub(super) events: Vec<event::Model>,
-    /// OpenTelemetry ids of the parents of these spans, as far as they are stored.
+    /// OpenTelemetry IDs of the parents of these spans, if stored.
     pub(super) parents: HashMap<Uuid, Option<Vec<u8>>>,
 }
 
-/// Writes these traces.
+/// Reads and writes these traces.
 pub(super) async fn write(
     pieces: &mut Pieces,
     tenant: Uuid,
@@ -85,13 +85,13 @@ pub(super) async fn write(
         let block = Block::of(&db, &row, own, events).await?;
         match format {
             Format::Jsonl => {
-                let mut line = jsonl::Line::begin(pieces, row, texts).await?;
+                let mut line = jsonl::JsonlLine::begin(pieces, row, texts).await?;
                 let events = line.spans(block).await?;
                 line.events(events).await?;
                 line.end().await?;
             }
             Format::Otlp => {
-                let mut line = otlp::Line::begin(pieces, row, texts).await?;
+                let mut line = otlp::OtlpLine::begin(pieces, row, texts).await?;
                 line.spans(block).await?;
                 line.end().await?;
             }
@@ -102,7 +102,7 @@ pub(super) async fn write(
 
 async fn long_jsonl(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts) -> Result<(), Stopped> {
     let (tenant, id) = (row.tenant_id, row.id);
-    let mut line = jsonl::Line::begin(pieces, row.clone(), texts).await?;
+    let mut line = jsonl::JsonlLine::begin(pieces, row.clone(), texts).await?;
     let mut after = None;
     while let Some(spans) = next_spans(db, &row, &mut after).await? {
         line.spans(Block::of(db, &row, spans, Vec::new()).await?).await?;
@@ -132,7 +132,7 @@ async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts
     let (_, bytes) = store::traces::size_of_events(db, tenant, &[id]).await?;
     let events_bytes = 2 * usize::try_from(bytes).unwrap_or(usize::MAX / 2);
     pieces.memory.grow(events_bytes, MEMORY_WAIT).await.map_err(Error::from)?;
-    let mut line = otlp::Line::begin(pieces, row.clone(), texts).await?;
+    let mut line = otlp::OtlpLine::begin(pieces, row.clone(), texts).await?;
     let mut after = None;
     let mut stray = store::traces::stray_events(db, tenant, id).await?;
     while let Some(spans) = next_spans(db, &row, &mut after).await? {
@@ -146,7 +146,7 @@ async fn long_otlp(pieces: &mut Pieces, db: &Db, row: trace::Model, texts: Texts
     Ok(())
 }
 
-/// The next spans of a long trace; none when there are no more.
+/// Returns the next spans of a long trace; `None` at the end.
 async fn next_spans(
     db: &Db,
     row: &trace::Model,
@@ -180,7 +180,7 @@ impl Block {
     }
 }
 
-/// Sorts rows by their trace and keeps their order.
+/// Groups rows by trace and keeps their order.
 fn by_trace<T>(rows: Vec<T>, trace: impl Fn(&T) -> Uuid) -> HashMap<Uuid, Vec<T>> {
     let mut sorted: HashMap<Uuid, Vec<T>> = HashMap::new();
     for row in rows {

@@ -23,7 +23,7 @@ use crate::{
     error::Error,
     http::pieces::{Pieces as JsonPieces, TextTaker},
     ingest::{
-        part::{Given, Hints, details_of},
+        part::{Hints, TraceValues, details_of},
         spans::span_id,
     },
     memory::MEMORY_WAIT,
@@ -31,15 +31,15 @@ use crate::{
 
 /// Maximum size of a line in bytes; a longer trace continues in another line, because requests have a
 /// limit.
-const LINE: usize = 8 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes of texts that are not counted individually.
+/// Size up to which no memory is reserved for escaping a text.
 const SMALL_BYTES: usize = 64 * 1024;
 /// Factor by which a text of control characters grows as JSON within JSON.
 const ESCAPED_FACTOR: usize = 7;
 
 /// A line under construction.
-pub(super) struct Line<'a> {
+pub(super) struct OtlpLine<'a> {
     pieces: &'a mut Pieces,
     row: trace::Model,
     /// The trace record that the first span carries.
@@ -52,7 +52,7 @@ pub(super) struct Line<'a> {
     spans: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> OtlpLine<'a> {
     /// Begins a line.
     pub(super) async fn begin(
         pieces: &'a mut Pieces,
@@ -221,7 +221,7 @@ impl<'a> Line<'a> {
     }
 
     async fn push(&mut self, span: JsonPieces) -> Result<(), Stopped> {
-        if self.written > LINE {
+        if self.written > MAX_LINE_BYTES {
             self.pieces.push(&format!("{EXPORT_TAIL}\n{EXPORT_HEAD}")).await?;
             self.written = 0;
         }
@@ -237,9 +237,9 @@ impl<'a> Line<'a> {
 
 /// Returns the values sent for the whole trace; `None` if all of them follow from its spans.
 fn record(row: &trace::Model, texts: &Texts) -> Option<TraceRecord> {
-    let mut given: Given = match &row.given {
+    let mut given: TraceValues = match &row.given {
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
-        None if row.span_count == 0 => Given::default(),
+        None if row.span_count == 0 => TraceValues::default(),
         None => return None,
     };
     if row.span_count == 0 && given.ended_at.is_none() {

@@ -1,4 +1,4 @@
-//! Why there are no vectors, sorted by what helps. Pure.
+//! Failures of embedding providers, classified by their remedy. Pure.
 
 use std::time::Duration;
 
@@ -9,52 +9,52 @@ use crate::providers::{
     said::{pause, reason, without},
 };
 
-/// How long a provider is left alone after a failure that only another key, model or address mends.
-const DENIED: Duration = Duration::from_secs(600);
+/// Cool-down after a failure that requires another key, model or address.
+const DENIED_COOL_DOWN: Duration = Duration::from_secs(600);
 
-/// Why there are no vectors. The texts are fit for whoever set the provider up.
+/// Why there are no vectors. The messages are suitable for the tenant who configured the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nothing helps but another key, model or address.
+    /// Permanent: another key, model or address is required.
     #[error("{0}")]
     Denied(String),
-    /// These texts are refused; others may not be.
+    /// These texts are rejected; others may be accepted.
     #[error("{0}")]
     Unfit(String),
-    /// Later it may work.
+    /// Temporary.
     #[error("{why}")]
     Passing {
         /// What happened.
         why: String,
-        /// How long the provider asks to be left alone.
+        /// The delay that the provider requires.
         after: Option<Duration>,
     },
-    /// There was an answer, and it can't be used.
+    /// The response can't be used.
     #[error("{0}")]
     Unusable(String),
 }
 
 impl Failure {
-    /// Something on the way to the provider.
+    /// Creates a temporary failure.
     pub fn passing(why: impl Into<String>) -> Self {
         Self::Passing { why: why.into(), after: None }
     }
 
-    /// An answer that is no success, at `now` in microseconds. `secret` is left out of what is
-    /// told: some providers repeat the key.
+    /// Classifies an error response, at `now` in microseconds. `secret` is removed from the message,
+    /// because some providers repeat the key.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], secret: &str, now: i64) -> Self {
         let words = reason(body).map(|it| without(&it.message, secret)).unwrap_or_default();
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
-        let why = format!("it answered {}{said}", status.as_u16());
+        let why = format!("it returned status {}{said}", status.as_u16());
         match status.as_u16() {
             400 | 413 | 422 => Self::Unfit(why),
             408 | 409 | 425 | 429 | 500..=599 => Self::Passing { why, after: pause(headers, now) },
-            // Redirects are not followed: they are an address that has to be set anew.
+            // Redirects are not followed: the configured address must be changed.
             _ => Self::Denied(why),
         }
     }
 
-    /// The word in the figures.
+    /// Returns the label in metrics.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Denied(_) => "denied",
@@ -64,10 +64,10 @@ impl Failure {
         }
     }
 
-    /// How long the provider is left alone after it.
+    /// Returns the cool-down of the circuit breaker.
     pub const fn pause(&self) -> Pause {
         match self {
-            Self::Denied(_) | Self::Unfit(_) => Pause::Fixed(DENIED),
+            Self::Denied(_) | Self::Unfit(_) => Pause::Fixed(DENIED_COOL_DOWN),
             Self::Passing { after, .. } => Pause::Growing(*after),
             Self::Unusable(_) => Pause::Growing(None),
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_sorted_by_what_helps() {
+    fn embedding_failure_is_classified_by_status() {
         for status in [301, 401, 402, 403, 404, 405, 410] {
             assert_eq!(of(status, "").word(), "denied", "{status}");
         }
@@ -97,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn the_provider_is_quoted_without_the_key() {
+    fn embedding_failure_quotes_provider_without_key() {
         let said = of(401, r#"{"error":{"message":"Incorrect key sk-1\nprovided"}}"#).to_string();
-        assert_eq!(said, "it answered 401: Incorrect key … provided");
-        assert_eq!(of(500, "<html>").to_string(), "it answered 500");
+        assert_eq!(said, "it returned status 401: Incorrect key … provided");
+        assert_eq!(of(500, "<html>").to_string(), "it returned status 500");
     }
 }

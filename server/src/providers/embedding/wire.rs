@@ -1,7 +1,7 @@
-//! `POST /embeddings` of OpenAI's protocol: what is sent and how the answer is read. Pure.
+//! `POST /embeddings` of OpenAI's protocol: builds requests and parses responses. Pure.
 //!
-//! Vectors are asked for in base64, as OpenAI's own client does, because reading 1,536 numbers in
-//! decimals costs twenty times as much; who answers with numbers all the same is understood.
+//! Vectors are requested in base64, like OpenAI's own client does, because parsing 1,536 decimal
+//! numbers takes twenty times as long; responses with numbers are accepted too.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use serde::{
 use serde_json::value::RawValue;
 use store::vectors::{BadVector, UnitVector};
 
-/// Numbers of a vector that are read before it is given up as too long.
+/// Maximum number of numbers of a vector that are parsed before it is rejected as too long.
 const MOST_READ: usize = 8 * DIMENSIONS;
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: &'a [&'a str],
     encoding_format: &'static str,
@@ -26,41 +26,42 @@ struct Request<'a> {
     dimensions: Option<usize>,
 }
 
-/// The body that asks for the vectors of these texts.
+/// Returns the body of a request for the vectors of these texts.
 pub fn request(model: &str, texts: &[&str]) -> Vec<u8> {
-    // The models of this family give as many numbers as are asked for, and the largest of them more
-    // than fit when nothing is said. Others refuse the word.
+    // The models of this family return the requested number of dimensions, and by default more than
+    // fit. Other models reject the parameter.
     let dimensions = model.contains("text-embedding-3").then_some(DIMENSIONS);
-    let request = Request { model, input: texts, encoding_format: "base64", dimensions };
-    // Texts and numbers always serialise.
+    let request = EmbeddingRequest { model, input: texts, encoding_format: "base64", dimensions };
+    // Serializing texts and numbers never fails.
     serde_json::to_vec(&request).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct EmbeddingResponse<'a> {
     #[serde(borrow)]
     data: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     #[serde(default)]
     index: Option<usize>,
     embedding: Numbers,
 }
 
-/// The vectors of `count` texts in their order.
+/// Returns the vectors of `count` texts in their order.
 ///
 /// # Errors
-/// When it is another number of vectors, or one of them can't be used; in words for whoever chose
-/// the model.
+///
+/// Fails when the number of vectors differs, or a vector is invalid; with a message for the person who
+/// configured the model.
 pub fn vectors(body: &[u8], count: usize) -> Result<Vec<UnitVector>, String> {
-    let unreadable = |it| format!("its answer can't be read: {it}");
-    let answer: Answer<'_> = serde_json::from_slice(body).map_err(unreadable)?;
+    let unreadable = |it| format!("its response can't be parsed: {it}");
+    let answer: EmbeddingResponse<'_> = serde_json::from_slice(body).map_err(unreadable)?;
     let mut data = serde_json::Deserializer::from_str(answer.data.get());
-    let items = data.deserialize_seq(Items(count)).map_err(unreadable)?;
+    let items = data.deserialize_seq(EmbeddingItems(count)).map_err(unreadable)?;
     if items.len() != count {
-        return Err(format!("it answered {} vectors to {count} texts", items.len()));
+        return Err(format!("it returned {} vectors for {count} texts", items.len()));
     }
     let mut vectors: Vec<Option<UnitVector>> = vec![None; count];
     for (place, item) in items.iter().enumerate() {
@@ -69,32 +70,32 @@ pub fn vectors(body: &[u8], count: usize) -> Result<Vec<UnitVector>, String> {
         }
     }
     let vectors: Option<Vec<UnitVector>> = vectors.into_iter().collect();
-    vectors.ok_or_else(|| "its vectors are not numbered one by one".to_owned())
+    vectors.ok_or_else(|| "its vectors are not numbered consecutively".to_owned())
 }
 
-/// What is wrong with a vector, in words for whoever chose the model.
+/// Explains why a vector is invalid, for the person who configured the model.
 fn unusable(why: BadVector) -> String {
     match why {
-        BadVector::Length(0) => "it answered a vector without numbers".to_owned(),
+        BadVector::Length(0) => "it returned an empty vector".to_owned(),
         BadVector::Length(_) => format!(
-            "its model gives vectors of more than {DIMENSIONS} numbers: choose one that gives at most so many"
+            "its model returns vectors of more than {DIMENSIONS} numbers: choose a model with at most that many"
         ),
-        BadVector::NotFinite => "it answered a vector with numbers that are not finite".to_owned(),
-        BadVector::Zero => "it answered a vector of zeros".to_owned(),
+        BadVector::NotFinite => "it returned a vector with numbers that are not finite".to_owned(),
+        BadVector::Zero => "it returned a vector of zeros".to_owned(),
     }
 }
 
-/// Reads so many items at most: an answer may hold half a million empty ones.
-struct Items(usize);
+/// The maximum number of items to parse: a response may contain half a million empty ones.
+struct EmbeddingItems(usize);
 
-impl<'de> Visitor<'de> for Items {
-    type Value = Vec<Item>;
+impl<'de> Visitor<'de> for EmbeddingItems {
+    type Value = Vec<EmbeddingItem>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a list of vectors")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Item>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<EmbeddingItem>, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element()? {
             if items.len() == self.0 {
@@ -106,7 +107,7 @@ impl<'de> Visitor<'de> for Items {
     }
 }
 
-/// Numbers of a vector, however they are written.
+/// Numbers of a vector in any encoding.
 struct Numbers(Vec<f32>);
 
 impl<'de> Deserialize<'de> for Numbers {
@@ -128,7 +129,7 @@ impl<'de> Visitor<'de> for NumbersVisitor {
         let bytes = STANDARD.decode(text).map_err(E::custom)?;
         let (numbers, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
-            return Err(E::custom("bytes that are no 32-bit floats"));
+            return Err(E::custom("bytes that are not 32-bit floats"));
         }
         Ok(Numbers(numbers.iter().map(|it| f32::from_le_bytes(*it)).collect()))
     }
@@ -137,7 +138,7 @@ impl<'de> Visitor<'de> for NumbersVisitor {
         let mut numbers = Vec::new();
         while let Some(number) = list.next_element()? {
             if numbers.len() == MOST_READ {
-                return Err(A::Error::custom("a vector without end"));
+                return Err(A::Error::custom("a vector that is too long"));
             }
             numbers.push(number);
         }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_writing_are_read_in_the_order_of_the_index() {
+    fn vectors_are_parsed_in_both_encodings_in_order_of_index() {
         let answer = json!({"object": "list", "data": [
             {"index": 1, "embedding": [3, -4]}, {"index": 0, "embedding": base64(&[0.0, 2.0])}]});
         let found = read(&answer, 2).unwrap();
@@ -170,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_used_is_said() {
+    fn invalid_embedding_response_is_explained() {
         for (answer, count, says) in [
-            (json!({"data": []}), 1, "0 vectors to 1 texts"),
+            (json!({"data": []}), 1, "0 vectors for 1 texts"),
             (json!({"data": vec![json!({"embedding": []}); 100_000]}), 2, "more than 2 vectors"),
-            (json!({"data": {"0": 1}}), 1, "can't be read"),
+            (json!({"data": {"0": 1}}), 1, "can't be parsed"),
             (
                 json!({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}),
                 2,
@@ -187,10 +188,10 @@ mod tests {
             (json!({"data": [{"embedding": []}]}), 1, "without numbers"),
             (json!({"data": [{"embedding": base64(&[f32::NAN])}]}), 1, "not finite"),
             (json!({"data": [{"embedding": base64(&[f32::INFINITY])}]}), 1, "not finite"),
-            (json!({"data": [{"embedding": "AAA="}]}), 1, "no 32-bit floats"),
-            (json!({"data": [{"embedding": [1, null]}]}), 1, "can't be read"),
-            (json!({"data": [{"embedding": [1e300]}]}), 1, "can't be read"),
-            (json!({"vectors": 1}), 1, "can't be read"),
+            (json!({"data": [{"embedding": "AAA="}]}), 1, "not 32-bit floats"),
+            (json!({"data": [{"embedding": [1, null]}]}), 1, "can't be parsed"),
+            (json!({"data": [{"embedding": [1e300]}]}), 1, "can't be parsed"),
+            (json!({"vectors": 1}), 1, "can't be parsed"),
         ] {
             let refused = read(&answer, count).unwrap_err();
             assert!(refused.contains(says), "{refused}");

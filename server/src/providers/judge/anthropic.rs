@@ -1,4 +1,4 @@
-//! `POST /v1/messages` of Anthropic's protocol: what is sent and how the answer is read. Pure.
+//! `POST /v1/messages` of Anthropic's protocol: builds requests and parses responses. Pure.
 
 use hyper::{
     HeaderMap,
@@ -7,24 +7,27 @@ use hyper::{
 use semantics::usage::Usage;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, DESCRIPTION, Endpoint, Question, Rung, Spoilt, VERDICT, Way, count, without_bounds};
+use super::{
+    Endpoint, InvalidReply, JudgeReply, OutputMode, Question, RequestFeatures, VERDICT_DESCRIPTION,
+    VERDICT_NAME, count, without_bounds,
+};
 use crate::providers::exchange::key_header;
 
 /// The version of the protocol.
-const VERSION: &str = "2023-06-01";
+const PROTOCOL_VERSION: &str = "2023-06-01";
 
-/// The headers that say who asks; none if the key can't be sent.
+/// Returns the authentication headers; `None` if the key is not a valid header value.
 pub fn headers(key: &str) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
-    headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
+    headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(PROTOCOL_VERSION));
     if !key.is_empty() {
         headers.insert(HeaderName::from_static("x-api-key"), key_header(key)?);
     }
     Some(headers)
 }
 
-/// The body.
-pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value {
+/// Returns the request body.
+pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: RequestFeatures) -> Value {
     let role = |index: usize| if index.is_multiple_of(2) { "user" } else { "assistant" };
     let turns = question.turns.iter().enumerate();
     let messages: Vec<Value> = turns.map(|(at, text)| json!({"role": role(at), "content": text})).collect();
@@ -37,43 +40,46 @@ pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value 
         body.insert("temperature".to_owned(), json!(0));
     }
     match way.rung {
-        Rung::Schema => {
+        OutputMode::Schema => {
             let format = json!({"type": "json_schema", "schema": without_bounds(question.schema)});
             body.insert("output_config".to_owned(), json!({"format": format}));
         }
-        Rung::Tool => {
-            let tool = json!({"name": VERDICT, "description": DESCRIPTION, "input_schema": question.schema});
+        OutputMode::Tool => {
+            let tool = json!({"name": VERDICT_NAME, "description": VERDICT_DESCRIPTION, "input_schema": question.schema});
             body.insert("tools".to_owned(), json!([tool]));
-            body.insert("tool_choice".to_owned(), json!({"type": "tool", "name": VERDICT}));
+            body.insert("tool_choice".to_owned(), json!({"type": "tool", "name": VERDICT_NAME}));
         }
-        Rung::Json | Rung::Text => {}
+        OutputMode::Json | OutputMode::Text => {}
     }
     Value::Object(body)
 }
 
-/// The answer.
+/// Parses a response.
 ///
 /// # Errors
-/// When there is none in it.
-pub fn answer(body: &Value) -> Result<Answer, Spoilt> {
+///
+/// Fails when it contains no reply.
+pub fn answer(body: &Value) -> Result<JudgeReply, InvalidReply> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(match body.get("error").filter(|it| !it.is_null()) {
-            Some(_) => Spoilt::Failed(body.clone()),
-            None => Spoilt::Foreign("its answer holds no content: does it speak Anthropic's protocol?"),
+            Some(_) => InvalidReply::Failed(body.clone()),
+            None => {
+                InvalidReply::Foreign("its response has no content: does it support Anthropic's protocol?")
+            }
         });
     };
     let call = blocks.iter().find(|it| it["type"] == "tool_use").and_then(|it| it.get("input"));
     let text = match call {
         Some(input) => input.to_string(),
-        // Thinking has blocks of another kind.
+        // Reasoning has blocks of another type.
         None => {
             blocks.iter().filter(|it| it["type"] == "text").filter_map(|it| it["text"].as_str()).collect()
         }
     };
     let reason = body.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
-    let declined = (reason == "refusal").then(|| "the model declined to answer".to_owned());
+    let declined = (reason == "refusal").then(|| "the model declined to reply".to_owned());
     let is_cut = matches!(reason, "max_tokens" | "model_context_window_exceeded");
-    Ok(Answer { text, is_cut, declined, usage: usage(&body["usage"]) })
+    Ok(JudgeReply { text, is_cut, declined, usage: usage(&body["usage"]) })
 }
 
 fn usage(usage: &Value) -> Usage {
@@ -93,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    fn sent(rung: Rung) -> Value {
+    fn sent(rung: OutputMode) -> Value {
         let endpoint = Endpoint {
             provider: Provider::Anthropic,
             base_url: None,
@@ -104,27 +110,27 @@ mod tests {
         let turns = ["one", "two", "three"].map(str::to_owned);
         let schema = json!({"properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}}});
         let question = Question { system: "s", turns: &turns, schema: &schema, max_tokens: 9 };
-        request(&endpoint, &question, Way { rung, ..Way::first(Provider::Anthropic) })
+        request(&endpoint, &question, RequestFeatures { rung, ..RequestFeatures::first(Provider::Anthropic) })
     }
 
     #[test]
-    fn each_rung_has_its_form() {
-        let body = sent(Rung::Schema);
+    fn anthropic_request_has_form_of_each_output_mode() {
+        let body = sent(OutputMode::Schema);
         let score = &body["output_config"]["format"]["schema"]["properties"]["score"];
-        assert_eq!(score, &json!({"type": "number"}), "bounds are refused there");
+        assert_eq!(score, &json!({"type": "number"}), "bounds are rejected there");
         assert_eq!(
             (&body["max_tokens"], &body["system"], &body["temperature"]),
             (&json!(9), &json!("s"), &json!(0))
         );
         assert_eq!(body["messages"][1], json!({"role": "assistant", "content": "two"}));
-        let body = sent(Rung::Tool);
-        assert_eq!(body["tool_choice"], json!({"type": "tool", "name": VERDICT}));
+        let body = sent(OutputMode::Tool);
+        assert_eq!(body["tool_choice"], json!({"type": "tool", "name": VERDICT_NAME}));
         assert_eq!(body["tools"][0]["input_schema"]["properties"]["score"]["maximum"], 1);
-        assert_eq!(sent(Rung::Text).get("tools"), None);
+        assert_eq!(sent(OutputMode::Text).get("tools"), None);
     }
 
     #[test]
-    fn answers_are_read_wherever_they_stand() {
+    fn anthropic_reply_is_found_in_any_block() {
         let text = |content: Value| answer(&json!({"content": content})).unwrap().text;
         let thinking = json!({"type": "thinking", "thinking": "hm", "text": "hm"});
         assert_eq!(text(json!([thinking, {"type": "text", "text": "a"}])), "a");
@@ -134,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
+    fn anthropic_response_without_reply_is_classified() {
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}});
-        assert!(matches!(answer(&error), Err(Spoilt::Failed(_))));
+        assert!(matches!(answer(&error), Err(InvalidReply::Failed(_))));
         for body in [json!({}), json!([]), json!({"content": "a"}), json!(1)] {
-            assert!(matches!(answer(&body), Err(Spoilt::Foreign(_))), "{body}");
+            assert!(matches!(answer(&body), Err(InvalidReply::Foreign(_))), "{body}");
         }
         let usage = json!({"input_tokens": 3, "output_tokens": -1, "cache_read_input_tokens": 2});
         let cut = answer(&json!({"content": [], "stop_reason": "max_tokens", "usage": usage})).unwrap();

@@ -1,67 +1,67 @@
-//! Why a judge did not answer, sorted by what helps. Pure.
+//! Failures of judge providers, classified by their remedy. Pure.
 //!
-//! Statuses say little: an unknown model is 404 here and 400 there, an empty account 402, 429 or 400.
-//! What providers say beside them decides, by words that they are known to use.
+//! Status codes are not sufficient: an unknown model is 404 or 400, an empty account 402, 429 or 400.
+//! Known phrases in the providers' messages decide.
 
 use std::time::Duration;
 
 use hyper::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::Part;
+use super::RequestFeature;
 use crate::providers::{
     SendError,
-    said::{Said, pause, reason, without},
+    said::{ProviderError, pause, reason, without},
 };
 
-/// Why there is no answer. The texts are fit for whoever set the provider up.
+/// Why there is no reply. The messages are suitable for the tenant who configured the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nothing helps but another key, an account in order, another address or another model.
+    /// Permanent: another key, account balance, address or model is required.
     #[error("{why}")]
     Denied {
         /// What happened.
         why: String,
-        /// Another model of the same provider may be there.
+        /// Whether another model of the same provider may work.
         only_model: bool,
     },
-    /// Later it may work.
+    /// Temporary.
     #[error("{why}")]
     Passing {
         /// What happened.
         why: String,
-        /// How long the provider asks to be left alone.
+        /// The delay that the provider requires.
         after: Option<Duration>,
-        /// It may work at once: something broke that is whole again the next moment.
+        /// Whether an immediate retry may succeed.
         at_once: bool,
     },
-    /// The provider does not let this text be judged: it is too long, or not to its liking.
+    /// The provider rejects this text: it is too long, or violates its policies.
     #[error("{0}")]
     Refused(String),
-    /// The form of the request is refused; another may not be.
+    /// The provider rejects a feature of the request; it may work without it.
     #[error("{why}")]
     Form {
         /// What happened.
         why: String,
-        /// What is refused.
-        part: Part,
+        /// The rejected feature.
+        part: RequestFeature,
     },
-    /// There was an answer, and it is none in this protocol.
+    /// The response is not a reply in this protocol.
     #[error("{0}")]
     Unusable(String),
 }
 
-/// What is wrong with an answer of status 200.
+/// What is wrong with a response of status 200.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Spoilt {
-    /// It tells of a failure, in the form that failures have.
+pub enum InvalidReply {
+    /// It contains an error.
     Failed(Value),
-    /// It is another protocol's, or none's.
+    /// It belongs to another protocol.
     Foreign(&'static str),
 }
 
-/// Words for an account that has nothing left.
-const UNPAID: [&str; 6] = [
+/// Phrases for an account without credit.
+const UNPAID_PHRASES: [&str; 6] = [
     "insufficient_quota",
     "credit balance",
     "insufficient balance",
@@ -69,12 +69,13 @@ const UNPAID: [&str; 6] = [
     "insufficient_balance",
     "payment required",
 ];
-/// Words for the same, except beside 429: there they also tell small accounts where more can be bought.
-const BILLING: [&str; 2] = ["exceeded your current quota", "billing"];
-/// Words for a limit that is over soon.
-const SOON: [&str; 2] = ["try again in", "retry in"];
-/// Words for a key that is none.
-const UNKNOWN_KEY: [&str; 6] = [
+/// Phrases for an account without credit, except with 429, where they also occur in messages about rate
+/// limits.
+const BILLING_PHRASES: [&str; 2] = ["exceeded your current quota", "billing"];
+/// Phrases for a short delay.
+const DELAY_PHRASES: [&str; 2] = ["try again in", "retry in"];
+/// Phrases for an invalid key.
+const UNKNOWN_KEY_PHRASES: [&str; 6] = [
     "invalid_api_key",
     "invalid api key",
     "incorrect api key",
@@ -82,8 +83,8 @@ const UNKNOWN_KEY: [&str; 6] = [
     "unauthorized",
     "permission_error",
 ];
-/// Words for a model that is not there, beside `model`.
-const GONE: [&str; 9] = [
+/// Phrases for an unknown model, together with `model`.
+const UNKNOWN_MODEL_PHRASES: [&str; 9] = [
     "not found",
     "not_found",
     "does not exist",
@@ -94,8 +95,8 @@ const GONE: [&str; 9] = [
     "deprecated and",
     "no longer",
 ];
-/// Words for a text that a provider does not want.
-const UNWANTED: [&str; 9] = [
+/// Phrases for a text that violates the provider's policies.
+const POLICY_PHRASES: [&str; 9] = [
     "content_filter",
     "content filter",
     "content_policy",
@@ -106,8 +107,8 @@ const UNWANTED: [&str; 9] = [
     "safety",
     "usage policy",
 ];
-/// Words for a text that is too long.
-const TOO_LONG: [&str; 10] = [
+/// Phrases for a text that is too long.
+const TOO_LONG_PHRASES: [&str; 10] = [
     "context length",
     "context_length",
     "context window",
@@ -119,12 +120,13 @@ const TOO_LONG: [&str; 10] = [
     "request_too_large",
     "exceeds the available context",
 ];
-/// Words for a limit under the wrong name, or too high.
-const LIMIT: [&str; 4] = ["max_tokens", "max_completion_tokens", "max tokens", "max_new_tokens"];
-/// Words for instructions that are no message of their own.
-const SYSTEM: [&str; 4] = ["system role", "system message", "role 'system'", "user and assistant roles"];
-/// Words for the ways to make an answer's form sure.
-const RUNG: [&str; 11] = [
+/// Phrases for a token limit with the wrong name or value.
+const LIMIT_PHRASES: [&str; 4] = ["max_tokens", "max_completion_tokens", "max tokens", "max_new_tokens"];
+/// Phrases for unsupported system messages.
+const SYSTEM_PHRASES: [&str; 4] =
+    ["system role", "system message", "role 'system'", "user and assistant roles"];
+/// Phrases for unsupported structured-output modes.
+const OUTPUT_MODE_PHRASES: [&str; 11] = [
     "response_format",
     "response format",
     "json_schema",
@@ -139,12 +141,12 @@ const RUNG: [&str; 11] = [
 ];
 
 impl Failure {
-    /// Nothing helps but a change of the credential.
+    /// Creates a permanent failure.
     pub fn denied(why: impl Into<String>) -> Self {
         Self::Denied { why: why.into(), only_model: false }
     }
 
-    /// Nothing came back.
+    /// Creates the failure for a request without a response.
     pub fn unreached(error: &SendError) -> Self {
         let at_once = matches!(error, SendError::Connect(_) | SendError::Broken(_));
         match error {
@@ -153,81 +155,85 @@ impl Failure {
         }
     }
 
-    /// An answer that is no success, at `now` in microseconds. `secret` is left out of what is
-    /// told: some providers repeat the key.
+    /// Classifies an error response, at `now` in microseconds. `secret` is removed from the message,
+    /// because some providers repeat the key.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], secret: &str, now: i64) -> Self {
         let said = reason(body).unwrap_or_default();
         let status = status.as_u16();
         Self::sorted(
             status,
             &said,
-            told(&format!("it answered {status}"), &said, secret),
+            message_without(&format!("it returned status {status}"), &said, secret),
             pause(headers, now),
         )
     }
 
-    /// A failure that is told where an answer should be, with the status 200.
+    /// Classifies an error in a response of status 200.
     pub fn in_answer(error: &Value, secret: &str) -> Self {
         let said = reason(error.to_string().as_bytes()).unwrap_or_default();
-        let why = told("it answered 200 with an error", &said, secret);
+        let why = message_without("it returned status 200 with an error", &said, secret);
         let words = words(&said);
         match said.status.filter(|it| (400..600).contains(it)) {
             Some(status) => Self::sorted(status, &said, why, None),
-            None if is_unpaid(&words) || any(&words, &UNKNOWN_KEY) => Self::denied(why),
-            None if any(&words, &UNWANTED) => Self::Refused(why),
+            None if is_unpaid(&words) || any(&words, &UNKNOWN_KEY_PHRASES) => Self::denied(why),
+            None if any(&words, &POLICY_PHRASES) => Self::Refused(why),
             None => Self::Passing { why, after: None, at_once: true },
         }
     }
 
-    fn sorted(status: u16, said: &Said, why: String, after: Option<Duration>) -> Self {
+    fn sorted(status: u16, said: &ProviderError, why: String, after: Option<Duration>) -> Self {
         let words = words(said);
         let is = |some: &[&str]| any(&words, some);
-        let is_gone = words.contains("model") && is(&GONE);
+        let is_gone = words.contains("model") && is(&UNKNOWN_MODEL_PHRASES);
         match status {
             401 | 402 => Self::denied(why),
-            403 if is(&UNWANTED) => Self::Refused(why),
+            403 if is(&POLICY_PHRASES) => Self::Refused(why),
             403 => Self::Denied { why, only_model: is_gone },
-            429 if is(&UNPAID) && !is_rate(said, &words, after) => Self::denied(why),
+            429 if is(&UNPAID_PHRASES) && !is_rate(said, &words, after) => Self::denied(why),
             408 | 409 | 425 | 429 => Self::Passing { why, after, at_once: false },
-            // Some fall over a schema that they can't hold an answer to.
+            // Some services crash on schemas that they can't enforce.
             500..=599 => match part(&words) {
-                Some(part @ (Part::Rung | Part::System)) => Self::Form { why, part },
+                Some(part @ (RequestFeature::OutputMode | RequestFeature::System)) => {
+                    Self::Form { why, part }
+                }
                 _ => Self::Passing { why, at_once: after.is_none() && status != 504, after },
             },
-            404 if !is_gone && is(&RUNG) => Self::Form { why, part: Part::Rung },
+            404 if !is_gone && is(&OUTPUT_MODE_PHRASES) => {
+                Self::Form { why, part: RequestFeature::OutputMode }
+            }
             404 | 410 => Self::Denied { why, only_model: is_gone },
             400 | 413 | 415 | 422 => Self::of_request(status, &words, why),
-            // Redirects are not followed: they are an address that has to be set anew.
+            // Redirects are not followed: the configured address must be changed.
             _ => Self::denied(why),
         }
     }
 
-    /// A request that is the caller's fault.
+    /// Classifies an error about the request.
     fn of_request(status: u16, words: &str, why: String) -> Self {
         let is = |some: &[&str]| any(words, some);
         if is_unpaid(words) {
             return Self::denied(why);
         }
-        if is(&UNWANTED) {
+        if is(&POLICY_PHRASES) {
             return Self::Refused(why);
         }
-        if is(&TOO_LONG) {
-            // Perhaps only together with the answer that is allowed.
-            return Self::Form { why, part: Part::Length };
+        if is(&TOO_LONG_PHRASES) {
+            // Perhaps only together with the maximum length of the reply.
+            return Self::Form { why, part: RequestFeature::Length };
         }
         if let Some(part) = part(words) {
             return Self::Form { why, part };
         }
-        if words.contains("model") && is(&GONE) {
+        if words.contains("model") && is(&UNKNOWN_MODEL_PHRASES) {
             return Self::Denied { why, only_model: true };
         }
         match status {
             413 => Self::Refused(why),
-            _ => Self::Form { why, part: Part::Unknown },
+            _ => Self::Form { why, part: RequestFeature::Unknown },
         }
     }
 
-    /// The word in the figures.
+    /// Returns the label in metrics.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Denied { .. } => "denied",
@@ -239,28 +245,30 @@ impl Failure {
     }
 }
 
-/// The part of the form that these words blame.
-fn part(words: &str) -> Option<Part> {
+/// Returns the feature that these words blame.
+fn part(words: &str) -> Option<RequestFeature> {
     if words.contains("temperature") {
-        return Some(Part::Temperature);
+        return Some(RequestFeature::Temperature);
     }
     let of = |some: &[&str], part| any(words, some).then_some(part);
-    of(&LIMIT, Part::Limit).or_else(|| of(&SYSTEM, Part::System)).or_else(|| of(&RUNG, Part::Rung))
+    of(&LIMIT_PHRASES, RequestFeature::Limit)
+        .or_else(|| of(&SYSTEM_PHRASES, RequestFeature::System))
+        .or_else(|| of(&OUTPUT_MODE_PHRASES, RequestFeature::OutputMode))
 }
 
-/// Whether these words, beside another status than 429, are of an account that has nothing left.
+/// Whether these words, with a status other than 429, refer to an account without credit.
 fn is_unpaid(words: &str) -> bool {
-    any(words, &UNPAID) || any(words, &BILLING)
+    any(words, &UNPAID_PHRASES) || any(words, &BILLING_PHRASES)
 }
 
-/// Whether a 429 is of a rate, which passes. An empty account is told to wait as well, so that its
-/// own code goes before any pause.
-fn is_rate(said: &Said, words: &str, after: Option<Duration>) -> bool {
+/// Whether a 429 is about a rate limit, which is temporary. Responses about empty accounts may contain
+/// a delay too, so the error code takes precedence over the delay.
+fn is_rate(said: &ProviderError, words: &str, after: Option<Duration>) -> bool {
     said.codes.to_lowercase().contains("rate_limit")
-        || !words.contains("insufficient_quota") && (after.is_some() || any(words, &SOON))
+        || !words.contains("insufficient_quota") && (after.is_some() || any(words, &DELAY_PHRASES))
 }
 
-fn words(said: &Said) -> String {
+fn words(said: &ProviderError) -> String {
     format!("{} {}", said.message, said.codes).to_lowercase()
 }
 
@@ -268,7 +276,7 @@ fn any(words: &str, some: &[&str]) -> bool {
     some.iter().any(|it| words.contains(it))
 }
 
-fn told(what: &str, said: &Said, secret: &str) -> String {
+fn message_without(what: &str, said: &ProviderError, secret: &str) -> String {
     let words = without(if said.message.is_empty() { &said.codes } else { &said.message }, secret);
     if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
 }
@@ -287,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_and_words_are_sorted_by_what_helps() {
+    fn judge_failure_is_classified_by_status_and_message() {
         for (status, message, code, expected) in [
             (401, "Incorrect API key provided: sk-1", "invalid_api_key", "denied"),
             (402, "Insufficient Balance", "", "denied"),
@@ -324,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_a_small_account_is_no_empty_account() {
+    fn rate_limit_message_about_billing_is_temporary() {
         let of = |message: &str, code: &str| {
             let body = json!({"error": {"message": message, "code": code}}).to_string();
             let none = HeaderMap::new();
@@ -343,29 +351,37 @@ mod tests {
     }
 
     #[test]
-    fn the_part_that_is_refused_is_found() {
+    fn rejected_request_feature_is_identified() {
         for (status, message, expected) in [
-            (400, "Unsupported value: 'temperature' does not support 0 with this model.", Part::Temperature),
-            (400, "`temperature` is deprecated for this model.", Part::Temperature),
+            (
+                400,
+                "Unsupported value: 'temperature' does not support 0 with this model.",
+                RequestFeature::Temperature,
+            ),
+            (400, "`temperature` is deprecated for this model.", RequestFeature::Temperature),
             (
                 400,
                 "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-                Part::Limit,
+                RequestFeature::Limit,
             ),
             (
                 400,
                 "This model's maximum context length is 4096 tokens. However, you requested 5000",
-                Part::Length,
+                RequestFeature::Length,
             ),
-            (400, "prompt is too long: 210000 tokens > 200000 maximum", Part::Length),
-            (400, "This response_format type is unavailable now", Part::Rung),
-            (400, "output_config: Extra inputs are not permitted", Part::Rung),
-            (400, "For 'number' type, property 'minimum' is not supported in the schema", Part::Rung),
-            (422, "tool_choice is not supported by this model", Part::Rung),
-            (500, "failed to parse grammar", Part::Rung),
-            (400, "System role not supported", Part::System),
-            (400, "Invalid request data", Part::Unknown),
-            (422, "", Part::Unknown),
+            (400, "prompt is too long: 210000 tokens > 200000 maximum", RequestFeature::Length),
+            (400, "This response_format type is unavailable now", RequestFeature::OutputMode),
+            (400, "output_config: Extra inputs are not permitted", RequestFeature::OutputMode),
+            (
+                400,
+                "For 'number' type, property 'minimum' is not supported in the schema",
+                RequestFeature::OutputMode,
+            ),
+            (422, "tool_choice is not supported by this model", RequestFeature::OutputMode),
+            (500, "failed to parse grammar", RequestFeature::OutputMode),
+            (400, "System role not supported", RequestFeature::System),
+            (400, "Invalid request data", RequestFeature::Unknown),
+            (422, "", RequestFeature::Unknown),
         ] {
             let failure = of(status, message, "");
             assert!(
@@ -376,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_with_the_status_200_is_one() {
+    fn error_with_status_200_is_classified() {
         let of = |error: Value| Failure::in_answer(&json!({"error": error}), "sk-1").word();
         assert_eq!(of(json!({"message": "upstream went away"})), "failed");
         assert_eq!(of(json!("busy")), "failed");
@@ -386,11 +402,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_told_and_the_key_is_not() {
+    fn judge_failure_contains_delay_but_not_key() {
         let Failure::Passing { after, at_once, .. } = of(429, "wait", "") else { panic!() };
         assert_eq!((after, at_once), (Some(Duration::from_secs(7)), false));
         let said = of(401, "Incorrect key sk-1\nprovided", "").to_string();
-        assert_eq!(said, "it answered 401: Incorrect key … provided");
-        assert_eq!(of(500, "", "").to_string(), "it answered 500");
+        assert_eq!(said, "it returned status 401: Incorrect key … provided");
+        assert_eq!(of(500, "", "").to_string(), "it returned status 500");
     }
 }

@@ -1,13 +1,16 @@
-//! `POST /chat/completions` of OpenAI's protocol: what is sent and how the answer is read. Pure.
+//! `POST /chat/completions` of OpenAI's protocol: builds requests and parses responses. Pure.
 
 use hyper::{HeaderMap, header::AUTHORIZATION};
 use semantics::usage::Usage;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, DESCRIPTION, Endpoint, Limit, Question, Rung, Spoilt, VERDICT, Way, count};
+use super::{
+    Endpoint, InvalidReply, JudgeReply, Limit, OutputMode, Question, RequestFeatures, VERDICT_DESCRIPTION,
+    VERDICT_NAME, count,
+};
 use crate::providers::exchange::key_header;
 
-/// The headers that say who asks; none if the key can't be sent.
+/// Returns the authentication headers; `None` if the key is not a valid header value.
 pub fn headers(key: &str) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     if !key.is_empty() {
@@ -16,8 +19,8 @@ pub fn headers(key: &str) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// The body.
-pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value {
+/// Returns the request body.
+pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: RequestFeatures) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(endpoint.model));
     body.insert("messages".to_owned(), messages(question, way));
@@ -32,27 +35,26 @@ pub fn request(endpoint: &Endpoint, question: &Question<'_>, way: Way) -> Value 
         body.insert(name.to_owned(), json!(question.max_tokens));
     }
     match way.rung {
-        Rung::Schema => {
-            let schema = json!({"name": VERDICT, "strict": true, "schema": question.schema});
+        OutputMode::Schema => {
+            let schema = json!({"name": VERDICT_NAME, "strict": true, "schema": question.schema});
             let format = json!({"type": "json_schema", "json_schema": schema});
             body.insert("response_format".to_owned(), format);
         }
-        Rung::Tool => {
-            let function =
-                json!({"name": VERDICT, "description": DESCRIPTION, "parameters": question.schema});
+        OutputMode::Tool => {
+            let function = json!({"name": VERDICT_NAME, "description": VERDICT_DESCRIPTION, "parameters": question.schema});
             body.insert("tools".to_owned(), json!([{"type": "function", "function": function}]));
-            let choice = json!({"type": "function", "function": {"name": VERDICT}});
+            let choice = json!({"type": "function", "function": {"name": VERDICT_NAME}});
             body.insert("tool_choice".to_owned(), choice);
         }
-        Rung::Json => {
+        OutputMode::Json => {
             body.insert("response_format".to_owned(), json!({"type": "json_object"}));
         }
-        Rung::Text => {}
+        OutputMode::Text => {}
     }
     Value::Object(body)
 }
 
-fn messages(question: &Question<'_>, way: Way) -> Value {
+fn messages(question: &Question<'_>, way: RequestFeatures) -> Value {
     let mut messages = Vec::with_capacity(question.turns.len() + 1);
     if way.system {
         messages.push(json!({"role": "system", "content": question.system}));
@@ -68,41 +70,42 @@ fn messages(question: &Question<'_>, way: Way) -> Value {
     Value::Array(messages)
 }
 
-/// The answer.
+/// Parses a response.
 ///
 /// # Errors
-/// When there is none in it.
-pub fn answer(body: &Value) -> Result<Answer, Spoilt> {
+///
+/// Fails when it contains no reply.
+pub fn answer(body: &Value) -> Result<JudgeReply, InvalidReply> {
     let Some(choice) = body.pointer("/choices/0") else {
         return Err(match body.get("error").filter(|it| !it.is_null()) {
-            Some(_) => Spoilt::Failed(body.clone()),
-            None => Spoilt::Foreign("its answer holds no choices: does it speak OpenAI's protocol?"),
+            Some(_) => InvalidReply::Failed(body.clone()),
+            None => InvalidReply::Foreign("its response has no choices: does it support OpenAI's protocol?"),
         });
     };
-    // Some routers pass on a failure in the place of the answer.
+    // Some routers return an error in place of the reply.
     if let Some(error) = choice.get("error").filter(|it| !it.is_null()) {
-        return Err(Spoilt::Failed(json!({"error": error})));
+        return Err(InvalidReply::Failed(json!({"error": error})));
     }
     let Some(message) = choice.get("message") else {
-        return Err(Spoilt::Foreign("its answer holds no message: does it speak OpenAI's protocol?"));
+        return Err(InvalidReply::Foreign("its response has no message: does it support OpenAI's protocol?"));
     };
     let reason = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
     let refusal = message.get("refusal").and_then(Value::as_str).filter(|it| !it.is_empty());
     let declined = match (refusal, reason) {
         (Some(refusal), _) => Some(refusal.to_owned()),
-        (None, "content_filter") => Some("its content filter stopped the answer".to_owned()),
+        (None, "content_filter") => Some("its content filter stopped the reply".to_owned()),
         _ => None,
     };
     let text = call(message).or_else(|| content(message)).unwrap_or_default();
-    Ok(Answer { text, is_cut: reason == "length", declined, usage: usage(&body["usage"]) })
+    Ok(JudgeReply { text, is_cut: reason == "length", declined, usage: usage(&body["usage"]) })
 }
 
-/// The arguments of the call that was asked for, else of the first.
+/// Returns the arguments of the requested tool call, else of the first one.
 fn call(message: &Value) -> Option<String> {
     let calls = message.get("tool_calls").and_then(Value::as_array);
     let functions = calls.into_iter().flatten().filter_map(|it| it.get("function"));
     let functions: Vec<&Value> = functions.chain(message.get("function_call")).collect();
-    let named = functions.iter().find(|it| it["name"] == VERDICT);
+    let named = functions.iter().find(|it| it["name"] == VERDICT_NAME);
     let arguments = named.or(functions.first())?.get("arguments")?;
     match arguments {
         Value::Null => None,
@@ -111,12 +114,12 @@ fn call(message: &Value) -> Option<String> {
     }
 }
 
-/// The text, in one piece or in several.
+/// Returns the text, which may be in one or several parts.
 fn content(message: &Value) -> Option<String> {
     match message.get("content")? {
         Value::String(text) => Some(text.clone()),
         Value::Array(parts) => Some(parts.iter().filter_map(|it| it["text"].as_str()).collect()),
-        // A few servers take "JSON" to the letter.
+        // Some services return a JSON object instead of a text.
         object @ Value::Object(_) => Some(object.to_string()),
         _ => None,
     }
@@ -139,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn sent(way: Way) -> Value {
+    fn sent(way: RequestFeatures) -> Value {
         let endpoint = Endpoint {
             provider: Provider::OpenAi,
             base_url: None,
@@ -153,26 +156,30 @@ mod tests {
     }
 
     #[test]
-    fn each_rung_has_its_form() {
-        let first = Way::first(Provider::OpenAi);
+    fn openai_request_has_form_of_each_output_mode() {
+        let first = RequestFeatures::first(Provider::OpenAi);
         let body = sent(first);
         assert_eq!(body["response_format"]["json_schema"]["strict"], true);
         assert_eq!((&body["temperature"], &body["max_completion_tokens"]), (&json!(0), &json!(9)));
         let roles: Vec<&str> =
             body["messages"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
         assert_eq!(roles, ["system", "user", "assistant", "user"]);
-        let body = sent(Way { rung: Rung::Tool, limit: Some(Limit::Tokens), ..first });
-        assert_eq!(body["tool_choice"]["function"]["name"], VERDICT);
+        let body = sent(RequestFeatures { rung: OutputMode::Tool, limit: Some(Limit::Tokens), ..first });
+        assert_eq!(body["tool_choice"]["function"]["name"], VERDICT_NAME);
         assert_eq!((&body["response_format"], &body["max_tokens"]), (&Value::Null, &json!(9)));
-        assert_eq!(sent(Way { rung: Rung::Json, ..first })["response_format"]["type"], "json_object");
-        let bare = sent(Way { rung: Rung::Text, temperature: false, limit: None, system: false });
+        assert_eq!(
+            sent(RequestFeatures { rung: OutputMode::Json, ..first })["response_format"]["type"],
+            "json_object"
+        );
+        let bare =
+            sent(RequestFeatures { rung: OutputMode::Text, temperature: false, limit: None, system: false });
         let members: Vec<&String> = bare.as_object().unwrap().keys().collect();
         assert_eq!(members, ["messages", "model"]);
         assert_eq!(bare["messages"][0], json!({"role": "user", "content": "s\n\none"}));
     }
 
     #[test]
-    fn answers_are_read_wherever_they_stand() {
+    fn openai_reply_is_found_in_any_form() {
         let text = |message: Value| answer(&json!({"choices": [{"message": message}]})).unwrap().text;
         assert_eq!(text(json!({"content": "a"})), "a");
         assert_eq!(text(json!({"content": [{"type": "text", "text": "a"}, {"text": "b"}]})), "ab");
@@ -188,11 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
-        assert!(matches!(answer(&json!({"error": {"message": "x"}})), Err(Spoilt::Failed(_))));
-        assert!(matches!(answer(&json!({"choices": [{"error": {"code": 502}}]})), Err(Spoilt::Failed(_))));
+    fn openai_response_without_reply_is_classified() {
+        assert!(matches!(answer(&json!({"error": {"message": "x"}})), Err(InvalidReply::Failed(_))));
+        assert!(matches!(
+            answer(&json!({"choices": [{"error": {"code": 502}}]})),
+            Err(InvalidReply::Failed(_))
+        ));
         for body in [json!({}), json!([]), json!({"choices": []}), json!({"choices": [{}]}), json!("x")] {
-            assert!(matches!(answer(&body), Err(Spoilt::Foreign(_))), "{body}");
+            assert!(matches!(answer(&body), Err(InvalidReply::Foreign(_))), "{body}");
         }
         let choice = |choice: Value| answer(&json!({"choices": [choice], "usage": {"prompt_tokens": 3}}));
         let cut = choice(json!({"message": {"content": "{"}, "finish_reason": "length"})).unwrap();

@@ -1,21 +1,21 @@
-//! The forms in which an answer can be asked for, and what to do without when one is refused. Pure.
+//! Structured-output modes, and the fallback when a feature is rejected. Pure.
 
 use api::credential::Provider;
 
-/// How a verdict's form is made sure, surest first.
+/// A structured-output mode, strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rung {
-    /// The provider holds the answer to a schema.
+pub enum OutputMode {
+    /// The provider enforces a JSON schema.
     Schema,
-    /// The model has to call a function that takes a verdict.
+    /// The model is forced to call a tool whose argument is a verdict.
     Tool,
-    /// The provider holds the answer to being JSON.
+    /// The provider enforces a JSON object.
     Json,
-    /// By nothing but the instructions.
+    /// Only the instructions require JSON.
     Text,
 }
 
-/// The name under which the number of tokens is limited.
+/// The name of the token limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// `max_completion_tokens`.
@@ -24,54 +24,55 @@ pub enum Limit {
     Tokens,
 }
 
-/// The form of a request.
+/// The features that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Way {
-    /// How the verdict's form is made sure.
-    pub rung: Rung,
+pub struct RequestFeatures {
+    /// The structured-output mode.
+    pub rung: OutputMode,
     /// Whether the temperature is set (to 0).
     pub temperature: bool,
-    /// How the number of tokens is limited, if it is.
+    /// The token limit, if any.
     pub limit: Option<Limit>,
-    /// Whether instructions are a message of their own.
+    /// Whether the instructions are a separate system message.
     pub system: bool,
 }
 
-/// What of a request's form is refused.
+/// A feature that a provider may reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A temperature, or that it is 0.
+pub enum RequestFeature {
+    /// Setting the temperature, or setting it to 0.
     Temperature,
-    /// The name of the limit, or its height.
+    /// The name or value of the token limit.
     Limit,
-    /// That the question and the answer allowed are longer together than the model's memory.
+    /// The total length of prompt and maximum reply.
     Length,
     /// A message of the role `system`.
     System,
-    /// The rung.
-    Rung,
-    /// Nobody says what.
+    /// The structured-output mode.
+    OutputMode,
+    /// The error names no feature.
     Unknown,
 }
 
-impl Way {
-    /// What a provider is asked first: all that it documents.
+impl RequestFeatures {
+    /// Returns the features of the first request: all that the provider documents.
     pub fn first(provider: Provider) -> Self {
         let limit = match provider {
             Provider::OpenAi => Limit::CompletionTokens,
             Provider::Anthropic | Provider::OpenAiCompatible => Limit::Tokens,
         };
-        Self { rung: Rung::Schema, temperature: true, limit: Some(limit), system: true }
+        Self { rung: OutputMode::Schema, temperature: true, limit: Some(limit), system: true }
     }
 
-    /// The next to try when this part is refused; none when there is no other.
-    pub fn without(self, part: Part, provider: Provider) -> Option<Self> {
+    /// Returns the features of the next request when this one is rejected; `None` when there is no
+    /// fallback.
+    pub fn without(self, part: RequestFeature, provider: Provider) -> Option<Self> {
         let is_anthropic = provider == Provider::Anthropic;
         match part {
-            Part::Temperature => self.temperature.then_some(Self { temperature: false, ..self }),
-            // That protocol does not do without a limit, nor without instructions of their own.
-            Part::Limit | Part::Length | Part::System if is_anthropic => None,
-            Part::Limit => {
+            RequestFeature::Temperature => self.temperature.then_some(Self { temperature: false, ..self }),
+            // Anthropic's protocol requires a limit and separate instructions.
+            RequestFeature::Limit | RequestFeature::Length | RequestFeature::System if is_anthropic => None,
+            RequestFeature::Limit => {
                 let usual = Self::first(provider).limit;
                 let limit = match self.limit? {
                     Limit::CompletionTokens if usual == self.limit => Some(Limit::Tokens),
@@ -80,23 +81,23 @@ impl Way {
                 };
                 Some(Self { limit, ..self })
             }
-            Part::Length => self.limit.map(|_| Self { limit: None, ..self }),
-            Part::System => self.system.then_some(Self { system: false, ..self }),
-            Part::Rung => Some(Self { rung: self.rung.next(provider)?, ..self }),
-            Part::Unknown => match self.rung.next(provider) {
+            RequestFeature::Length => self.limit.map(|_| Self { limit: None, ..self }),
+            RequestFeature::System => self.system.then_some(Self { system: false, ..self }),
+            RequestFeature::OutputMode => Some(Self { rung: self.rung.next(provider)?, ..self }),
+            RequestFeature::Unknown => match self.rung.next(provider) {
                 Some(rung) => Some(Self { rung, ..self }),
-                None => self.without(Part::Temperature, provider),
+                None => self.without(RequestFeature::Temperature, provider),
             },
         }
     }
 }
 
-impl Rung {
-    /// The one below; none below the last.
+impl OutputMode {
+    /// Returns the next less strict mode; `None` after the last.
     pub fn next(self, provider: Provider) -> Option<Self> {
         match self {
             Self::Schema => Some(Self::Tool),
-            // Anthropic has no JSON without a schema.
+            // Anthropic has no mode for JSON without a schema.
             Self::Tool if provider == Provider::Anthropic => Some(Self::Text),
             Self::Tool => Some(Self::Json),
             Self::Json => Some(Self::Text),
@@ -109,28 +110,33 @@ impl Rung {
 mod tests {
     use super::*;
 
-    /// All ways that are tried when this is always refused.
-    fn tried(provider: Provider, part: Part) -> Vec<Way> {
-        std::iter::successors(Some(Way::first(provider)), |it| it.without(part, provider)).collect()
+    /// Returns all fallbacks if this feature is always rejected.
+    fn tried(provider: Provider, part: RequestFeature) -> Vec<RequestFeatures> {
+        std::iter::successors(Some(RequestFeatures::first(provider)), |it| it.without(part, provider))
+            .collect()
     }
 
     #[test]
-    fn the_ladder_ends() {
+    fn output_mode_fallback_ends() {
         let rungs = |provider, part| tried(provider, part).iter().map(|it| it.rung).collect::<Vec<_>>();
-        let all = [Rung::Schema, Rung::Tool, Rung::Json, Rung::Text];
-        assert_eq!(rungs(Provider::OpenAi, Part::Rung), all);
-        assert_eq!(rungs(Provider::Anthropic, Part::Rung), [Rung::Schema, Rung::Tool, Rung::Text]);
-        let unknown = tried(Provider::OpenAiCompatible, Part::Unknown);
+        let all = [OutputMode::Schema, OutputMode::Tool, OutputMode::Json, OutputMode::Text];
+        assert_eq!(rungs(Provider::OpenAi, RequestFeature::OutputMode), all);
+        assert_eq!(
+            rungs(Provider::Anthropic, RequestFeature::OutputMode),
+            [OutputMode::Schema, OutputMode::Tool, OutputMode::Text]
+        );
+        let unknown = tried(Provider::OpenAiCompatible, RequestFeature::Unknown);
         assert_eq!(unknown.len(), 5);
-        assert!(!unknown[4].temperature && unknown[4].rung == Rung::Text);
-        for part in [Part::Temperature, Part::Length, Part::System] {
+        assert!(!unknown[4].temperature && unknown[4].rung == OutputMode::Text);
+        for part in [RequestFeature::Temperature, RequestFeature::Length, RequestFeature::System] {
             assert_eq!(tried(Provider::OpenAi, part).len(), 2);
         }
     }
 
     #[test]
-    fn a_limit_has_two_names() {
-        let limits = |provider| tried(provider, Part::Limit).iter().map(|it| it.limit).collect::<Vec<_>>();
+    fn token_limit_falls_back_to_other_name() {
+        let limits =
+            |provider| tried(provider, RequestFeature::Limit).iter().map(|it| it.limit).collect::<Vec<_>>();
         let (new, old) = (Some(Limit::CompletionTokens), Some(Limit::Tokens));
         assert_eq!(limits(Provider::OpenAi), [new, old, None]);
         assert_eq!(limits(Provider::OpenAiCompatible), [old, new, None]);

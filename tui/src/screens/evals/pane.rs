@@ -78,7 +78,7 @@ fn title(state: &State, it: &Evaluation, cols: usize) -> Pieces {
 
 fn lines(state: &State, it: &Evaluation, cols: usize, whole: bool) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = state.evals.standing(it).look(glyphs);
+    let (mark, tone) = state.evals.standing(it).glyph_and_tone(glyphs);
     let field = |line: Pieces, name: &str, value: String| {
         line.add(Tone::Field, format!("{name} ")).plain(format!("{}   ", clean(&value)))
     };

@@ -7,11 +7,11 @@ use super::{rule, score};
 use crate::{
     chart::spark_to,
     evals::{HOURS, Part, Sample, Side},
+    evaluation::{EvaluationMark, decision_tone},
     format::{clock, moment, money, short_id},
     keymap::{Action, Scope},
     screens::notice::{describe, failure},
     share,
-    standing::{Standing, of_decision},
     state::State,
     text::{clean, fit, fit_right, wrap},
     theme::{Glyphs, Theme, Tone},
@@ -338,7 +338,7 @@ fn selected(state: &State, it: &EvalRule) -> String {
 }
 
 fn decision(state: &State, it: &RuleDecision, named: bool, cols: usize) -> Vec<Pieces> {
-    let tone = of_decision(it.decision);
+    let tone = decision_tone(it.decision);
     let at = it.decided_at.map(|at| format!("  {}", clock(state.zone, at, state.now)));
     let trace = if named { format!("  {}", short_id(it.trace_id)) } else { String::new() };
     let evaluation = it.evaluation_id.map(|id| format!("  evaluation {}", short_id(id)));
@@ -353,7 +353,7 @@ fn decision(state: &State, it: &RuleDecision, named: bool, cols: usize) -> Vec<P
 
 fn tested(state: &State, it: &RuleTest, cols: usize) -> Vec<Pieces> {
     let glyphs = &state.theme.glyphs;
-    let (mark, tone) = Standing::of(it.status, it.label.as_deref()).look(glyphs);
+    let (mark, tone) = EvaluationMark::of(it.status, it.label.as_deref()).glyph_and_tone(glyphs);
     let shown = it.score.map_or_else(|| glyphs.none.to_owned(), score);
     let label = it.label.clone().unwrap_or_else(|| it.status.to_string());
     let mut line = Pieces::new()

@@ -109,8 +109,8 @@ fn rate(state: &State) -> Pieces {
                 .map(|at| format!(", resets in {} s", state.seconds_until(at)));
             format!(
                 "{} of {} left of this minute{}",
-                thousands(limit.remaining.try_into().unwrap_or(i64::MAX)),
-                thousands(limit.limit.try_into().unwrap_or(i64::MAX)),
+                thousands(limit.remaining),
+                thousands(limit.limit),
                 reset.unwrap_or_default()
             )
         }
@@ -165,8 +165,7 @@ fn per_minute(state: &State, me: &Me) -> Vec<Pieces> {
     let room = usize::from(state.size.0).saturating_sub(NAME + 4);
     let mut lines: Vec<String> = vec![String::new()];
     for (name, limit) in parts {
-        let limit =
-            limit.map_or_else(|| "no limit".to_owned(), |n| thousands(n.try_into().unwrap_or(i64::MAX)));
+        let limit = limit.map_or_else(|| "no limit".to_owned(), thousands);
         let part = format!("{name} {limit}");
         if let Some(line) = lines.last_mut().filter(|line| line.len() + part.len() + 2 <= room) {
             if !line.is_empty() {

@@ -1,30 +1,30 @@
-//! How evaluations and decisions of rules stand: the same mark and tone wherever they are shown.
+//! Marks and tones of evaluations and of rule decisions, the same wherever they are shown.
 
 use api::{eval::EvaluationStatus, eval_rule::Decision};
 
 use crate::{Glyphs, Tone};
 
-/// How an evaluation stands, in the one mark of its row.
+/// The state of an evaluation that the mark of its row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It waits, or a worker is at it.
+pub enum EvaluationMark {
+    /// The evaluation is pending or running.
     Unfinished,
-    /// It has no score.
+    /// The evaluation failed and has no score.
     Failed,
-    /// The score of a remediated output lies below that of the output before.
-    Below,
+    /// The score of a remediated output is below the score of the original output.
+    BelowBaseline,
     /// The label is `pass`.
     Pass,
     /// The label is `warn`.
     Warn,
     /// The label is `fail`.
     Fail,
-    /// A label of the evaluator's own, which nobody ranks, or none.
+    /// A score without a label, or with one of the evaluator's own labels, which have no order.
     Scored,
 }
 
-impl Standing {
-    /// How an evaluation stands by itself; nothing is below a baseline that is not known.
+impl EvaluationMark {
+    /// Returns the mark of an evaluation without a baseline.
     pub fn of(status: EvaluationStatus, label: Option<&str>) -> Self {
         match (status, label) {
             (EvaluationStatus::Pending | EvaluationStatus::Running, _) => Self::Unfinished,
@@ -36,12 +36,12 @@ impl Standing {
         }
     }
 
-    /// Its mark and its tone.
-    pub const fn look(self, glyphs: &Glyphs) -> (&'static str, Tone) {
+    /// Returns the glyph and its tone.
+    pub const fn glyph_and_tone(self, glyphs: &Glyphs) -> (&'static str, Tone) {
         match self {
             Self::Unfinished => (glyphs.unfinished, Tone::Dim),
             Self::Failed => (glyphs.failed, Tone::Bad),
-            Self::Below => (glyphs.fall, Tone::Bad),
+            Self::BelowBaseline => (glyphs.fall, Tone::Bad),
             Self::Pass => (glyphs.ok, Tone::Good),
             Self::Warn => (glyphs.worse, Tone::Warn),
             Self::Fail => (glyphs.bad, Tone::Bad),
@@ -50,8 +50,8 @@ impl Standing {
     }
 }
 
-/// How a decision deserves to be read.
-pub const fn of_decision(decision: Decision) -> Tone {
+/// Returns the tone of a rule decision.
+pub const fn decision_tone(decision: Decision) -> Tone {
     match decision {
         Decision::Queued => Tone::Good,
         Decision::Quota | Decision::Paused => Tone::Bad,
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_ranks_is_neither_good_nor_bad() {
+    fn label_without_an_order_is_neither_good_nor_bad() {
         for (status, label, mark, tone) in [
             (EvaluationStatus::Complete, Some("pass"), "✓", Tone::Good),
             (EvaluationStatus::Complete, Some("bad"), "·", Tone::Plain),
@@ -74,7 +74,7 @@ mod tests {
             (EvaluationStatus::Running, None, "…", Tone::Dim),
         ] {
             assert_eq!(
-                Standing::of(status, label).look(&Glyphs::UNICODE),
+                EvaluationMark::of(status, label).glyph_and_tone(&Glyphs::UNICODE),
                 (mark, tone),
                 "{status} {label:?}"
             );
